@@ -1,0 +1,427 @@
+"""The contracts that a part implements: Operator, Position, Augmenter, Head, Architecture, Task, Exporter.
+
+A part is a class with a `name`, an attrs class `Options` (its only configuration) and the methods of its contract.
+Parts are registered through the hooks of `peirce.hookspecs`; the composer builds them as `cls(options, dims)`.
+Shapes follow the axis legend of `peirce.predicates`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from attrs import field, frozen
+from torch import Tensor, nn
+
+from peirce.pairs import PairBias
+from peirce.predicates import Predicates
+from peirce.scope import Scope
+from peirce.signature import TensorSpec
+
+if TYPE_CHECKING:
+    from peirce.compose import Plan
+    from peirce.model import Model
+
+API = 1
+"""The version of these contracts; a part states the one it was written for."""
+SUPPORTED_API = range(1, API + 1)
+"""The versions that this core can use; a plug-in with a part outside them is quarantined."""
+
+Branch = Literal["U", "B"]
+"""`U` for the unary atoms, `B` for the binary ones."""
+Place = Literal["unary", "binary", "pair", "scope"]
+"""Where a position acts: adds to the unary atoms at the input, gives the initial binary atoms, biases a pair's score
+and value inside attention, or restricts the scope."""
+
+
+@frozen(kw_only=True)
+class NoOptions:
+    """The options of a part that has none."""
+
+
+@frozen(kw_only=True)
+class Dims:
+    """The sizes that parts may depend on, whatever the architecture; every one is a count."""
+
+    layers: int
+    unary: int
+    binary: int = 0
+    heads: int
+    head_size: int
+    feedforward_unary: int
+    feedforward_binary: int = 0
+    vocabulary: int
+    token_types: int = 2
+    max_length: int = 512
+    pad_id: int = 0
+    dropout: float = 0.0
+
+
+class Part:
+    """What every part has, whatever its kind.
+
+    Attributes:
+        name: the name that specs use, `[a-z][a-z0-9_]*`.
+        api: the version of the contracts that the part was written for.
+        source: the paper and the equation, table or section that defines the part.
+        Options: a frozen, keyword-only attrs class; no field may be called `use` or `as`.
+        expected_failures: conformance checks that the part is known to fail, each with its reason.
+    """
+
+    name: ClassVar[str]
+    api: ClassVar[int] = 1
+    source: ClassVar[str] = ""
+    Options: ClassVar[type] = NoOptions
+    expected_failures: ClassVar[Mapping[str, str]] = {}
+
+
+@frozen(kw_only=True)
+class Reader:
+    """How an operator reads a branch: a linear map from the branch's atoms to named channels.
+
+    Args:
+        branch: the atoms that are read.
+        shape: the channels by name, in order, such as `{"h": 12, "s": 64}`; the tensor is [b, x, h, s] when read
+            from unary atoms and [b, x, y, h, s] when read from binary ones.
+        bias: whether the map has a bias.
+        activation: `softmax` for a kernel that is normalised over the tokens in scope. A binary kernel reaches `infer`
+            already normalised; a unary one reaches it as logits, because its denominator depends on the row that
+            reads it, and `infer` gives them to `Scope.weigh`.
+        dropout: whether the weights of a softmax kernel are dropped in training.
+        scale: a factor on the result, such as `head_size ** -0.25`.
+    """
+
+    branch: Branch
+    shape: Mapping[str, int] = field(converter=dict)
+    bias: bool = True
+    activation: Literal["none", "softmax"] = "none"
+    dropout: bool = False
+    scale: float = 1.0
+
+
+@frozen(kw_only=True)
+class Writer:
+    """How an operator writes to a branch: a linear map from its own channels, of shape `shape`, to the atoms."""
+
+    branch: Branch
+    shape: Mapping[str, int] = field(converter=dict)
+    bias: bool = True
+
+
+class Operator(Part, ABC):
+    """A neural logic operator, `u = infer(kernel, premise, scope)`: pure, without projections of its own.
+
+    The composer reads the kernel and the premise from the branches, calls `infer`, applies the operator's activation
+    and writes the result. It also keeps the mask contract: by `scope_rule`,
+
+    * `reduce`: `infer` sums over tokens. Softmax kernels are zero outside the scope, and so are binary premises;
+    * `pairwise`: `infer` gives each pair from its own two tokens and atoms; the result is zeroed outside the scope;
+    * `none`: `infer` gives each token from itself alone.
+
+    Attributes:
+        typing: `"U <- B x U"`: output, kernel, premise.
+        letter: the shorthand's letter, such as `j`; None for an operator that specs name in full.
+        scope_rule: the mask contract.
+        pair: `score` for an operator whose output is an attention score to which a pair position adds a term,
+            `value` for one that sums values with attention weights; None for the others.
+    """
+
+    typing: ClassVar[str]
+    letter: ClassVar[str | None] = None
+    scope_rule: ClassVar[Literal["reduce", "pairwise", "none"]]
+    pair: ClassVar[Literal["score", "value"] | None] = None
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        self.options = options
+        self.dims = dims
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
+        """Why the operator cannot work with these options, sizes and kind of scope; None when it can."""
+        return None
+
+    @abstractmethod
+    def kernel(self) -> Reader:
+        """What the kernel is read from, and as which channels."""
+
+    @abstractmethod
+    def premise(self) -> Reader:
+        """What the premise is read from, and as which channels."""
+
+    @abstractmethod
+    def output(self) -> Writer:
+        """What the result is written to, and its channels."""
+
+    @abstractmethod
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        """The operator's equation.
+
+        Args:
+            kernel: [b, x, *shape] or [b, x, a, *shape], as `kernel()` says.
+            premise: [b, a, *shape] or [b, a, y, *shape], as `premise()` says.
+            scope: who may look at whom.
+
+        Returns:
+            [b, x, *shape] or [b, x, y, *shape], as `output()` says.
+        """
+
+    @abstractmethod
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        """The same equation as literal loops over nested lists, for one example: the axis `b` is absent.
+
+        `scope[x][a]` says whether x may look at a. Arguments are as `infer` gets them, activations included.
+        """
+
+
+class StateOperator(Part, nn.Module, ABC):
+    """An operator with parameters of its own, which maps atoms to their increments; `bool` is one."""
+
+    typing: ClassVar[str]
+    letter: ClassVar[str | None] = None
+    scope_rule: ClassVar[Literal["reduce", "pairwise", "none"]]
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
+        """Why the operator cannot work with these options, sizes and kind of scope; None when it can."""
+        return None
+
+    @abstractmethod
+    def __init__(self, options: Any, dims: Dims) -> None:
+        nn.Module.__init__(self)
+
+    @abstractmethod
+    def forward(self, state: Predicates, scope: Scope) -> Predicates:
+        """The increments of the atoms. `state` is normalised and zero outside the scope; `binary` may be None."""
+
+
+class Tokens(NamedTuple):
+    """A batch as parts see it.
+
+    inputs: the model's inputs by name. real: bool [b, x], None when no token is padding.
+    index: int64 [b or 1, x], each token's position counted over real tokens. length: the number of tokens.
+    """
+
+    inputs: Mapping[str, Tensor]
+    real: Tensor | None
+    index: Tensor
+    length: int
+
+
+class Position(Part, nn.Module, ABC):
+    """Where tokens stand. Subclass the places that a position serves: `UnaryPosition`, `BinaryPosition`,
+    `PairPosition`, `ScopePosition`, or several of them."""
+
+    @abstractmethod
+    def __init__(self, options: Any, dims: Dims) -> None:
+        nn.Module.__init__(self)
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims) -> str | None:
+        """Why the position cannot work with these options and sizes; None when it can."""
+        return None
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The inputs that the position needs beside the standard ones."""
+        return ()
+
+    @classmethod
+    def places(cls) -> tuple[Place, ...]:
+        """The places that the position serves, by its base classes."""
+        return tuple(place for place, base in PLACES.items() if issubclass(cls, base))
+
+
+class UnaryPosition(Position):
+    """A position that is added to the unary atoms at the input."""
+
+    @abstractmethod
+    def unary(self, tokens: Tokens) -> Tensor:
+        """[b or 1, x, d1]."""
+
+
+class BinaryPosition(Position):
+    """A position that gives the initial binary atoms."""
+
+    @abstractmethod
+    def binary(self, tokens: Tokens) -> Tensor:
+        """[b or 1, x, y, d2]."""
+
+
+class PairPosition(Position):
+    """A position that biases a pair's score and value inside attention."""
+
+    @abstractmethod
+    def pairs(self, tokens: Tokens) -> Sequence[PairBias]:
+        """One bias a layer; layers may share one."""
+
+
+class ScopePosition(Position):
+    """A position that restricts who may look at whom."""
+
+    @abstractmethod
+    def scope(self, tokens: Tokens) -> Tensor:
+        """bool [b or 1, x, a]."""
+
+
+PLACES: Mapping[Place, type[Position]] = {
+    "unary": UnaryPosition,
+    "binary": BinaryPosition,
+    "pair": PairPosition,
+    "scope": ScopePosition,
+}
+
+
+class Augmenter(Part, nn.Module, ABC):
+    """Changes the embeddings of the tokens before positions and token types are added."""
+
+    @abstractmethod
+    def __init__(self, options: Any, dims: Dims) -> None:
+        nn.Module.__init__(self)
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims) -> str | None:
+        """Why the augmenter cannot work with these options and sizes; None when it can."""
+        return None
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The inputs that the augmenter needs beside the standard ones."""
+        return ()
+
+    @abstractmethod
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        """[b, x, d1] -> [b, x, d1]."""
+
+
+class Encoded(NamedTuple):
+    """What an architecture gives to the heads: final atoms, pooled output, scope and the word embeddings to tie to.
+
+    unary: [b, x, d1]; binary: [b, x, y, d2] or None; pooled: [b, d1] or None; embeddings: [v, d1].
+    """
+
+    unary: Tensor
+    binary: Tensor | None
+    pooled: Tensor | None
+    scope: Scope
+    embeddings: Tensor
+
+
+class Head(Part, nn.Module, ABC):
+    """Turns atoms into predictions. Its outputs are named `logits`, ...; the model prefixes them with the head's name.
+
+    Attributes:
+        needs: which of `pooled` and `binary` the architecture must give.
+    """
+
+    needs: ClassVar[frozenset[Literal["pooled", "binary"]]] = frozenset()
+
+    @abstractmethod
+    def __init__(self, options: Any, dims: Dims) -> None:
+        nn.Module.__init__(self)
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims) -> str | None:
+        """Why the head cannot work with these options and sizes; None when it can."""
+        return None
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The inputs that the head needs beside the standard ones."""
+        return ()
+
+    @abstractmethod
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The predictions, `logits` first."""
+
+    @abstractmethod
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """The predictions by name, as `outputs` declares them."""
+
+    @abstractmethod
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """The mean loss of predictions (by the names of `outputs`) against labels, a scalar."""
+
+
+class Architecture(Part, nn.Module, ABC):
+    """The network between token ids and atoms; it asks for the places that its positions may act at.
+
+    Attributes:
+        Dims: the attrs class of `[model.dims]`.
+        places: the places that it has.
+        branches: the atoms that it keeps, `"U"` or `"UB"`.
+        layer: the operators of a layer when a spec names none.
+        fixed_layer: whether a spec may name no other operators.
+    """
+
+    Dims: ClassVar[type]
+    places: ClassVar[frozenset[Place]]
+    branches: ClassVar[Literal["U", "UB"]]
+    layer: ClassVar[str]
+    fixed_layer: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def sizes(cls, dims: Any) -> Mapping[str, int]:
+        """The fields of `Dims` that the architecture's own `[model.dims]` determine."""
+
+    @classmethod
+    def check(cls, options: Any, dims: Any) -> str | None:
+        """Why these options and `[model.dims]` cannot work; None when they can."""
+        return None
+
+    @abstractmethod
+    def __init__(self, options: Any, plan: Plan) -> None:
+        nn.Module.__init__(self)
+
+    @abstractmethod
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The inputs of the architecture and of the positions and augmenters in it."""
+
+    @abstractmethod
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The atoms and the pooled output that it gives."""
+
+    @abstractmethod
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Run the network. `inputs` holds what `inputs` declares; absent optional inputs are missing."""
+
+
+class Task(Part, ABC):
+    """Data, loss and metric of one job; `peirce train` and `peirce evaluate` run any of them in one loop."""
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    @abstractmethod
+    def prepare(self) -> Any:
+        """Read or make the data; slow work shows a progress bar."""
+
+    @abstractmethod
+    def overrides(self, data: Any) -> Mapping[str, Any]:
+        """Settings of the spec that the data determine, such as `{"model.input.vocabulary": 193}`."""
+
+    @abstractmethod
+    def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
+        """The batches of one pass, in an order that seed and epoch determine."""
+
+    @abstractmethod
+    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+        """The loss of one batch, a scalar."""
+
+    @abstractmethod
+    def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
+        """The task's metrics on one split."""
+
+    @abstractmethod
+    def assets(self, data: Any) -> Mapping[str, bytes]:
+        """Files to keep beside a trained model, such as vocabularies, by name."""
+
+
+class Exporter(Part, ABC):
+    """Writes a model in another format; `name` is what `--to` takes."""
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    @abstractmethod
+    def export(self, model: Model, path: Path) -> Any:
+        """Write the model to `path`, verify it, and return the report."""

@@ -1,0 +1,43 @@
+"""The state that flows through a network: unary atoms (properties of tokens) and binary atoms (relations between them).
+
+Axis legend, used in every shape of the project: `b` batch, `x y a` tokens, `h` heads, `s w` within a head,
+`d1` unary width, `d2` binary width, `v` vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+NORM_EPS = 1e-12
+"""Added to the variance by every norm; zero in float16, which is why norms compute in float32."""
+
+
+class Predicates(NamedTuple):
+    """The atoms of one point of the network; an architecture with one branch has no binary atoms.
+
+    unary: [b, x, d1]; binary: [b, x, y, d2] or None.
+    """
+
+    unary: Tensor
+    binary: Tensor | None = None
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """The values in the precision that norms and softmaxes compute in: float32, or float64 if they already are."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def standardise(atoms: Tensor) -> Tensor:
+    """Zero mean and unit population variance over the channels, without parameters, computed in at least float32.
+
+    Args:
+        atoms: [..., d].
+
+    Returns:
+        [..., d], in the dtype of `atoms`.
+    """
+    return F.layer_norm(at_least_float32(atoms), atoms.shape[-1:], eps=NORM_EPS).to(atoms.dtype)

@@ -1,0 +1,214 @@
+"""Who may look at whom: padding, causal, prefix and any boolean relation, and what follows for sums and softmaxes.
+
+A scope is a relation over tokens. One rule holds everywhere: a row with nothing in scope gives zeros, never NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from attrs import evolve, frozen
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from peirce.predicates import at_least_float32
+
+CAUSAL_BLOCK = 16
+"""Rows that `Scope.weigh` treats at once in a causal scope: the softmax inside a block is explicit."""
+
+
+@frozen(eq=False)
+class Scope:
+    """Which pairs (x, a) of tokens a model may use; scopes combine with `&`.
+
+    Args:
+        tokens: bool [b, x], the real tokens; None when all are.
+        pairs: bool [b or 1, x, a], whether x may look at a, padding included; None when everything may.
+        uniform: every real row looks at the same tokens, so a softmax over them has one denominator.
+        causal: the pairs are exactly the real ones with a <= x, which has a fast path.
+        dropout: the rate at which `weigh` drops weights; the composer sets it in training.
+    """
+
+    tokens: Tensor | None = None
+    pairs: Tensor | None = None
+    uniform: bool = True
+    causal: bool = False
+    dropout: float = 0.0
+
+    @classmethod
+    def padding(cls, tokens: Tensor | None) -> Scope:
+        """Every real token sees every real token. `tokens`: bool [b, x], or None for no padding at all."""
+        if tokens is None:
+            return cls()
+        return cls(tokens=tokens, pairs=tokens.unsqueeze(2) & tokens.unsqueeze(1))
+
+    @classmethod
+    def past(cls, length: int, device: torch.device | None = None) -> Scope:
+        """The causal scope: a token sees itself and what lies before it."""
+        index = torch.arange(length, device=device)
+        pairs = (index.unsqueeze(0) <= index.unsqueeze(1)).unsqueeze(0)
+        return cls(pairs=pairs, uniform=False, causal=True)
+
+    @classmethod
+    def prefix(cls, lengths: Tensor, index: Tensor) -> Scope:
+        """The prefix scope: both ways within the first tokens, causal after them (FOLNet, Fig. 4(b)).
+
+        Args:
+            lengths: int64 [b], how many tokens are prefix.
+            index: int64 [b or 1, x], each token's position counted over real tokens.
+        """
+        within = index < lengths.unsqueeze(1)
+        past = cls.past(index.shape[1], index.device).pairs
+        return cls(pairs=past | (within.unsqueeze(2) & within.unsqueeze(1)), uniform=False)
+
+    @classmethod
+    def relation(cls, pairs: Tensor) -> Scope:
+        """Any relation. `pairs`: bool [b or 1, x, a]."""
+        return cls(pairs=pairs, uniform=False)
+
+    def __and__(self, other: Scope) -> Scope:
+        if self.dropout or other.dropout:
+            raise AssertionError("scopes combine before the composer sets their dropout")
+        return Scope(
+            tokens=_both(self.tokens, other.tokens),
+            pairs=_both(self.pairs, other.pairs),
+            uniform=self.uniform and other.uniform,
+            causal=(self.causal and (other.causal or other.uniform)) or (other.causal and self.uniform),
+        )
+
+    def dropping(self, rate: float) -> Scope:
+        """The same scope, with weights dropped at `rate` by `weigh`."""
+        return evolve(self, dropout=rate)
+
+    def zero_unary(self, atoms: Tensor) -> Tensor:
+        """Unary atoms [b, x, ...] with exact zeros at padding, whatever stood there."""
+        return atoms if self.tokens is None else _where(self.tokens, atoms)
+
+    def zero_binary(self, atoms: Tensor) -> Tensor:
+        """Binary atoms [b, x, y, ...] with exact zeros outside the scope, whatever stood there."""
+        return atoms if self.pairs is None else _where(self.pairs, atoms)
+
+    def softmax(self, logits: Tensor) -> Tensor:
+        """Normalise [b, x, a, ...] over the tokens a that x may look at, in at least float32; zeros elsewhere."""
+        exact = at_least_float32(logits)
+        if self.pairs is None:
+            return exact.softmax(2).to(logits.dtype)
+        pairs = _stretch(self.pairs, logits)
+        weights = exact.masked_fill(~pairs, torch.finfo(exact.dtype).min).softmax(2)
+        return weights.masked_fill(~pairs, 0.0).to(logits.dtype)
+
+    def weigh(self, logits: Tensor, values: Tensor) -> Tensor:
+        """Sum a premise with unary weights that are normalised over what each row may look at.
+
+        u[g,n](x) = sum_a K[g,n](x,a) v[g](x,a) with K(x,a) = exp(k(a) - logsumexp of k over the scope of x).
+
+        Args:
+            logits: k, [b, a, g, n].
+            values: v, [b, x, a, g], zero outside the scope.
+
+        Returns:
+            [b, x, g, n].
+        """
+        if self.uniform:
+            return self._weigh_uniform(logits, values)
+        if self.causal and not torch.compiler.is_compiling():
+            return self._weigh_causal(logits, values)
+        return self._weigh_rows(logits, values)
+
+    def _weigh_uniform(self, logits: Tensor, values: Tensor) -> Tensor:
+        exact = at_least_float32(logits)
+        if self.tokens is not None:
+            tokens = _stretch(self.tokens, exact)
+            exact = exact.masked_fill(~tokens, torch.finfo(exact.dtype).min)
+        weights = exact.softmax(1)
+        if self.tokens is not None:
+            weights = weights.masked_fill(~tokens, 0.0)
+        weights = self._drop(weights.to(logits.dtype))
+        return torch.matmul(values.permute(0, 3, 1, 2), weights.permute(0, 2, 1, 3)).transpose(1, 2)
+
+    def _weigh_rows(self, logits: Tensor, values: Tensor) -> Tensor:
+        """One group g at a time: [b, x, a, n] at most, recomputed in the backward pass."""
+        assert self.pairs is not None
+        keep = self._drop(torch.ones_like(logits))
+        groups = []
+        for g in range(logits.shape[2]):
+            groups.append(_again(self._weigh_group, logits[:, :, g], values[..., g], keep[:, :, g]))
+        return torch.stack(groups, 2)
+
+    def _weigh_group(self, logits: Tensor, values: Tensor, keep: Tensor) -> Tensor:
+        """logits [b, a, n], values [b, x, a], keep [b, a, n] -> [b, x, n]."""
+        weights = self.softmax(logits.unsqueeze(1).expand(-1, values.shape[1], -1, -1))
+        return ((weights * keep.unsqueeze(1)) * values.unsqueeze(-1)).sum(2)
+
+    def _weigh_causal(self, logits: Tensor, values: Tensor) -> Tensor:
+        """Blocks of rows: the past of a block enters by one product, scaled by its own running maximum.
+
+        Every exponential is of a number <= 0, and the maximum of a row is over its own past alone, so that
+        nothing of the future enters, not even its rounding.
+        """
+        exact = at_least_float32(logits).permute(0, 2, 3, 1)  # [b, g, n, a]
+        low = torch.finfo(exact.dtype).min
+        if self.tokens is not None:
+            exact = exact.masked_fill(~self.tokens[:, None, None, :], low)
+        keep = self._drop(torch.ones_like(exact))
+        sums = values.permute(0, 3, 1, 2).to(exact.dtype)  # [b, g, x, a]
+        length, blocks = exact.shape[-1], []
+        for start in range(0, length, CAUSAL_BLOCK):
+            stop = min(start + CAUSAL_BLOCK, length)
+            block = _again(_causal_block, exact[..., :stop], sums[:, :, start:stop, :stop], keep[..., :stop], start)
+            blocks.append(block)
+        return torch.cat(blocks, 1).to(logits.dtype)
+
+    def _drop(self, weights: Tensor) -> Tensor:
+        return torch.dropout(weights, self.dropout, True) if self.dropout else weights
+
+
+def _causal_block(logits: Tensor, values: Tensor, keep: Tensor, start: int) -> Tensor:
+    """Rows start.. of a causal scope: logits, keep [b, g, n, stop], values [b, g, rows, stop] -> [b, rows, g, n]."""
+    low = torch.finfo(logits.dtype).min
+    rows = logits.shape[-1] - start
+    here = logits[..., start:].unsqueeze(-2).expand(*logits.shape[:-1], rows, rows)
+    future = torch.ones(rows, rows, dtype=torch.bool, device=logits.device).triu(1)
+    here = here.masked_fill(future, low)  # [b, g, n, row, a]
+    peak = here.amax(-1)  # [b, g, n, row]
+    past_peak = None
+    if start:
+        past_peak = logits[..., :start].amax(-1, keepdim=True)
+        peak = torch.maximum(peak, past_peak)
+    peak = peak.detach()
+    weights = (here - peak.unsqueeze(-1)).exp().masked_fill(here == low, 0.0)
+    total = weights.sum(-1)
+    mixed = torch.einsum("bgnra,bgna,bgra->bgnr", weights, keep[..., start:], values[..., start:])
+    if past_peak is not None:
+        past_peak = past_peak.detach()
+        past = (logits[..., :start] - past_peak).exp().masked_fill(logits[..., :start] == low, 0.0)
+        rescale = (past_peak - peak).exp()
+        total = total + past.sum(-1, keepdim=True) * rescale
+        carried = torch.matmul(past * keep[..., :start], values[..., :start].transpose(-1, -2))
+        mixed = mixed + carried * rescale
+    empty = total == 0
+    mixed = (mixed / total.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
+    return mixed.permute(0, 3, 1, 2)
+
+
+def _again(function: Callable[..., Tensor], *args: object) -> Tensor:
+    """Call, and where gradients are wanted keep only the arguments, recomputing the rest in the backward pass."""
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        return checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)
+    return function(*args)
+
+
+def _both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other
+
+
+def _stretch(mask: Tensor, values: Tensor) -> Tensor:
+    """A mask over the leading axes, with axes of size one for the channels of `values`."""
+    return mask.reshape(*mask.shape, *[1] * (values.dim() - mask.dim()))
+
+
+def _where(mask: Tensor, atoms: Tensor) -> Tensor:
+    return torch.where(_stretch(mask, atoms), atoms, torch.zeros((), dtype=atoms.dtype, device=atoms.device))

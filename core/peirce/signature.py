@@ -1,0 +1,113 @@
+"""What goes into a model and what comes out: names, dtypes, symbolic dims and meanings.
+
+Training, verification, ONNX names, TensorRT profiles and Triton's config are all derived from one `Signature`.
+This module knows neither torch nor numpy, so that a runtime can read a signature without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from attrs import field, frozen
+
+from peirce.errors import PlanError
+
+Dtype = Literal["int64", "bool", "float"]
+"""`float` is the model's own floating dtype: float32, float16 or bfloat16, and float64 in tests."""
+
+
+@frozen(kw_only=True)
+class TensorSpec:
+    """One named tensor at the model's boundary.
+
+    Args:
+        name: the name in torch, in the ONNX graph and in a session.
+        dtype: `int64`, `bool`, or `float` for the model's own floating dtype.
+        dims: one entry an axis; a string is symbolic (`batch`, `length`), an integer is fixed.
+        required: whether torch callers must give it; every declared input is an input of the exported graph.
+        meaning: one sentence for the reader of `peirce describe`.
+        high: for integers, the exclusive upper bound of valid values; None when there is none.
+        default: the value that an absent optional input is filled with.
+    """
+
+    name: str
+    dtype: Dtype
+    dims: tuple[str | int, ...] = field(converter=tuple)
+    required: bool = True
+    meaning: str = ""
+    high: int | None = None
+    default: int | bool | None = None
+
+
+@frozen
+class Signature:
+    """The ordered inputs and outputs of a model; the order is the order of the ONNX graph."""
+
+    inputs: tuple[TensorSpec, ...] = field(converter=tuple)
+    outputs: tuple[TensorSpec, ...] = field(converter=tuple)
+
+    def input(self, name: str) -> TensorSpec:
+        """The input called `name`; KeyError if there is none."""
+        return _named(self.inputs, name)
+
+    def output(self, name: str) -> TensorSpec:
+        """The output called `name`; KeyError if there is none."""
+        return _named(self.outputs, name)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbolic dims, in order of first appearance."""
+        seen: dict[str, None] = {}
+        for spec in (*self.inputs, *self.outputs):
+            seen.update(dict.fromkeys(dim for dim in spec.dims if isinstance(dim, str)))
+        return tuple(seen)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and dicts, for JSON and for the metadata of an exported graph."""
+        return {"inputs": [_to_dict(s) for s in self.inputs], "outputs": [_to_dict(s) for s in self.outputs]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Signature:
+        """The inverse of `to_dict`."""
+        return cls([TensorSpec(**s) for s in data["inputs"]], [TensorSpec(**s) for s in data["outputs"]])
+
+
+def merge(groups: Iterable[tuple[str, Iterable[TensorSpec]]]) -> tuple[TensorSpec, ...]:
+    """Join the tensors that several parts declare, in order, each name once.
+
+    Args:
+        groups: pairs of an owner's name (for the error) and the tensors that it declares.
+
+    Raises:
+        PlanError: one name is declared with two dtypes or two shapes.
+    """
+    merged: dict[str, tuple[str, TensorSpec]] = {}
+    for owner, specs in groups:
+        for spec in specs:
+            first_owner, first = merged.setdefault(spec.name, (owner, spec))
+            if (first.dtype, first.dims) != (spec.dtype, spec.dims):
+                raise PlanError(
+                    f"input {spec.name!r} is {first.dtype} {list(first.dims)} for {first_owner} but "
+                    f"{spec.dtype} {list(spec.dims)} for {owner}; one of the two must use another name"
+                )
+    return tuple(spec for _, spec in merged.values())
+
+
+def _named(specs: tuple[TensorSpec, ...], name: str) -> TensorSpec:
+    for spec in specs:
+        if spec.name == name:
+            return spec
+    raise KeyError(name)
+
+
+def _to_dict(spec: TensorSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "dtype": spec.dtype,
+        "dims": list(spec.dims),
+        "required": spec.required,
+        "meaning": spec.meaning,
+        "high": spec.high,
+        "default": spec.default,
+    }
