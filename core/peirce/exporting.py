@@ -1,0 +1,67 @@
+"""The doors to what lies outside the core: exporters, found in a registry, and the runtime, found by entry point."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from peirce.errors import ExportError, unknown
+
+if TYPE_CHECKING:
+    from peirce.model import Model
+    from peirce.registry import Registry
+
+
+def export(
+    model: Model, *, path: str | Path, to: str = "onnx", registry: Registry | None = None, **options: Any
+) -> Any:
+    """Write a model in another format and verify what was written.
+
+    Args:
+        model: the model to write.
+        path: the file to write.
+        to: the exporter's name; `peirce list exporters` shows those there are.
+        registry: where to look for the exporter; the default registry when it is absent.
+        options: options of the exporter; `peirce describe NAME` shows them.
+
+    Returns:
+        The exporter's report.
+
+    Raises:
+        RegistryError: no exporter has that name.
+        ExportError: the exporter has no such option, the export failed, or what was written does not match the model.
+    """
+    if registry is None:
+        from peirce.registry import default_registry
+
+        registry = default_registry()
+    part = registry.get("exporters", to)
+    known = [field.alias or field.name for field in attrs.fields(part.Options) if field.init]
+    for name in options:
+        if name not in known:
+            raise ExportError(unknown(f"option of exporter {to!r}", name, known))
+    try:
+        chosen = part.Options(**options)
+    except (TypeError, ValueError) as error:
+        raise ExportError(f"exporter {to!r} cannot use these options: {error}") from error
+    return part(chosen).export(model, Path(path))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Session":
+        return _session()
+    raise AttributeError(f"module 'peirce.exporting' has no attribute {name!r}")
+
+
+def _session() -> Any:
+    """The class that runs exported files, which a distribution announces as `onnx` in the group `peirce.runtimes`."""
+    announced = sorted(entry_points(group="peirce.runtimes", name="onnx"), key=lambda entry: entry.value)
+    if not announced:
+        raise ExportError(
+            "no runtime for ONNX files is installed: no distribution announces 'onnx' in the entry-point group "
+            "'peirce.runtimes'; reinstall peirce"
+        )
+    return announced[0].load()

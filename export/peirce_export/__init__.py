@@ -1,0 +1,1 @@
+"""Exporters, the verification of what they wrote, and the runtime for exported files."""

@@ -1,0 +1,1 @@
+"""All that ships in the box: operators, positions, augmenters, heads, architectures and tasks."""
