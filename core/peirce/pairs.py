@@ -1,12 +1,14 @@
 """Pair biases: position terms inside attention, by bucket or by blocked gather, whichever is smaller.
 
 The vector of a pair is looked up in a table, so two ways lead to a score. *By bucket*: multiply each query by
-the whole table, r numbers a row and head, and look up each pair's number. *By gather*: look up each pair's vector
-and multiply. A whole [b, x, y, s] tensor is held by neither, forward or backward: rows are gathered in blocks.
+the whole table, r numbers a row and head, and look up each pair's number. *By gather*: look up each pair's
+vector and multiply. A whole [b, x, y, s] tensor is held by neither, forward or backward: rows are gathered in
+blocks.
 
-Inside, heads come first and rows are flat, so that both ways are plain batched products: `q` [g, n, m, s] queries,
-`w` [g, n, m, y] scores or weights, `ids` [n, y], `rows` [n], `table` [k, g, r, s]. n is batch times length and m
-the heads that share a table; where a whole batch shares its ids, n is the length and m counts the batch as well.
+Inside, heads come first and rows are flat, so that both ways are plain batched products: `q` [g, n, m, s]
+queries, `w` [g, n, m, y] scores or weights, `ids` [n, y], `rows` [n], `table` [k, g, r, s]. n is batch times
+length and m the heads that share a table; where a whole batch shares its ids, n is the length and m counts
+the batch as well.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class PairBias:
 
 
 def scores(query: Tensor, bias: PairBias) -> Tensor:
-    """What a pair bias adds to attention scores: queries times the key vectors of their pairs, and its own score.
+    """What a pair bias adds to attention scores: queries times their pairs' key vectors, and its own score.
 
     Args:
         query: [b, x, h, s], scaled as the attention scales it.
@@ -80,7 +82,7 @@ def scores(query: Tensor, bias: PairBias) -> Tensor:
 
 
 def mix(weights: Tensor, bias: PairBias) -> Tensor:
-    """What a pair bias adds to the values that attention sums: the weighted value vectors of each row's pairs.
+    """What a pair bias adds to the values that attention sums: each row's weighted value vectors.
 
     Args:
         weights: [b, x, y, h], the attention weights.
@@ -172,14 +174,18 @@ def _score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor
     """w[g, n, m, y] = sum_s q[g, n, m, s] table[rows[n], g, ids[n, y], s]."""
     if torch.compiler.is_compiling():
         return _traced_score(q, table, ids, rows)
-    return _Score.apply(q, table, ids, rows)
+    return _call(_Score, q, table, ids, rows)
 
 
 def _mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     """q[g, n, m, s] = sum_y w[g, n, m, y] table[rows[n], g, ids[n, y], s]."""
     if torch.compiler.is_compiling():
         return _traced_mix(w, table, ids, rows)
-    return _Mix.apply(w, table, ids, rows)
+    return _call(_Mix, w, table, ids, rows)
+
+
+def _call(function: type[Function], *args: Any) -> Any:
+    return function.apply(*args)  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
 
 class _Score(Function):
@@ -193,8 +199,8 @@ class _Score(Function):
         q, table, ids, rows = ctx.saved_tensors
         wants_q, wants_table = ctx.needs_input_grad[:2]
         return (
-            _Mix.apply(grad, table, ids, rows) if wants_q else None,
-            _Table.apply(q, grad, ids, rows, table.shape[0], table.shape[2]) if wants_table else None,
+            _call(_Mix, grad, table, ids, rows) if wants_q else None,
+            _call(_Table, q, grad, ids, rows, table.shape[0], table.shape[2]) if wants_table else None,
             None,
             None,
         )
@@ -211,8 +217,8 @@ class _Mix(Function):
         w, table, ids, rows = ctx.saved_tensors
         wants_w, wants_table = ctx.needs_input_grad[:2]
         return (
-            _Score.apply(grad, table, ids, rows) if wants_w else None,
-            _Table.apply(grad, w, ids, rows, table.shape[0], table.shape[2]) if wants_table else None,
+            _call(_Score, grad, table, ids, rows) if wants_w else None,
+            _call(_Table, grad, w, ids, rows, table.shape[0], table.shape[2]) if wants_table else None,
             None,
             None,
         )
@@ -237,8 +243,8 @@ class _Table(Function):
         q, w, ids, rows = ctx.saved_tensors
         wants_q, wants_w = ctx.needs_input_grad[:2]
         return (
-            _Mix.apply(w, grad, ids, rows) if wants_q else None,
-            _Score.apply(q, grad, ids, rows) if wants_w else None,
+            _call(_Mix, w, grad, ids, rows) if wants_q else None,
+            _call(_Score, q, grad, ids, rows) if wants_w else None,
             None,
             None,
             None,
@@ -305,11 +311,12 @@ def _blocks(rows: Tensor | None, count: int, kinds: int, size: int) -> Iterator[
         for start in range(0, count, size):
             yield 0, slice(start, start + size)
         return
-    order = rows.argsort(stable=True)
-    for kind, members in enumerate(order.split(torch.bincount(rows, minlength=kinds).tolist())):
-        if members.numel():
-            for block in members.split(size):
-                yield kind, block
+    order, start = rows.argsort(stable=True), 0
+    for kind, members in enumerate(torch.bincount(rows, minlength=kinds).tolist()):
+        stop = start + members
+        for first in range(start, stop, size):
+            yield kind, order[first : min(first + size, stop)]
+        start = stop
 
 
 class _Block(NamedTuple):
@@ -323,7 +330,7 @@ class _Block(NamedTuple):
         """[g, n, m, s] -> [g, n, m, y]."""
         if self.bucketed:
             groups, count, shared, _ = q.shape
-            buckets = torch.bmm(q.flatten(1, 2), self.table.transpose(1, 2)).unflatten(1, (count, shared))
+            buckets = torch.bmm(q.flatten(1, 2), self.table.transpose(1, 2)).view(groups, count, shared, -1)
             return buckets.gather(3, _spread(self.ids, groups, shared))
         return torch.matmul(q, self._vectors().transpose(2, 3))
 
@@ -331,7 +338,8 @@ class _Block(NamedTuple):
         """[g, n, m, y] -> [g, n, m, s]."""
         if self.bucketed:
             sums = self._bucket_sums(w).to(w.dtype)
-            return torch.bmm(sums.flatten(1, 2), self.table).unflatten(1, sums.shape[1:3])
+            groups, count, shared, _ = sums.shape
+            return torch.bmm(sums.flatten(1, 2), self.table).view(groups, count, shared, -1)
         return torch.matmul(w, self._vectors())
 
     def add_to_table(self, q: Tensor, w: Tensor) -> None:
@@ -345,7 +353,8 @@ class _Block(NamedTuple):
 
     def _vectors(self) -> Tensor:
         """[g, n, y, s]."""
-        return self.table.index_select(1, self.ids.flatten()).unflatten(1, self.ids.shape)
+        groups, _, size = self.table.shape
+        return self.table.index_select(1, self.ids.flatten()).view(groups, *self.ids.shape, size)
 
     def _bucket_sums(self, w: Tensor) -> Tensor:
         """[g, n, m, r]: the weights of each bucket, added up in at least float32."""
@@ -383,7 +392,8 @@ def _traced_mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> T
     sums = zeros.scatter_add(3, _spread(ids, groups, w.shape[2]), exact).to(w.dtype)
     if rows is None:
         return _product(sums, table[0])
-    every = _product(sums, table.permute(1, 2, 0, 3).flatten(2)).unflatten(3, (kinds, size))
+    every = _product(sums, table.permute(1, 2, 0, 3).flatten(2))
+    every = every.reshape(groups, w.shape[1], w.shape[2], kinds, size)
     own = rows[None, :, None, None, None].expand(groups, -1, w.shape[2], 1, size)
     return every.gather(3, own).squeeze(3)
 
@@ -392,4 +402,5 @@ def _product(values: Tensor, tables: Tensor) -> Tensor:
     """[g, n, m, c] times [g, c, e], without a copy of the tables for each row."""
     if tables.shape[0] == 1:
         return torch.matmul(values, tables[0])
-    return torch.bmm(values.flatten(1, 2), tables).unflatten(1, (values.shape[1], values.shape[2]))
+    groups, count, shared, _ = values.shape
+    return torch.bmm(values.flatten(1, 2), tables).view(groups, count, shared, tables.shape[2])
