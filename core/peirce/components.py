@@ -67,6 +67,7 @@ class Part:
         api: the version of the contracts that the part was written for.
         source: the paper and the equation, table or section that defines the part.
         Options: a frozen, keyword-only attrs class; no field may be called `use` or `as`.
+        example: options for the conformance checks and the documentation, where the defaults will not do.
         expected_failures: conformance checks that the part is known to fail, each with its reason.
     """
 
@@ -74,6 +75,7 @@ class Part:
     api: ClassVar[int] = 1
     source: ClassVar[str] = ""
     Options: ClassVar[type] = NoOptions
+    example: ClassVar[Mapping[str, Any]] = {}
     expected_failures: ClassVar[Mapping[str, str]] = {}
 
 
@@ -349,6 +351,7 @@ class Architecture(Part, nn.Module, ABC):
         places: the places that it has.
         branches: the atoms that it keeps, `"U"` or `"UB"`.
         layer: the operators of a layer when a spec names none.
+        state: the state operators that follow them when a spec names none.
         fixed_layer: whether a spec may name no other operators.
     """
 
@@ -356,6 +359,7 @@ class Architecture(Part, nn.Module, ABC):
     places: ClassVar[frozenset[Place]]
     branches: ClassVar[Literal["U", "UB"]]
     layer: ClassVar[str]
+    state: ClassVar[tuple[str, ...]] = ()
     fixed_layer: ClassVar[bool] = False
 
     @classmethod
@@ -367,6 +371,11 @@ class Architecture(Part, nn.Module, ABC):
     def check(cls, options: Any, dims: Any) -> str | None:
         """Why these options and `[model.dims]` cannot work; None when they can."""
         return None
+
+    @classmethod
+    def gives(cls, options: Any) -> frozenset[Literal["pooled", "binary"]]:
+        """Which optional outputs heads may rely on."""
+        return frozenset()
 
     @abstractmethod
     def __init__(self, options: Any, plan: Plan) -> None:

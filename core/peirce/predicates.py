@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 NORM_EPS = 1e-12
 """Added to the variance by every norm; zero in float16, which is why norms compute in float32."""
@@ -41,3 +41,20 @@ def standardise(atoms: Tensor) -> Tensor:
         [..., d], in the dtype of `atoms`.
     """
     return F.layer_norm(at_least_float32(atoms), atoms.shape[-1:], eps=NORM_EPS).to(atoms.dtype)
+
+
+class Norm(nn.Module):
+    """Standardises atoms, then scales and shifts them if it is affine; computes in at least float32."""
+
+    def __init__(self, width: int, *, affine: bool = False) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width)) if affine else None
+        self.bias = nn.Parameter(torch.zeros(width)) if affine else None
+
+    def forward(self, atoms: Tensor) -> Tensor:
+        """[..., d] -> [..., d]."""
+        if self.weight is None or self.bias is None:
+            return standardise(atoms)
+        exact = at_least_float32(atoms)
+        weight, bias = self.weight.to(exact.dtype), self.bias.to(exact.dtype)
+        return F.layer_norm(exact, exact.shape[-1:], weight, bias, NORM_EPS).to(atoms.dtype)

@@ -1,0 +1,105 @@
+"""Several linear maps as one matrix product, while each keeps its own parameters.
+
+A fused map reads all the channels that a stage takes from one branch in one product, or writes all that it gives to
+one branch in one. In training the weights are concatenated anew in each pass, so gradients reach each parameter; in
+inference the concatenation is kept; `folded` makes it constant for an export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Weights = tuple[Tensor, Tensor | None]
+
+
+class FusedLinear(nn.Module):
+    """Linear maps of one input into concatenated outputs, or of concatenated inputs into one summed output.
+
+    Args:
+        maps: the maps, which stay owned by whoever registered them, each with a factor on its result.
+        along: `outputs` for maps that read one input, `inputs` for maps whose results are added.
+        fuse: whether to use one product; otherwise one a map, for comparison.
+    """
+
+    def __init__(
+        self, maps: Sequence[tuple[nn.Linear, float]], along: Literal["outputs", "inputs"], *, fuse: bool = True
+    ) -> None:
+        super().__init__()
+        self.maps = tuple(maps)  # a tuple registers nothing: the parameters keep their owners' names
+        self.along = along
+        self.fuse = fuse
+        self.widths = [linear.out_features if along == "outputs" else linear.in_features for linear, _ in maps]
+        self._kept: tuple[object, Weights] | None = None
+        self._folded: Weights | None = None
+
+    def read(self, atoms: Tensor) -> Tensor:
+        """[..., d] -> [..., sum of widths]: every map of one input, side by side, in one product."""
+        return F.linear(atoms, *self.weights())
+
+    def read_each(self, atoms: Tensor) -> list[Tensor]:
+        """[..., d] -> one [..., width] a map, in one product each."""
+        return [F.linear(atoms, *_scaled(linear, scale)) for linear, scale in self.maps]
+
+    def write(self, channels: Sequence[Tensor]) -> Tensor:
+        """One [..., width] a map -> [..., d]: the sum of the maps."""
+        if self.fuse and len(channels) > 1:
+            return F.linear(torch.cat(list(channels), -1), *self.weights())
+        first, *rest = (F.linear(x, *_scaled(*pair)) for x, pair in zip(channels, self.maps, strict=True))
+        return sum(rest, first)
+
+    def weights(self) -> Weights:
+        """The weight and bias of the one product."""
+        if self._folded is not None:
+            return self._folded
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return self._join()
+        parameters = [p for linear, _ in self.maps for p in linear.parameters()]
+        if any(p.is_inference() for p in parameters):
+            return self._join()
+        state = tuple((id(p), p._version, p.data_ptr(), p.dtype, p.device) for p in parameters)
+        if self._kept is None or self._kept[0] != state:
+            self._kept = (state, self._join())
+        return self._kept[1]
+
+    def train(self, mode: bool = True) -> FusedLinear:
+        """As every module's; training drops the kept concatenation, whose parameters are about to change."""
+        if mode:
+            self._kept = None
+        return super().train(mode)
+
+    def _join(self) -> Weights:
+        parts = [_scaled(linear, scale) for linear, scale in self.maps]
+        weight = torch.cat([w for w, _ in parts], 0 if self.along == "outputs" else 1)
+        biases = [b for _, b in parts]
+        if all(b is None for b in biases):
+            return weight, None
+        if self.along == "outputs":
+            return weight, torch.cat([w.new_zeros(len(w)) if b is None else b for w, b in parts])
+        first, *rest = (b for b in biases if b is not None)
+        return weight, sum(rest, first)
+
+
+@contextmanager
+def folded(model: nn.Module) -> Iterator[None]:
+    """Within it every fused map of the model is one constant weight, as an export should see it."""
+    fused = [module for module in model.modules() if isinstance(module, FusedLinear) and module.fuse]
+    with torch.no_grad():
+        for module in fused:
+            module._folded = module._join()
+    try:
+        yield
+    finally:
+        for module in fused:
+            module._folded = None
+
+
+def _scaled(linear: nn.Linear, scale: float) -> Weights:
+    if scale == 1.0:
+        return linear.weight, linear.bias
+    return linear.weight * scale, None if linear.bias is None else linear.bias * scale

@@ -1,0 +1,131 @@
+"""From token ids to the network's initial atoms, scope and pair biases: what every architecture begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+
+from peirce.components import BinaryPosition, PairPosition, Position, ScopePosition, Tokens, UnaryPosition
+from peirce.pairs import PairBias
+from peirce.scope import Scope
+from peirce.signature import TensorSpec, merge
+
+if TYPE_CHECKING:
+    from peirce.compose import Plan
+
+
+class TokenInput(nn.Module):
+    """Embeds tokens and asks the positions and augmenters of a plan for what they give.
+
+    Args:
+        plan: the plan.
+        places: the places that the architecture has; a position's other places are not asked for.
+    """
+
+    def __init__(self, plan: Plan, places: Sequence[str]) -> None:
+        super().__init__()
+        dims = plan.dims
+        self.plan = plan
+        self.embedding = nn.Embedding(dims.vocabulary, dims.unary)
+        self.token_type = nn.Embedding(dims.token_types, dims.unary) if dims.token_types else None
+        self.positions = nn.ModuleList(planned.build(dims) for planned in plan.positions)
+        self.augmenters = nn.ModuleList(planned.build(dims) for planned in plan.augmenters)
+        self._places = frozenset(places)
+
+    def specs(self) -> tuple[TensorSpec, ...]:
+        """The inputs: the standard ones, then those of the positions and augmenters."""
+        dims, scope = self.plan.dims, self.plan.scope
+        row = ("batch", "length")
+        standard = [
+            TensorSpec(
+                name="input_ids", dtype="int64", dims=row, high=dims.vocabulary, meaning="Token ids."
+            ),
+            TensorSpec(
+                name="attention_mask", dtype="bool", dims=row, required=False, default=True,
+                meaning="True at real tokens, false at padding.",
+            ),
+        ]  # fmt: skip
+        if dims.token_types:
+            standard.append(
+                TensorSpec(
+                    name="token_type_ids", dtype="int64", dims=row, required=False, default=0,
+                    high=dims.token_types, meaning="Which of the joined sequences a token belongs to.",
+                )
+            )  # fmt: skip
+        if scope.kind == "prefix":
+            standard.append(
+                TensorSpec(
+                    name="prefix_length", dtype="int64", dims=("batch",), high=None,
+                    meaning="How many of the first tokens see each other both ways.",
+                )
+            )  # fmt: skip
+        if scope.kind == "relation":
+            standard.append(
+                TensorSpec(
+                    name="relation", dtype="bool", dims=("batch", "length", "length"),
+                    meaning="Whether the first token may look at the second.",
+                )
+            )  # fmt: skip
+        parts = [*zip(self.plan.positions, self.positions, strict=True)]
+        parts += [*zip(self.plan.augmenters, self.augmenters, strict=True)]
+        return merge(
+            [("the model", standard), *((planned.name, part.inputs()) for planned, part in parts)]
+        )
+
+    def tokens(self, inputs: Mapping[str, Tensor]) -> Tokens:
+        """The batch as parts see it: positions are counted over real tokens, on whichever side the padding is."""
+        ids = inputs["input_ids"]
+        length = ids.shape[1]
+        real = inputs.get("attention_mask") if self.plan.scope.mask_padding else None
+        if real is None:
+            index = torch.arange(length, device=ids.device).unsqueeze(0)
+        else:
+            index = (real.long().cumsum(1) - 1).clamp_min(0)
+        return Tokens(inputs, real, index, length)
+
+    def scope(self, tokens: Tokens) -> Scope:
+        """The scope that the spec asks for, restricted by the positions that act on it."""
+        scope = Scope.padding(tokens.real)
+        kind = self.plan.scope.kind
+        if kind == "causal":
+            scope = scope & Scope.past(tokens.length, tokens.index.device)
+        elif kind == "prefix":
+            scope = scope & Scope.prefix(tokens.inputs["prefix_length"], tokens.index)
+        elif kind == "relation":
+            scope = scope & Scope.relation(tokens.inputs["relation"])
+        for position in self._at("scope", ScopePosition):
+            scope = scope & Scope.relation(cast(ScopePosition, position).scope(tokens))
+        return scope
+
+    def unary(self, tokens: Tokens) -> Tensor:
+        """[b, x, d1]: augmented embeddings, token types and unary positions, before any norm."""
+        ids = tokens.inputs["input_ids"]
+        atoms = self.embedding(ids)
+        for augmenter in self.augmenters:
+            atoms = augmenter(atoms, tokens)
+        if self.token_type is not None:
+            types = tokens.inputs.get("token_type_ids")
+            atoms = atoms + (self.token_type.weight[0] if types is None else self.token_type(types))
+        for position in self._at("unary", UnaryPosition):
+            atoms = atoms + cast(UnaryPosition, position).unary(tokens)
+        return atoms
+
+    def binary(self, tokens: Tokens) -> Tensor:
+        """[b, x, y, d2]: the sum of the binary positions, zero without any, before any norm."""
+        batch, length = tokens.inputs["input_ids"].shape
+        atoms = [cast(BinaryPosition, p).binary(tokens) for p in self._at("binary", BinaryPosition)]
+        if not atoms:
+            return self.embedding.weight.new_zeros(batch, length, length, self.plan.dims.binary)
+        first, *rest = atoms
+        return sum(rest, first).expand(batch, -1, -1, -1)
+
+    def pairs(self, tokens: Tokens) -> list[tuple[PairBias, ...]]:
+        """The pair biases of each layer."""
+        biases = [cast(PairPosition, p).pairs(tokens) for p in self._at("pair", PairPosition)]
+        return [tuple(bias[layer] for bias in biases) for layer in range(self.plan.dims.layers)]
+
+    def _at(self, place: str, base: type[Position]) -> list[nn.Module]:
+        return [p for p in self.positions if place in self._places and isinstance(p, base)]

@@ -1,0 +1,195 @@
+"""The composed model: named inputs, named outputs, its spec and its provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from peirce.components import Architecture, Head
+from peirce.compose import Plan, resolve
+from peirce.errors import InputError, unknown
+from peirce.provenance import provenance_of
+from peirce.signature import Signature, TensorSpec, merge
+from peirce.spec import Spec, load_spec
+
+if TYPE_CHECKING:
+    from peirce.registry import Registry
+
+_DTYPES = {"int64": torch.int64, "bool": torch.bool}
+
+
+class Model(nn.Module):
+    """A network and its heads, as a spec composes them.
+
+    Args:
+        plan: the plan.
+        provenance: where each part comes from.
+
+    Attributes:
+        signature: every input and output, with dtype, symbolic dims and meaning.
+        heads: the heads by the prefix of their outputs.
+    """
+
+    def __init__(self, plan: Plan, provenance: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.plan = plan
+        self.spec = plan.spec
+        self.provenance = dict(provenance)
+        self.network: Architecture = plan.architecture.part(plan.architecture.options, plan)
+        self.heads = nn.ModuleDict({planned.prefix: planned.build(plan.dims) for planned in plan.heads})
+        self.signature = self._sign()
+
+    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        """Run the model on named inputs.
+
+        Args:
+            inputs: as `signature.inputs` says; optional ones may be absent.
+
+        Returns:
+            The outputs by name, in the order of `signature.outputs`.
+
+        Raises:
+            InputError: an unknown, missing or misshapen input.
+        """
+        if not torch.compiler.is_compiling():
+            self._check(inputs)
+        encoded, tokens = self.network(inputs)
+        outputs = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
+        for prefix, head in self.heads.items():
+            for name, value in cast(Head, head)(encoded, tokens).items():
+                outputs[f"{prefix}_{name}"] = value
+        return {spec.name: outputs[spec.name] for spec in self.signature.outputs}
+
+    def loss(self, head: str, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """The loss of one head, by the prefix of its outputs."""
+        if head not in self.heads:
+            raise InputError(unknown("head", head, self.heads))
+        own = {name.removeprefix(f"{head}_"): v for name, v in outputs.items() if name.startswith(f"{head}_")}
+        return cast(Head, self.heads[head]).loss(own, labels)
+
+    def save(self, directory: str | Path, assets: Mapping[str, bytes] | None = None) -> None:
+        """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing."""
+        from peirce.storage import save
+
+        save(self, Path(directory), assets or {})
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating dtype of the parameters."""
+        return next(p.dtype for p in self.parameters() if p.is_floating_point())
+
+    def _sign(self) -> Signature:
+        inputs = merge(
+            [
+                (f"architecture {self.plan.architecture.name!r}", self.network.inputs()),
+                *((f"head {prefix!r}", cast(Head, head).inputs()) for prefix, head in self.heads.items()),
+            ]
+        )
+        outputs = list(self.network.outputs())
+        for prefix, head in self.heads.items():
+            for spec in cast(Head, head).outputs():
+                named = {**{f: getattr(spec, f) for f in ("dtype", "dims", "meaning")}, "name": f"{prefix}_{spec.name}"}
+                outputs.append(TensorSpec(**named))
+        return Signature(inputs, outputs)
+
+    def _check(self, inputs: Mapping[str, Tensor]) -> None:
+        known = {spec.name: spec for spec in self.signature.inputs}
+        sizes: dict[str, tuple[int, str]] = {}
+        for name, value in inputs.items():
+            if name not in known:
+                raise InputError(unknown("input", name, known))
+            _check_tensor(known[name], value, sizes)
+        missing = [name for name, spec in known.items() if spec.required and name not in inputs]
+        if missing:
+            raise InputError(f"missing input {', '.join(map(repr, missing))}; the model takes {', '.join(known)}")
+
+
+def _check_tensor(spec: TensorSpec, value: Tensor, sizes: dict[str, tuple[int, str]]) -> None:
+    if spec.dtype in _DTYPES and value.dtype != _DTYPES[spec.dtype]:
+        raise InputError(f"input {spec.name!r} must be {spec.dtype}, and is {str(value.dtype).removeprefix('torch.')}")
+    if value.dim() != len(spec.dims):
+        raise InputError(
+            f"input {spec.name!r} must have the dims {list(spec.dims)}, and has the shape {list(value.shape)}"
+        )
+    for dim, size in zip(spec.dims, value.shape, strict=True):
+        expected, origin = sizes.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (dim, "the signature")
+        if size != expected:
+            raise InputError(f"input {spec.name!r} has {size} along {dim!r}, where {origin} has {expected}")
+
+
+def build(
+    spec: Spec | str | Path,
+    seed: int = 0,
+    fuse: bool = True,
+    registry: Registry | None = None,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> Model:
+    """Compose a model from a spec, with freshly initialised parameters.
+
+    Args:
+        spec: a spec, the path of one, or a ready name.
+        seed: what the parameters depend on; the same seed gives the same parameters on every device.
+        fuse: whether stages use fused projections; the state dict is the same either way.
+        registry: where parts are looked up; the default registry if None.
+        device: where the model goes.
+        dtype: its floating dtype.
+
+    Raises:
+        SpecError: the spec cannot be read or composed.
+    """
+    registry = registry or _default_registry()
+    spec = spec if isinstance(spec, Spec) else load_spec(str(spec))
+    plan = resolve(spec, registry, fuse=fuse)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Model(plan, provenance_of(plan, registry))
+        if torch.get_default_device().type != "meta":
+            _initialise(model, spec.regularisation.init_std)
+    return model.to(device=device, dtype=dtype)
+
+
+def load(
+    directory: str | Path,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+    fuse: bool = True,
+    registry: Registry | None = None,
+) -> Model:
+    """Read a model that `Model.save` wrote.
+
+    Args:
+        directory: where it was saved.
+        device: where the model goes.
+        dtype: its floating dtype; as saved if None.
+        fuse: whether stages use fused projections.
+        registry: where parts are looked up; the default registry if None.
+
+    Raises:
+        ModelFileError: a file is missing, damaged, foreign or newer, or a plug-in that the model needs is missing.
+    """
+    from peirce.storage import load as read
+
+    return read(Path(directory), registry or _default_registry(), device=device, dtype=dtype, fuse=fuse)
+
+
+def _default_registry() -> Registry:
+    from peirce.registry import default_registry
+
+    return default_registry()
+
+
+def _initialise(model: nn.Module, std: float) -> None:
+    """Linear maps and embeddings from a normal distribution, biases zero, in the order of the modules.
+
+    Parameters that a part holds directly keep what the part gave them.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=std)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)

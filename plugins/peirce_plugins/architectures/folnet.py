@@ -1,0 +1,189 @@
+"""FOLNet's encoder: two branches of atoms, deduced layer by layer by neural logic operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.components import Architecture, Encoded, StateOperator, Tokens
+from peirce.compose import Mixing, Plan, Projections
+from peirce.inputs import TokenInput
+from peirce.pairs import PairBias
+from peirce.predicates import Norm, Predicates
+from peirce.scope import Scope
+from peirce.signature import TensorSpec
+from peirce_plugins.architectures.pooler import Pooler, binary_output, pooled_output, unary_output
+from torch import Tensor, nn
+
+
+@frozen(kw_only=True)
+class FolNetDims:
+    """The sizes of a dual-branch network; every one is a count.
+
+    Args:
+        layers: steps of deduction.
+        unary: width of the unary branch, D1.
+        binary: width of the binary branch, D2.
+        heads: heads of the operators, H.
+        head_size: channels within a head, S.
+        feedforward_unary: hidden width of bool's unary form; 4 * unary if 0.
+        feedforward_binary: hidden width of bool's binary form; 4 * binary if 0.
+    """
+
+    layers: int = field(validator=validators.ge(1))
+    unary: int = field(validator=validators.ge(1))
+    binary: int = field(validator=validators.ge(1))
+    heads: int = field(validator=validators.ge(1))
+    head_size: int = field(validator=validators.ge(1))
+    feedforward_unary: int = field(default=0, validator=validators.ge(0))
+    feedforward_binary: int = field(default=0, validator=validators.ge(0))
+
+
+@frozen(kw_only=True)
+class FolNetOptions:
+    """How the layers are wired.
+
+    Args:
+        wiring: `cascaded` applies bool after the other operators of a layer, `parallel` beside them (Appendix A.3).
+        affine_norm: whether norms have a weight and a bias; the published network has neither.
+        diag_link: whether the unary atoms enter the diagonal of the initial binary atoms, and the diagonal of the final
+            binary atoms enters the unary output.
+        pooler: whether there is a pooled output.
+    """
+
+    wiring: Literal["cascaded", "parallel"] = field(
+        default="cascaded", validator=validators.in_(("cascaded", "parallel"))
+    )
+    affine_norm: bool = False
+    diag_link: bool = False
+    pooler: bool = True
+
+
+class FolNet(Architecture):
+    """A dual-branch encoder: in each layer `u += operators(norm u)`, then `u += bool(norm u)`, on both branches."""
+
+    name = "folnet"
+    source = "FOLNet (Chen, 2023), Section 3.3, Fig. 1 and Appendix A"
+    Dims = FolNetDims
+    Options = FolNetOptions
+    places = frozenset({"unary", "binary", "pair", "scope"})
+    branches = "UB"
+    layer = "jmc.atp"
+    state = ("bool",)
+
+    @classmethod
+    def sizes(cls, dims: FolNetDims) -> Mapping[str, int]:
+        """Both branches; feedforward widths default to four times the branch's."""
+        return {
+            "layers": dims.layers,
+            "unary": dims.unary,
+            "binary": dims.binary,
+            "heads": dims.heads,
+            "head_size": dims.head_size,
+            "feedforward_unary": dims.feedforward_unary or 4 * dims.unary,
+            "feedforward_binary": dims.feedforward_binary or 4 * dims.binary,
+        }
+
+    @classmethod
+    def gives(cls, options: FolNetOptions) -> frozenset[Literal["pooled", "binary"]]:
+        """Binary atoms always, a pooled output with a pooler."""
+        return frozenset({"pooled", "binary"} if options.pooler else {"binary"})
+
+    def __init__(self, options: FolNetOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        dims = plan.dims
+        self.plan = plan
+        self.input = TokenInput(plan, sorted(self.places))
+        self.input_norm = Norms(plan, affine=options.affine_norm)
+        self.layers = nn.ModuleList(Layer(plan, options) for _ in range(dims.layers))
+        self.final_norm = Norms(plan, affine=options.affine_norm)
+        self.diagonal_in = nn.Linear(dims.unary, dims.binary) if options.diag_link else None
+        self.diagonal_out = nn.Linear(dims.binary, dims.unary) if options.diag_link else None
+        self.pooler = Pooler(dims.unary) if options.pooler else None
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Token ids, mask, token types, and what the parts add."""
+        return self.input.specs()
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Both branches, and the pooled output."""
+        dims = self.plan.dims
+        pooled = (pooled_output(dims.unary),) if self.pooler is not None else ()
+        return (unary_output(dims.unary), binary_output(dims.binary), *pooled)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Embed, deduce layer by layer, normalise, pool."""
+        tokens = self.input.tokens(inputs)
+        scope = self.input.scope(tokens)
+        state = self._begin(tokens, scope)
+        for layer, biases in zip(self.layers, self.input.pairs(tokens), strict=True):
+            state = layer(state, scope, biases)
+        final = self.final_norm(state, scope)
+        unary, binary = final.unary, final.binary
+        assert binary is not None
+        if self.diagonal_out is not None:
+            unary = scope.zero_unary(unary + self.diagonal_out(binary.diagonal(dim1=1, dim2=2).transpose(1, 2)))
+        pooled = self.pooler(unary, tokens.real) if self.pooler is not None else None
+        return Encoded(unary, binary, pooled, scope, self.input.embedding.weight), tokens
+
+    def _begin(self, tokens: Tokens, scope: Scope) -> Predicates:
+        """The initial atoms, normalised and dropped out."""
+        unary, binary = self.input.unary(tokens), self.input.binary(tokens)
+        if self.diagonal_in is not None:
+            diagonal = torch.eye(tokens.length, dtype=binary.dtype, device=binary.device)
+            binary = binary + diagonal.unsqueeze(-1) * self.diagonal_in(unary).unsqueeze(2)
+        state = self.input_norm(Predicates(unary, binary), scope)
+        rate = self.plan.dims.dropout
+        return Predicates(*(F.dropout(atoms, rate, self.training) for atoms in state))
+
+
+class Norms(nn.Module):
+    """One norm for each branch; atoms outside the scope become exact zeros after it."""
+
+    def __init__(self, plan: Plan, *, affine: bool) -> None:
+        super().__init__()
+        self.unary = Norm(plan.dims.unary, affine=affine)
+        self.binary = Norm(plan.dims.binary, affine=affine)
+
+    def forward(self, state: Predicates, scope: Scope) -> Predicates:
+        """Both branches, in the dtype that they come in."""
+        return Predicates(scope.zero_unary(self.unary(state.unary)), scope.zero_binary(self.binary(state.binary)))
+
+
+class Layer(nn.Module):
+    """One step of deduction. The operators own their parameters: `operators.K.NAME`."""
+
+    def __init__(self, plan: Plan, options: FolNetOptions) -> None:
+        super().__init__()
+        projections = [Projections(plan.dims, p.kernel, p.premise, p.output) for p in plan.mixing]
+        states: list[StateOperator] = [p.build(plan.dims) for p in plan.state]
+        named = [*zip(plan.mixing, projections, strict=True), *zip(plan.state, states, strict=True)]
+        self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
+        self.mixing = Mixing(plan, projections)
+        self._states = tuple(states)
+        self.parallel = options.wiring == "parallel"
+        self.rate = plan.dims.dropout
+        self.mixing_norm = Norms(plan, affine=options.affine_norm)
+        self.state_norm = None if self.parallel else Norms(plan, affine=options.affine_norm)
+
+    def forward(self, state: Predicates, scope: Scope, biases: Sequence[PairBias]) -> Predicates:
+        """Add what the operators infer from the normalised atoms to the atoms."""
+        normal = self.mixing_norm(state, scope)
+        state = self._add(state, self.mixing(normal, scope, biases))
+        for operator in self._states:
+            if self.state_norm is not None:
+                normal = self.state_norm(state, scope)
+            state = self._add(state, operator(normal, scope))
+        return state
+
+    def _add(self, state: Predicates, increment: Predicates) -> Predicates:
+        unary = state.unary + F.dropout(increment.unary, self.rate, self.training)
+        if increment.binary is None:
+            return Predicates(unary, state.binary)
+        assert state.binary is not None
+        return Predicates(unary, state.binary + F.dropout(increment.binary, self.rate, self.training))
+
+

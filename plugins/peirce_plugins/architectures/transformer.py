@@ -1,0 +1,200 @@
+"""The transformer encoder: FOLNet's algebra on one branch, where relations live inside a layer only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.components import Architecture, Encoded, StateOperator, Tokens
+from peirce.compose import Plan, PlannedOperator, Projections, activate, add_pairs
+from peirce.fusion import FusedLinear
+from peirce.inputs import TokenInput
+from peirce.pairs import PairBias
+from peirce.predicates import Norm, Predicates
+from peirce.scope import Scope
+from peirce.signature import TensorSpec
+from peirce_plugins.architectures.pooler import Pooler, pooled_output, unary_output
+from torch import Tensor, nn
+
+
+@frozen(kw_only=True)
+class TransformerDims:
+    """The sizes of a single-branch network; every one is a count.
+
+    Args:
+        layers: blocks of attention and feedforward.
+        unary: width of the atoms.
+        heads: attention heads; heads * head_size must be `unary`.
+        head_size: channels within a head; unary / heads if 0.
+        feedforward: hidden width of bool; 4 * unary if 0.
+    """
+
+    layers: int = field(validator=validators.ge(1))
+    unary: int = field(validator=validators.ge(1))
+    heads: int = field(validator=validators.ge(1))
+    head_size: int = field(default=0, validator=validators.ge(0))
+    feedforward: int = field(default=0, validator=validators.ge(0))
+
+
+@frozen(kw_only=True)
+class TransformerOptions:
+    """How the layers are wired.
+
+    Args:
+        norm: `post` normalises after each residual sum, as BERT does; `pre` before each stage, with a final norm.
+        affine_norm: whether norms have a weight and a bias.
+        pooler: whether there is a pooled output.
+    """
+
+    norm: Literal["post", "pre"] = field(default="post", validator=validators.in_(("post", "pre")))
+    affine_norm: bool = True
+    pooler: bool = True
+
+
+class Transformer(Architecture):
+    """Assoc scores pairs, their softmax over the scope weighs join's sum, and bool follows; no relation is kept."""
+
+    name = "transformer"
+    source = "FOLNet (Chen, 2023), Appendix A.2 and Fig. 3; TEGA (Zheng et al., 2024), Section 6"
+    Dims = TransformerDims
+    Options = TransformerOptions
+    places = frozenset({"unary", "pair", "scope"})
+    branches = "U"
+    layer = "j.a"
+    state = ("bool",)
+    fixed_layer = True
+
+    @classmethod
+    def sizes(cls, dims: TransformerDims) -> Mapping[str, int]:
+        """One branch; the head size defaults to an even share of the width."""
+        return {
+            "layers": dims.layers,
+            "unary": dims.unary,
+            "heads": dims.heads,
+            "head_size": dims.head_size or dims.unary // dims.heads,
+            "feedforward_unary": dims.feedforward or 4 * dims.unary,
+        }
+
+    @classmethod
+    def check(cls, options: TransformerOptions, dims: TransformerDims) -> str | None:
+        """Heads must share the width evenly."""
+        size = dims.head_size or dims.unary // dims.heads
+        if dims.heads * size != dims.unary:
+            return (
+                f"heads * head_size must equal unary, and {dims.heads} * {size} is {dims.heads * size}, not "
+                f"{dims.unary}; choose heads that divide unary"
+            )
+        return None
+
+    @classmethod
+    def gives(cls, options: TransformerOptions) -> frozenset[Literal["pooled", "binary"]]:
+        """A pooled output with a pooler."""
+        return frozenset({"pooled"} if options.pooler else ())
+
+    def __init__(self, options: TransformerOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        dims = plan.dims
+        self.plan = plan
+        self.input = TokenInput(plan, sorted(self.places))
+        self.input_norm = Norm(dims.unary, affine=options.affine_norm) if options.norm == "post" else None
+        self.layers = nn.ModuleList(Layer(plan, options) for _ in range(dims.layers))
+        self.final_norm = Norm(dims.unary, affine=options.affine_norm) if options.norm == "pre" else None
+        self.pooler = Pooler(dims.unary) if options.pooler else None
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Token ids, mask, token types, and what the parts add."""
+        return self.input.specs()
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The atoms, and the pooled output."""
+        pooled = (pooled_output(self.plan.dims.unary),) if self.pooler is not None else ()
+        return (unary_output(self.plan.dims.unary), *pooled)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Embed, attend layer by layer, pool."""
+        tokens = self.input.tokens(inputs)
+        scope = self.input.scope(tokens)
+        atoms = self.input.unary(tokens)
+        if self.input_norm is not None:
+            atoms = self.input_norm(atoms)
+        atoms = F.dropout(scope.zero_unary(atoms), self.plan.dims.dropout, self.training)
+        for layer, biases in zip(self.layers, self.input.pairs(tokens), strict=True):
+            atoms = layer(atoms, scope, biases)
+        if self.final_norm is not None:
+            atoms = self.final_norm(atoms)
+        atoms = scope.zero_unary(atoms)
+        pooled = self.pooler(atoms, tokens.real) if self.pooler is not None else None
+        return Encoded(atoms, None, pooled, scope, self.input.embedding.weight), tokens
+
+
+class Layer(nn.Module):
+    """Attention, then bool, each with a residual sum and a norm. The operators own their parameters."""
+
+    def __init__(self, plan: Plan, options: TransformerOptions) -> None:
+        super().__init__()
+        dims = plan.dims
+        score = next(p for p in plan.mixing if p.part.pair == "score")
+        value = next(p for p in plan.mixing if p.part.pair == "value")
+        scoring = Projections(dims, kernel=score.kernel, premise=score.premise)
+        summing = Projections(dims, premise=value.premise, output=value.output)
+        states: list[StateOperator] = [p.build(dims) for p in plan.state]
+        named = [(score, scoring), (value, summing), *zip(plan.state, states, strict=True)]
+        self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
+        self.attention = Attention(plan, score, value, scoring, summing)
+        self._states = tuple(states)
+        self.norms = nn.ModuleList(Norm(dims.unary, affine=options.affine_norm) for _ in range(1 + len(states)))
+        self.pre = options.norm == "pre"
+        self.rate = dims.dropout
+
+    def forward(self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias]) -> Tensor:
+        """[b, x, d1] -> [b, x, d1]."""
+        atoms = self._stage(0, atoms, lambda x: self.attention(x, scope, biases))
+        for i, operator in enumerate(self._states, 1):
+            atoms = self._stage(i, atoms, lambda x, op=operator: op(Predicates(x), scope).unary)  # type: ignore[misc]
+        return atoms
+
+    def _stage(self, i: int, atoms: Tensor, stage: Callable[[Tensor], Tensor]) -> Tensor:
+        increment = stage(self.norms[i](atoms) if self.pre else atoms)
+        atoms = atoms + F.dropout(increment, self.rate, self.training)
+        return atoms if self.pre else self.norms[i](atoms)
+
+
+class Attention(nn.Module):
+    """Assoc, a softmax over the scope, join: one product reads query, key and value, one writes the result."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        score: PlannedOperator,
+        value: PlannedOperator,
+        scoring: Projections,
+        summing: Projections,
+    ) -> None:
+        super().__init__()
+        self.score, self.value = score, value
+        self.rate = plan.dims.dropout
+        self.fuse = plan.fuse
+        assert score.kernel is not None and score.premise is not None and value.premise is not None
+        self.shapes = [tuple(r.shape.values()) for r in (score.kernel, score.premise, value.premise)]
+        maps = [
+            (scoring.kernel, score.kernel.scale),
+            (scoring.premise, score.premise.scale),
+            (summing.premise, value.premise.scale),
+        ]
+        self.reader = FusedLinear(maps, "outputs", fuse=plan.fuse)
+        self.writer = FusedLinear([(summing.output, 1.0)], "inputs", fuse=plan.fuse)
+
+    def forward(self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias]) -> Tensor:
+        """[b, x, d1] -> [b, x, d1]."""
+        assert self.score.operator is not None and self.value.operator is not None
+        pieces = (
+            self.reader.read(atoms).split(self.reader.widths, -1) if self.fuse else self.reader.read_each(atoms)
+        )
+        query, key, values = (p.unflatten(-1, shape) for p, shape in zip(pieces, self.shapes, strict=True))
+        scores = add_pairs(self.score, self.score.operator.infer(query, key, scope), query, biases)
+        weights = scope.softmax(activate(self.score.activation, scores))
+        weights = F.dropout(weights, self.rate, self.training)
+        summed = add_pairs(self.value, self.value.operator.infer(weights, values, scope), weights, biases)
+        return self.writer.write([activate(self.value.activation, summed).flatten(2)])
