@@ -18,7 +18,6 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from attrs import frozen
 from torch import Tensor
 from torch.autograd import Function
 
@@ -32,8 +31,7 @@ FEWEST_BLOCKS = 8
 """A gather is split at least so often, where there are rows enough."""
 
 
-@frozen(eq=False)
-class PairBias:
+class PairBias(NamedTuple):
     """A table of vectors indexed by what two tokens are to each other.
 
     The vector of the pair (x, y) and head h is `table[rows[x], ids[x, y], h]`.
@@ -135,8 +133,8 @@ class _Layout(NamedTuple):
             ids = ids.expand(batch, -1, -1)
             rows = None if rows is None else rows.expand(batch, -1)
         return cls(
-            ids.reshape(-1, ids.shape[2]),
-            None if rows is None else rows.reshape(-1),
+            ids[0] if shared else ids.reshape(batch * length, ids.shape[2]),
+            None if rows is None else rows.flatten(),
             batch,
             length,
             heads,
@@ -161,7 +159,8 @@ class _Layout(NamedTuple):
         if self.groups > 1:
             flat = values.permute(1, 2, 0, 3)
         else:
-            flat = values.reshape(values.shape[1], -1, self.heads, channels)
+            each = self.batch if self.shared else 1
+            flat = values.reshape(values.shape[1], each, self.heads, channels)
         if self.shared:
             return flat.transpose(0, 1)
         return flat.reshape(self.batch, self.length, self.heads, channels)
@@ -172,16 +171,20 @@ class _Layout(NamedTuple):
 
 def _score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     """w[g, n, m, y] = sum_s q[g, n, m, s] table[rows[n], g, ids[n, y], s]."""
-    if torch.compiler.is_compiling():
+    if _traced(table):
         return _traced_score(q, table, ids, rows)
     return _call(_Score, q, table, ids, rows)
 
 
 def _mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     """q[g, n, m, s] = sum_y w[g, n, m, y] table[rows[n], g, ids[n, y], s]."""
-    if torch.compiler.is_compiling():
+    if _traced(table):
         return _traced_mix(w, table, ids, rows)
     return _call(_Mix, w, table, ids, rows)
+
+
+def _traced(table: Tensor) -> bool:
+    return torch.compiler.is_compiling() or table.is_meta
 
 
 def _call(function: type[Function], *args: Any) -> Any:
