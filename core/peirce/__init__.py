@@ -62,8 +62,8 @@ _HOMES = {
         "Tokens", "UnaryPosition", "Writer",
     ),
     "peirce.errors": (
-        "ExportError", "InputError", "ModelFileError", "PeirceError", "PlanError", "RegistryError", "SpecError",
-        "TaskError",
+        "ExportError", "InputError", "ModelFileError", "PeirceError", "PlanError", "RegistryError",
+        "SpecError", "TaskError",
     ),
     "peirce.exporting": ("Session", "export"),
     "peirce.hookspecs": ("hookimpl",),
@@ -78,7 +78,7 @@ _HOMES = {
 }  # fmt: skip
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = sorted(_HOME)  # noqa: PLE0605
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,8 @@
-"""The doors to what lies outside the core: exporters, found in a registry, and the runtime, found by entry point."""
+"""The doors out of the core: exporters, found in a registry, and the runtime, found by its entry point."""
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,15 +17,21 @@ if TYPE_CHECKING:
 
 
 def export(
-    model: Model, *, path: str | Path, to: str = "onnx", registry: Registry | None = None, **options: Any
+    model: Model | str | os.PathLike[str],
+    *,
+    path: str | os.PathLike[str],
+    to: str = "onnx",
+    registry: Registry | None = None,
+    **options: Any,
 ) -> Any:
     """Write a model in another format and verify what was written.
 
     Args:
-        model: the model to write.
+        model: the model to write, the directory of a saved one, or a spec (a `.toml` path or a ready name),
+            whose model has random weights of seed 0.
         path: the file to write.
         to: the exporter's name; `peirce list exporters` shows those there are.
-        registry: where to look for the exporter; the default registry when it is absent.
+        registry: where to look for the exporter and the model's parts; the default registry when absent.
         options: options of the exporter; `peirce describe NAME` shows them.
 
     Returns:
@@ -32,7 +39,8 @@ def export(
 
     Raises:
         RegistryError: no exporter has that name.
-        ExportError: the exporter has no such option, the export failed, or what was written does not match the model.
+        ExportError: the exporter has no such option, the export failed, or what was written does not match.
+        ModelFileError, SpecError: the directory or the spec cannot be used.
     """
     if registry is None:
         from peirce.registry import default_registry
@@ -47,7 +55,33 @@ def export(
         chosen = part.Options(**options)
     except (TypeError, ValueError) as error:
         raise ExportError(f"exporter {to!r} cannot use these options: {error}") from error
+    if isinstance(model, str | os.PathLike):
+        model = read_model(model, registry)
     return part(chosen).export(model, Path(path))
+
+
+def read_model(source: str | os.PathLike[str], registry: Registry | None = None) -> Model:
+    """The model of a saved directory, or of a spec with random weights of seed 0.
+
+    Args:
+        source: a directory, a path that ends in `.toml`, or the name of a ready spec.
+        registry: where to look for the model's parts; the default registry when it is absent.
+
+    Raises:
+        ModelFileError, SpecError: the directory or the spec cannot be used.
+    """
+    from peirce.model import build, load
+
+    return (
+        load(os.fspath(source), registry=registry)
+        if is_saved(source)
+        else build(os.fspath(source), seed=0, registry=registry)
+    )
+
+
+def is_saved(source: str | os.PathLike[str]) -> bool:
+    """Whether a model's source is a saved directory rather than a spec."""
+    return Path(source).is_dir()
 
 
 def __getattr__(name: str) -> Any:
@@ -57,11 +91,11 @@ def __getattr__(name: str) -> Any:
 
 
 def _session() -> Any:
-    """The class that runs exported files, which a distribution announces as `onnx` in the group `peirce.runtimes`."""
+    """The class that runs exported files: entry point `onnx` of the group `peirce.runtimes`."""
     announced = sorted(entry_points(group="peirce.runtimes", name="onnx"), key=lambda entry: entry.value)
     if not announced:
         raise ExportError(
-            "no runtime for ONNX files is installed: no distribution announces 'onnx' in the entry-point group "
-            "'peirce.runtimes'; reinstall peirce"
+            "no runtime for ONNX files is installed: no distribution announces 'onnx' in the entry-point "
+            "group 'peirce.runtimes'; reinstall peirce"
         )
     return announced[0].load()

@@ -1,4 +1,4 @@
-"""Why plug-ins failed when they were last loaded, kept in the user's cache so that a listing need not import them."""
+"""Why plug-ins failed when last loaded, kept in the user's cache so that a listing need not import them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def last_failures() -> dict[str, dict[str, Any]]:
 
 
 def record(loaded: Mapping[str, str | None], failed: Mapping[str, tuple[str | None, str]]) -> None:
-    """Remember the plug-ins that failed, as version and cause, and forget the earlier failures of those that loaded.
+    """Remember the version and cause of each plug-in that failed; forget the failures of those that loaded.
 
     A cache that cannot be written costs only what a listing would have shown, so it is no error.
     """

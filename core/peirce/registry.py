@@ -1,7 +1,7 @@
 """Which parts there are: discovery, activation, conflicts, provenance, and the quarantine of broken plug-ins.
 
 A `Registry` is a value with one pluggy manager inside; nothing is global but the cache of `default_registry`.
-A plug-in is validated on a manager of its own and committed only whole, so that one that fails leaves nothing behind.
+A plug-in is validated on a manager of its own and committed whole, so that one that fails leaves nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 import re
+import traceback
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
@@ -22,7 +23,7 @@ import pluggy
 from attrs import frozen
 
 from peirce import hookspecs
-from peirce.errors import RegistryError, nearest, unknown
+from peirce.errors import RegistryError, unknown
 from peirce.last_failures import record
 from peirce.registry_file import KINDS, RegistryFile, canonical, find_registry_file
 
@@ -74,16 +75,23 @@ class Registered:
 
 @frozen(kw_only=True)
 class Quarantined:
-    """A plug-in of which nothing is used, and why. `parts` are the names that it was about to register, if known."""
+    """A plug-in of which nothing is used.
+
+    Args:
+        cause: why, in one line.
+        detail: the traceback of an import that failed; empty otherwise.
+        parts: kind and name of what it was about to register, as far as that is known.
+    """
 
     plugin: str
     distribution: str | None
     version: str | None
     cause: str
+    detail: str = ""
     parts: tuple[tuple[str, str], ...] = ()
 
 
-class _Broken(Exception):
+class _BreachError(Exception):
     """A plug-in breaks its contract; `parts` are those that it was about to register."""
 
     def __init__(self, cause: str, parts: Iterable[tuple[str, str]] = ()) -> None:
@@ -94,7 +102,7 @@ class _Broken(Exception):
 class Registry:
     """The parts of a set of plug-ins; it does not change once it is made.
 
-    Make one with `Registry.discover` (what is installed and named) or `Registry.of` (just the given plug-ins).
+    Make one with `Registry.discover` (what is installed and named) or `Registry.of` (the given plug-ins).
     """
 
     def __init__(
@@ -115,7 +123,7 @@ class Registry:
         self.plugins: tuple[Plugin, ...] = ()
         for plugin, module in plugins:
             try:
-                # A plug-in may do anything when it is imported, SystemExit included; none of it may stop the rest.
+                # An import may do anything, raise SystemExit included; none of it may stop the rest.
                 module = import_module(plugin.module) if module is None else module
                 if self._manager.is_registered(module):
                     continue
@@ -154,8 +162,8 @@ class Registry:
         registry = cls.survey(config, path, extra_plugins)
         for broken in registry.quarantined:
             _log.warning(
-                "plug-in %s was not loaded: %s. `peirce plugins check %s` tells more, `peirce plugins disable %s` "
-                "switches it off",
+                "plug-in %s was not loaded: %s. `peirce plugins check %s` tells more, "
+                "`peirce plugins disable %s` switches it off",
                 *(broken.plugin, broken.cause, broken.plugin, broken.plugin),
             )
         if registry.conflicts:
@@ -179,8 +187,8 @@ class Registry:
         named = [Plugin(name=f"module:{name}", module=name) for name in file.modules]
         if named and not file.imports_modules:
             _log.warning(
-                "%s names modules (%s), which are not imported from a file that was merely found; to import them, "
-                "run with `--registry %s` or set PEIRCE_REGISTRY to it",
+                "%s names modules (%s), which are not imported from a file that was merely found; to import "
+                "them, run with `--registry %s` or set PEIRCE_REGISTRY to it",
                 *(file.where, ", ".join(file.modules), file.where),
             )
         elif named:
@@ -213,7 +221,7 @@ class Registry:
         """The part of a kind that a name or an alias stands for.
 
         Raises:
-            RegistryError: there is none; the message lists the nearest names and the plug-ins that could not load.
+            RegistryError: there is none; the message lists the nearest names and what could not be loaded.
         """
         return self.entry(kind, name).part
 
@@ -260,7 +268,7 @@ class Registry:
             message += f". It may belong to a plug-in that is quarantined: {causes}"
         if self.off:
             message += (
-                f". Switched off: {', '.join(self.off)} (`peirce plugins enable PLUGIN` switches one on)"
+                f". Switched off: {', '.join(self.off)}; `peirce plugins enable PLUGIN` switches one on"
             )
         return message
 
@@ -306,8 +314,8 @@ class Registry:
             )
             state = state or ("is switched off" if preferred in self.off else "does not register it")
             message = (
-                f'{self.file.where} prefers "{preferred}" for {what}, but that plug-in {state}. Owners there are: '
-                f'{_owners(owners)}. Correct or remove the line `"{key}" = "{preferred}"` under [prefer]'
+                f'{self.file.where} prefers "{preferred}" for {what}, but that plug-in {state}. Owners there '
+                f'are: {_owners(owners)}. Correct or remove the line `"{key}" = "{preferred}"` under [prefer]'
             )
             if len(owners) == 1:
                 # Taking the other owner in silence would change models; the rest of the registry still works.
@@ -316,8 +324,8 @@ class Registry:
         else:
             choices = " or ".join(f'`"{key}" = "{owner.plugin}"`' for owner in owners)
             message = (
-                f"{what} has {len(owners)} owners: {_owners(owners)}. Settle it in {self.file.where} with one line "
-                f"under [prefer]: {choices}; `peirce plugins prefer {key} {owners[0].plugin}` writes it"
+                f"{what} has {len(owners)} owners: {_owners(owners)}. Settle it in {self.file.where} with "
+                f"one line under [prefer]: {choices}. `peirce plugins prefer {key} PLUGIN` writes it"
             )
         self.conflicts += (message,)
         return None
@@ -343,7 +351,7 @@ def default_registry() -> Registry:
 
 def installed_plugins() -> tuple[Plugin, ...]:
     """Every plug-in that an installed distribution announces, sorted; none is imported."""
-    found = {}
+    found: dict[str, Plugin] = {}
     for entry in entry_points(group=GROUP):
         plugin = _announced(entry)
         found.setdefault(plugin.name, plugin)
@@ -402,7 +410,7 @@ def _parts(plugin: Plugin, module: object) -> list[Registered]:
     for kind in KINDS:
         for result in getattr(manager.hook, f"register_{kind}")():
             if isinstance(result, (str, type)) or not isinstance(result, Iterable):
-                raise _Broken(f"register_{kind} must return a list of classes, not {result!r}")
+                raise _BreachError(f"register_{kind} must return a list of classes, not {result!r}")
             for part in result:
                 why = _why_no_part(kind, part)
                 if why:
@@ -426,7 +434,7 @@ def _parts(plugin: Plugin, module: object) -> list[Registered]:
         if names.count((kind, name)) > 1
     ]
     if broken:
-        raise _Broken("; ".join(broken), names)
+        raise _BreachError("; ".join(broken), names)
     return parts
 
 
@@ -436,15 +444,15 @@ def _check_hooks(manager: pluggy.PluginManager, module: object) -> None:
         options = manager.parse_hookimpl_opts(module, name)
         if options is None:
             if name in known and inspect.isroutine(getattr(module, name)):
-                raise _Broken(f"{name} is not marked `@peirce.hookimpl`, so that nothing would call it")
+                raise _BreachError(f"{name} is not marked `@peirce.hookimpl`, so that nothing would call it")
             continue
         hook = options.get("specname") or name
         if hook not in known:
-            raise _Broken(f"{unknown('hook', hook, known)}")
+            raise _BreachError(f"{unknown('hook', hook, known)}")
         if options.get("wrapper") or options.get("hookwrapper"):
-            raise _Broken(f"{hook} may not be a wrapper: a plug-in adds its own parts only")
+            raise _BreachError(f"{hook} may not be a wrapper: a plug-in adds its own parts only")
         if inspect.signature(getattr(module, name)).parameters:
-            raise _Broken(f"{hook} takes no arguments")
+            raise _BreachError(f"{hook} takes no arguments")
 
 
 def _why_no_part(kind: str, part: object) -> str | None:
@@ -461,7 +469,11 @@ def _why_no_part(kind: str, part: object) -> str | None:
         "exporters": (components.Exporter,),
     }
     singular = kind.removesuffix("s")
-    if not isinstance(part, type) or not issubclass(part, contracts[kind]):
+    if (
+        not isinstance(part, type)
+        or not issubclass(part, contracts[kind])
+        or not issubclass(part, components.Part)
+    ):
         wanted = " or ".join(contract.__name__ for contract in contracts[kind])
         return f"register_{kind} returns {part!r}, which is not a subclass of {wanted}"
     name = getattr(part, "name", None)
@@ -471,17 +483,18 @@ def _why_no_part(kind: str, part: object) -> str | None:
     supported = components.SUPPORTED_API
     if part.api not in supported:
         return (
-            f"{where} was written for api {part.api!r}; this Peirce supports {supported[0]} to {supported[-1]}. "
-            f"Install a version of one that fits the other"
+            f"{where} was written for api {part.api!r}; this Peirce supports {supported[0]} to "
+            f"{supported[-1]}. Install a version of one that fits the other"
         )
     if inspect.isabstract(part):
-        return f"{where} does not define {', '.join(sorted(part.__abstractmethods__))}"
+        missing = sorted(getattr(part, "__abstractmethods__", ()))
+        return f"{where} does not define {', '.join(missing)}"
     why = _why_no_options(kind, part.Options)
     if why:
         return f"the Options of {where} {why}"
     if kind == "operators":
         return _why_no_operator(where, part)
-    if kind == "positions" and not part.places():
+    if issubclass(part, components.Position) and not part.places():
         return (
             f"{where} serves no place: subclass UnaryPosition, BinaryPosition, PairPosition or ScopePosition"
         )
@@ -518,23 +531,24 @@ def _why_no_options(kind: str, options: object) -> str | None:
         if field.name in _RESERVED or field.alias in _RESERVED:
             return f"have a field {field.alias!r}, which is a key of the spec's own; choose another name"
         if kind == "operators" and "activation" in (field.name, field.alias):
-            return "have a field 'activation', which every operator's table in a spec has already; choose another name"
+            return "have a field 'activation', a key of every operator's table in a spec; choose another name"
     return None
 
 
 def _quarantine(plugin: Plugin, error: BaseException) -> Quarantined:
-    parts = error.parts if isinstance(error, _Broken) else ()
+    parts = error.parts if isinstance(error, _BreachError) else ()
     return Quarantined(
         plugin=plugin.name,
         distribution=plugin.distribution,
         version=plugin.version,
         cause=_cause(plugin, error),
+        detail="" if isinstance(error, _BreachError) else "".join(traceback.format_exception(error)),
         parts=parts,
     )
 
 
 def _cause(plugin: Plugin, error: BaseException) -> str:
-    if isinstance(error, _Broken):
+    if isinstance(error, _BreachError):
         return str(error)
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         if plugin.module == error.name or plugin.module.startswith(error.name + "."):

@@ -1,7 +1,7 @@
 """registry.toml: which plug-ins are on, which further modules are loaded, who wins a name, and aliases.
 
-It is found by `--registry`, else by `PEIRCE_REGISTRY`, else as the nearest `registry.toml` with `format = 1` from the
-working directory upwards, else it is the packaged one. Files are never merged.
+It is found by `--registry`, else by `PEIRCE_REGISTRY`, else as the nearest `registry.toml` with `format = 1`
+from the working directory upwards, else it is the packaged one. Files are never merged.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class RegistryFile:
 
     Args:
         path: the file; None for a value that was made in a program.
-        origin: how it was found: `given` by --registry or by a caller, `environment`, `found` by the upward search,
-            or `packaged`.
+        origin: how it was found: `given` by --registry or by a caller, `environment`, `found` by the upward
+            search, or `packaged`.
         default: whether plug-ins that it does not name are on.
         modules: further plug-in modules.
         plugins: `on` or `off` by `distribution:entry-point`.
@@ -80,7 +80,7 @@ class RegistryFile:
         """Read one file.
 
         Raises:
-            RegistryError: it is absent, is no TOML, has another format, or holds a key or a value that means nothing.
+            RegistryError: it is absent, is no TOML, has another format, or has an unknown key or wrong value.
         """
         try:
             text = path.read_text(encoding="utf-8")
@@ -121,8 +121,9 @@ def packaged_commands() -> Mapping[str, str]:
 def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> Path:
     """Edit the file in force, or a new ./registry.toml where that file may not be written.
 
-    The packaged file, and any file inside site-packages, is never written: what it says is copied to ./registry.toml,
-    which is in force from then on. Comments are kept, and the result is checked before it replaces the file.
+    The packaged file, and any file inside site-packages, is never written: what it says is copied to
+    ./registry.toml, which is in force from then on. Comments are kept, and the result is checked before it
+    replaces the file.
 
     Args:
         current: the file in force.
@@ -144,8 +145,8 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
             source = target
         elif target.exists():
             raise RegistryError(
-                f"{target} exists and is not a registry file of Peirce (it lacks `format = {FORMAT}`); go to another "
-                f"folder, or name a file with --registry"
+                f"{target} exists and is not a registry file of Peirce (it lacks `format = {FORMAT}`); go to "
+                f"another folder, or name a file with --registry"
             )
     document = tomlkit.parse(source.read_text(encoding="utf-8"))
     if target != source:
@@ -197,7 +198,7 @@ def _inside_site_packages(path: Path) -> bool:
 
 
 def _drop_commands(document: Any) -> None:
-    """The help of the commands counts only in the packaged file, so a copy does without it and its comment."""
+    """The help of the commands counts only in the packaged file: a copy does without it and its comment."""
     if "commands" not in document:
         return
     document.remove("commands")
@@ -215,7 +216,8 @@ def _checked(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     if data.get("format") != FORMAT:
         found = f"format = {data['format']!r}" if "format" in data else "no format"
         raise RegistryError(
-            f"{path} has {found}; this version of Peirce reads format = {FORMAT}. A newer format needs a newer Peirce"
+            f"{path} has {found}; this version of Peirce reads format = {FORMAT}; a newer one needs a newer "
+            f"Peirce"
         )
     for key in data:
         if key not in _KEYS:

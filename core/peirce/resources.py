@@ -1,7 +1,7 @@
 """Where the files that ship with Peirce lie, and which version this is.
 
-A wheel holds `registry.toml` and `specs/` inside the package; an editable install finds them at the root of the
-repository.
+A wheel holds `registry.toml` and `specs/` inside the package; an editable install finds them at the root of
+the repository.
 """
 
 from __future__ import annotations

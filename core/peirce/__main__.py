@@ -1,0 +1,5 @@
+"""`python -m peirce` is the `peirce` command."""
+
+from peirce.cli import main
+
+main()

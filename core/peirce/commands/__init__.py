@@ -1,0 +1,1 @@
+"""The commands of the core, each imported when it runs."""

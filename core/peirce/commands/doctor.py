@@ -1,0 +1,155 @@
+"""`peirce doctor`: what is installed, what really works, and which files are in force."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import typer
+
+from peirce.commands.show import Json, as_json, as_table
+from peirce.errors import PeirceError
+from peirce.last_failures import cache_folder
+
+_EXTRAS = {
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
+    "gpu": ("onnx", "onnxscript", "onnxruntime-gpu"),
+    "train": ("accelerate", "tensorboard", "matplotlib"),
+    "kg": ("lark", "pykeen"),
+    "testing": ("pytest", "hypothesis"),
+    "tensorrt": ("tensorrt",),
+}
+# One ONNX graph, `y = Identity(x)` for a float32 vector, so that a provider can be started without onnx.
+_IDENTITY = bytes.fromhex(
+    "08083a390a100a017812017922084964656e746974791201675a100a0178120b0a09080112050a0312016e62100a0179"
+    "120b0a09080112050a0312016e42040a00100d"
+)
+
+
+def doctor(json: Json = False) -> None:
+    """Report Python, torch, ONNX Runtime, the providers that really start, extras, and the registry file."""
+    checks = [*_python(), *_torch(), *_onnxruntime(), *_extras(), *_registry()]
+    failed = any(check["status"] == "failed" for check in checks)
+    if json:
+        as_json("peirce.doctor/1", ok=not failed, checks=checks)
+    else:
+        as_table(
+            ("", "what", "finding"), ((check["status"], check["name"], check["finding"]) for check in checks)
+        )
+    if failed:
+        raise typer.Exit(1)
+
+
+def _found(name: str, finding: object, status: str = "ok", **more: Any) -> dict[str, Any]:
+    return {"name": name, "status": status, "finding": str(finding), **more}
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def _python() -> list[dict[str, Any]]:
+    return [
+        _found("peirce", _version("peirce")),
+        _found("python", f"{platform.python_version()} at {sys.executable}"),
+        _found("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"),
+        _found("cache", cache_folder()),
+    ]
+
+
+def _torch() -> list[dict[str, Any]]:
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return [_found("torch", f"cannot be imported: {error}", "failed")]
+    devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    described = f"CUDA {torch.version.cuda}: {', '.join(devices)}" if devices else "CPU only"
+    return [_found("torch", f"{torch.__version__}, {described}", version=torch.__version__, devices=devices)]
+
+
+def _onnxruntime() -> list[dict[str, Any]]:
+    both = [name for name in ("onnxruntime", "onnxruntime-gpu") if _version(name)]
+    if not both:
+        return [_found("onnxruntime", "not installed; pip install 'peirce[onnx]'", "absent")]
+    checks = []
+    if len(both) == 2:
+        checks.append(
+            _found(
+                "onnxruntime",
+                "onnxruntime and onnxruntime-gpu are both installed and overwrite each other, so that CUDA "
+                "is lost: pip uninstall -y onnxruntime onnxruntime-gpu, then pip install the one that you want",
+                "failed",
+            )
+        )
+    try:
+        import onnxruntime
+    except (ImportError, OSError) as error:
+        return [*checks, _found("onnxruntime", f"cannot be imported: {error}", "failed")]
+    checks.append(_found("onnxruntime", f"{onnxruntime.__version__} from {' and '.join(both)}"))
+    return checks + [_provider(onnxruntime, name) for name in onnxruntime.get_available_providers()]
+
+
+def _provider(onnxruntime: Any, name: str) -> dict[str, Any]:
+    """Whether a provider starts, which its being listed does not say."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(_IDENTITY, options, providers=[name])
+        started = session.get_providers()[0] == name
+        if started:
+            import numpy
+
+            given = numpy.arange(3, dtype=numpy.float32)
+            started = bool((session.run(None, {"x": given})[0] == given).all())
+    except Exception as error:
+        return _found(f"provider {name}", f"does not start: {' '.join(str(error).split())}", "warning")
+    if started:
+        return _found(f"provider {name}", "starts")
+    return _found(
+        f"provider {name}", "is listed but does not start: a library that it needs is missing", "warning"
+    )
+
+
+def _extras() -> list[dict[str, Any]]:
+    checks = []
+    for extra, distributions in _EXTRAS.items():
+        versions = {name: _version(name) for name in distributions}
+        missing = [name for name, found in versions.items() if found is None]
+        said = ", ".join(f"{name} {found}" for name, found in versions.items() if found)
+        if missing:
+            said += ("; " if said else "") + f"missing: {', '.join(missing)} (pip install 'peirce[{extra}]')"
+        checks.append(_found(f"extra {extra}", said, "absent" if missing else "ok", versions=versions))
+    return checks
+
+
+def _registry() -> list[dict[str, Any]]:
+    from peirce.registry import KINDS, Registry, installed_plugins
+    from peirce.registry_file import find_registry_file
+
+    try:
+        file = find_registry_file()
+    except PeirceError as error:
+        return [_found("registry", error, "failed")]
+    checks = [_found("registry", f"{file.where} ({file.origin})", path=file.where, origin=file.origin)]
+    there = {plugin.name for plugin in installed_plugins()} | {f"module:{name}" for name in file.modules}
+    checks += [
+        _found(f"plug-in {name}", "named in the registry file, but not installed", "warning")
+        for name in file.plugins
+        if name not in there
+    ]
+    registry = Registry.survey(file)
+    checks += [
+        _found(f"plug-in {one.plugin}", f"quarantined: {one.cause}", "warning")
+        for one in registry.quarantined
+    ]
+    checks += [_found("conflict", conflict, "failed") for conflict in registry.conflicts]
+    parts = {kind: len(registry.entries(kind)) for kind in KINDS}
+    said = ", ".join(f"{count} {kind}" for kind, count in parts.items())
+    checks.append(_found("parts", f"{said}, of {len(registry.plugins)} plug-ins", parts=parts))
+    return checks

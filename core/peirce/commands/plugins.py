@@ -1,0 +1,294 @@
+"""`peirce plugins`: list, switch, prefer, add and check. Only `list --load` and `check` import plug-ins."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+from xml.etree import ElementTree
+
+import typer
+
+from peirce.commands.show import Json, as_json, as_table
+from peirce.errors import RegistryError, unknown
+from peirce.last_failures import last_failures
+from peirce.registry import Plugin, Registry, installed_plugins
+from peirce.registry_file import KINDS, RegistryFile, canonical, edit_registry_file, find_registry_file
+
+app = typer.Typer(
+    help="List, switch, prefer, add and check plug-ins.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+_PluginName = Annotated[
+    str, typer.Argument(metavar="PLUGIN", help="distribution:entry-point, or module:NAME.")
+]
+
+
+@app.command("list")
+def list_plugins(
+    load: Annotated[
+        bool, typer.Option("--load", help="Import the plug-ins and show what they register.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """List the plug-ins, with their last recorded failures."""
+    file = find_registry_file()
+    rows = _loaded(file) if load else _static(file)
+    conflicts = rows.pop() if load else []
+    if json:
+        as_json(
+            "peirce.plugins.list/1",
+            registry=file.where,
+            found=file.origin,
+            loaded=load,
+            plugins=rows,
+            conflicts=conflicts,
+        )
+    else:
+        headings = ("plug-in", "state", "version", "module", "parts", "failure")
+        shown = [
+            [row["plugin"], row["state"], row["version"], row["module"], row["parts"], row["failure"]]
+            for row in rows
+        ]
+        as_table(headings, shown) if load else as_table(
+            (*headings[:4], "last failure"), ([*row[:4], row[5]] for row in shown)
+        )
+        typer.echo(f"registry: {file.where} ({file.origin})")
+        for conflict in conflicts:
+            typer.secho(f"conflict: {conflict}", err=True, fg="red")
+    if conflicts or any(row["state"] == "quarantined" for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def enable(plugin: _PluginName, json: Json = False) -> None:
+    """Switch a plug-in on."""
+    _switch(plugin, "on", json)
+
+
+@app.command()
+def disable(plugin: _PluginName, json: Json = False) -> None:
+    """Switch a plug-in off."""
+    _switch(plugin, "off", json)
+
+
+@app.command()
+def prefer(
+    part: Annotated[str, typer.Argument(help="KIND.NAME, or letters.LETTER.")],
+    plugin: _PluginName,
+    json: Json = False,
+) -> None:
+    """Say which plug-in owns a name that several register."""
+    kinds = (*KINDS, "letters")
+    kind, dot, name = part.partition(".")
+    if not dot or not name or kind not in kinds:
+        raise RegistryError(
+            f"{part!r} is no KIND.NAME such as operators.prod; {unknown('kind', kind, kinds)}"
+        )
+    file = find_registry_file()
+    owner = _known(plugin, file)
+    _edit(
+        file,
+        lambda document: _table(document, "prefer").update({part: owner}),
+        {"prefer": {part: owner}},
+        json,
+    )
+
+
+@app.command()
+def add(module: Annotated[str, typer.Argument(help="A module's full name.")], json: Json = False) -> None:
+    """Load a further module as a plug-in."""
+    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", module):
+        raise RegistryError(f"{module!r} is no module name; one looks like my_lab.ops")
+    file = find_registry_file()
+
+    def change(document: Any) -> None:
+        modules = document.setdefault("modules", [])
+        if module not in modules:
+            modules.append(module)
+
+    # Only the top package is looked for, because looking for a module inside it would import it.
+    absent = find_spec(module.partition(".")[0]) is None
+    notes = []
+    if absent:
+        notes.append(
+            f"no module {module.partition('.')[0]!r} is on the import path now; set PYTHONPATH or install it"
+        )
+    target = _edit(file, change, {"modules": [module]}, json, notes)
+    if target != file.path or not file.imports_modules:
+        typer.echo(
+            f"modules of a file that is merely found are not imported: run with `--registry {target}`, "
+            f"or set PEIRCE_REGISTRY to it",
+            err=True,
+        )
+
+
+@app.command()
+def check(
+    plugin: Annotated[str, typer.Argument(help="distribution:entry-point, or a module's name.")],
+    json: Json = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on checks that could not run.")] = False,
+) -> None:
+    """Import a plug-in and run the conformance suite over its parts."""
+    everything_off = RegistryFile(path=find_registry_file().path, default="off")
+    registry = Registry.survey(everything_off, extra_plugins=[plugin])
+    for broken in registry.quarantined:
+        if json:
+            as_json(
+                "peirce.plugins.check/1", plugin=broken.plugin, passed=False, cause=broken.cause, checks={}
+            )
+        else:
+            typer.secho(f"{broken.plugin} cannot be loaded: {broken.cause}", fg="red")
+            typer.echo(broken.detail, nl=False)
+        raise typer.Exit(1)
+    if find_spec("pytest") is None or find_spec("hypothesis") is None:
+        raise RegistryError(
+            "the conformance suite needs pytest and hypothesis: pip install 'peirce[testing]'"
+        )
+    _run_suite(plugin, json, strict)
+
+
+def _run_suite(plugin: str, json: bool, strict: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        # -P keeps the working directory off the import path; an empty configuration ignores one there.
+        configuration = Path(folder) / "pytest.ini"
+        configuration.write_text("[pytest]\n", encoding="utf-8")
+        command = [sys.executable, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite"]
+        command += ["--peirce-plugin", plugin, "-c", str(configuration), "-p", "no:cacheprovider"]
+        command += [f"--junitxml={report}", *(["--strict"] if strict else [])]
+        done = subprocess.run(command, check=False, capture_output=json, text=True)
+        checks = _counts(report)
+    passed = done.returncode == 0
+    if json:
+        output = "" if passed else (done.stdout + done.stderr)[-20_000:]
+        as_json("peirce.plugins.check/1", plugin=plugin, passed=passed, checks=checks, output=output)
+    if not passed:
+        raise typer.Exit(1)
+
+
+def _counts(report: Path) -> dict[str, Any]:
+    try:
+        suite = ElementTree.parse(report).getroot().find("testsuite")
+    except (OSError, ElementTree.ParseError):
+        return {}
+    if suite is None:
+        return {}
+    counts: dict[str, Any] = {
+        key: int(suite.get(key, "0")) for key in ("tests", "failures", "errors", "skipped")
+    }
+    counts["failed"] = [
+        case.get("name")
+        for case in suite.iter("testcase")
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+    return counts
+
+
+def _static(file: RegistryFile) -> list[dict[str, Any]]:
+    failures = last_failures()
+    rows = []
+    for plugin in _all(file):
+        last = failures.get(plugin.name)
+        current = last is not None and last.get("version") == plugin.version
+        rows.append(_row(file, plugin) | {"failure": last["cause"] if last is not None and current else None})
+    return rows
+
+
+def _loaded(file: RegistryFile) -> list[Any]:
+    """A row for each plug-in, and last the list of conflicts."""
+    registry = Registry.survey(file)
+    causes = {broken.plugin: broken.cause for broken in registry.quarantined}
+    rows: list[Any] = []
+    for plugin in _all(file):
+        row = _row(file, plugin)
+        if plugin.name in causes:
+            row |= {"state": "quarantined", "failure": causes[plugin.name]}
+        elif row["state"] == "on":
+            row["parts"] = sum(
+                entry.plugin == plugin.name for kind in KINDS for entry in registry.entries(kind)
+            )
+        rows.append(row)
+    return [*rows, list(registry.conflicts)]
+
+
+def _row(file: RegistryFile, plugin: Plugin) -> dict[str, Any]:
+    state = "on" if file.is_on(plugin.name) else "off"
+    if plugin.name.startswith("module:") and not file.imports_modules:
+        state = "not imported"
+    return {
+        "plugin": plugin.name,
+        "state": state,
+        "distribution": plugin.distribution,
+        "version": plugin.version,
+        "module": plugin.module,
+        "parts": None,
+        "failure": None,
+    }
+
+
+def _all(file: RegistryFile) -> tuple[Plugin, ...]:
+    return (*installed_plugins(), *(Plugin(name=f"module:{name}", module=name) for name in file.modules))
+
+
+def _known(given: str, file: RegistryFile) -> str:
+    """The plug-in's name as registry.toml spells it."""
+    name = canonical(given)
+    names = [plugin.name for plugin in _all(file)]
+    named_by_file = [*names, *file.plugins]
+    if name not in named_by_file:
+        raise RegistryError(unknown("plug-in", given, names))
+    return name
+
+
+def _switch(given: str, state: str, json: bool) -> None:
+    file = find_registry_file()
+    plugin = _known(given, file)
+
+    def change(document: Any) -> None:
+        table = _table(document, "plugins")
+        # A line that spells the distribution otherwise would contradict the new one.
+        spelt = next((key for key in table if canonical(key) == plugin), plugin)
+        table[spelt] = state
+
+    _edit(file, change, {"plugins": {plugin: state}}, json)
+
+
+def _table(document: Any, name: str) -> Any:
+    import tomlkit
+
+    if name not in document:
+        document[name] = tomlkit.table()
+    return document[name]
+
+
+def _edit(
+    file: RegistryFile,
+    change: Callable[[Any], None],
+    content: dict[str, Any],
+    json: bool,
+    notes: list[str] | None = None,
+) -> Path:
+    existed = (Path.cwd() / "registry.toml").exists()
+    target = edit_registry_file(file, change)
+    created = target != file.path and not existed
+    if json:
+        as_json("peirce.plugins.edit/1", file=str(target), created=created, change=content, notes=notes or [])
+        return target
+    if created:
+        typer.echo(
+            f"created {target}, since {file.where} ships with Peirce; it is in force in this folder and below"
+        )
+    else:
+        typer.echo(f"edited {target}")
+    for note in notes or []:
+        typer.echo(f"note: {note}")
+    return target

@@ -1,0 +1,145 @@
+"""The shapes of a part's tensors with symbolic sizes, found by building the part at two sets of sizes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from peirce.components import Dims, Operator, Reader, Writer
+from peirce.signature import TensorSpec
+
+# Every size is distinct, and so are the usual products and quotients; heads divides every width.
+_SMALL = (
+    Dims(
+        layers=3, unary=6 * 14, binary=6 * 10, heads=6, head_size=14, feedforward_unary=6 * 31,
+        feedforward_binary=6 * 37, vocabulary=97, token_types=5, max_length=41, dropout=0.0,
+    ),
+    Dims(
+        layers=5, unary=4 * 22, binary=4 * 26, heads=4, head_size=22, feedforward_unary=4 * 43,
+        feedforward_binary=4 * 47, vocabulary=89, token_types=7, max_length=53, dropout=0.0,
+    ),
+)  # fmt: skip
+_SIZES = (
+    "unary", "binary", "heads", "head_size", "feedforward_unary", "feedforward_binary", "vocabulary",
+    "layers", "token_types", "max_length",
+)  # fmt: skip
+
+
+def shapes(kind: str, part: type[Any]) -> list[dict[str, str]]:
+    """Name, shape and notes of each tensor that a part reads, writes or needs, as far as its defaults tell.
+
+    A part that cannot be built from its default options alone, or that has no tensors of its own, gives none.
+    """
+    if kind not in ("operators", "positions", "augmenters", "heads"):
+        return []
+    try:
+        first, second = (_tensors(part(part.Options(), dims)) for dims in _SMALL)
+    except Exception:
+        # An option is required, or the part refuses these sizes; its options say more than a guess would.
+        return []
+    if [(name, len(sizes)) for name, sizes, _ in first] != [(name, len(sizes)) for name, sizes, _ in second]:
+        return []
+    return [
+        {
+            "name": name,
+            "shape": "[" + ", ".join(_axis(one, two) for one, two in zip(sizes, others, strict=True)) + "]",
+            "notes": notes,
+        }
+        for (name, sizes, notes), (_, others, _) in zip(first, second, strict=True)
+    ]
+
+
+# The tokens that index each end of an operator: x and y are those of the result, and a is summed over.
+_PLACES: dict[str, dict[str, dict[str, str]]] = {
+    "reduce": {
+        "kernel": {"U": "a", "B": "xa"},
+        "premise": {"U": "a", "B": "ay"},
+        "output": {"U": "x", "B": "xy"},
+    },
+    "pairwise": {
+        "kernel": {"U": "x", "B": "xy"},
+        "premise": {"U": "y", "B": "xy"},
+        "output": {"U": "x", "B": "xy"},
+    },
+    "none": {
+        "kernel": {"U": "x", "B": "xy"},
+        "premise": {"U": "x", "B": "xy"},
+        "output": {"U": "x", "B": "xy"},
+    },
+}
+_Axis = tuple[str, int | str]
+
+
+def _tensors(part: Any) -> list[tuple[str, list[_Axis], str]]:
+    """Name, axes (each a letter and a size) and notes."""
+    if isinstance(part, Operator):
+        ends: dict[str, Reader | Writer] = {
+            "kernel": part.kernel(),
+            "premise": part.premise(),
+            "output": part.output(),
+        }
+        places = _PLACES[part.scope_rule]
+        if part.scope_rule == "reduce" and part.output().branch == "U":
+            places = places | {"premise": {"U": "a", "B": "xa"}}
+        return [(name, _axes(end, places[name][end.branch]), _notes(end)) for name, end in ends.items()]
+    specs: list[tuple[str, TensorSpec]] = []
+    if hasattr(part, "inputs"):
+        specs += [("input", spec) for spec in part.inputs()]
+    if hasattr(part, "outputs"):
+        specs += [("output", spec) for spec in part.outputs()]
+    return [(f"{side} {s.name}", [("", dim) for dim in s.dims], _meaning(s)) for side, s in specs]
+
+
+def _axes(end: Reader | Writer, tokens: str) -> list[_Axis]:
+    return [("b", "b"), *((token, token) for token in tokens), *end.shape.items()]
+
+
+def _notes(end: Reader | Writer) -> str:
+    branch = "unary" if end.branch == "U" else "binary"
+    if isinstance(end, Writer):
+        return f"written to {branch} atoms" + (", with bias" if end.bias else "")
+    notes = [f"read from {branch} atoms"]
+    if end.bias:
+        notes.append("with bias")
+    if end.activation != "none":
+        notes.append(f"{end.activation} over the scope")
+    if end.dropout:
+        notes.append("dropout")
+    if end.scale != 1.0:
+        notes.append(f"scaled by {end.scale:.4g} at head_size {_SMALL[0].head_size}")
+    return ", ".join(notes)
+
+
+def _meaning(spec: TensorSpec) -> str:
+    return f"{spec.dtype}: {spec.meaning}" if spec.meaning else spec.dtype
+
+
+def _axis(one: _Axis, two: _Axis) -> str:
+    letter, size = one
+    if isinstance(size, str) or isinstance(two[1], str):
+        return str(size)
+    symbol = _symbol(size, two[1])
+    return f"{letter}={symbol}" if letter else symbol
+
+
+def _symbol(size: int, other: int) -> str:
+    """The size that is `size` at the first dims and `other` at the second, in terms of the dims' names."""
+    if size == other:
+        return str(size)
+    one, two = _SMALL
+    candidates = [(name, float(getattr(one, name)), float(getattr(two, name))) for name in _SIZES]
+    for name, at_first, at_second in candidates:
+        if (at_first, at_second) == (size, other):
+            return name
+    for factor in (2, 4):
+        for name, at_first, at_second in candidates:
+            if (at_first * factor, at_second * factor) == (size, other):
+                return f"{factor} * {name}"
+            if (at_first / factor, at_second / factor) == (size, other):
+                return f"{name} / {factor}"
+    for (left, *a), (right, *b) in itertools.permutations(candidates, 2):
+        if (a[0] / b[0], a[1] / b[1]) == (size, other):
+            return f"{left} / {right}"
+        if (a[0] * b[0], a[1] * b[1]) == (size, other):
+            return f"{left} * {right}"
+    return f"{size} (at heads {_SMALL[0].heads})"
