@@ -135,6 +135,11 @@ class HeadSpec:
     )
     options: Mapping[str, Any] = _rest()
 
+    @property
+    def prefix(self) -> str:
+        """What the names of its outputs start with."""
+        return self.as_
+
 
 @frozen(kw_only=True)
 class Regularisation:

@@ -66,9 +66,8 @@ class Document:
             except ValueError as error:
                 raise SpecError(f"override {dotted!r}: {error}") from None
             data = _set(document.data, path, value, dotted, 0)
-            document = Document(
-                data, document.locations.without(path).with_entries({path: f"override {dotted}"})
-            )
+            places = dict.fromkeys([path, *_absent(document.data, path)], f"override {dotted}")
+            document = Document(data, document.locations.without(path).with_entries(places))
         return document
 
     def merged(self, base: Document) -> Document:
@@ -194,6 +193,15 @@ def _set(node: Any, path: Path, value: Any, dotted: str, depth: int) -> Any:
     changed = list(node)
     changed[int(part)] = _set(changed[int(part)], path, value, dotted, depth + 1)
     return changed
+
+
+def _absent(node: Any, path: Path) -> Iterator[Path]:
+    """The tables on the way to a key that a document does not have yet."""
+    for depth, part in enumerate(path):
+        if isinstance(node, Mapping) and part not in node:
+            yield from (path[:end] for end in range(depth + 1, len(path)))
+            return
+        node = node[part] if isinstance(node, Mapping) else node[int(part)]
 
 
 def _merge(base: Any, over: Any) -> Any:
