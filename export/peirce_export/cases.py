@@ -1,0 +1,115 @@
+"""The inputs that an exported file is verified with: sizes that differ from the traced ones, and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+from peirce.signature import Signature, TensorSpec
+
+TRACED = (2, 5, 3, 7, 11, 13, 17, 19, 23)
+"""Sizes to trace with: never 0 or 1, which torch.export specialises, and no two alike, which it joins."""
+UNBOUNDED = 8
+"""Random ids of an input without an upper bound lie below this."""
+
+Mask = Literal["all", "padded", "empty"]
+
+
+@frozen(kw_only=True)
+class Case:
+    """One run: a size for each symbolic dim, and which tokens are padding.
+
+    Args:
+        name: in a word or two.
+        sizes: by symbolic dim.
+        mask: `all` tokens are real; `padded` has rows padded right and left; `empty` has a row without any.
+    """
+
+    name: str
+    sizes: Mapping[str, int]
+    mask: Mask = "all"
+
+    def __str__(self) -> str:
+        """The name with the sizes."""
+        return f"{self.name} ({', '.join(f'{symbol} {size}' for symbol, size in self.sizes.items())})"
+
+
+def traced(signature: Signature, limits: Mapping[str, int]) -> dict[str, int]:
+    """A size for each symbolic dim to trace with: at least 2, all different, and unlike the fixed dims."""
+    fixed = {
+        dim for spec in (*signature.inputs, *signature.outputs) for dim in spec.dims if isinstance(dim, int)
+    }
+    sizes: dict[str, int] = {}
+    for symbol in signature.symbols:
+        limit = limits.get(symbol)
+        free = [size for size in TRACED if size not in sizes.values() and (limit is None or size <= limit)]
+        sizes[symbol] = next((size for size in free if size not in fixed), free[0] if free else 2)
+    return sizes
+
+
+def cases(signature: Signature, limits: Mapping[str, int]) -> tuple[Case, ...]:
+    """The runs of a verification.
+
+    Args:
+        signature: of the model.
+        limits: the largest size of a symbolic dim, where there is one.
+    """
+    plan: list[tuple[str, int, int, int, Mask]] = [
+        ("one token", 1, 1, 1, "all"),
+        ("odd length", 3, 7, 4, "all"),
+        ("longer", 1, 33, 2, "all"),
+    ]
+    if any(is_mask(spec) for spec in signature.inputs):
+        plan += [("padded", 3, 12, 4, "padded"), ("empty row", 3, 9, 1, "empty")]
+    found = []
+    for name, batch, length, other, kind in plan:
+        known = {"batch": batch, "length": length}
+        sizes = {
+            symbol: min(known.get(symbol, other + i), limits.get(symbol, 1 << 30))
+            for i, symbol in enumerate(signature.symbols)
+        }
+        found.append(Case(name=name, sizes=sizes, mask=kind))
+    return tuple(found)
+
+
+def inputs(signature: Signature, case: Case, seed: int, real: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+    """Random inputs of a case; ids respect the upper bounds of the signature.
+
+    Args:
+        signature: of the model.
+        case: sizes and masks.
+        seed: the same seed and case give the same inputs.
+        real: the dtype of `float` inputs.
+    """
+    random = np.random.default_rng([seed, *case.sizes.values(), len(case.mask)])
+    return {spec.name: _random(spec, case, random, real) for spec in signature.inputs}
+
+
+def is_mask(spec: TensorSpec) -> bool:
+    """Whether an input says which tokens are real."""
+    return spec.name == "attention_mask"
+
+
+def _random(spec: TensorSpec, case: Case, random: np.random.Generator, real: np.dtype[Any]) -> NDArray[Any]:
+    shape = tuple(dim if isinstance(dim, int) else case.sizes[dim] for dim in spec.dims)
+    if is_mask(spec):
+        return _mask(shape, case)
+    if spec.dtype == "bool":
+        return random.random(shape) < 0.5
+    if spec.dtype == "int64":
+        return random.integers(0, spec.high or UNBOUNDED, shape, dtype=np.int64)
+    return random.standard_normal(shape).astype(real)
+
+
+def _mask(shape: tuple[int, ...], case: Case) -> NDArray[Any]:
+    mask = np.ones(shape, np.bool_)
+    length = shape[-1]
+    if case.mask == "padded":
+        mask[0, (length + 1) // 2 :] = False
+        mask[-1, : length // 3] = False
+    if case.mask == "empty":
+        mask[0] = False
+    return mask

@@ -1,0 +1,153 @@
+"""`peirce export`, `peirce verify` and `peirce run`.
+
+`run` loads no torch, so that it works where only the runtime is installed; the others import it late.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from peirce.errors import InputError, ModelFileError
+
+from peirce_export.failures import Mismatch
+from peirce_export.report import SCHEMA, Report
+
+SCHEMA_OF_RUN = "peirce.run/1"
+AS_JSON = typer.Option("--json", help="Print one JSON object instead of a table.")
+
+
+def export(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL_OR_SPEC", help="A saved model's directory, a .toml file or a ready spec."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")],
+    to: Annotated[
+        str, typer.Option("--to", help="The exporter; `peirce list exporters` shows them.")
+    ] = "onnx",
+    opset: Annotated[int | None, typer.Option(help="The version of ONNX's operators.")] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="float32, float16 or bfloat16; the model's own by default.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another option of the exporter.")
+    ] = None,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Export a model to another format and verify it; exit with 1 if it differs from the model."""
+    from peirce.exporting import export as write
+    from peirce.exporting import is_saved
+    from peirce.spec import parse_override
+
+    options: dict[str, Any] = {"opset": opset, "precision": precision}
+    options = {name: value for name, value in options.items() if value is not None}
+    options.update(parse_override(setting) for setting in settings or ())
+    if not is_saved(model):
+        typer.echo(f"note: {model} is a spec, so the weights are random (seed 0)", err=True)
+    try:
+        report = write(model, path=output, to=to, **options)
+    except Mismatch as fault:
+        raise _failed(fault, as_json) from fault
+    _show(report, as_json)
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported ONNX file.")],
+    model: Annotated[
+        Path | None, typer.Option("--model", metavar="DIR", help="The saved model; FILE's folder by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the random inputs.")] = 0,
+    provider: Annotated[
+        list[str] | None, typer.Option(help="An execution provider of ONNX Runtime; the CPU by default.")
+    ] = None,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Verify an exported file against its model; exit with 1 if they differ."""
+    if not file.is_file():
+        raise ModelFileError(f"{file} is not a file; `peirce export` writes one")
+    from peirce.model import load
+
+    from peirce_export.session import CPU
+    from peirce_export.steps import steps
+    from peirce_export.verify import verify as hold
+
+    folder = file.parent if model is None else model
+    if model is None and not (folder / "spec.toml").is_file():
+        raise ModelFileError(
+            f"{folder} holds no saved model to verify {file.name} against; name one with --model DIR"
+        )
+    try:
+        with steps(f"verifying {file.name}") as say:
+            report = hold(file, load(folder), seed=seed, providers=tuple(provider or (CPU,)), progress=say)
+    except Mismatch as fault:
+        raise _failed(fault, as_json) from fault
+    _show(report, as_json)
+
+
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported ONNX file.")],
+    inputs: Annotated[Path, typer.Option("--inputs", metavar="X.npz", help="Arrays by input name.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="Y.npz", help="Where to write the outputs.")
+    ],
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(help="An execution provider of ONNX Runtime; CUDA, then the CPU by default."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads within an operator.")] = None,
+    as_json: Annotated[bool, AS_JSON] = False,
+) -> None:
+    """Run an exported file on the arrays of an .npz file, without torch."""
+    from peirce_export.arrays import read_arrays, save_arrays
+    from peirce_export.session import Session
+
+    if not output.parent.is_dir():
+        raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
+    with Session(file, providers=provider, threads=threads) as session:
+        results = session.run(read_arrays(inputs))
+        providers = session.providers
+    save_arrays(output, results)
+    shapes = {
+        name: {"dtype": array.dtype.name, "shape": list(array.shape)} for name, array in results.items()
+    }
+    if as_json:
+        found = {
+            "schema": SCHEMA_OF_RUN,
+            "file": str(output),
+            "providers": list(providers),
+            "outputs": shapes,
+        }
+        typer.echo(json.dumps(found))
+        return
+    for name, shape in shapes.items():
+        typer.echo(f"{name}  {shape['dtype']} {shape['shape']}")
+    typer.echo(f"written to {output} ({', '.join(providers)})")
+
+
+def _show(report: Report, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(report.to_dict()))
+        return
+    from rich.console import Console
+
+    Console().print(report.table())
+
+
+def _failed(fault: Mismatch, as_json: bool) -> typer.Exit:
+    """Print what was measured and what is wrong; exit with 1."""
+    if as_json:
+        measured = {"lines": [], "passed": False} if fault.report is None else fault.report.to_dict()
+        typer.echo(
+            json.dumps(
+                {**measured, "schema": SCHEMA, "error": {"kind": type(fault).__name__, "message": str(fault)}}
+            )
+        )
+    elif fault.report is not None:
+        _show(fault.report, as_json)
+    typer.secho(f"error: {type(fault).__name__}: {fault}", err=True, fg="red")
+    return typer.Exit(1)

@@ -1,0 +1,262 @@
+"""The exporter that `--to onnx` names: torch.onnx, metadata, and a verification that nothing skips."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import peirce
+import torch
+from attrs import field, frozen
+from peirce.components import Exporter
+from peirce.errors import ExportError
+from peirce.fusion import folded
+from peirce.model import Model
+from peirce.signature import Signature
+from torch import Tensor, nn
+
+from peirce_export import cases
+from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
+from peirce_export.failures import DimMismatch, Mismatch, NameMismatch
+from peirce_export.metadata import Metadata, Precision
+from peirce_export.report import Report
+from peirce_export.steps import steps
+from peirce_export.verify import limits, verify
+from peirce_export.warnings_of_others import silenced
+
+OPSETS = range(17, 24)
+"""The opsets that every registered part has been exported to and verified at."""
+DEFAULT_OPSET = 20
+EXTERNAL_ABOVE = 1_900_000_000
+"""Bytes of weights above which they go into a file of their own: protobuf ends at 2 GiB."""
+
+
+@frozen(kw_only=True)
+class OnnxOptions:
+    """Options of the ONNX exporter.
+
+    Args:
+        opset: the version of ONNX's operators, 17 to 23.
+        precision: float32, float16 or bfloat16; None keeps the model's own. Norms and softmaxes stay float32.
+        external_above: bytes of weights above which they go into FILE.data beside the file.
+        seed: of the random inputs that the file is verified with.
+    """
+
+    opset: int = field(default=DEFAULT_OPSET)
+    precision: str | None = None
+    external_above: int = EXTERNAL_ABOVE
+    seed: int = 0
+
+    @opset.validator
+    def _known(self, attribute: Any, value: int) -> None:
+        if value not in OPSETS:
+            raise ValueError(f"opset {value} is not one of {OPSETS.start} to {OPSETS.stop - 1}")
+
+
+class OnnxExporter(Exporter):
+    """ONNX through torch.onnx, with every symbolic dim of the signature dynamic, verified by ONNX Runtime."""
+
+    name = "onnx"
+    source = "https://onnx.ai"
+    Options = OnnxOptions
+
+    options: OnnxOptions
+
+    def export(self, model: Model, path: Path) -> Report:
+        """Write the model to `path` and verify it.
+
+        The file appears under its name, with its data, only once it is verified. One that fails is kept in
+        `FILE.rejected` for a look at it, with the inputs it failed on; what stood at `path` before stays.
+
+        Raises:
+            ExportError: torch.onnx cannot export the model.
+            NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
+        """
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
+        precision = precision_of(model) if self.options.precision is None else checked(self.options.precision)
+        scratch = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        try:
+            with steps(f"exporting {path.name}") as say:
+                say("tracing")
+                graph = trace(model, self.options.opset, precision)
+                say("writing")
+                write(graph, scratch / path.name, self.options.external_above)
+                report = verify(scratch / path.name, model, seed=self.options.seed, progress=say)
+        except Mismatch as fault:
+            raise _kept(fault, scratch, path) from fault
+        except BaseException:
+            shutil.rmtree(scratch)
+            raise
+        # The data first: a new graph never stands beside old data.
+        for name in sorted(os.listdir(scratch), key=lambda name: name == path.name):
+            os.replace(scratch / name, path.with_name(name))
+        scratch.rmdir()
+        return _moved(report, path)
+
+
+def trace(model: Any, opset: int, precision: Precision) -> ir.Model:
+    """The ONNX graph of a model, with its metadata, its weights in memory.
+
+    Args:
+        model: a model with `.signature`; it is not changed.
+        opset: of the graph.
+        precision: of the weights.
+
+    Raises:
+        DimMismatch: the model fixes a dim that its signature declares symbolic.
+        NameMismatch: the model does not give an output that its signature declares.
+        ExportError: torch.onnx cannot export it.
+    """
+    signature: Signature = model.signature
+    twin = cast_copy(model, DTYPES[precision])
+    most = limits(model)
+    case = cases.Case(name="traced", sizes=cases.traced(signature, most))
+    example = _example(signature, case, DTYPES[precision])
+    symbols = {name: torch.export.Dim(name, min=1, max=most.get(name)) for name in signature.symbols}
+    shapes = tuple(
+        {axis: symbols[dim] for axis, dim in enumerate(spec.dims) if isinstance(dim, str)}
+        for spec in signature.inputs
+    )
+    try:
+        with silenced(), torch.no_grad(), folded(twin):
+            program = torch.onnx.export(
+                _Boundary(twin, signature).eval(),
+                example,
+                dynamo=True,
+                opset_version=opset,
+                dynamic_shapes=(shapes,),
+                input_names=[spec.name for spec in signature.inputs],
+                output_names=[spec.name for spec in signature.outputs],
+                verbose=False,
+            )
+    except Mismatch:
+        raise
+    except Exception as error:  # torch.onnx raises many kinds, from any depth
+        raise _untraceable(error, signature) from error
+    assert program is not None
+    graph = program.model
+    _clean(graph)
+    actual = graph.opset_imports[""]
+    graph.metadata_props.update(_metadata(model, signature, precision, opset, actual).to_properties())
+    return graph
+
+
+def write(graph: ir.Model, path: Path, external_above: int = EXTERNAL_ABOVE) -> None:
+    """Write a graph; above `external_above` bytes its weights go into `path` + `.data`."""
+    size = sum(value.const_value.nbytes for value in graph.graph.initializers.values() if value.const_value)
+    data = f"{path.name}.data" if size > external_above else None
+    ir.save(graph, path, external_data=data)
+
+
+class _Boundary(nn.Module):
+    """The model with flat tensors in and out, in the order of its signature."""
+
+    def __init__(self, model: nn.Module, signature: Signature) -> None:
+        super().__init__()
+        self.model = model
+        self._inputs = [spec.name for spec in signature.inputs]
+        self._outputs = [spec.name for spec in signature.outputs]
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        outputs: Mapping[str, Tensor] = self.model(**dict(zip(self._inputs, tensors, strict=True)))
+        missing = [name for name in self._outputs if name not in outputs]
+        if missing:
+            raise NameMismatch(
+                f"the signature declares {', '.join(missing)}, but the model gives only {', '.join(outputs)}"
+            )
+        return tuple(outputs[name] for name in self._outputs)
+
+
+def _example(signature: Signature, case: cases.Case, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    import numpy as np
+
+    arrays = cases.inputs(signature, case, 0, np.dtype(np.float32))
+    tensors = (torch.from_numpy(array) for array in arrays.values())
+    return tuple(tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in tensors)
+
+
+def _clean(graph: ir.Model) -> None:
+    """Drop what the tracer notes about the machine and its run, and name the weights as the model does."""
+    graph.doc_string = None
+    graph.graph.metadata_props.clear()
+    for node in graph.graph.all_nodes():
+        node.doc_string = None
+        for key in [key for key in node.metadata_props if key.startswith("pkg.torch")]:
+            del node.metadata_props[key]
+    for value in list(graph.graph.initializers.values()):
+        if value.name is not None and value.name.startswith("model."):
+            value.name = value.name.removeprefix("model.")
+
+
+def _metadata(model: Any, signature: Signature, precision: Precision, asked: int, actual: int) -> Metadata:
+    from importlib.metadata import version
+
+    packages = ("torch", "onnx", "onnxscript", "onnxruntime")
+    versions = {"peirce": peirce.__version__}
+    for package in packages:
+        try:
+            versions[package] = version(package)
+        except ImportError:  # PackageNotFoundError: the GPU distribution of the runtime has another name
+            continue
+    return Metadata(
+        signature=signature,
+        spec=model.spec.to_toml(),
+        provenance=model.provenance,
+        precision=precision,
+        opset_requested=asked,
+        opset_actual=actual,
+        versions=versions,
+    )
+
+
+def _untraceable(error: BaseException, signature: Signature) -> ExportError:
+    chain: list[str] = []
+    link: BaseException | None = error
+    while link is not None and len(chain) < 8:
+        if isinstance(link, Mismatch):
+            return link
+        chain.append(str(link).strip())
+        link = link.__cause__ or link.__context__
+    text = "\n".join(chain)
+    cause = chain[-1][:2000]
+    if any(sign in text for sign in ("Constraints violated", "specialized", "inferred to be a constant")):
+        return DimMismatch(
+            f"the model fixes one of the dims {', '.join(signature.symbols)}, which its signature declares "
+            f"symbolic: {cause}\nLook for a size that is made an int, or for a Python loop over an axis"
+        )
+    return ExportError(f"torch.onnx could not export the model: {cause}")
+
+
+def _kept(fault: Mismatch, scratch: Path, path: Path) -> Mismatch:
+    """The fault again, with the failed export under a name that stays."""
+    place, number = path.with_name(f"{path.name}.rejected"), 2
+    while place.exists():
+        place, number = path.with_name(f"{path.name}.rejected-{number}"), number + 1
+    os.replace(scratch, place)
+    moved = type(fault)(
+        str(fault).replace(str(scratch), str(place)) + f"\nThe file that failed is kept: {place / path.name}"
+    )
+    moved.report = None if fault.report is None else _moved(fault.report, place / path.name)
+    inputs = getattr(fault, "inputs", None)
+    if inputs is not None:
+        moved.inputs = place / inputs.name  # type: ignore[attr-defined]  # a ValueMismatch, as `fault` is
+    return moved
+
+
+def _moved(report: Report, path: Path) -> Report:
+    from attrs import evolve
+
+    return evolve(report, file=path)
+
+
+@peirce.hookimpl
+def register_exporters() -> Iterable[type[Exporter]]:
+    """The exporters of this module."""
+    return [OnnxExporter]

@@ -1,0 +1,137 @@
+"""What verification measured, as a value, as a table and as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import asdict, frozen
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+SCHEMA = "peirce.verification/1"
+
+
+@frozen(kw_only=True)
+class Line:
+    """One output of the file against the float64 reference, at its worst case.
+
+    Args:
+        output: the output's name.
+        shape: its dims, as the file states them.
+        dtype: its dtype in the file.
+        error: max |file - reference| / max |reference|, the largest over the cases; inf where the file has
+            NaN or infinity, or anything but zero where the reference is all zero.
+        tolerance: the largest error that is accepted.
+        case: the case with the largest error.
+        rounded: the same error against the weights before they were cast; None when nothing was cast.
+    """
+
+    output: str
+    shape: tuple[str | int, ...]
+    dtype: str
+    error: float
+    tolerance: float
+    case: str
+    rounded: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error is within the tolerance."""
+        return self.error <= self.tolerance
+
+
+@frozen(kw_only=True)
+class Report:
+    """The verification of one file.
+
+    Args:
+        file: the file.
+        precision: the dtype of its weights.
+        opset_requested: the opset that was asked for.
+        opset_actual: the opset of the file.
+        seed: of the random inputs.
+        providers: of ONNX Runtime, in effect.
+        cases: the shapes and masks that were run, in words.
+        lines: one for each output.
+        reason: why the tolerance is what it is.
+        notes: what the reader should know beside the numbers.
+    """
+
+    file: Path
+    precision: str
+    opset_requested: int
+    opset_actual: int
+    seed: int
+    providers: tuple[str, ...]
+    cases: tuple[str, ...]
+    lines: tuple[Line, ...]
+    reason: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every output is within its tolerance."""
+        return all(line.passed for line in self.lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for JSON; an infinite error is the text `inf`."""
+        lines = [{**asdict(line), "passed": line.passed} for line in self.lines]
+        for line in lines:
+            for key in ("error", "rounded"):
+                if line[key] == float("inf"):
+                    line[key] = "inf"
+        return {
+            "schema": SCHEMA,
+            **asdict(self),
+            "file": str(self.file),
+            "lines": lines,
+            "passed": self.passed,
+        }
+
+    def table(self) -> Group:
+        """The report for a terminal."""
+        from rich import box
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        cast = any(line.rounded is not None for line in self.lines)
+        opset = f"opset {self.opset_actual}"
+        if self.opset_actual != self.opset_requested:
+            opset += f" (asked for {self.opset_requested})"
+        table = Table(title=f"{self.file}: {self.precision}, {opset}", title_justify="left", box=box.SIMPLE)
+        table.add_column("output", no_wrap=True)
+        table.add_column("shape")
+        table.add_column("dtype", no_wrap=True)
+        table.add_column("max relative\nerror", justify="right", no_wrap=True)
+        table.add_column("\ntolerance", justify="right", no_wrap=True)
+        if cast:
+            table.add_column("before\nrounding", justify="right", no_wrap=True)
+        table.add_column("worst\ncase", no_wrap=True)
+        table.add_column("", no_wrap=True)
+        for line in self.lines:
+            cells: list[str | Text] = [
+                line.output,
+                Text(f"[{', '.join(map(str, line.shape))}]"),
+                line.dtype,
+                f"{line.error:.1e}",
+                f"{line.tolerance:.0e}",
+                *([f"{line.rounded:.1e}" if line.rounded is not None else ""] if cast else []),
+                line.case,
+                Text("ok", "green") if line.passed else Text("MISMATCH", "bold red"),
+            ]
+            table.add_row(*cells)
+        below = [
+            f"Against torch in float64, on {', '.join(self.providers)}, with random inputs of seed "
+            f"{self.seed}: {'; '.join(self.cases)}.",
+            f"Tolerance: {self.reason}",
+            *(
+                ["Before rounding: the same error against the weights as they were before the cast."]
+                if cast
+                else []
+            ),
+            *self.notes,
+        ]
+        return Group(table, *(Text(text, "dim") for text in below))

@@ -1,0 +1,226 @@
+"""An exported file against its model: structure first, then values at shapes that differ from the traced one.
+
+The reference is torch in float64 with the weights as the file's precision rounds them, so that the error is that
+of the exported arithmetic alone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from peirce.errors import InputError
+from peirce.signature import Signature
+
+from peirce_export import structure
+from peirce_export.arrays import save_arrays
+from peirce_export.cases import Case, cases, inputs
+from peirce_export.casting import DTYPES, cast_copy, precision_of
+from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
+from peirce_export.metadata import Metadata
+from peirce_export.report import Line, Report
+from peirce_export.session import CPU, Session
+from peirce_export.widen import widen
+
+TOLERANCES: Mapping[str, tuple[float, str]] = {
+    "float32": (
+        1e-4,
+        "float32 rounds at 6e-8; a deep network of norms and softmaxes amplifies that a few hundred times.",
+    ),
+    "float16": (
+        3e-2,
+        "float16 rounds at 5e-4, after every operator on the CPU provider; a network amplifies that "
+        "some tens of times.",
+    ),
+    "bfloat16": (
+        3e-2,
+        "the graph's own constants are rounded to bfloat16 (4e-3); the checked copy computes in float32.",
+    ),
+}
+"""The largest accepted error for each precision, and why."""
+NARROW_NOTE = (
+    "bfloat16 does not run on ONNX Runtime's CPU provider: names, dims and dtypes were checked on the file "
+    "itself, values on a copy of it cast to float32."
+)
+Progress = Callable[[str], None]
+
+
+def verify(
+    path: str | Path,
+    model: Any,
+    *,
+    seed: int = 0,
+    providers: tuple[str, ...] = (CPU,),
+    progress: Progress | None = None,
+) -> Report:
+    """Verify an exported ONNX file against the model it was made from.
+
+    Args:
+        path: the file.
+        model: a model with `.signature`; it is not changed.
+        seed: of the random inputs.
+        providers: ONNX Runtime's execution providers.
+        progress: called with a few words before each step.
+
+    Returns:
+        What was measured; every output is within its tolerance.
+
+    Raises:
+        NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the first kind of fault, in this order. The
+            last one holds the report, and the inputs of the worst case lie in a file beside `path`.
+        ModelFileError: the file is missing, damaged, or was not exported by Peirce.
+    """
+    path = Path(path)
+    say = progress or (lambda words: None)
+    say("checking names, dtypes and dims")
+    proto = structure.read(path)
+    properties = {entry.key: entry.value for entry in proto.metadata_props}
+    metadata = Metadata.from_properties(properties, str(path))
+    signature: Signature = model.signature
+    structure.check(proto, signature, metadata.precision, str(path))
+    structure.check_graph(path)
+    with tempfile.TemporaryDirectory() as scratch:
+        runnable = path
+        if metadata.precision == "bfloat16":
+            runnable = Path(scratch) / "widened.onnx"
+            widen(path, runnable)
+        with Session(runnable, providers) as session:
+            return _Values(path, model, metadata, proto, session, seed, say).check()
+
+
+class _Values:
+    """The values of one file: runs the cases and keeps the worst of each output."""
+
+    def __init__(
+        self,
+        path: Path,
+        model: Any,
+        metadata: Metadata,
+        proto: Any,
+        session: Session,
+        seed: int,
+        say: Progress,
+    ) -> None:
+        self.path, self.metadata, self.session, self.seed, self.say = path, metadata, session, seed, say
+        self.signature: Signature = model.signature
+        self.limits = limits(model)
+        self.nodes = {node.name: node for node in proto.graph.output}
+        dtype = DTYPES[metadata.precision]
+        self.reference = cast_copy(model, dtype, torch.float64)
+        changed = precision_of(model) != metadata.precision
+        self.before = cast_copy(model, torch.float64) if changed else None
+        self.worst: dict[str, tuple[float, Case]] = {}
+        self.rounded: dict[str, float] = {}
+
+    def check(self) -> Report:
+        plan = cases(self.signature, self.limits)
+        for number, case in enumerate(plan, 1):
+            self.say(f"case {number} of {len(plan)}: {case}")
+            self._run(case)
+        report = self._report(plan)
+        if not report.passed:
+            raise self._value_mismatch(report)
+        return report
+
+    def _run(self, case: Case) -> None:
+        feeds = self._inputs(case)
+        try:
+            found = self.session.run(feeds)
+        except InputError as cause:
+            saved = self._save(feeds)
+            raise DimMismatch(
+                f"{self.path} does not run at {case}, so a dim inside the graph is fixed: {cause}\n"
+                f"The inputs (seed {self.seed}) are in {saved}"
+            ) from cause
+        expected = reference(self.reference, feeds)
+        before = reference(self.before, feeds) if self.before is not None else None
+        for name, array in found.items():
+            error = relative_error(array, expected[name])
+            if name not in self.worst or error > self.worst[name][0]:
+                self.worst[name] = (error, case)
+            if before is not None:
+                loss = relative_error(array, before[name])
+                self.rounded[name] = max(loss, self.rounded.get(name, 0.0))
+
+    def _inputs(self, case: Case) -> dict[str, NDArray[Any]]:
+        real = np.float16 if self.metadata.precision == "float16" else np.float32
+        return inputs(self.signature, case, self.seed, np.dtype(real))
+
+    def _report(self, plan: tuple[Case, ...]) -> Report:
+        precision = self.metadata.precision
+        tolerance, reason = TOLERANCES[precision]
+        lines = []
+        for spec in self.signature.outputs:
+            error, case = self.worst[spec.name]
+            dtype = precision if spec.dtype == "float" else spec.dtype
+            lines.append(
+                Line(
+                    output=spec.name,
+                    shape=structure.dims(self.nodes[spec.name]),
+                    dtype=dtype,
+                    error=error,
+                    tolerance=tolerance if spec.dtype == "float" else 0.0,
+                    case=case.name,
+                    rounded=self.rounded.get(spec.name),
+                )
+            )
+        return Report(
+            file=self.path,
+            precision=precision,
+            opset_requested=self.metadata.opset_requested,
+            opset_actual=self.metadata.opset_actual,
+            seed=self.seed,
+            providers=self.session.providers,
+            cases=tuple(str(case) for case in plan),
+            lines=tuple(lines),
+            reason=reason,
+            notes=(NARROW_NOTE,) if precision == "bfloat16" else (),
+        )
+
+    def _value_mismatch(self, report: Report) -> Mismatch:
+        failed = [line for line in report.lines if not line.passed]
+        worst = max(failed, key=lambda line: line.error)
+        case = self.worst[worst.output][1]
+        saved = self._save(self._inputs(case))
+        fault = ValueMismatch(
+            f"{self.path}: output {worst.output!r} differs from the model by {worst.error:.1e} of its "
+            f"largest value at {case} (tolerance {worst.tolerance:.0e}); {len(failed)} of {len(report.lines)} "
+            "outputs differ.\n"
+            f"The inputs (seed {self.seed}) are in {saved}; repeat the run with\n"
+            f"peirce run {self.path} --inputs {saved} -o OUT.npz"
+        )
+        fault.report, fault.inputs = report, saved
+        return fault
+
+    def _save(self, feeds: Mapping[str, NDArray[Any]]) -> Path:
+        return save_arrays(self.path.with_name(f"{self.path.stem}.failed-inputs.npz"), feeds)
+
+
+def limits(model: Any) -> dict[str, int]:
+    """The largest size of each symbolic dim that has one: the length that a spec's positions are made for."""
+    spec = getattr(model, "spec", None)
+    return {} if spec is None else {"length": spec.input.max_length}
+
+
+def reference(model: Any, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The outputs of a float64 model for numpy inputs."""
+    tensors = {name: torch.from_numpy(array) for name, array in feeds.items()}
+    tensors = {name: t.double() if t.is_floating_point() else t for name, t in tensors.items()}
+    with torch.no_grad():
+        return {name: value.numpy() for name, value in model(**tensors).items()}
+
+
+def relative_error(found: NDArray[Any], expected: NDArray[Any]) -> float:
+    """max |found - expected| / max |expected|; inf where only one of them is zero or finite throughout."""
+    if found.shape != expected.shape or not np.isfinite(found).all() or not np.isfinite(expected).all():
+        return float("inf")
+    difference = float(np.abs(found.astype(np.float64) - expected).max())
+    largest = float(np.abs(expected).max())
+    if largest == 0.0:
+        return 0.0 if difference == 0.0 else float("inf")
+    return difference / largest
