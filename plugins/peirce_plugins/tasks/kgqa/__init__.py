@@ -1,0 +1,4 @@
+"""First-order queries over knowledge graphs: language, exact engine, sampler, encoding, evaluation and the task.
+
+Only `task` and `demo` import torch; everything else is light enough for `peirce ask`.
+"""
