@@ -82,7 +82,7 @@ def _onnxruntime() -> list[dict[str, Any]]:
         checks.append(
             _found(
                 "onnxruntime",
-                "onnxruntime and onnxruntime-gpu are both installed and overwrite each other, so that CUDA "
+                "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: CUDA "
                 "is lost: pip uninstall -y onnxruntime onnxruntime-gpu, then pip install the one that you want",
                 "failed",
             )

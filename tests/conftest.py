@@ -1,0 +1,24 @@
+"""What every test may use: the built-in parts, and the folder `shared` beside the repository."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import settings
+from peirce.registry import Registry, installed_plugins
+from peirce.registry_file import RegistryFile
+from shared_folder import pytest_runtest_makereport as pytest_runtest_makereport
+from shared_folder import shared as shared
+
+# Two test processes share two cores, and results must not depend on how many threads add them up.
+torch.set_num_threads(1)
+
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
+
+
+@pytest.fixture(scope="session")
+def registry() -> Registry:
+    """The parts that ship with Peirce, and no others."""
+    built_in = {plugin.name: "on" for plugin in installed_plugins() if plugin.distribution == "peirce"}
+    return Registry.discover(RegistryFile(default="off", plugins=built_in))
