@@ -21,8 +21,8 @@ from peirce.scope import Scope
 from peirce.signature import TensorSpec
 
 if TYPE_CHECKING:
-    from peirce.compose import Plan
     from peirce.model import Model
+    from peirce.plan import Plan
 
 API = 1
 """The version of these contracts; a part states the one it was written for."""
@@ -79,6 +79,10 @@ class Part:
     expected_failures: ClassVar[Mapping[str, str]] = {}
 
 
+def _channels(shape: Mapping[str, int]) -> Mapping[str, int]:
+    return dict(shape)
+
+
 @frozen(kw_only=True)
 class Reader:
     """How an operator reads a branch: a linear map from the branch's atoms to named channels.
@@ -96,7 +100,7 @@ class Reader:
     """
 
     branch: Branch
-    shape: Mapping[str, int] = field(converter=dict)
+    shape: Mapping[str, int] = field(converter=_channels)
     bias: bool = True
     activation: Literal["none", "softmax"] = "none"
     dropout: bool = False
@@ -108,7 +112,7 @@ class Writer:
     """How an operator writes to a branch: a linear map from its own channels, of shape `shape`, to the atoms."""
 
     branch: Branch
-    shape: Mapping[str, int] = field(converter=dict)
+    shape: Mapping[str, int] = field(converter=_channels)
     bias: bool = True
 
 

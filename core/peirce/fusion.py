@@ -28,13 +28,19 @@ class FusedLinear(nn.Module):
     """
 
     def __init__(
-        self, maps: Sequence[tuple[nn.Linear, float]], along: Literal["outputs", "inputs"], *, fuse: bool = True
+        self,
+        maps: Sequence[tuple[nn.Linear, float]],
+        along: Literal["outputs", "inputs"],
+        *,
+        fuse: bool = True,
     ) -> None:
         super().__init__()
         self.maps = tuple(maps)  # a tuple registers nothing: the parameters keep their owners' names
         self.along = along
         self.fuse = fuse
-        self.widths = [linear.out_features if along == "outputs" else linear.in_features for linear, _ in maps]
+        self.widths = [
+            linear.out_features if along == "outputs" else linear.in_features for linear, _ in maps
+        ]
         self._kept: tuple[object, Weights] | None = None
         self._folded: Weights | None = None
 

@@ -14,7 +14,7 @@ from peirce.scope import Scope
 from peirce.signature import TensorSpec, merge
 
 if TYPE_CHECKING:
-    from peirce.compose import Plan
+    from peirce.plan import Plan
 
 
 class TokenInput(nn.Module):
@@ -71,9 +71,7 @@ class TokenInput(nn.Module):
             )  # fmt: skip
         parts = [*zip(self.plan.positions, self.positions, strict=True)]
         parts += [*zip(self.plan.augmenters, self.augmenters, strict=True)]
-        return merge(
-            [("the model", standard), *((planned.name, part.inputs()) for planned, part in parts)]
-        )
+        return merge([("the model", standard), *((planned.name, part.inputs()) for planned, part in parts)])
 
     def tokens(self, inputs: Mapping[str, Tensor]) -> Tokens:
         """The batch as parts see it: positions are counted over real tokens, on whichever side the padding is."""

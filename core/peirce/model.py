@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from peirce.components import Architecture, Head
-from peirce.compose import Plan, resolve
 from peirce.errors import InputError, unknown
+from peirce.plan import Plan, resolve
 from peirce.provenance import provenance_of
 from peirce.signature import Signature, TensorSpec, merge
 from peirce.spec import Spec, load_spec
@@ -92,7 +92,10 @@ class Model(nn.Module):
         outputs = list(self.network.outputs())
         for prefix, head in self.heads.items():
             for spec in cast(Head, head).outputs():
-                named = {**{f: getattr(spec, f) for f in ("dtype", "dims", "meaning")}, "name": f"{prefix}_{spec.name}"}
+                named = {
+                    **{f: getattr(spec, f) for f in ("dtype", "dims", "meaning")},
+                    "name": f"{prefix}_{spec.name}",
+                }
                 outputs.append(TensorSpec(**named))
         return Signature(inputs, outputs)
 
@@ -105,18 +108,24 @@ class Model(nn.Module):
             _check_tensor(known[name], value, sizes)
         missing = [name for name, spec in known.items() if spec.required and name not in inputs]
         if missing:
-            raise InputError(f"missing input {', '.join(map(repr, missing))}; the model takes {', '.join(known)}")
+            raise InputError(
+                f"missing input {', '.join(map(repr, missing))}; the model takes {', '.join(known)}"
+            )
 
 
 def _check_tensor(spec: TensorSpec, value: Tensor, sizes: dict[str, tuple[int, str]]) -> None:
     if spec.dtype in _DTYPES and value.dtype != _DTYPES[spec.dtype]:
-        raise InputError(f"input {spec.name!r} must be {spec.dtype}, and is {str(value.dtype).removeprefix('torch.')}")
+        raise InputError(
+            f"input {spec.name!r} must be {spec.dtype}, and is {str(value.dtype).removeprefix('torch.')}"
+        )
     if value.dim() != len(spec.dims):
         raise InputError(
             f"input {spec.name!r} must have the dims {list(spec.dims)}, and has the shape {list(value.shape)}"
         )
     for dim, size in zip(spec.dims, value.shape, strict=True):
-        expected, origin = sizes.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (dim, "the signature")
+        expected, origin = (
+            sizes.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (dim, "the signature")
+        )
         if size != expected:
             raise InputError(f"input {spec.name!r} has {size} along {dim!r}, where {origin} has {expected}")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from peirce.errors import ModelFileError
 
 if TYPE_CHECKING:
-    from peirce.compose import Plan
+    from peirce.plan import Plan
     from peirce.registry import Registry
 
 FORMAT = 1

@@ -156,7 +156,9 @@ class Scope:
         length, blocks = exact.shape[-1], []
         for start in range(0, length, CAUSAL_BLOCK):
             stop = min(start + CAUSAL_BLOCK, length)
-            block = _again(_causal_block, exact[..., :stop], sums[:, :, start:stop, :stop], keep[..., :stop], start)
+            block = _again(
+                _causal_block, exact[..., :stop], sums[:, :, start:stop, :stop], keep[..., :stop], start
+            )
             blocks.append(block)
         return torch.cat(blocks, 1).to(logits.dtype)
 

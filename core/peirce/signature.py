@@ -17,6 +17,10 @@ Dtype = Literal["int64", "bool", "float"]
 """`float` is the model's own floating dtype: float32, float16 or bfloat16, and float64 in tests."""
 
 
+def _dims(dims: Iterable[str | int]) -> tuple[str | int, ...]:
+    return tuple(dims)
+
+
 @frozen(kw_only=True)
 class TensorSpec:
     """One named tensor at the model's boundary.
@@ -33,19 +37,23 @@ class TensorSpec:
 
     name: str
     dtype: Dtype
-    dims: tuple[str | int, ...] = field(converter=tuple)
+    dims: tuple[str | int, ...] = field(converter=_dims)
     required: bool = True
     meaning: str = ""
     high: int | None = None
     default: int | bool | None = None
 
 
+def _specs(specs: Iterable[TensorSpec]) -> tuple[TensorSpec, ...]:
+    return tuple(specs)
+
+
 @frozen
 class Signature:
     """The ordered inputs and outputs of a model; the order is the order of the ONNX graph."""
 
-    inputs: tuple[TensorSpec, ...] = field(converter=tuple)
-    outputs: tuple[TensorSpec, ...] = field(converter=tuple)
+    inputs: tuple[TensorSpec, ...] = field(converter=_specs)
+    outputs: tuple[TensorSpec, ...] = field(converter=_specs)
 
     def input(self, name: str) -> TensorSpec:
         """The input called `name`; KeyError if there is none."""

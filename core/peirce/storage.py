@@ -15,9 +15,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
-from peirce.compose import resolve
 from peirce.errors import ModelFileError, PeirceError, SpecError
 from peirce.model import Model
+from peirce.plan import resolve
 from peirce.provenance import check_format, differences, provenance_of
 from peirce.spec import Spec
 
@@ -77,7 +77,9 @@ def load(
             "switch their plug-ins on with 'peirce plugins enable'" + _beside(other)
         )
     if other:
-        warnings.warn(f"{directory} was made with other versions: {'; '.join(other)}", ProvenanceWarning, stacklevel=3)
+        warnings.warn(
+            f"{directory} was made with other versions: {'; '.join(other)}", ProvenanceWarning, stacklevel=3
+        )
     spec = _read_spec(directory / SPEC)
     try:
         plan = resolve(spec, registry, fuse=fuse)
@@ -118,7 +120,9 @@ def _read_provenance(path: Path) -> Any:
     try:
         recorded = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ModelFileError(f"{path} cannot be read: {error}; restore it from where the model was saved") from error
+        raise ModelFileError(
+            f"{path} cannot be read: {error}; restore it from where the model was saved"
+        ) from error
     if not isinstance(recorded, dict):
         raise ModelFileError(f"{path} is not the provenance of a Peirce model: it holds no table")
     check_format(recorded, str(path))
@@ -129,7 +133,9 @@ def _read_spec(path: Path) -> Spec:
     try:
         return Spec.from_toml(path.read_text(encoding="utf-8"), source=str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelFileError(f"{path} cannot be read: {error}; restore it from where the model was saved") from error
+        raise ModelFileError(
+            f"{path} cannot be read: {error}; restore it from where the model was saved"
+        ) from error
     except PeirceError as error:
         raise ModelFileError(str(error)) from error
 
@@ -138,7 +144,7 @@ def _check_weights(path: Path, model: Model) -> None:
     """Hold the header of a weights file against the model, before a tensor is read."""
     try:
         with safe_open(path, framework="pt") as file:
-            found = {name: (file.get_slice(name).get_shape(), file.get_slice(name).get_dtype()) for name in file.keys()}  # noqa: SIM118  # not a dict
+            found = {name: list(file.get_slice(name).get_shape()) for name in file.offset_keys()}
     except (SafetensorError, OSError) as error:
         raise ModelFileError(
             f"{path} is no complete safetensors file ({error}); it is truncated or foreign: save or copy it again"
@@ -148,7 +154,7 @@ def _check_weights(path: Path, model: Model) -> None:
     problems += [f"{name} is unknown" for name in found if name not in wanted]
     problems += [
         f"{name} has the shape {shape}, and the spec needs {wanted[name]}"
-        for name, (shape, _) in found.items()
+        for name, shape in found.items()
         if name in wanted and shape != wanted[name]
     ]
     if problems:

@@ -1,6 +1,7 @@
 """Networks between token ids and atoms."""
 
 import peirce
+
 from peirce_plugins.architectures.folnet import FolNet
 from peirce_plugins.architectures.transformer import Transformer
 

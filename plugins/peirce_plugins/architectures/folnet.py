@@ -15,8 +15,9 @@ from peirce.pairs import PairBias
 from peirce.predicates import Norm, Predicates
 from peirce.scope import Scope
 from peirce.signature import TensorSpec
-from peirce_plugins.architectures.pooler import Pooler, binary_output, pooled_output, unary_output
 from torch import Tensor, nn
+
+from peirce_plugins.architectures.pooler import Pooler, binary_output, pooled_output, unary_output
 
 
 @frozen(kw_only=True)
@@ -125,7 +126,9 @@ class FolNet(Architecture):
         unary, binary = final.unary, final.binary
         assert binary is not None
         if self.diagonal_out is not None:
-            unary = scope.zero_unary(unary + self.diagonal_out(binary.diagonal(dim1=1, dim2=2).transpose(1, 2)))
+            unary = scope.zero_unary(
+                unary + self.diagonal_out(binary.diagonal(dim1=1, dim2=2).transpose(1, 2))
+            )
         pooled = self.pooler(unary, tokens.real) if self.pooler is not None else None
         return Encoded(unary, binary, pooled, scope, self.input.embedding.weight), tokens
 
@@ -150,7 +153,9 @@ class Norms(nn.Module):
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """Both branches, in the dtype that they come in."""
-        return Predicates(scope.zero_unary(self.unary(state.unary)), scope.zero_binary(self.binary(state.binary)))
+        return Predicates(
+            scope.zero_unary(self.unary(state.unary)), scope.zero_binary(self.binary(state.binary))
+        )
 
 
 class Layer(nn.Module):
@@ -185,5 +190,3 @@ class Layer(nn.Module):
             return Predicates(unary, state.binary)
         assert state.binary is not None
         return Predicates(unary, state.binary + F.dropout(increment.binary, self.rate, self.training))
-
-

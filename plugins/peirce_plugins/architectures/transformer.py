@@ -15,8 +15,9 @@ from peirce.pairs import PairBias
 from peirce.predicates import Norm, Predicates
 from peirce.scope import Scope
 from peirce.signature import TensorSpec
-from peirce_plugins.architectures.pooler import Pooler, pooled_output, unary_output
 from torch import Tensor, nn
+
+from peirce_plugins.architectures.pooler import Pooler, pooled_output, unary_output
 
 
 @frozen(kw_only=True)
@@ -144,7 +145,9 @@ class Layer(nn.Module):
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
         self.attention = Attention(plan, score, value, scoring, summing)
         self._states = tuple(states)
-        self.norms = nn.ModuleList(Norm(dims.unary, affine=options.affine_norm) for _ in range(1 + len(states)))
+        self.norms = nn.ModuleList(
+            Norm(dims.unary, affine=options.affine_norm) for _ in range(1 + len(states))
+        )
         self.pre = options.norm == "pre"
         self.rate = dims.dropout
 
@@ -176,7 +179,9 @@ class Attention(nn.Module):
         self.score, self.value = score, value
         self.rate = plan.dims.dropout
         self.fuse = plan.fuse
-        assert score.kernel is not None and score.premise is not None and value.premise is not None
+        assert score.kernel is not None
+        assert score.premise is not None
+        assert value.premise is not None
         self.shapes = [tuple(r.shape.values()) for r in (score.kernel, score.premise, value.premise)]
         maps = [
             (scoring.kernel, score.kernel.scale),
@@ -188,11 +193,16 @@ class Attention(nn.Module):
 
     def forward(self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias]) -> Tensor:
         """[b, x, d1] -> [b, x, d1]."""
-        assert self.score.operator is not None and self.value.operator is not None
+        assert self.score.operator is not None
+        assert self.value.operator is not None
         pieces = (
-            self.reader.read(atoms).split(self.reader.widths, -1) if self.fuse else self.reader.read_each(atoms)
+            self.reader.read(atoms).split_with_sizes(self.reader.widths, -1)
+            if self.fuse
+            else self.reader.read_each(atoms)
         )
-        query, key, values = (p.unflatten(-1, shape) for p, shape in zip(pieces, self.shapes, strict=True))
+        query, key, values = (
+            p.view(*p.shape[:-1], *shape) for p, shape in zip(pieces, self.shapes, strict=True)
+        )
         scores = add_pairs(self.score, self.score.operator.infer(query, key, scope), query, biases)
         weights = scope.softmax(activate(self.score.activation, scores))
         weights = F.dropout(weights, self.rate, self.training)

@@ -1,6 +1,7 @@
 """Predictions from atoms."""
 
 import peirce
+
 from peirce_plugins.heads.classification import Classification
 from peirce_plugins.heads.entities import Entities
 from peirce_plugins.heads.mlm import MaskedLanguageModel

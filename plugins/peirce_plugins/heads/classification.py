@@ -56,7 +56,9 @@ class Classification(Head):
     def outputs(self) -> tuple[TensorSpec, ...]:
         """One score a class, or the predicted number."""
         dims = ("batch", self.options.classes)
-        meaning = "The predicted number." if self.options.problem == "regression" else "Scores of the classes."
+        meaning = (
+            "The predicted number." if self.options.problem == "regression" else "Scores of the classes."
+        )
         return (TensorSpec(name="logits", dtype="float", dims=dims, meaning=meaning),)
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:

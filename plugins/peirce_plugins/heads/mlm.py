@@ -28,7 +28,11 @@ class MaskedLanguageModel(Head):
     def outputs(self) -> tuple[TensorSpec, ...]:
         """A score for each token of the vocabulary, at each place."""
         dims = ("batch", "length", self.vocabulary)
-        return (TensorSpec(name="logits", dtype="float", dims=dims, meaning="Scores of the vocabulary at each token."),)
+        return (
+            TensorSpec(
+                name="logits", dtype="float", dims=dims, meaning="Scores of the vocabulary at each token."
+            ),
+        )
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         """[b, x, d1] -> logits [b, x, v]; zero at padding."""

@@ -1,6 +1,7 @@
 """The seven neural logic operators of FOLNet (Chen, 2023, Table 2), one file each."""
 
 import peirce
+
 from peirce_plugins.operators.assoc import Assoc
 from peirce_plugins.operators.bool import Bool
 from peirce_plugins.operators.cjoin import CJoin

@@ -67,7 +67,9 @@ class CJoin(Operator):
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         """[b, a, g, n], [b, a, x, g] -> [b, x, g, n]."""
-        return scope.weigh(kernel, premise.transpose(1, 2) if self.options.premise == "published" else premise)
+        return scope.weigh(
+            kernel, premise.transpose(1, 2) if self.options.premise == "published" else premise
+        )
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The softmax over each row's scope and the sum over a, term by term."""
@@ -84,7 +86,9 @@ class CJoin(Operator):
                     top = max((kernel[a][g][n] for a in seen), default=0.0)
                     weights = {a: math.exp(kernel[a][g][n] - top) for a in seen}
                     total = sum(weights.values())
-                    pairs = ((w, premise[a][x][g] if published else premise[x][a][g]) for a, w in weights.items())
+                    pairs = (
+                        (w, premise[a][x][g] if published else premise[x][a][g]) for a, w in weights.items()
+                    )
                     sums.append(sum(w / total * v for w, v in pairs))
                 row.append(sums)
             result.append(row)

@@ -21,7 +21,9 @@ class Join(Operator):
 
     def kernel(self) -> Reader:
         """K: [b, x, a, h], from the relations."""
-        return Reader(branch="B", shape={"h": self.dims.heads}, bias=False, activation="softmax", dropout=True)
+        return Reader(
+            branch="B", shape={"h": self.dims.heads}, bias=False, activation="softmax", dropout=True
+        )
 
     def premise(self) -> Reader:
         """v: [b, a, h, s], from the properties."""

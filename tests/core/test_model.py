@@ -1,0 +1,179 @@
+"""The composed model: inputs and outputs by name, padding, the future, precision, seeds."""
+
+from __future__ import annotations
+
+import peirce
+import pytest
+import torch
+from peirce.errors import InputError
+from peirce.model import Model
+from peirce.registry import Registry
+from peirce.spec import Spec
+from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
+from torch import Tensor
+
+BOTH = pytest.mark.parametrize("spec", [FOLNET, TRANSFORMER], ids=lambda s: s.name)
+
+
+def ids(batch: int = 2, length: int = 6, seed: int = 0) -> Tensor:
+    return torch.randint(1, 40, (batch, length), generator=torch.Generator().manual_seed(seed))
+
+
+def build(spec: Spec, registry: Registry) -> Model:
+    return peirce.build(spec, registry=registry, dtype=torch.float64).eval()
+
+
+def close(one: Tensor, other: Tensor) -> bool:
+    return torch.allclose(one, other, rtol=1e-9, atol=1e-11)
+
+
+@BOTH
+def test_outputs_are_as_the_signature_says(spec: Spec, registry: Registry) -> None:
+    model = build(spec, registry)
+    outputs = model(input_ids=ids(3, 7))
+    assert list(outputs) == [s.name for s in model.signature.outputs]
+    sizes = {"batch": 3, "length": 7}
+    for declared in model.signature.outputs:
+        expected = [sizes[d] if isinstance(d, str) else d for d in declared.dims]
+        assert list(outputs[declared.name].shape) == expected
+        assert outputs[declared.name].dtype == torch.float64
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ({}, ["missing", "input_ids"]),
+        ({"input_id": ids()}, ["input_id", "input_ids"]),
+        ({"input_ids": ids().int()}, ["input_ids", "int64", "int32"]),
+        ({"input_ids": ids()[0]}, ["input_ids", "batch", "length"]),
+        ({"input_ids": ids(), "attention_mask": torch.ones(2, 5, dtype=torch.bool)}, ["attention_mask", "length"]),
+        ({"input_ids": ids(), "attention_mask": torch.ones(2, 6)}, ["attention_mask", "bool", "float32"]),
+    ],
+    ids=["missing", "unknown", "dtype", "rank", "size", "mask dtype"],
+)  # fmt: skip
+def test_wrong_inputs_are_named(
+    spec: Spec, inputs: dict[str, Tensor], words: list[str], registry: Registry
+) -> None:
+    with pytest.raises(InputError) as caught:
+        build(spec, registry)(**inputs)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@BOTH
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_changes_nothing_real_and_its_own_outputs_are_zero(
+    spec: Spec, side: str, registry: Registry
+) -> None:
+    model = build(spec, registry)
+    real, amount = ids(1, 5), 3
+    padding = ids(1, amount, seed=1)
+    parts = [padding, real] if side == "left" else [real, padding]
+    mask = torch.ones(1, 8, dtype=torch.bool)
+    here = slice(amount, None) if side == "left" else slice(5)
+    there = slice(amount) if side == "left" else slice(5, None)
+    mask[:, there] = False
+    alone, padded = model(input_ids=real), model(input_ids=torch.cat(parts, 1), attention_mask=mask)
+    assert close(alone["unary"], padded["unary"][:, here])
+    assert padded["unary"][:, there].eq(0).all()
+    assert close(alone["mlm_logits"], padded["mlm_logits"][:, here])
+    assert padded["mlm_logits"][:, there].eq(0).all()
+    for name in ("pooled", "nsp_logits"):
+        if name in alone:
+            assert close(alone[name], padded[name])
+    if "binary" in alone:
+        assert close(alone["binary"], padded["binary"][:, here, here])
+        assert padded["binary"][:, there].eq(0).all()
+        assert padded["binary"][:, :, there].eq(0).all()
+
+
+@BOTH
+def test_without_masking_padding_takes_part(spec: Spec, registry: Registry) -> None:
+    model = build(spec.replace({"model.scope.mask_padding": False}), registry)
+    mask = torch.tensor([[True] * 5 + [False]] * 2)
+    assert torch.equal(model(input_ids=ids())["unary"], model(input_ids=ids(), attention_mask=mask)["unary"])
+
+
+@BOTH
+def test_a_row_of_padding_alone_is_zero_and_finite(spec: Spec, registry: Registry) -> None:
+    model = peirce.build(spec, registry=registry)
+    mask = torch.tensor([[True] * 6, [False] * 6])
+    outputs = model(input_ids=ids(), attention_mask=mask)
+    assert outputs["unary"][1].eq(0).all()
+    sum(v.square().sum() for v in outputs.values()).backward()
+    for name, p in model.named_parameters():
+        assert p.grad is None or p.grad.isfinite().all(), name
+
+
+@pytest.mark.parametrize("layer", ["jmc.atp", "c.p", "m.t", "j.a"])
+@pytest.mark.parametrize("kind", ["causal", "prefix"])
+@pytest.mark.parametrize("wiring", ["cascaded", "parallel"])
+def test_nothing_depends_on_the_future(layer: str, kind: str, wiring: str, registry: Registry) -> None:
+    change = {"model.operators.layer": layer, "model.scope.kind": kind, "model.options.wiring": wiring}
+    spec = FOLNET.replace({**change, **(PAPER_CJOIN if "c" in layer else {})})
+    spec = spec.replace({"model.regularisation.init_std": 0.5, "model.operators.layer": layer})
+    model = build(spec, registry)
+    extra = {"prefix_length": torch.tensor([2])} if kind == "prefix" else {}
+    now, later = ids(1, 7), ids(1, 7)
+    later[:, 5:] = torch.tensor([[3, 4]])
+    one, other = model(input_ids=now, **extra), model(input_ids=later, **extra)
+    assert close(one["unary"][:, :5], other["unary"][:, :5])
+    assert not close(one["unary"][:, 5:], other["unary"][:, 5:])
+    assert close(one["binary"][:, :5], other["binary"][:, :5])
+    future = torch.ones(7, 7, dtype=torch.bool).triu(1)
+    if kind == "prefix":
+        future[:2, :2] = False
+    assert one["binary"][0, future].eq(0).all()
+
+
+def test_a_relation_is_a_scope(registry: Registry) -> None:
+    spec = FOLNET.replace({"model.scope.kind": "relation", **PAPER_CJOIN})
+    model = build(spec, registry)
+    past = torch.ones(2, 6, 6, dtype=torch.bool).tril()
+    causal = build(spec.replace({"model.scope.kind": "causal"}), registry)
+    one, other = model(input_ids=ids(), relation=past), causal(input_ids=ids())
+    for name, value in one.items():
+        assert close(value, other[name]), name
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_low_precision_stays_near(spec: Spec, dtype: torch.dtype, registry: Registry) -> None:
+    exact = build(spec, registry)(input_ids=ids())
+    rough = peirce.build(spec, registry=registry, dtype=dtype).eval()(input_ids=ids())
+    for name, value in rough.items():
+        assert value.dtype == dtype
+        error = (value.double() - exact[name]).abs().max() / exact[name].abs().max()
+        assert error < (0.02 if dtype == torch.float16 else 0.1), name
+
+
+@BOTH
+def test_a_seed_determines_the_parameters_and_leaves_the_world_alone(spec: Spec, registry: Registry) -> None:
+    before = torch.get_rng_state()
+    one, same, other = (peirce.build(spec, seed=s, registry=registry).state_dict() for s in (3, 3, 4))
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("activation", ["modus_ponens", "shifted_relu"])
+def test_every_operator_takes_an_activation(activation: str, registry: Registry) -> None:
+    tables = [
+        {"use": name, "activation": activation} for name in ("join", "mu", "cjoin", "assoc", "trans", "prod")
+    ]
+    model = build(FOLNET.replace({"model.operators.layer": tables}), registry)
+    plain = build(FOLNET, registry)
+    plain.load_state_dict(model.state_dict(), strict=False)
+    outputs = model(input_ids=ids())
+    assert not close(outputs["unary"], plain(input_ids=ids())["unary"])
+    outputs["unary"].sum().backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_training_drops_and_evaluation_does_not(registry: Registry) -> None:
+    model = peirce.build(FOLNET, registry=registry)
+    torch.manual_seed(0)
+    one, other = model.train()(input_ids=ids()), model(input_ids=ids())
+    assert not torch.equal(one["unary"], other["unary"])
+    assert torch.equal(model.eval()(input_ids=ids())["unary"], model(input_ids=ids())["unary"])
