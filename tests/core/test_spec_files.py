@@ -81,9 +81,7 @@ def test_a_relative_path_starts_at_the_extending_file(folder: Path, monkeypatch:
 
 def test_a_circle_is_named(folder: Path) -> None:
     (folder / "base.toml").write_text('extend = "child.toml"\n')
-    with pytest.raises(
-        SpecError, match=r"child.toml extends base.toml extends child.toml: .*cannot extend itself"
-    ):
+    with pytest.raises(SpecError, match=r"child.toml extends base.toml extends child.toml: .*cannot"):
         load_spec("child.toml")
 
 
@@ -92,7 +90,7 @@ def test_a_circle_is_named(folder: Path) -> None:
     [
         (
             '"other.toml"',
-            r"no spec file other.toml. That folder has base.toml, child.toml(.|\n)*child.toml:1",
+            r"no spec file other.toml. That folder has base.toml, child(.|\n)*child.toml:1",
         ),
         ('"no-such-name"', r"unknown ready spec 'no-such-name'(.|\n)*extended at child.toml:1"),
         ("3", "child.toml:1: extend must be a string"),
@@ -164,9 +162,7 @@ def test_overrides_from_the_command_line_are_toml() -> None:
 
 
 def test_a_name_without_separator_is_a_ready_spec(folder: Path) -> None:
-    with pytest.raises(
-        SpecError, match=r"unknown ready spec 'base'.*A path ends in .toml or has a separator"
-    ):
+    with pytest.raises(SpecError, match=r"unknown ready spec 'base'.*A path ends in .toml"):
         load_spec("base")
     (folder / "odd").write_text(BASE)
     assert load_spec("./odd").name == "base"

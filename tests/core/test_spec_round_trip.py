@@ -1,4 +1,4 @@
-"""A spec is a value: written to TOML and read again it is the same, and it can be neither changed nor confused."""
+"""A spec is a value: written to TOML and read again it is the same, and nothing in it can be changed."""
 
 from __future__ import annotations
 

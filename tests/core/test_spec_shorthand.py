@@ -1,4 +1,4 @@
-"""The shorthand of a layer: letters to the left of the dot write unary atoms, letters to the right binary ones."""
+"""The shorthand of a layer: left of the dot unary atoms are written, right of it binary ones."""
 
 from __future__ import annotations
 

@@ -1,0 +1,98 @@
+"""`peirce spec` and `peirce summary`: what a spec may hold, whether one is right, and what it amounts to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from peirce.commands.show import Json, as_json, as_table
+from peirce.errors import PeirceError
+from peirce.registry import default_registry
+from peirce.spec import load_spec, parse_override
+
+spec = typer.Typer(
+    help="Check specs, and describe them for editors.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+SpecArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SPEC", help="A path (it ends in .toml or has a separator) or a ready spec's name."
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a value first, such as model.dims.layers=2."),
+]
+
+
+@spec.command()
+def schema() -> None:
+    """Print the JSON Schema of spec files, with every registered part, for editors."""
+    import json
+
+    from peirce.spec_schema import spec_schema
+
+    typer.echo(json.dumps(spec_schema(default_registry()), indent=2, ensure_ascii=False))
+
+
+@spec.command()
+def check(file: SpecArgument, changes: Changes = None, json: Json = False) -> None:
+    """Check that a spec can be read and that its parts fit together."""
+    from peirce.compose import resolve
+
+    try:
+        read = load_spec(file, dict(map(parse_override, changes or ())))
+        resolve(read, default_registry())
+    except PeirceError as error:
+        if not json:
+            raise
+        as_json("peirce.spec.check/1", spec=file, ok=False, error=str(error))
+        raise typer.Exit(2) from None
+    if json:
+        as_json("peirce.spec.check/1", spec=file, ok=True, error=None)
+    else:
+        typer.echo(f"OK: {file} ({read.name}, {read.architecture})")
+
+
+def summary(
+    spec: SpecArgument,
+    batch: Annotated[int, typer.Option(min=1, help="Examples.")] = 1,
+    length: Annotated[int, typer.Option(min=1, help="Tokens of each example.")] = 128,
+    changes: Changes = None,
+    json: Json = False,
+) -> None:
+    """Show a spec's typed plan, its parameters, and the FLOPs and bytes of one forward pass."""
+    from peirce.summary import summarise
+
+    found = summarise(
+        load_spec(spec, dict(map(parse_override, changes or ()))),
+        batch=batch,
+        length=length,
+        registry=default_registry(),
+    )
+    if json:
+        as_json("peirce.summary/1", **found.to_dict())
+        return
+    layers = f"0-{found.layers - 1}" if found.layers > 1 else "0"
+    as_table(
+        ("layers", "index", "operator", "typing", "kernel", "premise", "output", "scope", "activation"),
+        (
+            (layers, op.index, op.name, op.typing, op.kernel, op.premise, op.output, op.scope, op.activation)
+            for op in found.operators
+        ),
+        title=f"{found.name} ({found.architecture})",
+    )
+    as_table(("input", ""), found.inputs.items())
+    as_table(("output", ""), found.outputs.items())
+    rows = [(part, f"{count:,}") for part, count in found.groups.items()]
+    as_table(("parameters of", "count"), [*rows, ("all", f"{found.parameters:,}")])
+    typer.echo(f"one forward pass at batch {batch}, length {length}, in float32:")
+    typer.echo(f"  FLOPs                {found.flops:>18,}")
+    typer.echo(f"  bytes of parameters  {found.parameter_bytes:>18,}")
+    typer.echo(f"  bytes written        {found.activation_bytes:>18,}")
