@@ -1,0 +1,92 @@
+"""Heads: which tokens they pool, what their losses are, what they refuse."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from peirce_plugins.heads import Classification, Entities, MaskedLanguageModel
+from peirce_plugins.heads.classification import ClassificationOptions
+from peirce_plugins.heads.entities import EntitiesOptions
+
+from peirce.components import Dims, Encoded, NoOptions, Tokens
+from peirce.scope import Scope
+
+DIMS = Dims(layers=1, unary=3, heads=1, head_size=3, feedforward_unary=6, vocabulary=8)
+FREE = 7
+
+
+def encode(ids: list[list[int]], real: list[list[bool]] | None = None) -> tuple[Encoded, Tokens]:
+    """Unary atoms whose channels hold the token id, its place and one."""
+    values = torch.tensor(ids)
+    place = torch.arange(values.shape[1]).expand_as(values)
+    unary = torch.stack([values, place, torch.ones_like(values)], -1).float()
+    mask = None if real is None else torch.tensor(real)
+    index = place[:1] if mask is None else (mask.long().cumsum(1) - 1).clamp_min(0)
+    embeddings = torch.eye(8, 3)
+    encoded = Encoded(unary, None, None, Scope.padding(mask), embeddings)
+    return encoded, Tokens({"input_ids": values}, mask, index, values.shape[1])
+
+
+@pytest.mark.parametrize(
+    ("pool", "expected"),
+    [
+        ("sum", [[14.0, 4.0, 2.0], [0.0, 0.0, 0.0]]),
+        ("mean", [[7.0, 2.0, 1.0], [0.0, 0.0, 0.0]]),
+        ("max", [[7.0, 3.0, 1.0], [0.0, 0.0, 0.0]]),
+        ("cls", [[2.0, 0.0, 1.0], [3.0, 1.0, 1.0]]),
+    ],
+)
+def test_every_free_variable_is_pooled_and_padding_never(pool: str, expected: list[list[float]]) -> None:
+    head = Entities(EntitiesOptions(pool=pool, free=FREE), DIMS)
+    ids = [[2, FREE, 3, FREE, FREE], [FREE, 3, 4, 5, 6]]
+    real = [[True, True, True, True, False], [False, True, True, True, True]]
+    encoded, tokens = encode(ids, real)
+    assert head.pool(encoded.unary, tokens).tolist() == expected
+
+
+def test_entities_are_ranked_by_their_own_embeddings() -> None:
+    head = Entities(EntitiesOptions(pool="cls", first=1, count=2), DIMS)
+    encoded, tokens = encode([[2, 3]])
+    logits = head(encoded, tokens)["logits"]
+    assert logits.tolist() == [[0.0, 1.0]]  # embeddings 1 and 2 pick the channels for place and one
+    assert head.outputs()[0].dims == ("batch", 2)
+
+
+def test_the_smoothed_loss_takes_one_answer_or_several() -> None:
+    head = Entities(EntitiesOptions(smoothing=0.1, count=4), DIMS)
+    logits = torch.tensor([[2.0, 0.0, 0.0, 0.0]])
+    log_probabilities = logits.log_softmax(1)[0]
+    one = 0.9 * -log_probabilities[0] + 0.1 * -log_probabilities.mean()
+    assert head.loss({"logits": logits}, torch.tensor([0])).item() == pytest.approx(one.item())
+    several = torch.tensor([[0.5, 0.5, 0.0, 0.0]])
+    both = 0.9 * -(log_probabilities[0] + log_probabilities[1]) / 2 + 0.1 * -log_probabilities.mean()
+    assert head.loss({"logits": logits}, several).item() == pytest.approx(both.item())
+
+
+def test_masked_tokens_alone_are_learned() -> None:
+    head = MaskedLanguageModel(NoOptions(), DIMS)
+    logits = torch.zeros(1, 3, 8)
+    logits[0, 0, 5] = 100.0
+    assert head.loss({"logits": logits}, torch.tensor([[5, -100, 2]])).item() == pytest.approx(
+        math.log(8) / 2
+    )
+    assert head.loss({"logits": logits}, torch.tensor([[-100] * 3])).item() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"problem": "regression", "classes": 2}, "classes = 1"),
+        ({"problem": "single", "classes": 1}, "2 or more"),
+    ],
+)
+def test_classification_refuses_what_cannot_be_chosen(options: dict[str, object], word: str) -> None:
+    assert word in (Classification.check(ClassificationOptions(**options), DIMS) or "")
+
+
+def test_a_regression_is_a_squared_error() -> None:
+    head = Classification(ClassificationOptions(problem="regression", classes=1), DIMS)
+    loss = head.loss({"logits": torch.tensor([[1.0], [3.0]])}, torch.tensor([0.0, 1.0]))
+    assert loss.item() == pytest.approx(2.5)
