@@ -12,8 +12,9 @@ from peirce.signature import Signature, TensorSpec
 
 TRACED = (2, 5, 3, 7, 11, 13, 17, 19, 23)
 """Sizes to trace with: never 0 or 1, which torch.export specialises, and no two alike, which it joins."""
-UNBOUNDED = 8
-"""Random ids of an input without an upper bound lie below this."""
+SPECIAL = 8
+"""Vocabularies begin with their special tokens: half of the random ids lie below this, so that what a model does
+with such a token, as pooling at it, is run at all. All ids of an input without an upper bound do."""
 
 Mask = Literal["all", "padded", "empty"]
 
@@ -100,7 +101,9 @@ def _random(spec: TensorSpec, case: Case, random: np.random.Generator, real: np.
     if spec.dtype == "bool":
         return random.random(shape) < 0.5
     if spec.dtype == "int64":
-        return random.integers(0, spec.high or UNBOUNDED, shape, dtype=np.int64)
+        high = spec.high or SPECIAL
+        few = random.integers(0, min(high, SPECIAL), shape, dtype=np.int64)
+        return np.where(random.random(shape) < 0.5, few, random.integers(0, high, shape, dtype=np.int64))
     return random.standard_normal(shape).astype(real)
 
 

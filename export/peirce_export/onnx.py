@@ -90,6 +90,9 @@ class OnnxExporter(Exporter):
                 write(graph, scratch / path.name, self.options.external_above)
                 report = verify(scratch / path.name, model, seed=self.options.seed, progress=say)
         except Mismatch as fault:
+            if not os.listdir(scratch):
+                scratch.rmdir()
+                raise
             raise _kept(fault, scratch, path) from fault
         except BaseException:
             shutil.rmtree(scratch)
@@ -216,6 +219,10 @@ def _metadata(model: Any, signature: Signature, precision: Precision, asked: int
     )
 
 
+_ADVICE = ("For more", "For extended", "For C++", "If you suspect", "Caused by", "The error above occurred")
+"""How lines begin with which torch tells its own developers where to look."""
+
+
 def _untraceable(error: BaseException, signature: Signature) -> ExportError:
     chain: list[str] = []
     link: BaseException | None = error
@@ -225,8 +232,8 @@ def _untraceable(error: BaseException, signature: Signature) -> ExportError:
         chain.append(str(link).strip())
         link = link.__cause__ or link.__context__
     text = "\n".join(chain)
-    cause = chain[-1][:2000]
-    if any(sign in text for sign in ("Constraints violated", "specialized", "inferred to be a constant")):
+    cause = "\n".join(line for line in chain[-1].splitlines() if line and not line.startswith(_ADVICE))[:2000]
+    if any(sign in text for sign in ("Constraints violated", "inferred to be a constant")):
         return DimMismatch(
             f"the model fixes one of the dims {', '.join(signature.symbols)}, which its signature declares "
             f"symbolic: {cause}\nLook for a size that is made an int, or for a Python loop over an axis"

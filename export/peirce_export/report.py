@@ -101,26 +101,27 @@ class Report:
         opset = f"opset {self.opset_actual}"
         if self.opset_actual != self.opset_requested:
             opset += f" (asked for {self.opset_requested})"
-        table = Table(title=f"{self.file}: {self.precision}, {opset}", title_justify="left", box=box.SIMPLE)
-        table.add_column("output", no_wrap=True)
-        table.add_column("shape")
-        table.add_column("dtype", no_wrap=True)
-        table.add_column("max relative\nerror", justify="right", no_wrap=True)
-        table.add_column("\ntolerance", justify="right", no_wrap=True)
-        if cast:
-            table.add_column("before\nrounding", justify="right", no_wrap=True)
-        table.add_column("worst\ncase", no_wrap=True)
+        title = f"{self.file}: {self.precision}, {opset}"
+        table = Table(
+            title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False
+        )
         table.add_column("", no_wrap=True)
+        table.add_column("output", no_wrap=True)
+        table.add_column("shape", min_width=12)
+        table.add_column("dtype", no_wrap=True)
+        table.add_column("max\nrelative\nerror", justify="right", no_wrap=True)
+        table.add_column("\n\ntolerance", justify="right", no_wrap=True)
+        if cast:
+            table.add_column("\nbefore\nrounding", justify="right", no_wrap=True)
         for line in self.lines:
             cells: list[str | Text] = [
+                Text("ok", "green") if line.passed else Text("NO", "bold red"),
                 line.output,
                 Text(f"[{', '.join(map(str, line.shape))}]"),
                 line.dtype,
                 f"{line.error:.1e}",
                 f"{line.tolerance:.0e}",
                 *([f"{line.rounded:.1e}" if line.rounded is not None else ""] if cast else []),
-                line.case,
-                Text("ok", "green") if line.passed else Text("MISMATCH", "bold red"),
             ]
             table.add_row(*cells)
         below = [

@@ -108,7 +108,7 @@ class Session:
         """Run the model.
 
         Args:
-            inputs: arrays by input name, of the signature's dtypes and dims. An input that is not required and
+            inputs: arrays by input name, of the signature's dtypes and dims. One that is not required and
                 has a default may be left out.
             outputs: the outputs to compute; None for all of them.
 

@@ -76,7 +76,8 @@ def check_graph(path: Path) -> None:
         onnx.checker.check_model(str(path), full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         text = str(error)
-        fault = DtypeMismatch if "type" in text.lower() and "ShapeInference" in text else ExportError
+        typed = isinstance(error, onnx.shape_inference.InferenceError) and "type" in text.lower()
+        fault = DtypeMismatch if typed else ExportError
         raise fault(f"{path} breaks the rules of ONNX: {text}") from error
 
 

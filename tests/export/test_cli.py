@@ -1,0 +1,175 @@
+"""`peirce export`, `peirce verify` and `peirce run`, on a composed model that is saved, exported and run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from peirce import build, load
+from peirce.cli import main
+from peirce.spec import Spec
+from peirce_export.session import Session
+
+SMALL = Spec.from_toml(
+    """
+format = 1
+[model]
+name = "small"
+architecture = "transformer"
+[model.dims]
+layers = 1
+unary = 12
+heads = 2
+[model.input]
+vocabulary = 20
+max_length = 16
+[[model.positions]]
+use = "absolute"
+[[model.heads]]
+use = "mlm"
+""",
+    source="small.toml",
+)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved model with its export beside it, as the command writes it."""
+    folder = tmp_path_factory.mktemp("cli") / "model"
+    build(SMALL, seed=3).save(folder)
+    assert _run("export", folder, "--to", "onnx", "-o", folder / "model.onnx") == 0
+    return folder
+
+
+def _run(*arguments: Any) -> int:
+    """The exit code of the command line, in this process."""
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+def test_export_and_verify_a_saved_model(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("verify", saved / "model.onnx") == 0
+    printed = capsys.readouterr().out
+    for word in ("output", "shape", "dtype", "relative", "tolerance", "mlm_logits", "ok", "seed 0"):
+        assert word in printed
+    with Session(saved / "model.onnx") as session:
+        assert session.signature == load(saved).signature
+        assert Spec.from_toml(session.metadata.spec, source="the file") == SMALL
+        assert session.metadata.provenance == load(saved).provenance
+
+
+def test_json(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("verify", saved / "model.onnx", "--seed", 7, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["schema"] == "peirce.verification/1"
+    assert report["passed"] is True
+    assert report["seed"] == 7
+    assert [line["output"] for line in report["lines"]] == ["unary", "pooled", "mlm_logits"]
+
+
+def test_a_spec_has_random_weights_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "small.toml").write_text(SMALL.to_toml())
+    options = ("--opset", 18, "--precision", "float16", "--set", "external_above=0", "--json")
+    assert _run("export", tmp_path / "small.toml", "-o", tmp_path / "m.onnx", *options) == 0
+    printed = capsys.readouterr()
+    assert "weights are random (seed 0)" in printed.err
+    report = json.loads(printed.out)
+    assert (report["opset_actual"], report["precision"]) == (18, "float16")
+    assert (tmp_path / "m.onnx.data").is_file()
+
+
+def test_a_changed_weight_exits_with_1(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proto = onnx.load(str(saved / "model.onnx"))
+    tensor = next(t for t in proto.graph.initializer if "embedding" in t.name)
+    tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(1.5), tensor.name))
+    path = tmp_path / "changed.onnx"
+    onnx.save(proto, str(path))
+    assert _run("verify", path, "--model", saved) == 1
+    printed = capsys.readouterr()
+    assert "NO" in printed.out
+    assert "ValueMismatch" in printed.err
+    assert (tmp_path / "changed.failed-inputs.npz").is_file()
+    assert _run("verify", path, "--model", saved, "--json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["passed"] is False
+    assert report["error"]["kind"] == "ValueMismatch"
+    assert (
+        _run("run", path, "--inputs", tmp_path / "changed.failed-inputs.npz", "-o", tmp_path / "out.npz") == 0
+    )
+
+
+def test_a_fixed_dim_exits_with_1(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    proto = onnx.load(str(saved / "model.onnx"))
+    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 5
+    path = tmp_path / "changed.onnx"
+    onnx.save(proto, str(path))
+    assert _run("verify", path, "--model", saved, "--json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["schema"] == "peirce.verification/1"
+    assert report["error"]["kind"] == "DimMismatch"
+
+
+def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ids = np.random.default_rng(0).integers(0, 20, (2, 6))
+    np.savez(tmp_path / "x.npz", input_ids=ids)
+    command = ("run", saved / "model.onnx", "--inputs", tmp_path / "x.npz", "-o", tmp_path / "y.npz")
+    assert _run(*command) == 0
+    assert "mlm_logits  float32 [2, 6, 20]" in capsys.readouterr().out
+    with np.load(tmp_path / "y.npz") as found, Session(saved / "model.onnx") as session:
+        expected = session.run({"input_ids": ids})
+        assert sorted(found.files) == sorted(expected)
+        for name in found.files:
+            np.testing.assert_array_equal(found[name], expected[name])
+    assert _run(*command, "--json", "--threads", 1) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["outputs"]["unary"] == {"dtype": "float32", "shape": [2, 6, 12]}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npz", "y.npz"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("export", "none.toml", "-o", "m.onnx"), "none.toml"),
+        (("export", "{saved}", "-o", "m.onnx", "--to", "onix"), "Did you mean 'onnx'"),
+        (("export", "{saved}", "-o", "m.onnx", "--opset", "3"), "opset 3 is not one of 17 to 23"),
+        (("export", "{saved}", "-o", "m.onnx", "--precision", "half"), "'half' is not one of float32"),
+        (("export", "{saved}", "-o", "m.onnx", "--set", "opsett=18"), "Did you mean 'opset'"),
+        (("export", "{saved}", "-o", "no/m.onnx"), "folder no does not exist"),
+        (("verify", "none.onnx"), "none.onnx is not a file"),
+        (("verify", "{folder}/y.onnx"), "holds no saved model to verify y.onnx against"),
+        (("run", "{saved}/model.onnx", "--inputs", "none.npz", "-o", "y.npz"), "none.npz is not a file"),
+        (
+            ("run", "{saved}/model.onnx", "--inputs", "{folder}/text.npz", "-o", "y.npz"),
+            "cannot be read as a .npz",
+        ),
+        (("run", "{saved}/model.onnx", "--inputs", "{folder}/a.npz", "-o", "y.npz"), "unknown input 'ids'"),
+        (
+            ("run", "{saved}/model.onnx", "--inputs", "{folder}/a.npz", "-o", "no/y.npz"),
+            "folder no does not exist",
+        ),
+    ],
+)
+def test_bad_input_exits_with_2(
+    saved: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.npz").write_text("no arrays")
+    (tmp_path / "y.onnx").write_text("no graph")
+    np.savez(tmp_path / "a.npz", ids=np.zeros((1, 2), np.int64))
+    before = sorted(tmp_path.iterdir())
+    assert _run(*(argument.format(saved=saved, folder=tmp_path) for argument in arguments)) == 2
+    assert message in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,0 +1,223 @@
+"""Verification by corruption: one thing changed in a good file, each found with its own class of fault."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from peirce.errors import ModelFileError
+from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch, ValueMismatch
+from peirce_export.session import Session
+from peirce_export.verify import TOLERANCES, relative_error, verify
+
+Change = Callable[[onnx.ModelProto], None]
+
+
+@pytest.fixture
+def changed(hand_file: Path, tmp_path: Path) -> Callable[[Change], Path]:
+    """A copy of the good file with one change."""
+
+    def make(change: Change) -> Path:
+        proto = onnx.load(str(hand_file))
+        change(proto)
+        path = tmp_path / "changed.onnx"
+        onnx.save(proto, str(path))
+        return path
+
+    return make
+
+
+def _node(proto: onnx.ModelProto, kind: str, name: str) -> Any:
+    return next(node for node in getattr(proto.graph, kind) if node.name == name)
+
+
+def test_a_good_file_passes_at_every_case(hand: Any, hand_file: Path) -> None:
+    words: list[str] = []
+    report = verify(hand_file, hand, progress=words.append)
+    assert report.passed
+    assert [line.output for line in report.lines] == ["unary", "binary", "pooled"]
+    assert [line.shape for line in report.lines][1] == ("batch", "length", "length", 3)
+    assert all(0 < line.error < 1e-6 and line.tolerance == TOLERANCES["float32"][0] for line in report.lines)
+    assert [case.partition(" (")[0] for case in report.cases] == [
+        "one token",
+        "odd length",
+        "longer",
+        "padded",
+        "empty row",
+    ]
+    assert len(words) == 1 + len(report.cases)
+    assert not list(hand_file.parent.glob("*.npz"))
+
+
+def test_one_value_of_one_initializer(hand: Any, changed: Callable[[Change], Path]) -> None:
+    def change(proto: onnx.ModelProto) -> None:
+        tensor = _node(proto, "initializer", "query.bias")
+        values = numpy_helper.to_array(tensor).copy()
+        values[3] += 0.01  # reaches the scores, and through them two of the three outputs
+        tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+
+    path = changed(change)
+    with pytest.raises(ValueMismatch, match=r"'unary' differs.*\n.*seed 5") as caught:
+        verify(path, hand, seed=5)
+    report, saved = caught.value.report, caught.value.inputs
+    assert report is not None
+    assert [line.passed for line in report.lines] == [False, False, True]
+    assert path.is_file()
+    # The saved inputs alone show the difference again.
+    assert saved == path.with_name("changed.failed-inputs.npz")
+    with np.load(saved) as feeds, Session(path) as session, torch.no_grad():
+        found = session.run(dict(feeds))["unary"]
+        expected = hand(**{name: torch.from_numpy(feeds[name]) for name in feeds.files})["unary"].numpy()
+    worst = next(line for line in report.lines if line.output == "unary")
+    assert relative_error(found, expected.astype(np.float64)) == pytest.approx(worst.error, rel=1e-2)
+
+
+def test_a_fixed_dim(hand: Any, changed: Callable[[Change], Path]) -> None:
+    def change(proto: onnx.ModelProto) -> None:
+        _node(proto, "output", "binary").type.tensor_type.shape.dim[2].dim_value = 5
+
+    with pytest.raises(
+        DimMismatch, match=r"dim 2 of output 'binary' is fixed at 5, but must stay symbolic as 'length'"
+    ):
+        verify(changed(change), hand)
+
+
+def test_a_renamed_dim(hand: Any, changed: Callable[[Change], Path]) -> None:
+    def change(proto: onnx.ModelProto) -> None:
+        _node(proto, "input", "logical_ids").type.tensor_type.shape.dim[1].dim_param = "s12"
+
+    with pytest.raises(DimMismatch, match=r"dim 1 of input 'logical_ids' is called 's12'"):
+        verify(changed(change), hand)
+
+
+def test_a_wrong_fixed_dim_and_a_wrong_rank(hand: Any, changed: Callable[[Change], Path]) -> None:
+    def widen(proto: onnx.ModelProto) -> None:
+        _node(proto, "output", "pooled").type.tensor_type.shape.dim[1].dim_value = 9
+
+    with pytest.raises(DimMismatch, match=r"dim 1 of output 'pooled' is 9, but the signature says 8"):
+        verify(changed(widen), hand)
+
+    def flatten(proto: onnx.ModelProto) -> None:
+        del _node(proto, "output", "pooled").type.tensor_type.shape.dim[1]
+
+    with pytest.raises(DimMismatch, match=r"output 'pooled' has dims \[batch\]"):
+        verify(changed(flatten), hand)
+
+
+def test_a_dim_that_is_fixed_inside(hand: Any, changed: Callable[[Change], Path], tmp_path: Path) -> None:
+    def change(proto: onnx.ModelProto) -> None:
+        for node in proto.graph.node:
+            names = ["ids" if name == "input_ids" else name for name in node.input]
+            del node.input[:]
+            node.input.extend(names)
+        proto.graph.initializer.append(numpy_helper.from_array(np.array([2, 5]), "traced"))
+        proto.graph.node.insert(0, helper.make_node("Reshape", ["input_ids", "traced"], ["ids"]))
+
+    path = changed(change)
+    with pytest.raises(DimMismatch, match=r"does not run at one token .*inside the graph"):
+        verify(path, hand)
+    assert (tmp_path / "changed.failed-inputs.npz").is_file()
+
+
+def test_a_renamed_output_and_a_missing_input(hand: Any, changed: Callable[[Change], Path]) -> None:
+    def rename(proto: onnx.ModelProto) -> None:
+        for node in proto.graph.node:
+            for i, name in enumerate(node.output):
+                if name == "pooled":
+                    node.output[i] = "pooler"
+        _node(proto, "output", "pooled").name = "pooler"
+
+    with pytest.raises(NameMismatch, match=r"lacks pooled and has pooler"):
+        verify(changed(rename), hand)
+
+    def drop(proto: onnx.ModelProto) -> None:
+        proto.graph.input.remove(_node(proto, "input", "attention_mask"))
+
+    with pytest.raises(NameMismatch, match=r"lacks attention_mask"):
+        verify(changed(drop), hand)
+
+
+def test_outputs_in_another_order(hand: Any, changed: Callable[[Change], Path]) -> None:
+    def change(proto: onnx.ModelProto) -> None:
+        outputs = list(proto.graph.output)
+        del proto.graph.output[:]
+        proto.graph.output.extend(reversed(outputs))
+
+    with pytest.raises(NameMismatch, match=r"in the order pooled, binary, unary"):
+        verify(changed(change), hand)
+
+
+def test_a_changed_dtype_of_an_input_or_output(hand: Any, changed: Callable[[Change], Path]) -> None:
+    def wider(proto: onnx.ModelProto) -> None:
+        _node(proto, "output", "unary").type.tensor_type.elem_type = TensorProto.DOUBLE
+
+    with pytest.raises(DtypeMismatch, match=r"output 'unary' is double, but the signature says float"):
+        verify(changed(wider), hand)
+
+    def shorter(proto: onnx.ModelProto) -> None:
+        _node(proto, "input", "input_ids").type.tensor_type.elem_type = TensorProto.INT32
+
+    with pytest.raises(DtypeMismatch, match=r"input 'input_ids' is int32, but the signature says int64"):
+        verify(changed(shorter), hand)
+
+
+def test_a_changed_dtype_inside(hand: Any, changed: Callable[[Change], Path]) -> None:
+    def change(proto: onnx.ModelProto) -> None:
+        tensor = _node(proto, "initializer", "query.bias")
+        values = numpy_helper.to_array(tensor).astype(np.float64)
+        tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+
+    with pytest.raises(DtypeMismatch, match=r"rules of ONNX"):
+        verify(changed(change), hand)
+
+
+def test_nan_in_the_file_is_a_value_mismatch(hand: Any, changed: Callable[[Change], Path]) -> None:
+    def change(proto: onnx.ModelProto) -> None:
+        tensor = _node(proto, "initializer", "tokens.weight")
+        values = numpy_helper.to_array(tensor).copy()
+        values[0] = np.nan
+        tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+
+    with pytest.raises(ValueMismatch) as caught:
+        verify(changed(change), hand)
+    assert caught.value.report is not None
+    assert caught.value.report.to_dict()["lines"][0]["error"] == "inf"
+
+
+def test_files_that_are_not_exports(hand: Any, hand_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"is not a file"):
+        verify(tmp_path / "none.onnx", hand)
+    cut = tmp_path / "cut.onnx"
+    cut.write_bytes(hand_file.read_bytes()[:1000])
+    with pytest.raises(ModelFileError, match=r"cut short"):
+        verify(cut, hand)
+    foreign = tmp_path / "foreign.onnx"
+    proto = onnx.load(str(hand_file))
+    del proto.metadata_props[:]
+    onnx.save(proto, str(foreign))
+    with pytest.raises(ModelFileError, match=r"was not exported by Peirce"):
+        verify(foreign, hand)
+    newer = tmp_path / "newer.onnx"
+    shutil.copy(hand_file, newer)
+    proto = onnx.load(str(newer))
+    next(entry for entry in proto.metadata_props if entry.key == "peirce.format").value = "2"
+    onnx.save(proto, str(newer))
+    with pytest.raises(ModelFileError, match=r"has export format 2"):
+        verify(newer, hand)
+
+
+def test_relative_error() -> None:
+    ones = np.ones(3)
+    assert relative_error(ones, ones) == 0.0
+    assert relative_error(ones * 1.5, ones * 2) == 0.25
+    assert relative_error(np.zeros(3), np.zeros(3)) == 0.0
+    assert relative_error(ones, np.zeros(3)) == float("inf")
+    assert relative_error(np.array([1.0, np.inf]), np.array([1.0, 2.0])) == float("inf")
+    assert relative_error(np.ones(2), ones) == float("inf")
