@@ -1,0 +1,190 @@
+"""What a check is, what it runs on, and how it says that a contract is broken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from attrs import define, frozen
+from hypothesis import HealthCheck, Phase, given, settings
+
+from peirce.components import Dims, Part
+from peirce.registry import Registered, Registry
+from peirce.testing import strategies
+from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError
+from peirce.testing.strategies import Example
+from peirce.testing.subjects import Subject, subjects_of
+
+GUIDE = "docs/writing-a-plugin.md"
+"""Where every check has a section, `check-NAME`."""
+
+
+@define
+class Case:
+    """A part under check, with the registry that it came from."""
+
+    entry: Registered
+    registry: Registry
+
+    @property
+    def part(self) -> type[Part]:
+        """The class."""
+        return self.entry.part
+
+    @cached_property
+    def subjects(self) -> tuple[Subject, ...]:
+        """The part with its example options, then with every other choice of an option that has a few."""
+        return tuple(subjects_of(self.entry, self.registry))
+
+    @property
+    def subject(self) -> Subject:
+        """The part with its example options."""
+        return self.subjects[0]
+
+    def each(
+        self, body: Callable[[Subject], None], *, where: Callable[[Subject], bool] | None = None
+    ) -> None:
+        """Run a body on every subject, and say which one a failure is about.
+
+        Raises:
+            NotApplicableError: no subject is left; the last reason that a body gave, if one did.
+        """
+        reason, done = "it says nothing about this part", 0
+        for subject in self.subjects:
+            if where is not None and not where(subject):
+                continue
+            try:
+                body(subject)
+            except NotApplicableError as error:
+                reason = str(error)
+                continue
+            except Exception as error:
+                error.add_note(f"with {subject.label}")
+                raise
+            done += 1
+        if not done:
+            raise NotApplicableError(reason)
+
+
+@frozen
+class Check:
+    """One promise of the contracts, and how it is tried.
+
+    Args:
+        name: the check's name, and its section in the guide.
+        kinds: the kinds of parts that it covers.
+        contract: the promise, in a sentence.
+        function: tries it, and raises BrokenError.
+        covers: whether it says anything about a part of those kinds.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    contract: str
+    function: Callable[[Case], None]
+    covers: Callable[[type[Any]], bool]
+
+    @property
+    def link(self) -> str:
+        """Where to read on."""
+        return f"{GUIDE}#check-{self.name.replace('_', '-')}"
+
+    def applies(self, entry: Registered) -> bool:
+        """Whether the check is run on a part."""
+        return entry.kind in self.kinds and self.covers(entry.part)
+
+    def run(self, case: Case) -> None:
+        """Try the promise.
+
+        Raises:
+            BrokenError: the part breaks it, by its values or by an error of its own; with the contract and a link.
+            NotRunError: something that the check needs is not installed.
+            NotApplicableError: the check says nothing about the part as it turned out.
+        """
+        try:
+            self.function(case)
+        except (NotRunError, NotApplicableError):
+            raise
+        except Exception as error:
+            raise BrokenError(self._explain(case, error)) from (
+                None if isinstance(error, BrokenError) else error
+            )
+
+    def _explain(self, case: Case, error: Exception) -> str:
+        entry = case.entry
+        found = str(error) if isinstance(error, BrokenError) else f"{type(error).__name__}: {error}"
+        lines = [
+            f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract",
+            f"  contract: {self.contract}",
+            *(
+                f"  found:    {line}" if i == 0 else f"            {line}"
+                for i, line in enumerate(found.splitlines())
+            ),
+            *(
+                f"            {line}"
+                for note in getattr(error, "__notes__", ())
+                for line in note.splitlines()
+            ),
+            f"  read on:  {self.link}",
+        ]
+        return "\n".join(lines)
+
+
+def check(
+    *kinds: str, contract: str, covers: Callable[[type[Any]], bool] = lambda part: True
+) -> Callable[[Callable[[Case], None]], Check]:
+    """Make a check of a function; its name becomes the check's."""
+
+    def wrap(function: Callable[[Case], None]) -> Check:
+        return Check(function.__name__, kinds, contract, function, covers)
+
+    return wrap
+
+
+def holds(
+    subject: Subject,
+    body: Callable[[Subject, Example], None],
+    *,
+    kinds: Sequence[str] | None = None,
+    count: int | None = None,
+    **which: Any,
+) -> None:
+    """Try a body on generated examples and sizes, and show the smallest one that fails.
+
+    Args:
+        subject: the part, which is given other sizes where it can have them.
+        body: raises when the promise does not hold.
+        kinds: the kinds of scope to try; those that the subject takes when it is absent.
+        count: how many examples; as the subject affords when it is absent.
+        which: passed on to `strategies.views`.
+
+    Raises:
+        NotApplicableError: the subject takes none of these kinds of scope.
+    """
+    usable = [kind for kind in (kinds or subject.kinds) if kind in subject.kinds]
+    if not usable:
+        wanted, takes = " and ".join(kinds or ()), ", ".join(subject.kinds) or "none"
+        raise NotApplicableError(f"it is about {wanted} scopes, and the part takes: {takes}")
+
+    @settings(
+        max_examples=count or subject.examples,
+        deadline=None,
+        derandomize=bool(os.environ.get("CI")),
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @given(example=strategies.examples(usable, **which), sizes=strategies.dims())
+    def promise(example: Example, sizes: Dims) -> None:
+        body(subject.resized(sizes), example)
+
+    promise()
+
+
+def expected_failures(part: type[Any]) -> Mapping[str, str]:
+    """The checks that a part states it fails, each with its reason."""
+    return dict(getattr(part, "expected_failures", {}))

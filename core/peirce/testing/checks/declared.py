@@ -1,0 +1,188 @@
+"""What a part declares agrees with itself and with what the part gives."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import attrs
+import torch
+
+from peirce.components import (
+    PLACES,
+    SUPPORTED_API,
+    Architecture,
+    Dims,
+    Head,
+    Operator,
+    Position,
+    StateOperator,
+)
+from peirce.registry import KINDS
+from peirce.testing.check import Case, check, expected_failures
+from peirce.testing.failures import BrokenError
+from peirce.testing.options import example_options
+from peirce.testing.strategies import Example
+from peirce.testing.subjects import PositionSubject, Subject
+from peirce.testing.views import SCOPE_KINDS, View
+
+NETWORK = ("operators", "positions", "augmenters", "heads", "architectures")
+"""The kinds of parts that compute."""
+FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+"""The dtypes that a model may have."""
+
+
+@check(
+    *KINDS,
+    contract="what a part declares (name, api, Options, typing, mask contract, expected failures) holds together",
+)
+def declaration(case: Case) -> None:
+    """The class attributes, and what the part says about itself at the example sizes."""
+    part = case.part
+    wrong = [*_general(part), *_specific(part)]
+    if wrong:
+        raise BrokenError("\n".join(wrong))
+
+
+def _general(part: type[Any]) -> list[str]:
+    wrong = []
+    if not re.fullmatch("[a-z][a-z0-9_]*", part.name):
+        wrong.append(f"name = {part.name!r} is not of the form [a-z][a-z0-9_]*")
+    if part.api not in SUPPORTED_API:
+        wrong.append(f"api = {part.api!r} is none of {list(SUPPORTED_API)}")
+    if not part.__doc__ or not part.__doc__.strip():
+        wrong.append("the class has no docstring, which `peirce describe` shows")
+    taken = [f.name for f in attrs.fields(part.Options) if f.name in ("use", "as", "activation")]
+    if taken:
+        wrong.append(f"Options has the fields {taken}, which a spec keeps for itself")
+    if example_options(part) != example_options(part):
+        wrong.append("two Options made from the same values are not equal")
+    from peirce.testing.checks import NAMES
+
+    for name, reason in expected_failures(part).items():
+        if name not in NAMES:
+            wrong.append(f"expected_failures names {name!r}, which is no check; checks are {', '.join(NAMES)}")
+        if not isinstance(reason, str) or not reason.strip():
+            wrong.append(f"expected_failures gives no reason for {name!r}")
+    return wrong
+
+
+def _specific(part: type[Any]) -> list[str]:
+    if issubclass(part, Operator | StateOperator):
+        return _operator(part)
+    if issubclass(part, Position):
+        known = [base.__name__ for base in PLACES.values()]
+        return [] if part.places() else [f"it serves no place: subclass one of {', '.join(known)}"]
+    if issubclass(part, Head):
+        unknown = sorted(set(part.needs) - {"pooled", "binary"})
+        return [f"needs = {unknown} is neither pooled nor binary"] if unknown else []
+    if issubclass(part, Architecture):
+        return _architecture(part)
+    return []
+
+
+def _operator(part: type[Any]) -> list[str]:
+    from peirce.testing.strategies import BASE
+
+    options = example_options(part)
+    answers = [part.check(options, BASE, kind) for kind in SCOPE_KINDS]
+    wrong = [
+        f"check answers {answer!r} for the scope {kind!r}: a reason in words, or None"
+        for kind, answer in zip(SCOPE_KINDS, answers, strict=True)
+        if not (answer is None or (isinstance(answer, str) and answer))
+    ]
+    if None not in answers:
+        wrong.append(f"check refuses every kind of scope at its example options: {answers[0]}")
+    if part.scope_rule not in ("reduce", "pairwise", "none"):
+        wrong.append(f"scope_rule = {part.scope_rule!r} is none of reduce, pairwise, none")
+    if part.letter is not None and not re.fullmatch("[a-z]", part.letter):
+        wrong.append(f"letter = {part.letter!r} is not one of a to z")
+    if issubclass(part, Operator):
+        wrong += _typing(part, part(options, BASE))
+    return wrong
+
+
+def _typing(part: type[Operator], made: Operator) -> list[str]:
+    kernel, premise, output = made.kernel(), made.premise(), made.output()
+    branches = f"{output.branch} <- {kernel.branch} x {premise.branch}"
+    wrong = []
+    if part.typing != branches:
+        wrong.append(f"typing = {part.typing!r}, and its kernel, premise and output make {branches!r}")
+    softmax = "softmax" in (kernel.activation, premise.activation)
+    if premise.activation != "none":
+        wrong.append(f"its premise has the activation {premise.activation!r}; only kernels have one")
+    if softmax and part.scope_rule != "reduce":
+        wrong.append(f"scope_rule = {part.scope_rule!r}, and a kernel normalised over tokens is there to be reduced")
+    if part.scope_rule == "pairwise" and output.branch != "B":
+        wrong.append("scope_rule = 'pairwise' gives each pair, and the output is unary")
+    if part.scope_rule == "none" and branches != "U <- U x U":
+        wrong.append(f"scope_rule = 'none' gives each token from itself alone, and the typing is {branches!r}")
+    if part.pair == "score" and branches != "B <- U x U":
+        wrong.append(f"pair = 'score' is for a score of two tokens, B <- U x U, and the typing is {branches!r}")
+    if part.pair == "value" and (output.branch, kernel.branch, kernel.activation) != ("U", "B", "softmax"):
+        wrong.append("pair = 'value' is for a sum with normalised binary kernels into unary atoms")
+    return wrong
+
+
+def _architecture(part: type[Architecture]) -> list[str]:
+    wrong = [f"places has {place!r}, which is none of {', '.join(PLACES)}" for place in part.places - set(PLACES)]
+    if part.branches not in ("U", "UB"):
+        wrong.append(f"branches = {part.branches!r} is neither U nor UB")
+    if "binary" in part.places and part.branches == "U":
+        wrong.append("places has 'binary', and branches = 'U' keeps no binary atoms")
+    known = {field.name for field in attrs.fields(Dims)}
+    from peirce.testing.composed import SIZES
+
+    sizes = {f.name: SIZES.get(f.name, 4) for f in attrs.fields(part.Dims) if f.default is attrs.NOTHING}
+    given = part.sizes(part.Dims(**sizes))
+    unknown = sorted(set(given) - known)
+    if unknown:
+        wrong.append(f"sizes gives {', '.join(unknown)}, which peirce.components.Dims does not have")
+    return wrong
+
+
+@check(*NETWORK, contract="the outputs have the names, the order and the shapes that the part declares")
+def shapes(case: Case) -> None:
+    """Every size of every axis; positions may leave the batch axis at 1."""
+    from peirce.testing.check import holds
+
+    def body(subject: Subject, example: Example) -> None:
+        view, made = example.view, subject.make()
+        raw = subject.raw(made, subject.draw(view, example.generator()), view)
+        declared = subject.writes(made)
+        if isinstance(subject, PositionSubject):
+            declared = tuple(slot for slot, _ in raw)
+        elif [slot.name for slot, _ in raw] != [slot.name for slot in declared]:
+            raise BrokenError(f"it gives {[s.name for s, _ in raw]}, and declares {[s.name for s in declared]}")
+        sizes: dict[Any, int] = {"batch": view.batch, "length": view.length}
+        for slot, (_, tensor) in zip(declared, raw, strict=True):
+            shape = [axis if isinstance(axis, int) else sizes.setdefault(axis, -1) for axis in slot.axes]
+            allowed = [shape]
+            if isinstance(subject, PositionSubject):
+                allowed.append([1, *shape[1:]])
+            if list(tensor.shape) not in allowed:
+                raise BrokenError(
+                    f"{slot.name} has the shape {list(tensor.shape)}, and {list(slot.axes)} makes {shape}"
+                )
+
+    case.each(lambda subject: holds(subject, body))
+
+
+@check(*NETWORK, contract="a part computes in the dtype that it is given: float64, float32, bfloat16 or float16")
+def dtypes(case: Case) -> None:
+    """Floats in the model's dtype, integers and booleans as declared."""
+    view = View(kind="", batch=2, length=4, real=torch.tensor([[True] * 4, [True] * 3 + [False]]))
+
+    def body(subject: Subject) -> None:
+        shown = attrs.evolve(view, kind="bidirectional")
+        if "bidirectional" not in subject.kinds:
+            shown = attrs.evolve(view, kind="causal")
+        for dtype in FLOATS:
+            made = subject.make(dtype=dtype)
+            tensors = subject.draw(shown, torch.Generator().manual_seed(1), dtype)
+            for slot, tensor in subject.raw(made, tensors, shown):
+                wanted = {"float": dtype, "int64": torch.int64, "bool": torch.bool}[slot.dtype]
+                if tensor.dtype != wanted:
+                    raise BrokenError(f"{slot.name} is {tensor.dtype} where the model is {dtype}; expected {wanted}")
+
+    case.each(body, where=lambda subject: "bidirectional" in subject.kinds or "causal" in subject.kinds)

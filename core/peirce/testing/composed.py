@@ -1,0 +1,178 @@
+"""Tiny whole models around a part: the smallest spec that a registry's architectures can make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import torch
+
+from peirce.compose import resolve
+from peirce.errors import PeirceError
+from peirce.model import Model, build
+from peirce.registry import Registered, Registry
+from peirce.spec import (
+    HeadSpec,
+    InputSpec,
+    OperatorSpec,
+    OperatorsSpec,
+    PartSpec,
+    Regularisation,
+    ScopeSpec,
+    Spec,
+)
+from peirce.testing.failures import NotRunError
+from peirce.testing.options import as_table, choices, example_options
+from peirce.testing.strategies import BASE, normal
+
+SIZES = {
+    "layers": 2, "unary": 4, "binary": 3, "heads": 2, "head_size": 2,
+    "feedforward": 5, "feedforward_unary": 5, "feedforward_binary": 5,
+}  # fmt: skip
+"""What an architecture's `Dims` are given, by name; any other count without a default is 4."""
+
+
+def tiny_spec(
+    architecture: type[Any], options: Any, *, scope: str = "bidirectional", layers: int = 2
+) -> Spec:
+    """The spec of a tiny model of an architecture, without positions or heads."""
+    sizes = {}
+    for field in attrs.fields(architecture.Dims):
+        if field.name in SIZES or field.default is attrs.NOTHING:
+            sizes[field.name] = SIZES.get(field.name, 4)
+    if "layers" in sizes:
+        sizes["layers"] = layers
+    return Spec(
+        name="tiny",
+        architecture=architecture.name,
+        dims=sizes,
+        options=as_table(options),
+        input=InputSpec(
+            vocabulary=BASE.vocabulary,
+            token_types=BASE.token_types,
+            max_length=BASE.max_length,
+            pad_id=BASE.pad_id,
+        ),
+        scope=ScopeSpec(kind=scope),  # type: ignore[arg-type]
+        regularisation=Regularisation(dropout=0.0),
+    )
+
+
+def fitting(spec: Spec, registry: Registry) -> Spec:
+    """The spec, its operators' options chosen so that they accept its kind of scope.
+
+    Raises:
+        PeirceError: no choice does.
+    """
+    try:
+        resolve(spec, registry)
+        return spec
+    except PeirceError as error:
+        refused = error
+    chosen: dict[str, Mapping[str, Any]] = {}
+    for entry in registry.entries("operators"):
+        part = entry.part
+        options = example_options(part)
+        if part.check(options, BASE, spec.scope.kind) is None:
+            continue
+        accepted = [o for _, o in choices(options) if part.check(o, BASE, spec.scope.kind) is None]
+        if accepted:
+            trial = attrs.evolve(
+                spec, operators=OperatorsSpec(options={**chosen, part.name: as_table(accepted[0])})
+            )
+            try:
+                resolve(trial, registry)
+                return trial
+            except PeirceError as error:
+                # The layer may lack this operator, or another one may still refuse the scope.
+                if f"operator {part.name!r}, which the layer does not have" not in str(error):
+                    chosen[part.name] = as_table(accepted[0])
+    raise refused
+
+
+def around(entry: Registered, options: Any, registry: Registry) -> Iterator[Spec]:
+    """The specs that hold a part in the smallest way, an architecture each.
+
+    Raises:
+        NotRunError: no registered architecture can hold the part.
+    """
+    why, found = [], False
+    for candidate in registry.entries("architectures"):
+        architecture = candidate.part
+        if entry.kind == "architectures":
+            if architecture is not entry.part:
+                continue
+            spec = tiny_spec(architecture, options, layers=1)
+        else:
+            spec = tiny_spec(architecture, example_options(architecture), layers=1)
+        trial = with_part(spec, entry, options, registry)
+        if trial is None:
+            why.append(f"{architecture.name} has a fixed layer")
+            continue
+        try:
+            resolve(trial, registry)
+        except PeirceError as error:
+            why.append(str(error))
+            continue
+        found = True
+        yield trial
+    if not found:
+        reasons = "; ".join(why) or "there is none"
+        raise NotRunError(f"not run: no registered architecture can hold it ({reasons})")
+
+
+def with_part(spec: Spec, entry: Registered, options: Any, registry: Registry) -> Spec | None:
+    """The spec with one more part; None where its layer is fixed."""
+    table = as_table(options)
+    if entry.kind == "positions":
+        return attrs.evolve(spec, positions=(*spec.positions, PartSpec(use=entry.name, options=table)))
+    if entry.kind == "augmenters":
+        return attrs.evolve(spec, augmenters=(*spec.augmenters, PartSpec(use=entry.name, options=table)))
+    if entry.kind == "heads":
+        return attrs.evolve(spec, heads=(*spec.heads, HeadSpec(use=entry.name, options=table)))
+    if entry.kind == "operators":
+        if registry.get("architectures", spec.architecture).fixed_layer:
+            return None
+        layer: tuple[OperatorSpec, ...] = (OperatorSpec(use=entry.name, options=table),)
+        if not hasattr(entry.part, "infer"):  # a state operator follows operators that mix tokens
+            layer = (*(OperatorSpec(use=name) for name in _mixing(spec, registry)[:1]), *layer)
+        return _with_relations(attrs.evolve(spec, operators=OperatorsSpec(layer=layer)), registry)
+    return spec
+
+
+def randomised(model: torch.nn.Module, seed: int = 0) -> None:
+    """Give every parameter values of order one, so that nothing is hidden behind a small or zero start."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.is_floating_point():
+                parameter.copy_(normal(parameter.shape, generator) * 0.5)
+
+
+def build_random(
+    spec: Spec, registry: Registry, *, fuse: bool = True, dtype: torch.dtype = torch.float64, seed: int = 0
+) -> Model:
+    """A model with parameters of order one, for inference."""
+    model = build(spec, registry=registry, fuse=fuse, dtype=torch.float64)
+    randomised(model, seed)
+    return model.to(dtype).eval()
+
+
+def _mixing(spec: Spec, registry: Registry) -> list[str]:
+    return [planned.name for planned in resolve(spec, registry).mixing]
+
+
+def _with_relations(spec: Spec, registry: Registry) -> Spec:
+    """The spec with a position that gives binary atoms, if there is one, so that they are not all zero."""
+    for entry in registry.entries("positions"):
+        if "binary" not in entry.part.places():
+            continue
+        try:
+            trial = with_part(spec, entry, example_options(entry.part), registry)
+            if trial is not None:
+                resolve(trial, registry)
+                return trial
+        except (PeirceError, AssertionError):
+            continue
+    return spec

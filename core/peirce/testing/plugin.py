@@ -1,0 +1,109 @@
+"""The pytest plug-in: `--peirce-plugin`, the items of a `Conformance`, and the count of the checks that ran.
+
+pytest imports this module in every run, so it imports nothing but pytest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The suite's options."""
+    group = parser.getgroup("peirce", "Peirce's conformance suite")
+    group.addoption(
+        "--peirce-plugin",
+        action="append",
+        default=[],
+        metavar="MODULE|DIST:ENTRY",
+        help="plug-in to check with `--pyargs peirce.testing.suite`; repeatable; without it, everything registered",
+    )
+    group.addoption("--peirce-strict", action="store_true", help="a check that could not run is a failure")
+    group.addoption(
+        "--peirce-list", action="store_true", help="print the checks and the kinds of parts they cover, and exit"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count the checks that run, so that a run of none can fail."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Tally(config), "peirce-tally")
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """`--peirce-list`: print and exit."""
+    if not config.getoption("peirce_list"):
+        return None
+    from peirce.registry import KINDS
+    from peirce.testing.checks import CHECKS
+
+    for kind in KINDS:
+        covering = [check for check in CHECKS if kind in check.kinds]
+        print(f"{kind}: {len(covering)} checks")
+        for check in covering:
+            print(f"  {check.name:18} {check.contract}")
+    return 0
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[pytest.Item] | None:
+    """A `Conformance` in a test module becomes one item for each check and part."""
+    kind = type(obj)
+    if (kind.__module__, kind.__qualname__) != ("peirce.testing.conformance", "Conformance"):
+        return None
+    from peirce.errors import PeirceError
+
+    conformance: Any = obj
+    try:
+        named = conformance.named(collector.config.getoption("peirce_plugin"))
+        return list(named.items(collector))
+    except PeirceError as error:
+        raise collector.CollectError(f"conformance suite: {error}") from error
+
+
+class _Tally:
+    """Counts what ran, from the reports, which workers of pytest-xdist hand over too."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.asked = bool(config.getoption("peirce_plugin")) or any(
+            "peirce.testing.suite" in str(argument) for argument in config.invocation_params.args
+        )
+        self.outcomes: list[tuple[str, str, str]] = []
+        self.expected: list[str] = []
+
+    @property
+    def ran(self) -> int:
+        return sum(outcome == "ran" for outcome, _, _ in self.outcomes)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call":
+            return
+        for key, value in report.user_properties:
+            if key == "peirce_outcome":
+                outcome, check, part = value  # type: ignore[misc]
+                self.outcomes.append((outcome, check, part))
+            elif key == "peirce_expected":
+                self.expected.append(str(value))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        failed = session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        listing = session.config.option.collectonly
+        if self.asked and not self.ran and not failed and not listing:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self.outcomes and not self.asked:
+            return
+        terminalreporter.section("Peirce conformance")
+        parts = {part for outcome, _, part in self.outcomes if outcome == "ran"}
+        terminalreporter.line(f"{self.ran} checks ran on {len(parts)} parts")
+        for outcome in ("not run", "does not apply"):
+            names = [f"{check}[{part}]" for given, check, part in self.outcomes if given == outcome]
+            if names:
+                terminalreporter.line(f"{len(names)} {outcome}: {', '.join(names)}")
+        for line in self.expected:
+            terminalreporter.line(f"expected failure: {line}")
+        if self.asked and not self.ran:
+            terminalreporter.line("FAILED: a run of no checks shows nothing", red=True)
