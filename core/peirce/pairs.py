@@ -72,7 +72,9 @@ def scores(query: Tensor, bias: PairBias) -> Tensor:
         ids = bias.ids
         if kinds > 1:
             ids = ids + _rows(bias).unsqueeze(2) * buckets
-        term = F.embedding(ids, bias.score.reshape(kinds * buckets, heads).to(query.dtype))
+        # The gradient adds up over a whole batch: not in half precision.
+        numbers = at_least_float32(bias.score.reshape(kinds * buckets, heads))
+        term = F.embedding(ids, numbers).to(query.dtype)
         total = term.expand(batch, -1, -1, -1) if total is None else total + term
     if total is None:
         return query.new_zeros(batch, length, bias.ids.shape[2], heads)
