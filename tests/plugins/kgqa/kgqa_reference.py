@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split, from_ids
 from peirce_plugins.tasks.kgqa.language import FREE, And, Atom, Constant, Formula, Not, Or, Query, Variable
 

@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kgqa_reference import brute_force, graphs, queries
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
+from kgqa_reference import brute_force, graphs, queries
 from peirce.errors import TaskError
 from peirce_plugins.tasks.kgqa.engine import (
     Answers,
     Groundings,
-    QueryTooLarge,
+    QueryTooLargeError,
     Template,
     answer,
     answers,
@@ -60,7 +59,9 @@ def test_every_type_equals_brute_force(name: str, graph: Graph, data: st.DataObj
 
 
 def test_negated_atom_is_false_of_the_pair_not_a_complement() -> None:
-    graph = from_names("g", {"train": [("s", "r1", "x"), ("s", "r1", "y"), ("x", "r2", "z"), ("t", "r3", "z")]})
+    graph = from_names(
+        "g", {"train": [("s", "r1", "x"), ("s", "r1", "y"), ("x", "r2", "z"), ("t", "r3", "z")]}
+    )
     # x is related to z but y is not: some e1 with r1(s,e1) and not r2(e1,z) exists, so z is an answer
     found = answer(parse("r1(s,e1) & !r2(e1,f) & r3(t,f)"), graph, graph.index("train"))
     assert [graph.entity_names[i] for i in found] == ["z"]
@@ -86,7 +87,7 @@ def test_batch_is_split_before_a_query_is_refused() -> None:
     groundings = Groundings(np.zeros((8, 1), np.int64), np.zeros((8, 0), np.int64))
     index = graph.index("train")
     assert answers(template, groundings, index, limit=300).counts.tolist() == [12] * 8
-    with pytest.raises(QueryTooLarge, match=r"would have 144 rows, over 100"):
+    with pytest.raises(QueryTooLargeError, match=r"would have 144 rows, over 100"):
         answers(template, groundings, index, limit=100)
 
 

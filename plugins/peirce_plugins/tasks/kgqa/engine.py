@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from attrs import evolve, field, frozen
-
 from peirce.errors import TaskError
+
 from peirce_plugins.tasks.kgqa.graph import Bools, Graph, Index, Ints
 from peirce_plugins.tasks.kgqa.language import FREE, Constant, Query, Term, Variable
 
@@ -24,7 +24,7 @@ LIMIT = 20_000_000
 """Rows that one intermediate table may have; 8 bytes a column each."""
 
 
-class QueryTooLarge(TaskError):
+class QueryTooLargeError(TaskError):
     """A query whose exact answer would need more memory than the engine may use."""
 
 
@@ -129,7 +129,9 @@ class Answers:
     def joined(cls, parts: Sequence[Answers]) -> Answers:
         """One after another."""
         counts = np.concatenate([np.zeros(1, np.int64), *(part.counts for part in parts)])
-        return cls(np.cumsum(counts), np.concatenate([np.empty(0, np.int64), *(part.entities for part in parts)]))
+        return cls(
+            np.cumsum(counts), np.concatenate([np.empty(0, np.int64), *(part.entities for part in parts)])
+        )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -159,7 +161,9 @@ class Answers:
     def select(self, rows: Ints) -> Answers:
         """The answers of some of the queries, in the order of `rows`."""
         counts = self.counts[rows]
-        return Answers(np.concatenate([[0], np.cumsum(counts)]), self.entities[spans(self.offsets[rows], counts)])
+        return Answers(
+            np.concatenate([[0], np.cumsum(counts)]), self.entities[spans(self.offsets[rows], counts)]
+        )
 
 
 def resolve(query: Query, graph: Graph) -> tuple[Template, Groundings]:
@@ -178,7 +182,7 @@ def answer(query: Query, graph: Graph, index: Index) -> Ints:
     """The answers of one grounded query, sorted ids.
 
     Raises:
-        TaskError: a name is not in the graph. QueryTooLarge: it would need too much memory.
+        TaskError: a name is not in the graph. QueryTooLargeError: it would need too much memory.
     """
     return answers(*resolve(query, graph), index)[0]
 
@@ -193,17 +197,17 @@ def answers(template: Template, groundings: Groundings, index: Index, limit: int
         limit: rows that a table may have; a batch is split before it is refused.
 
     Raises:
-        QueryTooLarge: one query alone needs more.
+        QueryTooLargeError: one query alone needs more.
     """
     count = len(groundings)
     try:
         if count * index.entities >= 2**62:
-            raise QueryTooLarge("too many queries at once")
+            raise QueryTooLargeError("too many queries at once")
         found = [_Conjunction(slots, groundings, index, limit).answers() for slots in template.conjunctions]
         return Answers.of(np.unique(np.concatenate(found)), count, index.entities)
-    except QueryTooLarge as error:
+    except QueryTooLargeError as error:
         if count <= 1:
-            raise QueryTooLarge(
+            raise QueryTooLargeError(
                 f"{template.query}: {error}; a query of this shape is too large for this graph"
             ) from None
         half = count // 2
@@ -309,7 +313,9 @@ class _Conjunction:
         assert domain is not None
         seeds = self._project(domain, [known])
         row, other = self._expand(slot, seeds.query, seeds.columns[known], heads=known == head)
-        return _Table(seeds.query[row], {known: seeds.columns[known][row], tail if known == head else head: other})
+        return _Table(
+            seeds.query[row], {known: seeds.columns[known][row], tail if known == head else head: other}
+        )
 
     def _expand(self, slot: Slot, query: Ints, entity: Ints, *, heads: bool) -> tuple[Ints, Ints]:
         """Follow the slot's relation from entities: the row that each result comes from, and the result."""
@@ -434,7 +440,9 @@ class _Conjunction:
 
     def _check(self, rows: int | np.integer) -> None:
         if rows > self.limit:
-            raise QueryTooLarge(f"an intermediate table would have {int(rows):,} rows, over {self.limit:,}")
+            raise QueryTooLargeError(
+                f"an intermediate table would have {int(rows):,} rows, over {self.limit:,}"
+            )
 
 
 def spans(start: Ints, counts: Ints) -> Ints:

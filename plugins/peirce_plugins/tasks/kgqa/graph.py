@@ -17,7 +17,6 @@ from typing import Literal, get_args
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
-
 from peirce.errors import TaskError, unknown
 
 Split = Literal["train", "valid", "test"]
@@ -81,7 +80,9 @@ class Index:
     def of_relation(self, relation: Ints) -> tuple[Ints, Ints]:
         """Where the triples of each relation start and stop in `forward`."""
         size = self.entities * self.entities
-        return np.searchsorted(self.forward, relation * size), np.searchsorted(self.forward, (relation + 1) * size)
+        return np.searchsorted(self.forward, relation * size), np.searchsorted(
+            self.forward, (relation + 1) * size
+        )
 
     def triples(self, places: Ints | slice = slice(None)) -> tuple[Ints, Ints, Ints]:
         """Head, relation and tail of the triples at `places` of `forward`."""
@@ -103,8 +104,8 @@ class Graph:
     """
 
     name: str
-    entity_names: tuple[str, ...] = field(converter=tuple, repr=False)
-    relation_names: tuple[str, ...] = field(converter=tuple, repr=False)
+    entity_names: tuple[str, ...] = field(repr=False)
+    relation_names: tuple[str, ...] = field(repr=False)
     added: Mapping[Split, NDArray[np.int32]] = field(repr=False)
     duplicates: Mapping[Split, int] = field(factory=lambda: dict.fromkeys(SPLITS, 0))
     _indexes: dict[str, Index] = field(factory=dict, init=False, repr=False)
@@ -170,11 +171,15 @@ class Graph:
     def to_bytes(self) -> bytes:
         """The triples as a compressed npz file, without the names, the same bytes every time."""
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, **{str(split): self.added[split] for split in SPLITS})
+        np.savez_compressed(
+            buffer, train=self.added["train"], valid=self.added["valid"], test=self.added["test"]
+        )
         return buffer.getvalue()
 
     @classmethod
-    def from_bytes(cls, data: bytes, name: str, entity_names: Iterable[str], relation_names: Iterable[str]) -> Graph:
+    def from_bytes(
+        cls, data: bytes, name: str, entity_names: Iterable[str], relation_names: Iterable[str]
+    ) -> Graph:
         """The inverse of `to_bytes`.
 
         Raises:
@@ -208,7 +213,9 @@ def load_graph(source: str) -> Graph:
     if folder.is_dir():
         return from_names(folder.name or source, {split: _read(_file(folder, split)) for split in SPLITS})
     if "/" in source or "\\" in source:
-        raise TaskError(f"no folder {source!r}; give a folder with train.tsv, valid.tsv, test.tsv or a data set of pykeen")
+        raise TaskError(
+            f"no folder {source!r}; give a folder with train.tsv, valid.tsv, test.tsv or a data set of pykeen"
+        )
     return _from_pykeen(source)
 
 
@@ -220,7 +227,9 @@ def from_names(name: str, triples: Mapping[Split, Iterable[tuple[str, str, str]]
     entity_ids = {e: i for i, e in enumerate(entities)}
     relation_ids = {r: i for i, r in enumerate(relations)}
     numbered = {
-        split: np.array([(entity_ids[h], relation_ids[r], entity_ids[t]) for h, r, t in rows], np.int32).reshape(-1, 3)
+        split: np.array(
+            [(entity_ids[h], relation_ids[r], entity_ids[t]) for h, r, t in rows], np.int32
+        ).reshape(-1, 3)
         for split, rows in listed.items()
     }
     return from_ids(name, entities, relations, numbered)
@@ -291,7 +300,8 @@ def _read(path: Path) -> Iterator[tuple[str, str, str]]:
                 parts = line.split("\t")
                 if len(parts) != 3 or not all(part.strip() for part in parts):
                     raise TaskError(
-                        f"{path}, line {number}: expected head, relation and tail separated by tabs, found {line[:200]!r}"
+                        f"{path}, line {number}: expected head, relation and tail separated by tabs, "
+                        f"found {line[:200]!r}"
                     )
                 yield parts[0], parts[1], parts[2]
     except UnicodeDecodeError as error:
@@ -304,23 +314,28 @@ def _from_pykeen(source: str) -> Graph:
     try:
         from pykeen.datasets import dataset_resolver, get_dataset
     except ImportError as error:
-        raise TaskError(f"reading {source!r} needs pykeen: pip install 'peirce[kg]', or give a folder") from error
+        raise TaskError(
+            f"reading {source!r} needs pykeen: pip install 'peirce[kg]', or give a folder"
+        ) from error
     known = {name.lower(): name for name in dataset_resolver.lookup_dict}
     key = _PYKEEN.get(source.lower(), source).lower()
     if key not in known:
-        raise TaskError(unknown("graph", source, dict.fromkeys([*_PYKEEN, *known])) + "; a folder with train.tsv, ... works too")
+        raise TaskError(
+            unknown("graph", source, dict.fromkeys([*_PYKEEN, *known]))
+            + "; a folder with train.tsv, ... works too"
+        )
     try:
         data = get_dataset(dataset=known[key])
         factories = {"train": data.training, "valid": data.validation, "test": data.testing}
     except (OSError, ValueError) as error:
         raise TaskError(f"pykeen cannot provide the graph {source!r}: {error}") from error
-    missing = [split for split, factory in factories.items() if factory is None]
-    if missing:
-        raise TaskError(f"pykeen's graph {source!r} has no {' and no '.join(missing)} split")
+    triples: dict[Split, NDArray[np.int32]] = {}
+    for split in SPLITS:
+        factory = factories[split]
+        if factory is None:
+            raise TaskError(f"pykeen's graph {source!r} has no {split} split; give a folder with one")
+        triples[split] = factory.mapped_triples.numpy().astype(np.int32)
     entity_ids, relation_ids = data.entity_to_id, data.relation_to_id
-    return from_ids(
-        source.lower(),
-        sorted(entity_ids, key=entity_ids.__getitem__),
-        sorted(relation_ids, key=relation_ids.__getitem__),
-        {split: factories[split].mapped_triples.numpy().astype(np.int32) for split in SPLITS},
-    )
+    entities = sorted(entity_ids, key=entity_ids.__getitem__)
+    relations = sorted(relation_ids, key=relation_ids.__getitem__)
+    return from_ids(source.lower(), entities, relations, triples)

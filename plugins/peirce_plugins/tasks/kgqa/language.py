@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-from attrs import field, frozen
+from attrs import frozen
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
-
 from peirce.errors import TaskError
 
 MAX_LENGTH = 20_000
@@ -101,7 +100,7 @@ class Not:
 class And:
     """A conjunction of two or more formulas."""
 
-    operands: tuple[Formula, ...] = field(converter=tuple)
+    operands: tuple[Formula, ...]
 
     def __str__(self) -> str:
         return "&".join(f"({operand})" for operand in self.operands)
@@ -111,7 +110,7 @@ class And:
 class Or:
     """A disjunction of two or more formulas."""
 
-    operands: tuple[Formula, ...] = field(converter=tuple)
+    operands: tuple[Formula, ...]
 
     def __str__(self) -> str:
         return "|".join(f"({operand})" for operand in self.operands)
@@ -186,7 +185,9 @@ class Query:
             missing, extra = sorted(names - set(grounding)), sorted(set(grounding) - names)
             raise QueryError(
                 f"the grounding does not fit {self}: "
-                + "; ".join(f"{what} {', '.join(n)}" for what, n in (("missing", missing), ("not in it", extra)) if n)
+                + "; ".join(
+                    f"{what} {', '.join(n)}" for what, n in (("missing", missing), ("not in it", extra)) if n
+                )
             )
         return Query(_renamed(self.formula, grounding))
 
@@ -214,9 +215,10 @@ def parse(text: str) -> Query:
         raise QueryError(f"the query has {len(text)} characters; at most {MAX_LENGTH} are read")
     try:
         _check_depth(text)
-        formula = _parser().parse(text)
+        formula = cast(Formula, _parser().parse(text))
     except UnexpectedCharacters as error:
-        raise _error(text, error.pos_in_stream, _about_character(text, error.pos_in_stream)) from None
+        position = error.pos_in_stream or 0
+        raise _error(text, position, _about_character(text, position)) from None
     except UnexpectedToken as error:
         raise _error(text, _end(text, error), _about_token(error)) from None
     except _Misplaced as error:
@@ -240,10 +242,10 @@ class _Build(Transformer[Token, Formula]):
         return children[0]
 
     def disjunction(self, children: list[Any]) -> Formula:
-        return Or(children)
+        return Or(tuple(children))
 
     def conjunction(self, children: list[Any]) -> Formula:
-        return And(children)
+        return And(tuple(children))
 
     def negation(self, children: list[Any]) -> Formula:
         return Not(children[0])
@@ -317,7 +319,11 @@ def _error(text: str, position: int, problem: str) -> QueryError:
     column = position - start
     first = max(0, column - 60)
     shown = line[first : column + 40].replace("\t", " ")
-    where = f"column {column + 1}" if "\n" not in text else f"line {text.count(chr(10), 0, position) + 1}, column {column + 1}"
+    where = (
+        f"column {column + 1}"
+        if "\n" not in text
+        else f"line {text.count(chr(10), 0, position) + 1}, column {column + 1}"
+    )
     return QueryError(f"{where}: {problem}\n  {shown}\n  {' ' * (column - first)}^")
 
 

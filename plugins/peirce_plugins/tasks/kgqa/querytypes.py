@@ -8,8 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from attrs import frozen
-
 from peirce.errors import TaskError, unknown
+
 from peirce_plugins.tasks.kgqa.language import Query, QueryError, parse
 
 GROUPS = ("seen", "unseen", "all")
@@ -39,7 +39,11 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
     """
     source = str(path) if path else "types.toml"
     try:
-        text = path.read_text(encoding="utf-8") if path else (files(__package__) / source).read_text(encoding="utf-8")
+        text = (
+            path.read_text(encoding="utf-8")
+            if path
+            else (files(__package__) / source).read_text(encoding="utf-8")
+        )
         tables = tomllib.loads(text).get("type", [])
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise TaskError(f"{source}: query types cannot be read: {error}") from error
@@ -49,7 +53,9 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
             case {"name": str(name), "formula": str(formula), "seen": bool(seen), **rest} if not rest:
                 pass
             case _:
-                raise TaskError(f"{source}: type {number} needs name, formula and seen (true or false), nothing else")
+                raise TaskError(
+                    f"{source}: type {number} needs name, formula and seen (true or false), nothing else"
+                )
         if name in types or name in GROUPS:
             raise TaskError(f"{source}: type {number}: the name {name!r} is taken; choose another")
         try:
@@ -57,7 +63,9 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
         except QueryError as error:
             raise TaskError(f"{source}: type {name!r}: {error}") from error
         if not query.abstract:
-            raise TaskError(f"{source}: type {name!r} names relations r1, r2, ... and entities s1, s2, ... only")
+            raise TaskError(
+                f"{source}: type {name!r} names relations r1, r2, ... and entities s1, s2, ... only"
+            )
         types[name] = QueryType(name, query, seen)
     if not types:
         raise TaskError(f"{source} has no [[type]] table with name, formula and seen")

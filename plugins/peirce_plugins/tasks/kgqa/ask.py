@@ -1,0 +1,142 @@
+"""Answers a query with an exported model: ONNX Runtime, numpy and the files beside the model, without torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peirce
+from attrs import frozen
+from peirce.errors import ModelFileError, TaskError
+from peirce.spec import Spec, load_spec
+
+from peirce_plugins.tasks.kgqa.assets import read_assets
+from peirce_plugins.tasks.kgqa.encoding import Vocabulary, pad
+from peirce_plugins.tasks.kgqa.engine import QueryTooLargeError, Template, answers, resolve
+from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split
+from peirce_plugins.tasks.kgqa.language import Query, parse
+
+MODEL = "model.onnx"
+
+
+@frozen(kw_only=True)
+class Ranked:
+    """One entity as an answer. known: the cumulative graphs on which it is an exact answer."""
+
+    rank: int
+    entity: str
+    score: float
+    known: tuple[Split, ...]
+
+
+@frozen(kw_only=True)
+class Reply:
+    """The best answers of a query.
+
+    Args:
+        query: the query as it was read.
+        answers: the best first.
+        exact: how many exact answers each cumulative graph has; None where the exact answer is too large to compute.
+        provider: what ran the model.
+    """
+
+    query: Query
+    answers: tuple[Ranked, ...]
+    exact: dict[Split, int] | None
+    provider: str
+
+
+class Asker:
+    """An exported model with the vocabulary and the graph that it was trained on.
+
+    Args:
+        directory: where spec.toml, provenance.json, model.onnx and assets/ lie.
+
+    Raises:
+        ModelFileError: a file is missing, damaged or belongs to another model.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        for name, hint in (
+            ("spec.toml", "`peirce train` writes it"),
+            ("provenance.json", "`peirce train` writes it"),
+            (MODEL, f"`peirce export {directory} -o {directory / MODEL}` writes it"),
+        ):
+            if not (directory / name).is_file():
+                raise ModelFileError(f"{directory} has no {name}; {hint}")
+        self.spec: Spec = load_spec(str(directory / "spec.toml"))
+        _check_provenance(directory / "provenance.json")
+        self.vocabulary: Vocabulary
+        self.graph: Graph
+        self.vocabulary, self.graph = read_assets(directory / "assets")
+        self.session: Any = peirce.Session(directory / MODEL)
+        self.output = self._output()
+
+    def _output(self) -> str:
+        """The name of the scores, which must be as many as the vocabulary has entities."""
+        names = [head.as_ for head in self.spec.heads if head.use == "entities"]
+        outputs = {spec.name: spec for spec in self.session.signature.outputs}
+        for name in names:
+            spec = outputs.get(f"{name}_logits")
+            if spec is not None and spec.dims[-1] == len(self.vocabulary.entity_names):
+                return spec.name
+        raise ModelFileError(
+            f"{self.directory / MODEL} gives no scores of the {len(self.vocabulary.entity_names)} entities of "
+            f"{self.vocabulary.graph!r}; export the model of this folder again"
+        )
+
+    def scores(self, query: Query) -> np.ndarray[tuple[int, ...], np.dtype[np.floating[Any]]]:
+        """The model's score of every entity as an answer: [entities].
+
+        Raises:
+            TaskError: a name is not in the graph, or the query is longer than the model reads.
+        """
+        encoded = pad([self.vocabulary.encode(*resolve(query, self.graph))])
+        length, most = encoded.input_ids.shape[1], self.spec.input.max_length
+        if length > most:
+            raise TaskError(f"the query has {length} tokens; the model reads at most {most}")
+        inputs = {spec.name for spec in self.session.signature.inputs}
+        feeds = {name: np.ascontiguousarray(v) for name, v in encoded._asdict().items() if name in inputs}
+        return self.session.run(feeds, [self.output])[self.output][0]
+
+    def ask(self, text: str, top: int = 10) -> Reply:
+        """The best answers of a query.
+
+        Raises:
+            QueryError: the text is no query. TaskError: a name is not in the graph, or the query is too long.
+        """
+        query = parse(text)
+        scores = self.scores(query)
+        order = np.argsort(-scores, kind="stable")[:top]
+        exact = self._exact(query)
+        ranked = tuple(
+            Ranked(
+                rank=place,
+                entity=self.graph.entity_names[entity],
+                score=float(scores[entity]),
+                known=tuple(split for split in SPLITS if exact and entity in exact[split]),
+            )
+            for place, entity in enumerate(order.tolist(), 1)
+        )
+        counts = {split: len(found) for split, found in exact.items()} if exact is not None else None
+        return Reply(query=query, answers=ranked, exact=counts, provider=self.session.providers[0])
+
+    def _exact(self, query: Query) -> dict[Split, set[int]] | None:
+        template: Template
+        template, groundings = resolve(query, self.graph)
+        try:
+            return {s: set(answers(template, groundings, self.graph.index(s))[0].tolist()) for s in SPLITS}
+        except QueryTooLargeError:
+            return None
+
+
+def _check_provenance(path: Path) -> None:
+    try:
+        version = json.loads(path.read_text(encoding="utf-8"))["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(f"{path} cannot be read: {error!r}; save the model again") from error
+    if version != 1:
+        raise ModelFileError(f"{path} has format {version!r}; this version reads format 1: upgrade peirce")

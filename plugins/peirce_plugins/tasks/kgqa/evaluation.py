@@ -1,0 +1,261 @@
+"""How well a scorer ranks the answers of queries: filtered MRR and Hits@k on entailed and on inferred answers.
+
+Entailed answers are A(train), the answers that the training graph entails. Inferred ones are the answers on the graph
+of the queries' split that the graph before it lacks: A(test) - A(valid) for test queries (TEGA, Appendix G, eq. 9-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+from peirce.errors import TaskError
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from peirce_plugins.tasks.kgqa.engine import Answers, Groundings, Template, answers
+from peirce_plugins.tasks.kgqa.graph import SPLITS, Index, Split
+from peirce_plugins.tasks.kgqa.language import FREE
+from peirce_plugins.tasks.kgqa.sampler import QuerySet
+
+PROTOCOL = (
+    "filtered: the other members of A(train), A(valid) and A(test) take no part in an answer's ranking; "
+    "ties rank at the mean of the optimistic and the pessimistic rank; "
+    "means over a query's answers, then over queries, then over types"
+)
+"""What the figures mean, to stand beside them."""
+Knowledge = Literal["entailed", "inferred"]
+"""Which answers are ranked."""
+KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)
+TOP = (1, 3, 10)
+"""The k of Hits@k."""
+
+Floats = NDArray[np.floating[Any]]
+Scorer = Callable[[Template, Groundings], Floats]
+"""Scores [n, entities] of every entity as an answer to n groundings of a template; higher is better."""
+
+ROWS = 256
+"""Queries that are scored at once."""
+COLUMNS = 4096
+"""Entities that an answer is compared with at once."""
+
+
+@frozen
+class Cell:
+    """One type's figures. mrr and hits (by k) are in [0, 1]; queries is how many had answers of this kind."""
+
+    mrr: float
+    hits: Mapping[int, float]
+    queries: int
+    answers: int
+
+
+@frozen
+class Report:
+    """The figures of one scorer.
+
+    Args:
+        scorer: what is evaluated.
+        split: where the queries were sampled.
+        cells: by type name, then by kind of answers; a type without such answers has no cell.
+    """
+
+    scorer: str
+    split: Split
+    cells: Mapping[str, Mapping[Knowledge, Cell]]
+
+    def mean(self, knowledge: Knowledge) -> Cell:
+        """The mean over types; queries and answers are totals.
+
+        Raises:
+            TaskError: no type has answers of this kind.
+        """
+        cells = [by[knowledge] for by in self.cells.values() if knowledge in by]
+        if not cells:
+            raise TaskError(f"no {self.split} query has {knowledge} answers")
+        return Cell(
+            float(np.mean([cell.mrr for cell in cells])),
+            {k: float(np.mean([cell.hits[k] for cell in cells])) for k in TOP},
+            sum(cell.queries for cell in cells),
+            sum(cell.answers for cell in cells),
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Flat names, such as `entailed/mrr` for the mean over types and `inferred/hits@3/2in` for a type."""
+        flat: dict[str, float] = {}
+        for knowledge in KNOWLEDGE:
+            cells = {name: by[knowledge] for name, by in self.cells.items() if knowledge in by}
+            for suffix, cell in {"": self.mean(knowledge), **cells}.items() if cells else ():
+                end = f"/{suffix}" if suffix else ""
+                flat[f"{knowledge}/mrr{end}"] = cell.mrr
+                flat.update({f"{knowledge}/hits@{k}{end}": value for k, value in cell.hits.items()})
+                flat[f"{knowledge}/queries{end}"] = float(cell.queries)
+        return flat
+
+
+def evaluate(name: str, sets: Sequence[QuerySet], scorer: Scorer, console: Console | None = None) -> Report:
+    """Rank every answer of sampled queries.
+
+    Args:
+        name: what the report calls the scorer.
+        sets: the queries, all of one split.
+        scorer: what gives the scores.
+        console: where a progress bar is shown; nowhere when None.
+
+    Raises:
+        TaskError: a score is not finite.
+    """
+    split = max((s for queries in sets for s in queries.answers), key=SPLITS.index)
+    cells: dict[str, dict[Knowledge, Cell]] = {}
+    batches = [(queries, start) for queries in sets for start in range(0, len(queries), ROWS)]
+    tallies: dict[str, dict[Knowledge, list[tuple[Answers, Floats]]]] = {}
+    for queries, start in track(
+        batches, f"evaluating {name}", console=console, disable=console is None, transient=True
+    ):
+        rows = np.arange(start, min(start + ROWS, len(queries)))
+        groundings = queries.groundings[rows]
+        found = {s: a.select(rows) for s, a in queries.answers.items()}
+        scores = scorer(queries.template, groundings)
+        entities = scores.shape[1]
+        union = np.unique(np.concatenate([a.keys(entities) for a in found.values()]))
+        known = Answers.of(union, len(rows), entities)
+        kinds = tallies.setdefault(queries.type.name, {})
+        for knowledge, targets in _targets(found, split, entities).items():
+            ranked = ranks(scores, targets, known)
+            kinds.setdefault(knowledge, []).append((targets, ranked))
+    for type_name, kinds in tallies.items():
+        cells[type_name] = {k: cell for k, parts in kinds.items() if (cell := _cell(parts)) is not None}
+    return Report(name, split, cells)
+
+
+def ranks(scores: Floats, targets: Answers, known: Answers) -> NDArray[np.float64]:
+    """The filtered rank of every target, 1 for the best, in the order of `targets.entities`.
+
+    Args:
+        scores: [n, entities].
+        targets: the answers to rank, per query.
+        known: what takes no part in the ranking, per query; the targets are among it.
+
+    Raises:
+        TaskError: a score is not finite; a NaN would rank first.
+    """
+    if not np.isfinite(scores).all():
+        raise TaskError("a scorer gave a score that is not finite; the ranks would mean nothing")
+    rows, wanted = targets.queries, scores[targets.queries, targets.entities][:, None]
+    others = np.where(_mask(known, scores.shape), -np.inf, scores)
+    better = np.zeros(len(rows), np.int64)
+    equal = np.zeros(len(rows), np.int64)
+    for start in range(0, scores.shape[1], COLUMNS):
+        chunk = others[rows, start : start + COLUMNS]
+        better += (chunk > wanted).sum(axis=1)
+        equal += (chunk == wanted).sum(axis=1)
+    return 1.0 + better + equal / 2
+
+
+def random_scorer(seed: int, entities: int) -> Scorer:
+    """Uniformly random scores."""
+    random = np.random.default_rng(seed)
+    return lambda template, groundings: random.random((len(groundings), entities))
+
+
+def constant_scorer(entities: int) -> Scorer:
+    """The same score for every entity."""
+    return lambda template, groundings: np.zeros((len(groundings), entities))
+
+
+def oracle_scorer(index: Index) -> Scorer:
+    """1 for the exact answers on a graph, 0 for the rest."""
+
+    def score(template: Template, groundings: Groundings) -> Floats:
+        found = answers(template, groundings, index)
+        return _mask(found, (len(groundings), index.entities)).astype(np.float64)
+
+    return score
+
+
+def frequency_scorer(index: Index) -> Scorer:
+    """What can be said without looking at the query's entities: how often an entity is a relation's head or tail.
+
+    An atom with f in it holds with the share of its relation's triples that have the entity in f's place; shares
+    combine as independent events do: products in a conjunction, 1 - p under a negation, p + q - pq in a disjunction.
+    """
+    head, relation, tail = index.triples()
+    shape = (index.relations, index.entities)
+    shares = []
+    for ends in (head, tail):
+        counts = np.bincount(relation * index.entities + ends, minlength=shape[0] * shape[1]).reshape(shape)
+        shares.append(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+
+    def score(template: Template, groundings: Groundings) -> Floats:
+        some = np.zeros((len(groundings), index.entities))
+        for conjunction in template.conjunctions:
+            all_hold = np.ones_like(some)
+            for slot in conjunction:
+                for share, end in zip(shares, (slot.head, slot.tail), strict=True):
+                    if end == FREE:
+                        p = share[groundings.relations[:, slot.relation]]
+                        all_hold *= p if slot.positive else 1 - p
+            some += all_hold - some * all_hold
+        return some
+
+    return score
+
+
+def table(reports: Iterable[Report], title: str) -> Table:
+    """MRR per type and on average, a column per scorer and kind of answers."""
+    reports = list(reports)
+    present = [k for k in KNOWLEDGE if any(k in by for by in reports[0].cells.values())]
+    shown = Table(title=title, caption=PROTOCOL)
+    shown.add_column("type")
+    for knowledge in present:
+        shown.add_column(f"{knowledge}\nqueries", justify="right")
+        for report in reports:
+            shown.add_column(f"{knowledge}\n{report.scorer}", justify="right")
+    for name in reports[0].cells:
+        row = [name]
+        for knowledge in present:
+            cells = [report.cells[name].get(knowledge) for report in reports]
+            row.append(str(cells[0].queries) if cells[0] else "0")
+            row += [f"{100 * cell.mrr:.1f}" if cell else "-" for cell in cells]
+        shown.add_row(*row)
+    shown.add_section()
+    row = ["mean"]
+    for knowledge in present:
+        means = [report.mean(knowledge) for report in reports]
+        row += [str(means[0].queries), *(f"{100 * mean.mrr:.1f}" for mean in means)]
+    shown.add_row(*row)
+    return shown
+
+
+def _targets(found: Mapping[Split, Answers], split: Split, entities: int) -> dict[Knowledge, Answers]:
+    targets: dict[Knowledge, Answers] = {"entailed": found["train"]}
+    if split != "train":
+        before = SPLITS[SPLITS.index(split) - 1]
+        targets["inferred"] = found[split].minus(found[before], entities)
+    return targets
+
+
+def _mask(sets: Answers, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    mask = np.zeros(shape, dtype=bool)
+    mask[sets.queries, sets.entities] = True
+    return mask
+
+
+def _cell(parts: Sequence[tuple[Answers, Floats]]) -> Cell | None:
+    """Means over a query's answers, then over queries."""
+    targets = Answers.joined([part for part, _ in parts])
+    ranked = np.concatenate([values for _, values in parts])
+    counts = targets.counts
+    if not len(ranked):
+        return None
+
+    def mean(values: Floats) -> float:
+        per_query = np.bincount(targets.queries, weights=values, minlength=len(counts))[counts > 0]
+        return float((per_query / counts[counts > 0]).mean())
+
+    hits = {k: mean((ranked <= k).astype(float)) for k in TOP}
+    return Cell(mean(1 / ranked), hits, int((counts > 0).sum()), len(ranked))

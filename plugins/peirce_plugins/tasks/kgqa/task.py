@@ -1,0 +1,226 @@
+"""The task `kgqa`: train a model to rank the answers of first-order queries over a knowledge graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from attrs import field, frozen, validators
+from peirce.components import Task
+from peirce.errors import TaskError
+from peirce.model import Model
+from rich.console import Console
+from torch import Tensor
+
+from peirce_plugins.tasks.kgqa.assets import assets_of
+from peirce_plugins.tasks.kgqa.encoding import Encoded, Vocabulary, pad
+from peirce_plugins.tasks.kgqa.engine import Groundings, Template
+from peirce_plugins.tasks.kgqa.evaluation import Floats, Report, Scorer, evaluate
+from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Ints, Split, load_graph
+from peirce_plugins.tasks.kgqa.querytypes import load_types, select
+from peirce_plugins.tasks.kgqa.sampler import MAX_ANSWERS, QuerySet, sample
+
+TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
+"""The types of a run that names none."""
+
+
+@frozen(kw_only=True)
+class KgQaOptions:
+    """What is sampled, and how it is put into batches.
+
+    Args:
+        graph: a data set of pykeen by name, or a folder of train, valid and test .tsv or .tsv.gz files.
+        types: the query types to train on; `seen`, `unseen` and `all` stand for groups.
+        eval_types: the query types to evaluate; those trained on when empty.
+        train_queries: how many training queries of each type; fewer where the graph has no more.
+        eval_queries: how many validation and how many test queries of each type.
+        max_answers: how many answers a query may have.
+        seed: the seed of the sampled queries; the loop's own seed orders the batches.
+        batch_size: how many queries are in a batch.
+        labels: `one` draws one answer of a query anew in each epoch; `all` spreads the label over all its answers.
+    """
+
+    graph: str = "umls"
+    types: tuple[str, ...] = TYPES
+    eval_types: tuple[str, ...] = ()
+    train_queries: int = field(default=2000, validator=validators.ge(1))
+    eval_queries: int = field(default=200, validator=validators.ge(1))
+    max_answers: int = field(default=MAX_ANSWERS, validator=validators.ge(1))
+    seed: int = field(default=0, validator=validators.ge(0))
+    batch_size: int = field(default=256, validator=validators.ge(1))
+    labels: Literal["one", "all"] = field(default="all", validator=validators.in_(("one", "all")))
+
+
+@frozen(eq=False)
+class KgQaData:
+    """A graph and the queries sampled from it.
+
+    Args:
+        graph: the graph.
+        vocabulary: its tokens.
+        sets: the queries by split, a set per type.
+        tokens: token ids and kinds of every set, in the order of `sets`.
+    """
+
+    graph: Graph
+    vocabulary: Vocabulary
+    sets: Mapping[Split, tuple[QuerySet, ...]]
+    tokens: Mapping[Split, tuple[tuple[Ints, Ints], ...]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        tokens = {
+            split: tuple(self.vocabulary.encode(queries.template, queries.groundings) for queries in sets)
+            for split, sets in self.sets.items()
+        }
+        object.__setattr__(self, "tokens", tokens)
+
+
+class KgQa(Task):
+    """First-order queries over a knowledge graph, trained on what the training graph entails."""
+
+    name = "kgqa"
+    source = "TEGA (Zheng et al., 2025), Sections 2 to 4, Appendices G and H"
+    Options = KgQaOptions
+
+    def prepare(self) -> KgQaData:
+        """Read the graph and sample training, validation and test queries with their exact answers."""
+        options: KgQaOptions = self.options
+        types = load_types()
+        trained = select(options.types, types)
+        evaluated = select(options.eval_types, types) if options.eval_types else trained
+        console = Console(stderr=True)
+        graph = load_graph(options.graph)
+        console.print(graph.summary(), highlight=False, soft_wrap=True)
+        sets: dict[Split, tuple[QuerySet, ...]] = {}
+        for split in SPLITS:
+            count = options.train_queries if split == "train" else options.eval_queries
+            sets[split] = sample(
+                trained if split == "train" else evaluated,
+                graph,
+                split,
+                count,
+                options.seed,
+                options.max_answers,
+                console if console.is_terminal else None,
+            )
+            short = [f"{q.type.name} {len(q):,}" for q in sets[split] if len(q) < count]
+            total = sum(map(len, sets[split]))
+            console.print(
+                f"{total:,} {split} queries"
+                + (f"; of {count:,} asked for, the graph has only: {', '.join(short)}" if short else ""),
+                highlight=False,
+                soft_wrap=True,
+            )
+        return KgQaData(graph, Vocabulary.of(graph), sets)
+
+    def overrides(self, data: KgQaData) -> Mapping[str, Any]:
+        """The vocabulary's size, and which tokens are entities and the free variable, for the spec's first head."""
+        vocabulary = data.vocabulary
+        return {
+            "model.input.vocabulary": len(vocabulary),
+            "model.heads.0.first": vocabulary.first_entity,
+            "model.heads.0.count": len(vocabulary.entity_names),
+            "model.heads.0.free": vocabulary.free,
+        }
+
+    def batches(self, data: KgQaData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
+        """The batches of one pass; each is as long as its longest query.
+
+        Yields:
+            input_ids, token_kinds: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b] or float32
+            [b, entities].
+        """
+        sets, tokens = data.sets[_split(split)], data.tokens[_split(split)]
+        found = [queries.answers[_split(split)] for queries in sets]
+        owner = np.repeat(np.arange(len(sets)), [len(queries) for queries in sets])
+        row = np.concatenate([np.arange(len(queries)) for queries in sets])
+        random = np.random.default_rng([seed, epoch, SPLITS.index(_split(split))])
+        order = random.permutation(len(owner)) if split == "train" else np.arange(len(owner))
+        for start in range(0, len(order), self.options.batch_size):
+            chosen = order[start : start + self.options.batch_size]
+            # queries of one type stand together, which changes no mean over the batch
+            groups = [(i, row[chosen[owner[chosen] == i]]) for i in np.unique(owner[chosen])]
+            encoded = pad([(tokens[i][0][rows], tokens[i][1][rows]) for i, rows in groups])
+            parts = [found[i].select(rows) for i, rows in groups]
+            counts = np.concatenate([part.counts for part in parts])
+            entities = np.concatenate([part.entities for part in parts])
+            if self.options.labels == "one":
+                first = np.cumsum(counts) - counts
+                labels = torch.from_numpy(
+                    entities[first + (random.random(len(counts)) * counts).astype(np.int64)]
+                )
+            else:
+                labels = torch.zeros(len(counts), data.graph.entities)
+                rows_of = np.repeat(np.arange(len(counts)), counts)
+                labels[torch.from_numpy(rows_of), torch.from_numpy(entities)] = torch.from_numpy(
+                    (1 / counts[rows_of]).astype(np.float32)
+                )
+            yield {**_tensors(encoded), "labels": labels}
+
+    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+        """The head's loss, label-smoothed cross-entropy for `entities`."""
+        outputs = model(**_taken(model, batch))
+        return model.loss(_head(model), outputs, batch["labels"])
+
+    def metrics(self, model: Model, data: KgQaData, split: str) -> Mapping[str, float]:
+        """Filtered MRR and Hits@k on entailed and inferred answers, on average and per type."""
+        return self.report(model, data, split).metrics()
+
+    def report(self, model: Model, data: KgQaData, split: str) -> Report:
+        """The figures as a report, which prints as a table."""
+        scorer = model_scorer(model, data.vocabulary)
+        console = Console(stderr=True)
+        training = model.training
+        model.eval()
+        try:
+            return evaluate(
+                model.spec.name, data.sets[_split(split)], scorer, console if console.is_terminal else None
+            )
+        finally:
+            model.train(training)
+
+    def assets(self, data: KgQaData) -> Mapping[str, bytes]:
+        """The vocabulary, and the graph's triples, so that `peirce ask` can mark known answers."""
+        return assets_of(data.graph, data.vocabulary)
+
+
+def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
+    """The scores of a model in evaluation mode, as numpy."""
+    device = next(model.parameters()).device
+    name = f"{_head(model)}_logits"
+
+    def score(template: Template, groundings: Groundings) -> Floats:
+        batch = _tensors(pad([vocabulary.encode(template, groundings)]))
+        with torch.inference_mode():
+            outputs = model(**{key: value.to(device) for key, value in _taken(model, batch).items()})
+        return outputs[name].float().cpu().numpy()
+
+    return score
+
+
+def _tensors(encoded: Encoded) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in encoded._asdict().items()}
+
+
+def _taken(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a batch that the model takes."""
+    return {spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch}
+
+
+def _head(model: Model) -> str:
+    """The prefix of the head that ranks entities."""
+    for head in model.spec.heads:
+        if head.use == "entities":
+            return head.as_
+    raise TaskError(
+        f"the spec {model.spec.name!r} has no head 'entities' to rank answers with; add [[model.heads]]"
+    )
+
+
+def _split(name: str) -> Split:
+    for split in SPLITS:
+        if split == name:
+            return split
+    raise TaskError(f"unknown split {name!r}; the splits are {', '.join(SPLITS)}")
