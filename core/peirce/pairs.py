@@ -354,7 +354,11 @@ class _Block(NamedTuple):
             self.table.baddbmm_(sums.transpose(1, 2), q.flatten(1, 2).to(sums.dtype))
         else:
             vectors = torch.matmul(w.transpose(2, 3), q).flatten(1, 2)
-            self.table.index_add_(1, self.ids.flatten(), vectors.to(self.table.dtype))
+            groups, buckets, size = self.table.shape
+            first = torch.arange(groups, device=self.ids.device).unsqueeze(1) * buckets
+            # scatter_add_ over leading rows is many times faster than index_add_ here.
+            rows = (self.ids.flatten() + first).view(-1, 1).expand(-1, size)
+            self.table.view(-1, size).scatter_add_(0, rows, vectors.view(-1, size).to(self.table.dtype))
 
     def _vectors(self) -> Tensor:
         """[g, n, y, s]."""
