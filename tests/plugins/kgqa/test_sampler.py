@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from kgqa_reference import brute_force
+from peirce.errors import TaskError
+from peirce_plugins.tasks.kgqa.engine import Groundings, Template, answers
+from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split, from_ids, load_graph
+from peirce_plugins.tasks.kgqa.language import And, Atom, Formula, Not, Or, Query, parse
+from peirce_plugins.tasks.kgqa.querytypes import QueryType, load_types
+from peirce_plugins.tasks.kgqa.sampler import canonical, redundant, sample, symmetries
+
+TYPES = load_types()
+
+
+def _dense(entities: int, relations: int, density: float, seed: int) -> Graph:
+    random = np.random.default_rng(seed)
+    every = np.array(list(product(range(entities), range(relations), range(entities))), np.int32)
+    which = random.choice(len(SPLITS), size=len(every), p=[0.7, 0.15, 0.15])
+    there = random.random(len(every)) < density
+    parts: dict[Split, np.ndarray] = {s: every[there & (which == i)] for i, s in enumerate(SPLITS)}
+    return from_ids("dense", [f"a{i}" for i in range(entities)], [f"p{i}" for i in range(relations)], parts)
+
+
+SMALL = _dense(8, 5, 0.25, 0)
+
+
+def _dropped(formula: Formula) -> list[Formula]:
+    """The formula without one negated atom, or without one branch, for each of them."""
+    if isinstance(formula, Atom | Not):
+        return []
+    found: list[Formula] = []
+    for number, part in enumerate(formula.operands):
+        rest = formula.operands[:number] + formula.operands[number + 1 :]
+        if (isinstance(formula, And) and isinstance(part, Not)) or isinstance(formula, Or):
+            found.append(type(formula)(rest) if len(rest) > 1 else rest[0])
+        found += [
+            type(formula)((*formula.operands[:number], inner, *formula.operands[number + 1 :]))
+            for inner in _dropped(part)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_queries_of_every_type_are_sound(name: str, split: Split) -> None:
+    (queries,) = sample([TYPES[name]], SMALL, split, 3, seed=1)
+    assert len(queries) == 3
+    assert list(queries.answers) == list(SPLITS[: SPLITS.index(split) + 1])
+    for row in range(3):
+        query = queries.query(row, SMALL)
+        exact = {s: brute_force(query, SMALL, s) for s in SPLITS}
+        for s, found in queries.answers.items():
+            assert found[row].tolist() == exact[s]
+        assert exact[split]
+        if split == "test":
+            assert set(exact["test"]) - set(exact["valid"])
+        for less in _dropped(query.formula):
+            assert brute_force(Query(less), SMALL, split) != exact[split]
+        for conjunction in query.conjunctions():
+            assert len(conjunction) in {len(c) for c in TYPES[name].query.conjunctions()}
+
+
+def _all_valid(kind: QueryType, graph: Graph, split: Split) -> set[bytes]:
+    """Every grounding that meets the sampler's conditions, found by trying all of them."""
+    template = Template.of(kind.query)
+    every = np.array(
+        list(
+            product(
+                *([range(graph.relations)] * len(template.relations)),
+                *([range(graph.entities)] * len(template.constants)),
+            )
+        ),
+        np.int64,
+    )
+    groundings = Groundings(every[:, : len(template.relations)], every[:, len(template.relations) :])
+    index = graph.index(split)
+    counts = answers(template, groundings, index).counts
+    good = (counts > 0) & ~redundant(template, groundings)
+    for slot in template.negated:
+        good &= answers(template.without(slot), groundings, index).counts > counts
+    branches = range(len(template.conjunctions))
+    for branch in branches if len(branches) > 1 else ():
+        good &= answers(template.only(b for b in branches if b != branch), groundings, index).counts < counts
+    if split != "train":
+        before = answers(template, groundings, graph.index(SPLITS[SPLITS.index(split) - 1]))
+        good &= answers(template, groundings, index).minus(before, graph.entities).counts > 0
+    return set(canonical(groundings[good], symmetries(template)))
+
+
+@pytest.mark.parametrize("name", ["1p", "2p", "2i", "2in", "2nm", "2u", "up", "pni", "2il", "pil"])
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_every_valid_grounding_can_be_drawn_and_no_other(name: str, split: Split) -> None:
+    graph = _dense(5, 3, 0.25, 3)
+    wanted = _all_valid(TYPES[name], graph, split)
+    assert wanted
+    (queries,) = sample([TYPES[name]], graph, split, len(wanted) + 1, seed=0)
+    found = canonical(queries.groundings, symmetries(queries.template))
+    assert len(set(found)) == len(found)
+    assert set(found) == wanted
+
+
+def test_same_seed_same_queries_and_a_larger_count_continues() -> None:
+    few = sample([TYPES["2i"], TYPES["2in"]], SMALL, "test", 10, seed=5)
+    many = sample([TYPES["2in"], TYPES["2i"]], SMALL, "test", 25, seed=5)[::-1]
+    other = sample([TYPES["2i"]], SMALL, "test", 10, seed=6)[0]
+    for a, b in zip(few, many, strict=True):
+        assert (a.groundings.constants == b.groundings.constants[:10]).all()
+        assert (a.groundings.relations == b.groundings.relations[:10]).all()
+        assert all(
+            (a.answers[s].entities == b.answers[s].entities[: len(a.answers[s].entities)]).all()
+            for s in SPLITS
+        )
+    assert (few[0].groundings.constants != other.groundings.constants).any()
+
+
+def test_answers_are_capped() -> None:
+    (queries,) = sample([TYPES["2u"]], SMALL, "train", 30, seed=0, max_answers=3)
+    assert queries.answers["train"].counts.max() == 3
+    with pytest.raises(TaskError, match=r"no 2u query with 1 to 1 answers.*raise max_answers"):
+        sample([TYPES["2u"]], SMALL, "train", 30, seed=0, max_answers=1)
+
+
+def test_renamings() -> None:
+    counts = {
+        name: len(symmetries(Template.of(TYPES[name].query)))
+        for name in ("1p", "2p", "3i", "2in", "up", "3im", "2pu")
+    }
+    assert counts == {"1p": 1, "2p": 1, "3i": 6, "2in": 1, "up": 2, "3im": 12, "2pu": 2}
+    template = Template.of(TYPES["2pi"].query)
+    # r1 s1 r2 r3 s2 r4: the two branches may change places
+    relations = np.array([[1, 2, 3, 4], [3, 4, 1, 2], [3, 2, 1, 4]])
+    constants = np.array([[5, 6], [6, 5], [6, 5]])
+    first, same, other = canonical(Groundings(relations, constants), symmetries(template))
+    assert first == same
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("query", "relations", "constants", "vacuous"),
+    [
+        ("r1(s1,f) & r2(s2,f)", [0, 0], [1, 1], True),
+        ("r1(s1,f) & r2(s2,f)", [0, 0], [1, 2], False),
+        ("r1(s1,f) & r2(e1,f)", [0, 0], [1], True),
+        ("r1(s1,f) & r2(e1,f)", [0, 1], [1], False),
+        ("r1(s1,e1) & r2(e1,f) & r3(e2,f)", [0, 1, 1], [2], True),
+        ("r1(s1,e1) & r2(e1,f) & r3(s2,e2) & r4(e2,f)", [0, 1, 0, 1], [2, 2], True),
+        ("r1(s1,e1) & r2(e1,f) & r3(s2,e2) & r4(e2,f)", [0, 1, 0, 1], [2, 3], False),
+        ("r1(s1,e1) & r2(e1,f) & !r3(e1,f)", [0, 1, 1], [2], False),
+    ],
+)
+def test_implied_atoms_are_found(
+    query: str, relations: list[int], constants: list[int], vacuous: bool
+) -> None:
+    template = Template.of(parse(query))
+    assert redundant(template, Groundings(np.array([relations]), np.array([constants]))).tolist() == [vacuous]
+
+
+def test_umls_has_queries_of_all_types(shared) -> None:
+    graph = load_graph(str(shared / "data" / "kg" / "umls"))
+    sets = sample(list(TYPES.values()), graph, "valid", 5, seed=0)
+    assert [len(queries) for queries in sets] == [5] * 55
