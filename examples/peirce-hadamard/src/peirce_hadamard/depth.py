@@ -1,5 +1,7 @@
 """depth: how many brackets a token stands in, for formulas and code."""
 
+from typing import ClassVar
+
 from attrs import field, frozen, validators
 from peirce import Dims, Tokens, UnaryPosition
 from torch import Tensor, nn
@@ -30,7 +32,7 @@ class Depth(UnaryPosition):
     name = "depth"
     source = "examples/peirce-hadamard"
     Options = DepthOptions
-    example = {"opening": 2, "closing": 3}
+    example: ClassVar = {"opening": 2, "closing": 3}
 
     @classmethod
     def check(cls, options: DepthOptions, dims: Dims) -> str | None:
