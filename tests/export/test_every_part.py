@@ -1,0 +1,211 @@
+"""Every registered part is exported and verified, in the smallest widths; and every ready spec, at its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from peirce.compose import resolve
+from peirce.model import build
+from peirce.registry import Registry
+from peirce.spec import Spec, load_spec
+from peirce.spec_files import ready_specs
+from peirce_export.onnx import OnnxExporter, OnnxOptions
+from peirce_export.report import Report
+
+SMALLEST = {
+    "layers": 1,
+    "unary": 8,
+    "binary": 4,
+    "heads": 2,
+    "head_size": 4,
+    "feedforward": 12,
+    "feedforward_unary": 12,
+    "feedforward_binary": 6,
+}
+HEADS = {"first": 4, "count": 9}
+KINDS = ("operators", "positions", "augmenters", "heads", "architectures")
+
+FOLNET = """
+format = 1
+[model]
+name = "part"
+architecture = "folnet"
+[model.dims]
+layers = 1
+unary = 8
+binary = 4
+heads = 2
+head_size = 4
+[model.input]
+vocabulary = 20
+max_length = 40
+"""
+TRANSFORMER = """
+format = 1
+[model]
+name = "part"
+architecture = "transformer"
+[model.dims]
+layers = 1
+unary = 8
+heads = 2
+[model.input]
+vocabulary = 20
+max_length = 40
+"""
+VARIANTS = {
+    "causal": FOLNET
+    + """
+[model.scope]
+kind = "causal"
+[model.operators]
+layer = "jmc.atp"
+[model.operators.options.cjoin]
+premise = "paper"
+batch_over = "heads"
+[[model.positions]]
+use = "distance"
+clip = 4
+""",
+    "prefix": FOLNET
+    + """
+[model.options]
+wiring = "parallel"
+affine_norm = true
+diag_link = true
+[model.scope]
+kind = "prefix"
+[model.operators]
+layer = "jmc.atp"
+[model.operators.options.cjoin]
+premise = "paper"
+[model.operators.options.bool]
+mlp = "reglu"
+[[model.positions]]
+use = "t5"
+num_buckets = 8
+max_distance = 16
+""",
+    "relation": TRANSFORMER
+    + """
+[model.options]
+norm = "pre"
+[model.scope]
+kind = "relation"
+[[model.positions]]
+use = "t5"
+num_buckets = 8
+max_distance = 16
+[[model.augmenters]]
+use = "tpr"
+roles = 3
+[[model.heads]]
+use = "classification"
+classes = 3
+[[model.heads]]
+use = "entities"
+pool = "max"
+""",
+    "levels": TRANSFORMER
+    + """
+[[model.positions]]
+use = "absolute"
+kind = "sinusoidal"
+[[model.augmenters]]
+use = "logical"
+depth = 2
+width = 6
+[[model.heads]]
+use = "entities"
+pool = "mean"
+""",
+    "unmasked": FOLNET
+    + """
+[model.scope]
+mask_padding = false
+[model.operators]
+layer = "jm.at"
+[[model.positions]]
+use = "logirpe"
+kinds = 3
+max_distance = 4
+""",
+}
+
+
+def smallest(spec: Spec) -> Spec:
+    """A spec at the smallest widths that it can have; its parts and their options stay."""
+    changes: dict[str, Any] = {f"model.dims.{name}": SMALLEST[name] for name in spec.dims}
+    changes |= {"model.input.vocabulary": 20, "model.input.max_length": 40, "model.name": "part"}
+    for i, head in enumerate(spec.heads):
+        changes |= {f"model.heads.{i}.{name}": HEADS[name] for name in head.options if name in HEADS}
+    return spec.replace(changes)
+
+
+def parts() -> dict[str, Spec]:
+    """One spec for each distinct composition: the ready ones, shrunk, then the variants that none of them has."""
+    names = {smallest(load_spec(name)).to_toml(): name for name in sorted(ready_specs(), reverse=True)}
+    texts = {name: text for text, name in reversed(names.items())} | VARIANTS
+    return {name: Spec.from_toml(text, source=name) for name, text in texts.items()}
+
+
+SPECS: Mapping[str, Spec] = parts()
+
+
+def exported(spec: Spec, path: Path, registry: Registry, **options: Any) -> Report:
+    return OnnxExporter(OnnxOptions(**options)).export(build(spec, registry=registry), path)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_it_exports_and_verifies(name: str, registry: Registry, tmp_path: Path) -> None:
+    report = exported(SPECS[name], tmp_path / "model.onnx", registry)
+    assert report.passed
+    assert not report.notes  # an output that is zero throughout would show nothing
+    # Fresh weights at these widths: far below the tolerance, which must leave room for trained ones.
+    assert max(line.error for line in report.lines) < 5e-6
+
+
+def test_the_list_covers_every_registered_part(registry: Registry) -> None:
+    covered = {(part.kind, part.name) for spec in SPECS.values() for part in resolve(spec, registry).parts}
+    registered = {(kind, name) for kind in KINDS for name in registry.names(kind)}
+    assert covered == registered
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_half_precision(precision: str, registry: Registry, tmp_path: Path) -> None:
+    report = exported(SPECS["folnet-base"], tmp_path / "model.onnx", registry, precision=precision)
+    assert report.passed
+    assert {line.dtype for line in report.lines} == {precision}
+
+
+@pytest.mark.parametrize("opset", [17, 23])
+def test_other_opsets(opset: int, registry: Registry, tmp_path: Path) -> None:
+    report = exported(SPECS["folnet-base"], tmp_path / "model.onnx", registry, opset=opset)
+    assert report.passed
+    assert report.opset_actual == opset
+
+
+@pytest.mark.skipif(not os.environ.get("PEIRCE_EXPORT_ALL"), reason="`tox -e export-all` runs it")
+class TestAll:
+    """The full matrix: every ready spec at its own widths, every composition at every opset and precision."""
+
+    @pytest.mark.parametrize("name", sorted(ready_specs()))
+    def test_ready(self, name: str, registry: Registry, tmp_path: Path) -> None:
+        path = tmp_path / "model.onnx"
+        assert exported(load_spec(name), path, registry).passed
+        for file in tmp_path.iterdir():
+            file.unlink()  # several gigabytes in all
+
+    @pytest.mark.parametrize("opset", [17, 18, 21, 23])
+    @pytest.mark.parametrize("name", SPECS)
+    def test_opsets(self, name: str, opset: int, registry: Registry, tmp_path: Path) -> None:
+        assert exported(SPECS[name], tmp_path / "model.onnx", registry, opset=opset).passed
+
+    @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+    @pytest.mark.parametrize("name", SPECS)
+    def test_precisions(self, name: str, precision: str, registry: Registry, tmp_path: Path) -> None:
+        assert exported(SPECS[name], tmp_path / "model.onnx", registry, precision=precision).passed
