@@ -174,7 +174,8 @@ def _summary(entry: EntryPoint) -> str:
     if entry.dist is None:
         return ""
     summary = entry.dist.metadata.get("Summary", "")  # type: ignore[attr-defined]
-    return f"{summary} ({entry.dist.name})".strip()
+    # Help shows the first sentence alone, and who gives the command belongs to it.
+    return f"{summary.partition('. ')[0].rstrip('.')} ({entry.dist.name})".strip()
 
 
 if __name__ == "__main__":

@@ -408,7 +408,9 @@ def _parts(plugin: Plugin, module: object) -> list[Registered]:
     parts: list[Registered] = []
     broken: list[str] = []
     for kind in KINDS:
-        for result in getattr(manager.hook, f"register_{kind}")():
+        for implementation in getattr(manager.hook, f"register_{kind}").get_hookimpls():
+            # Called one by one, since pluggy passes over a hook that returns None.
+            result = implementation.function()
             if isinstance(result, (str, type)) or not isinstance(result, Iterable):
                 raise _BreachError(f"register_{kind} must return a list of classes, not {result!r}")
             for part in result:
@@ -443,7 +445,7 @@ def _check_hooks(manager: pluggy.PluginManager, module: object) -> None:
     for name in dir(module):
         options = manager.parse_hookimpl_opts(module, name)
         if options is None:
-            if name in known and inspect.isroutine(getattr(module, name)):
+            if name in known and callable(getattr(module, name)):
                 raise _BreachError(f"{name} is not marked `@peirce.hookimpl`, so that nothing would call it")
             continue
         hook = options.get("specname") or name

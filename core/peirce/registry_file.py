@@ -72,8 +72,9 @@ class RegistryFile:
         return self.origin != "found"
 
     def is_on(self, plugin: str) -> bool:
-        """Whether a plug-in is active."""
-        return self.plugins.get(plugin, self.default) == "on"
+        """Whether a plug-in is active; a module that the file names is, unless the file switches it off."""
+        named = plugin.removeprefix("module:") in self.modules
+        return self.plugins.get(plugin, "on" if named else self.default) == "on"
 
     @classmethod
     def read(cls, path: Path, origin: Origin = "given") -> RegistryFile:

@@ -1,0 +1,136 @@
+"""Commands of other distributions, exit codes, and errors without tracebacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Run
+
+
+def test_a_third_party_s_command_runs(peirce: Run) -> None:
+    done = peirce("greet", "world")
+    assert (done.returncode, done.stdout) == (0, "hello world\n")
+    assert "Usage: peirce greet" in peirce("greet", "--help").stdout
+
+
+def test_arguments_after_two_dashes_arrive(peirce: Run) -> None:
+    assert peirce("greet", "--", "--world").stdout == "hello --world\n"
+
+
+def test_bad_input_is_exit_2_without_a_traceback(peirce: Run) -> None:
+    for arguments in (
+        ("describe", "jon"),
+        ("list", "operator"),
+        ("no-such-command",),
+        ("greet",),
+        ("list", "--jsn"),
+    ):
+        done = peirce(*arguments)
+        assert done.returncode == 2, arguments
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""
+    assert "Did you mean 'join'?" in peirce("describe", "jon").stderr
+
+
+def test_a_registry_file_can_be_named(peirce: Run, tmp_path: Path) -> None:
+    file = tmp_path / "named.toml"
+    file.write_text('format = 1\ndefault = "off"\n[plugins]\n"peirce-good:extra" = "on"\n')
+    listed = json.loads(peirce("--registry", str(file), "list", "--json").stdout)
+    assert listed["schema"] == "peirce.list/1"
+    assert [part["name"] for part in listed["parts"]] == ["minimum"]
+    done = peirce("--registry", str(tmp_path / "none.toml"), "list")
+    assert done.returncode == 2
+    assert "cannot read the registry file" in done.stderr
+
+
+def test_a_command_that_two_distributions_announce_is_an_error(
+    peirce: Run, tmp_path: Path, distributions: Path
+) -> None:
+    info = tmp_path / "other" / "peirce_rival-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: peirce-rival\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[peirce.commands]\ngreet = rival:greet\n")
+    both = f"{distributions}:{tmp_path / 'other'}"
+    assert "announced by peirce-good and peirce-rival" in peirce("--help", PYTHONPATH=both).stdout
+    done = peirce("greet", "world", PYTHONPATH=both)
+    assert done.returncode == 2
+    assert "command 'greet' is announced by peirce-good and peirce-rival" in done.stderr
+
+
+def test_a_command_whose_module_is_missing_says_what_to_install(peirce: Run, tmp_path: Path) -> None:
+    info = tmp_path / "other" / "peirce_needy-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: peirce-needy\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[peirce.commands]\nbeg = needy_commands:beg\n")
+    (tmp_path / "other" / "needy_commands.py").write_text("import no_such_dependency\n")
+    done = peirce("beg", PYTHONPATH=str(tmp_path / "other"))
+    assert done.returncode == 2
+    assert "needs the module 'no_such_dependency'" in done.stderr
+
+
+def test_doctor(peirce: Run) -> None:
+    done = peirce("doctor", "--json", beside=("good", "fails"))
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["schema"], report["ok"]) == (0, "peirce.doctor/1", True)
+    checks = {check["name"]: check for check in report["checks"]}
+    assert checks["torch"]["status"] == "ok"
+    assert checks["provider CPUExecutionProvider"]["finding"] == "starts"
+    assert checks["registry"]["origin"] == "environment"
+    assert "RuntimeError: the licence server is down" in checks["plug-in peirce-fails:parts"]["finding"]
+    assert checks["parts"]["parts"]["operators"] >= 8
+    table = peirce("doctor")
+    assert "CPUExecutionProvider" in table.stdout
+
+
+def test_doctor_fails_on_a_conflict(peirce: Run) -> None:
+    done = peirce("doctor", "--json", beside=("good", "takes"))
+    assert done.returncode == 1
+    failed = [check for check in json.loads(done.stdout)["checks"] if check["status"] == "failed"]
+    assert [check["name"] for check in failed] == ["conflict"]
+
+
+@pytest.mark.parametrize("name", ["prod", "operators.prod"])
+def test_describe_an_operator(peirce: Run, name: str) -> None:
+    (part,) = json.loads(peirce("describe", name, "--json").stdout)["parts"]
+    assert (part["typing"], part["letter"], part["plugin"]) == ("B <- U x B", "p", "peirce:operators")
+    assert "Table 2" in part["source"]
+    shapes = {tensor["name"]: tensor["shape"] for tensor in part["tensors"]}
+    assert shapes == {
+        "kernel": "[b, x, h=heads, s=head_size]",
+        "premise": "[b, x, y, s=head_size]",
+        "output": "[b, x, y, h=heads]",
+    }
+
+
+def test_describe_shows_options_with_types_and_defaults(peirce: Run) -> None:
+    done = peirce("describe", "minimum", beside=("good",))
+    assert done.returncode == 0
+    for said in (
+        "operator of peirce-good:extra 1.2.3",
+        "B <- B x B",
+        "Made up for the tests",
+        "[b, x, y, h=heads]",
+    ):
+        assert said in done.stdout
+    assert ["scale", "float", "1.0"] in [line.split() for line in done.stdout.splitlines()]
+
+
+def test_describe_every_part(registry: object, capsys: pytest.CaptureFixture[str]) -> None:
+    """In this process, since there are many."""
+    from peirce.commands.parts import describe
+    from peirce.registry import KINDS, Registry
+
+    assert isinstance(registry, Registry)
+    for kind in KINDS:
+        for entry in registry.entries(kind):
+            describe(f"{kind}.{entry.name}")
+            shown = capsys.readouterr().out
+            assert f"{entry.name}  {kind.removesuffix('s')} of {entry.plugin}" in shown
+            describe(f"{kind}.{entry.name}", json=True)
+            (part,) = json.loads(capsys.readouterr().out)["parts"]
+            assert part["documentation"], f"{kind}.{entry.name} has no docstring"
+            assert part["source"], f"{kind}.{entry.name} names no source"
+            if kind == "operators" and "kernel" in vars(entry.part):
+                assert [tensor["name"] for tensor in part["tensors"]] == ["kernel", "premise", "output"]
