@@ -1,0 +1,219 @@
+"""`peirce train` and `peirce evaluate`: any task, any spec, one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from attrs import frozen
+from peirce.errors import TaskError, unknown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting: an option of the task (graph=umls or task.graph=umls), of the training (train.steps=1000), "
+        "or a key of the spec (model.dims.layers=2). Values are TOML, or else text. Repeatable.",
+    ),
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+train = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+evaluate = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@train.command()
+def train_command(
+    spec: Annotated[str, typer.Argument(help="A spec file, or the name of a ready spec.")],
+    task: Annotated[str, typer.Option("--task", help="A registered task; `peirce list tasks` shows them.")],
+    directory: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
+    ],
+    settings: _Set = None,
+    seed: Annotated[int, typer.Option(min=0, help="What all that is random depends on.")] = 0,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")] = False,
+    json: _Json = False,
+) -> None:
+    """Train a model of a spec on a task, and save it in DIR with its curves, metrics and checkpoints."""
+    from peirce.spec import load_spec
+
+    if resume and overwrite:
+        raise TaskError("--resume continues a training and --overwrite replaces it; give one of them")
+    part = _task(task)
+    given = read_settings(settings or (), part)
+    from peirce_plugins.tasks.extras import require_extra
+    from peirce_plugins.tasks.loop import train as run
+    from peirce_plugins.tasks.options import make_task, training_options
+
+    require_extra()
+    options = training_options(given.train)
+    result = run(
+        load_spec(spec, given.spec),
+        make_task(task, given.task),
+        options,
+        directory,
+        seed=seed,
+        resume=resume,
+        overwrite=overwrite,
+        console=_console(),
+    )
+    tested = {options.test_split: dict(result.metrics)} if options.test_split else {}
+    if json:
+        _print_json(
+            "peirce.train/1",
+            directory=str(directory),
+            task=task,
+            seed=seed,
+            steps=result.steps,
+            seconds=result.seconds,
+            loss=result.losses[-1],
+            metrics=tested,
+        )
+        return
+    _table(tested, f"{result.steps} steps in {result.seconds:.0f} s, last loss {result.losses[-1]:.4f}")
+    typer.echo(f"saved in {directory}")
+
+
+@evaluate.command()
+def evaluate_command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A trained model.")],
+    task: Annotated[
+        str | None,
+        typer.Option("--task", help="A registered task; the one the model was trained on if absent."),
+    ] = None,
+    split: Annotated[str, typer.Option("--split", help="The part of the data to evaluate on.")] = "test",
+    settings: _Set = None,
+    device: Annotated[str | None, typer.Option("--device", help="Such as cpu or cuda:0.")] = None,
+    json: _Json = False,
+) -> None:
+    """Evaluate a trained model on a task, with the options that it was trained with unless others are set."""
+    from peirce.model import load
+
+    from peirce_plugins.tasks.evaluation import check_data
+    from peirce_plugins.tasks.evaluation import evaluate as run
+    from peirce_plugins.tasks.options import make_task
+    from peirce_plugins.tasks.records import read_training
+
+    record = read_training(directory)
+    if record is None and task is None:
+        raise TaskError(f"{directory} has no training.json that tells its task; name one with --task")
+    trained_on = record["task"]["name"] if record is not None else None
+    name = task or str(trained_on)
+    part = _task(name)
+    given = read_settings(settings or (), part)
+    for prefix, others in (("train", given.train), ("model", given.spec)):
+        if others:
+            raise TaskError(
+                f"a trained model is evaluated as it is: {', '.join(others)} ({prefix} settings) do not apply"
+            )
+    before = record["task"]["options"] if record is not None and part.name == trained_on else {}
+    model = load(directory, device=device)
+    made = make_task(name, {**before, **given.task})
+    data = made.prepare()
+    check_data(model, directory, made, data)
+    metrics = run(model, made, data, split, seed=record["seed"] if record is not None else 0)
+    if json:
+        _print_json(
+            "peirce.evaluate/1", directory=str(directory), task=part.name, split=split, metrics=metrics
+        )
+        return
+    _table({split: metrics}, f"{directory} on {part.name}")
+
+
+@frozen
+class Settings:
+    """What `--set` gave, by what it sets: the task's options, the training's, and keys of the spec."""
+
+    task: Mapping[str, Any]
+    train: Mapping[str, Any]
+    spec: Mapping[str, Any]
+
+
+def read_settings(texts: Sequence[str], part: type[Any]) -> Settings:
+    """Sort `KEY=VALUE` settings by what they set.
+
+    Args:
+        texts: each `KEY=VALUE`.
+        part: the task's class; a key without a prefix is an option of the task.
+
+    Raises:
+        TaskError: a key that nothing has, with the nearest valid ones.
+    """
+    from peirce.spec import parse_override
+
+    from peirce_plugins.tasks.options import TrainingOptions, names
+
+    tasks, training = list(names(part.Options)), list(names(TrainingOptions))
+    known = [
+        *tasks,
+        *(f"task.{name}" for name in tasks),
+        *(f"train.{name}" for name in training),
+        "model.dims",
+        "model.*",
+    ]
+    found: dict[str, dict[str, Any]] = {"task": {}, "train": {}, "model": {}}
+    for text in texts:
+        key, value = parse_override(text)
+        prefix, dot, rest = key.partition(".")
+        if prefix == "model" and dot:
+            found["model"][key] = value
+            continue
+        if prefix == "train" and dot and prefix not in tasks:
+            first, own = rest.partition(".")[0], training
+        else:
+            rest = rest if prefix == "task" and dot and prefix not in tasks else key
+            prefix, first, own = "task", rest.partition(".")[0], tasks
+        if first not in own:
+            raise TaskError(f"--set {text}: {unknown('setting', key, known)}")
+        _put(found[prefix], rest, value)
+    return Settings(found["task"], found["train"], found["model"])
+
+
+def _put(table: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set a value at a dotted key, through nested tables."""
+    *tables, last = dotted.split(".")
+    for name in tables:
+        table = table.setdefault(name, {})
+    table[last] = value
+
+
+def _task(name: str) -> type[Any]:
+    from peirce.registry import default_registry
+
+    return default_registry().get("tasks", name)
+
+
+def _console() -> Console:
+    """Progress goes to standard error, so that standard output holds the result alone."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _print_json(schema: str, **content: Any) -> None:
+    from peirce.commands.show import as_json
+
+    from peirce_plugins.tasks.files import finite
+
+    as_json(schema, **finite(content))
+
+
+def _table(metrics: Mapping[str, Mapping[str, float]], title: str) -> None:
+    from peirce.commands.show import as_table
+
+    rows = [
+        (split, name, f"{value:.4f}") for split, values in metrics.items() for name, value in values.items()
+    ]
+    if rows:
+        as_table(("split", "metric", "value"), rows, title=title)
+    else:
+        typer.echo(title)

@@ -1,0 +1,460 @@
+"""The one training loop: any task, any model, on one process or several, resumable at every step.
+
+What a step gives depends on the parameters, the optimiser, the batch and the random generators alone. A checkpoint
+holds all of them, so a training that is killed and resumed gives the same losses as one that was not: to the bit on
+a CPU with the same number of threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shutil
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from attrs import define, field
+from peirce.components import Task
+from peirce.errors import TaskError
+from peirce.model import Model, build
+from peirce.registry import Registry, default_registry
+from peirce.spec import Spec, load_spec, to_plain
+from torch import Tensor, nn
+
+from peirce_plugins.tasks import randomness
+from peirce_plugins.tasks.checkpoints import FOLDER, Checkpoint, Checkpoints, CheckpointWarning
+from peirce_plugins.tasks.curves import EVENTS, PICTURE, Curves, draw
+from peirce_plugins.tasks.evaluation import evaluate, monitored
+from peirce_plugins.tasks.extras import require_extra
+from peirce_plugins.tasks.feed import Feed
+from peirce_plugins.tasks.optimizer import adamw, optimizer_tensors, restore_optimizer
+from peirce_plugins.tasks.options import HARMLESS, TrainingOptions, TrainResult, plain
+from peirce_plugins.tasks.precheck import precheck
+from peirce_plugins.tasks.processes import accelerator_of, threads
+from peirce_plugins.tasks.progress import Bar
+from peirce_plugins.tasks.records import METRICS, TRAINING, write_training
+from peirce_plugins.tasks.schedule import learning_rate
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["TrainResult", "TrainingOptions", "evaluate", "train"]
+
+TRAIN = "train"
+"""The split that every task trains on."""
+
+
+def train(
+    spec: Spec | str | Path,
+    task: Task,
+    options: TrainingOptions,
+    directory: str | Path,
+    *,
+    seed: int = 0,
+    resume: bool = False,
+    overwrite: bool = False,
+    registry: Registry | None = None,
+    console: Console | None = None,
+    data: Any = None,
+) -> TrainResult:
+    """Train a model of a spec on a task, and save it with its curves, metrics and checkpoints.
+
+    Args:
+        spec: the spec, its path or its ready name; what the task's data determine is set in it.
+        task: data, loss and metrics.
+        options: how to train.
+        directory: where the model goes: as `Model.save` writes it, with `training.json`, `metrics.json`,
+            `learning-curves.png`, `tensorboard/` and `checkpoints/` beside it.
+        seed: what the parameters, the order of the batches and the dropout depend on.
+        resume: continue from the newest sound checkpoint; from the beginning if there is none.
+        overwrite: replace a training that is already in the directory.
+        registry: where parts are looked up; the default registry if None.
+        console: where progress is shown; nowhere if None.
+        data: what `task.prepare()` gave, for trainings that share it; prepared here if None.
+
+    Raises:
+        SpecError: the spec cannot be composed.
+        TaskError: a package is missing, the directory holds another training, a loss is not finite, ...
+    """
+    require_extra()
+    registry = registry or default_registry()
+    spec = spec if isinstance(spec, Spec) else load_spec(spec)
+    directory = Path(directory)
+    precheck(spec, registry)
+    _check_directory(directory, resume=resume, overwrite=overwrite)
+    data = task.prepare() if data is None else data
+    spec = spec.replace(task.overrides(data))
+    accelerator = accelerator_of(options)
+    with randomness.isolated(), threads(options.threads):
+        model = build(spec, seed=seed, registry=registry)
+        if accelerator.is_main_process:
+            _clear(directory, overwrite=overwrite and not resume)
+        accelerator.wait_for_everyone()
+        training = _Training(task, data, options, seed, directory, model, accelerator, console)
+        if resume:
+            training.resume()
+        return training.run()
+
+
+@define
+class _Progress:
+    """Where a training is; a checkpoint holds it."""
+
+    step: int = 0
+    seconds: float = 0.0
+    losses: list[float] = field(factory=list)
+    evaluations: list[dict[str, Any]] = field(factory=list)
+    best: float | None = None
+    best_step: int = 0
+    worse: int = 0
+    stopped: bool = False
+
+
+class _Objective(nn.Module):
+    """The task's loss as a module's forward pass, which is what processes synchronise and mixed precision wraps."""
+
+    def __init__(self, task: Task, model: Model) -> None:
+        super().__init__()
+        self.task = task
+        self.model = model
+
+    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+        return self.task.loss(self.model, batch)
+
+
+class _Training:
+    """One run of a training: from where it starts to its end."""
+
+    def __init__(
+        self,
+        task: Task,
+        data: Any,
+        options: TrainingOptions,
+        seed: int,
+        directory: Path,
+        model: Model,
+        accelerator: Any,
+        console: Console | None,
+    ) -> None:
+        self.task, self.data, self.options, self.seed = task, data, options, seed
+        self.directory, self.accelerator = directory, accelerator
+        self.main = accelerator.is_main_process
+        self.console = console if self.main else None
+        self.model = model.to(accelerator.device)
+        self.parameters = dict(self.model.named_parameters())
+        self.adamw = adamw(self.parameters, options)
+        self.objective, self.optimizer = accelerator.prepare(_Objective(task, self.model), self.adamw)
+        self.per_step = options.accumulate * accelerator.num_processes
+        self.total = options.steps or self._steps(options.epochs or 1)
+        self.checkpoints = Checkpoints(directory, options.keep)
+        self.progress = _Progress()
+        self.best: dict[str, Tensor] = {}
+        self.pending: list[Tensor] = []
+        randomness.seed_all(seed, accelerator.process_index)
+        self.feed = Feed(task, data, TRAIN, seed)
+
+    def run(self) -> TrainResult:
+        """Train to the end, evaluate, save."""
+        self.since = time.monotonic()
+        options, progress = self.options, self.progress
+        self.curves = Curves(self.directory, progress.step, active=self.main)
+        bar = Bar(self.console, self.total, progress.step)
+        try:
+            self.objective.train()
+            with bar:
+                while progress.step < self.total and not progress.stopped:
+                    self._step()
+                    done = progress.step == self.total
+                    if done or _due(progress.step, options.log_every):
+                        self._log(bar)
+                    if _due(progress.step, options.evaluate_every):
+                        with bar.paused():
+                            self._evaluate()
+                    if done or progress.stopped or _due(progress.step, options.save_every):
+                        self._save()
+            return self._finish()
+        finally:
+            self.curves.close()
+
+    def _step(self) -> None:
+        """One update of the parameters, from as many batches as a step has."""
+        options, accelerator, progress = self.options, self.accelerator, self.progress
+        rate = learning_rate(options, progress.step, self.total)
+        for group in self.adamw.param_groups:
+            group["lr"] = rate
+        losses = []
+        for index, batch in enumerate(self.feed.take(self.per_step)):
+            if index % accelerator.num_processes != accelerator.process_index:
+                continue
+            last = index + accelerator.num_processes >= self.per_step
+            synchronised: AbstractContextManager[Any] = (
+                nullcontext() if last else accelerator.no_sync(self.objective)
+            )
+            with synchronised:
+                loss = self.objective({name: t.to(accelerator.device) for name, t in batch.items()})
+                if loss.dim():
+                    raise TaskError(
+                        f"the loss of task {self.task.name!r} has the shape {list(loss.shape)}; it must be a scalar"
+                    )
+                accelerator.backward(loss / options.accumulate)
+            losses.append(loss.detach().float())
+        if options.clip_norm:
+            accelerator.clip_grad_norm_(self.objective.parameters(), options.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.pending.append(torch.stack(losses).mean())
+        progress.step += 1
+
+    def _settle(self) -> None:
+        """Fetch the losses of the last steps from the device, the mean over processes, and refuse what is no number.
+
+        Fetched together, they do not hold up an accelerator at each step.
+        """
+        if not self.pending:
+            return
+        values = self.accelerator.reduce(torch.stack(self.pending), reduction="mean").tolist()
+        self.pending.clear()
+        first = len(self.progress.losses) + 1
+        for step, value in enumerate(values, first):
+            if not math.isfinite(value):
+                raise TaskError(
+                    f"the loss of step {step} is {value}; lower train.lr, lengthen train.warmup or set "
+                    f"train.clip_norm, and look at the batch{self._after()}"
+                )
+        self.progress.losses += values
+
+    def _after(self) -> str:
+        paths = self.checkpoints.paths()
+        return f"; the checkpoint before it is {paths[-1]}" if paths else ""
+
+    def _log(self, bar: Bar) -> None:
+        self._settle()
+        progress = self.progress
+        recent = progress.losses[-self.options.log_every :]
+        loss = math.fsum(recent) / len(recent)
+        rate = learning_rate(self.options, progress.step - 1, self.total)
+        self.curves.add(progress.step, {"train/loss": loss, "train/learning_rate": rate})
+        bar.update(progress.step, loss, rate)
+
+    def _evaluate(self) -> None:
+        """Evaluate on the validation split; remember the best parameters and count how long ago they were."""
+        self._settle()
+        options, progress = self.options, self.progress
+        value, metrics = monitored(self.model, self.task, self.data, options, self.seed)
+        self.curves.add(progress.step, {f"{options.valid_split}/{name}": v for name, v in metrics.items()})
+        progress.evaluations.append(
+            {"step": progress.step, "monitor": options.monitor, "value": value, "metrics": metrics}
+        )
+        best = progress.best
+        better = not math.isnan(value) and (best is None or (value < best if options.falls else value > best))
+        if better:
+            progress.best, progress.best_step, progress.worse = value, progress.step, 0
+            if options.patience:
+                self.best = {name: t.detach().cpu().clone() for name, t in self.model.state_dict().items()}
+        else:
+            progress.worse += 1
+            progress.stopped = bool(options.patience) and progress.worse >= options.patience
+        if self.console is not None:
+            mark = " (best so far)" if better else ""
+            self.console.print(
+                f"step {progress.step}: {options.valid_split} {options.monitor} {value:.4f}{mark}",
+                highlight=False,
+            )
+        self.objective.train()
+
+    def _save(self) -> None:
+        """Write a checkpoint; every process adds its own random generators."""
+        self._settle()
+        self.curves.flush()
+        accelerator, progress, step = self.accelerator, self.progress, self.progress.step
+        if self.main:
+            self.checkpoints.begin(step)
+        accelerator.wait_for_everyone()
+        folder = self.checkpoints.writing(step)
+        self.checkpoints.add(folder, f"random-{accelerator.process_index}", randomness.capture())
+        accelerator.wait_for_everyone()
+        if self.main:
+            add = self.checkpoints.add
+            add(folder, "model", self.model.state_dict())
+            add(folder, "optimizer", optimizer_tensors(self.adamw, self.parameters))
+            add(folder, "losses", {"losses": torch.tensor(progress.losses, dtype=torch.float64)})
+            if self.best:
+                add(folder, "best", self.best)
+            scaler = accelerator.scaler
+            state = {
+                "epoch": self.feed.epoch,
+                "batch": self.feed.batch,
+                "total": self.total,
+                "threads": torch.get_num_threads(),
+                "scaler": scaler.state_dict() if scaler is not None else None,
+                "identity": self._identity(),
+                "step": step,
+                "seconds": progress.seconds + time.monotonic() - self.since,
+                "evaluations": progress.evaluations,
+                "best": progress.best,
+                "best_step": progress.best_step,
+                "worse": progress.worse,
+                "stopped": progress.stopped,
+            }
+            self.checkpoints.commit(step, state)
+        accelerator.wait_for_everyone()
+
+    def resume(self) -> None:
+        """Continue from the newest sound checkpoint."""
+        found, damaged = self.checkpoints.newest()
+        for sentence in damaged:
+            assert found is not None
+            self._say(f"{sentence}; resuming from {found.path} instead")
+        if found is None:
+            self._say(f"{self.directory} holds no checkpoint; training starts from the beginning")
+            return
+        self._compare(found)
+        state, tensors = found.state, found.tensors
+        self.model.load_state_dict(tensors["model"])
+        restore_optimizer(self.adamw, self.parameters, tensors["optimizer"])
+        if self.accelerator.scaler is not None and state["scaler"] is not None:
+            self.accelerator.scaler.load_state_dict(state["scaler"])
+        self.best = dict(tensors.get("best", {}))
+        self.progress = _Progress(
+            losses=tensors["losses"]["losses"].tolist(),
+            **{
+                key: state[key]
+                for key in ("step", "seconds", "evaluations", "best", "best_step", "worse", "stopped")
+            },
+        )
+        self.feed = Feed(self.task, self.data, TRAIN, self.seed, state["epoch"], state["batch"])
+        if state["threads"] != torch.get_num_threads():
+            self._say(
+                f"{found.path} was written with {state['threads']} threads and this run has {torch.get_num_threads()}: "
+                "its losses are close to an uninterrupted training's, but not equal to the bit"
+            )
+        # Last, because making the batches that were used already may have drawn from the generators.
+        randomness.restore(tensors[f"random-{self.accelerator.process_index}"])
+
+    def _compare(self, found: Checkpoint) -> None:
+        """Refuse to resume a training that was started with other settings."""
+        ours, theirs = self._identity(), found.state["identity"]
+        differing = [
+            f"{key} is {ours.get(key)!r} and was {theirs.get(key)!r}"
+            for key in sorted({*ours, *theirs})
+            if ours.get(key) != theirs.get(key)
+        ]
+        if differing:
+            shown = "; ".join(text if len(text) < 300 else f"{text[:300]} ..." for text in differing)
+            raise TaskError(
+                f"{found.path} belongs to another training: {shown}. Resume with the settings it was started with, or "
+                "start again in another directory"
+            )
+
+    def _identity(self) -> dict[str, Any]:
+        """All that the parameters depend on, as plain values."""
+        assets = self.task.assets(self.data)
+        flat = {f"{TRAIN}.{k}": v for k, v in plain(self.options).items() if k not in HARMLESS}
+        flat |= {f"task.{k}": v for k, v in plain(self.task.options).items()}
+        flat |= _flat("model", to_plain(self.model.spec))
+        flat |= {f"assets/{name}": hashlib.sha256(content).hexdigest() for name, content in assets.items()}
+        return {
+            **flat,
+            "task": self.task.name,
+            "seed": self.seed,
+            "processes": self.accelerator.num_processes,
+            "steps in all": self.total,
+        }
+
+    def _finish(self) -> TrainResult:
+        """Evaluate the trained model and write everything that a reader of the directory needs."""
+        options, progress, model = self.options, self.progress, self.model
+        if self.best:
+            model.load_state_dict(self.best)
+        model.eval()
+        metrics: dict[str, float] = {}
+        if options.test_split:
+            metrics = evaluate(model, self.task, self.data, options.test_split, self.seed)
+            self.curves.add(progress.step, {f"{options.test_split}/{name}": v for name, v in metrics.items()})
+        seconds = progress.seconds + time.monotonic() - self.since
+        if self.main:
+            model.save(self.directory, self.task.assets(self.data))
+            rates = [learning_rate(options, step, self.total) for step in range(progress.step)]
+            title = f"{model.spec.name} on {self.task.name}, seed {self.seed}"
+            draw(self.directory / PICTURE, progress.losses, rates, progress.evaluations, title)
+            facts = {
+                "best": {"step": progress.best_step, options.monitor: progress.best} if self.best else None,
+                "stopped_early": progress.stopped,
+                "seconds": seconds,
+                "threads": torch.get_num_threads(),
+                "processes": self.accelerator.num_processes,
+                "device": str(self.accelerator.device),
+                "parameters": sum(p.numel() for p in self.parameters.values()),
+            }
+            write_training(
+                self.directory,
+                self.task,
+                options,
+                self.seed,
+                progress.losses,
+                progress.evaluations,
+                metrics,
+                facts,
+            )
+        self.accelerator.wait_for_everyone()
+        return TrainResult(
+            model=model,
+            losses=tuple(progress.losses),
+            metrics=metrics,
+            seconds=seconds,
+            steps=progress.step,
+            evaluations=tuple(progress.evaluations),
+        )
+
+    def _steps(self, epochs: int) -> int:
+        """The steps of some passes over the data, by the length of the first; the last step is filled."""
+        batches = sum(1 for _ in self.task.batches(self.data, TRAIN, self.seed, 0))
+        return max(1, math.ceil(batches * epochs / self.per_step))
+
+    def _say(self, text: str) -> None:
+        if self.console is not None:
+            self.console.print(text, markup=False, highlight=False)
+        elif self.main:
+            warnings.warn(text, CheckpointWarning, stacklevel=4)
+
+
+def _check_directory(directory: Path, *, resume: bool, overwrite: bool) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise TaskError(f"{directory} is a file; give a directory for the trained model")
+    if resume or overwrite:
+        return
+    if (directory / TRAINING).exists() or Checkpoints(directory, 1).paths():
+        raise TaskError(
+            f"{directory} already holds a training; continue it with --resume, replace it with --overwrite, or give "
+            "another directory"
+        )
+
+
+def _clear(directory: Path, *, overwrite: bool) -> None:
+    """Make the directory, without what an earlier training left if that is to be replaced."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if overwrite:
+        for folder in (FOLDER, EVENTS):
+            shutil.rmtree(directory / folder, ignore_errors=True)
+        for name in (TRAINING, METRICS, PICTURE):
+            (directory / name).unlink(missing_ok=True)
+
+
+def _due(step: int, every: int) -> bool:
+    return bool(every) and step % every == 0
+
+
+def _flat(prefix: str, value: Any) -> dict[str, Any]:
+    """Nested plain values by dotted key."""
+    if isinstance(value, Mapping):
+        items: Sequence[tuple[str, Any]] = list(value.items())
+    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        items = [(str(i), item) for i, item in enumerate(value)]
+    else:
+        return {prefix: value}
+    return {key: v for name, item in items for key, v in _flat(f"{prefix}.{name}", item).items()}

@@ -1,0 +1,193 @@
+"""What a training is told and what it gives: `TrainingOptions`, `TrainResult`, and reading them from settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import attrs
+from attrs import field, frozen, validators
+from peirce.components import Task
+from peirce.errors import SpecError, TaskError
+from peirce.spec_structure import structure
+from peirce.spec_values import thaw
+
+if TYPE_CHECKING:
+    from peirce.model import Model
+    from peirce.registry import Registry
+
+T = TypeVar("T")
+
+PREFIX_TASK, PREFIX_TRAIN, PREFIX_SPEC = "task", "train", "model"
+"""What the keys of `--set` start with: the task's options, the training's, and the spec's."""
+
+
+def _at_least(bound: float) -> Any:
+    return validators.optional(validators.ge(bound))
+
+
+@frozen(kw_only=True)
+class TrainingOptions:
+    """How a model is trained.
+
+    Args:
+        steps: updates of the parameters; either this or `epochs` is given.
+        epochs: passes over the data: as many steps as they need, by the length of the first.
+        lr: the highest learning rate.
+        warmup: steps over which the learning rate rises linearly to `lr`.
+        schedule: what the learning rate does afterwards: stays, or falls to zero at the last step.
+        weight_decay: AdamW's, on everything that has more than one axis; biases have none.
+        beta1: decay of AdamW's first moment.
+        beta2: decay of AdamW's second moment.
+        epsilon: what AdamW adds to the root of the second moment.
+        clip_norm: gradients are scaled down to this norm; 0 leaves them.
+        accumulate: batches of the task in one step, for each process.
+        precision: `bf16` and `fp16` compute in mixed precision; parameters stay float32. `fp16` needs a GPU.
+        device: `auto` takes an accelerator where there is one.
+        threads: torch's threads; 0 leaves what is set. A resumed training is equal to the bit at one number only.
+        log_every: steps between points of the learning curves.
+        save_every: steps between checkpoints; 0 keeps one at the end only.
+        keep: how many checkpoints are kept, the newest ones.
+        evaluate_every: steps between evaluations on `valid_split`; 0 for none.
+        monitor: what an evaluation is judged by: `loss`, or one of the task's metrics.
+        goal: whether that should fall or rise; `auto` lets a loss and a perplexity fall and all else rise.
+        patience: evaluations without a better value after which training stops; the model is then the best one
+            evaluated. 0 trains to the end and keeps the last.
+        valid_split: what evaluations during training use.
+        test_split: what the trained model is evaluated on; empty for nothing.
+    """
+
+    steps: int | None = field(default=None, validator=_at_least(1))
+    epochs: int | None = field(default=None, validator=_at_least(1))
+    lr: float = field(default=5e-4, validator=validators.gt(0))
+    warmup: int = field(default=0, validator=validators.ge(0))
+    schedule: Literal["constant", "linear", "cosine"] = field(
+        default="linear", validator=validators.in_(("constant", "linear", "cosine"))
+    )
+    weight_decay: float = field(default=0.01, validator=validators.ge(0))
+    beta1: float = field(default=0.9, validator=[validators.ge(0), validators.lt(1)])
+    beta2: float = field(default=0.999, validator=[validators.ge(0), validators.lt(1)])
+    epsilon: float = field(default=1e-8, validator=validators.gt(0))
+    clip_norm: float = field(default=1.0, validator=validators.ge(0))
+    accumulate: int = field(default=1, validator=validators.ge(1))
+    precision: Literal["no", "bf16", "fp16"] = field(
+        default="no", validator=validators.in_(("no", "bf16", "fp16"))
+    )
+    device: Literal["auto", "cpu"] = field(default="auto", validator=validators.in_(("auto", "cpu")))
+    threads: int = field(default=0, validator=validators.ge(0))
+    log_every: int = field(default=10, validator=validators.ge(1))
+    save_every: int = field(default=500, validator=validators.ge(0))
+    keep: int = field(default=2, validator=validators.ge(1))
+    evaluate_every: int = field(default=0, validator=validators.ge(0))
+    monitor: str = "loss"
+    goal: Literal["auto", "min", "max"] = field(
+        default="auto", validator=validators.in_(("auto", "min", "max"))
+    )
+    patience: int = field(default=0, validator=validators.ge(0))
+    valid_split: str = "valid"
+    test_split: str = "test"
+
+    def __attrs_post_init__(self) -> None:
+        if (self.steps is None) == (self.epochs is None):
+            given = "both are given" if self.steps is not None else "neither is given"
+            raise TaskError(
+                f"training needs either steps or epochs, and {given}; set one, such as train.steps=1000"
+            )
+        if self.patience and not self.evaluate_every:
+            raise TaskError(
+                "patience counts evaluations, and there are none; set train.evaluate_every, such as 100"
+            )
+        if self.steps is not None and self.warmup > self.steps:
+            raise TaskError(
+                f"warmup lasts {self.warmup} steps, longer than the training's {self.steps}; lower train.warmup"
+            )
+
+    @property
+    def falls(self) -> bool:
+        """Whether a lower value of `monitor` is a better one."""
+        if self.goal != "auto":
+            return self.goal == "min"
+        return self.monitor.endswith(("loss", "perplexity"))
+
+
+HARMLESS = frozenset({"log_every", "save_every", "keep", "threads", "test_split"})
+"""Training options that a resumed run may change: no parameter depends on them."""
+
+
+@frozen(kw_only=True, eq=False)
+class TrainResult:
+    """A trained model.
+
+    Args:
+        model: the model, in evaluation mode; also saved in the training's directory.
+        losses: the loss of each step, from the first; a resumed training's include those before it.
+        metrics: the metrics of the test split, empty without one.
+        seconds: the time spent in steps and evaluations, all runs together.
+        steps: how many steps there were; fewer than asked for if patience ended.
+        evaluations: what each evaluation during training gave: `step`, `monitor`'s value, and the metrics.
+    """
+
+    model: Model
+    losses: tuple[float, ...]
+    metrics: Mapping[str, float]
+    seconds: float
+    steps: int
+    evaluations: tuple[Mapping[str, Any], ...] = ()
+
+
+@frozen
+class _Settings:
+    """Where a setting stands, for errors."""
+
+    prefix: str
+
+    def at(self, path: str | Sequence[str]) -> str:
+        parts = [path] if isinstance(path, str) else list(path)
+        return f"setting {'.'.join(parts)}"
+
+
+def training_options(settings: Mapping[str, Any]) -> TrainingOptions:
+    """The training's options from plain settings.
+
+    Raises:
+        TaskError: an unknown or impossible one, with the nearest valid name.
+    """
+    return _structured(TrainingOptions, settings, PREFIX_TRAIN, "option of training")
+
+
+def make_task(name: str, settings: Mapping[str, Any] | None = None, registry: Registry | None = None) -> Task:
+    """A registered task with its options from plain settings.
+
+    Raises:
+        RegistryError: there is no such task.
+        TaskError: an unknown or impossible option, with the nearest valid name.
+    """
+    from peirce.registry import default_registry
+
+    part: type[Task] = (registry or default_registry()).get("tasks", name)
+    options: Any = _structured(part.Options, settings or {}, PREFIX_TASK, f"option of task {part.name!r}")
+    return part(options)
+
+
+def _structured(cls: type[T], settings: Mapping[str, Any], prefix: str, label: str) -> T:
+    try:
+        return structure(cls, settings, where=_Settings(prefix), path=(prefix,), label=label)
+    except SpecError as error:
+        group = error.__cause__
+        own = group.subgroup(TaskError) if isinstance(group, BaseExceptionGroup) else None
+        raise (own.exceptions[0] if own else TaskError(str(error))) from error
+
+
+def plain(options: Any) -> dict[str, Any]:
+    """An options value as what JSON holds, without what is None; the inverse of reading it from settings."""
+    table: dict[str, Any] = {}
+    for attribute in attrs.fields(type(options)):
+        value = getattr(options, attribute.name)
+        if value is not None:
+            table[attribute.name] = plain(value) if attrs.has(type(value)) else thaw(value)
+    return table
+
+
+def names(options: type[Any]) -> Iterable[str]:
+    """The names that settings may use."""
+    return [attribute.name for attribute in attrs.fields(options)]

@@ -1,0 +1,135 @@
+"""A small real task, and a plug-in that registers it: does a token of the upper half stand at the marked place?"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import peirce
+import torch
+from attrs import field, frozen, validators
+from peirce.components import Task
+from peirce.model import Model
+from peirce.spec import Spec
+from torch import Tensor
+
+MARK = 1
+KILL_AT = "TOY_TASK_KILL_AT_LOSS"
+"""Set to a number, the process kills itself when the loss is asked for so many times."""
+
+FOLNET = Spec.from_toml(
+    """
+format = 1
+[model]
+name = "toy-folnet"
+architecture = "folnet"
+[model.dims]
+layers = 1
+unary = 16
+binary = 4
+heads = 2
+head_size = 4
+[model.operators]
+layer = "jmc.atp"
+[[model.positions]]
+use = "distance"
+clip = 4
+[[model.heads]]
+use = "classification"
+[model.regularisation]
+init_std = 0.1
+""",
+    source="toy-folnet.toml",
+)
+TRANSFORMER = Spec.from_toml(
+    """
+format = 1
+[model]
+name = "toy-transformer"
+architecture = "transformer"
+[model.dims]
+layers = 1
+unary = 16
+heads = 2
+[[model.positions]]
+use = "shaw"
+clip = 4
+[[model.heads]]
+use = "classification"
+[model.regularisation]
+init_std = 0.1
+""",
+    source="toy-transformer.toml",
+)
+
+
+@frozen(kw_only=True)
+class MarkedOptions:
+    """How large the data are.
+
+    Args:
+        tokens: the ordinary tokens.
+        length: the tokens of an example.
+        examples: the examples of the training split.
+        batch: the examples of a batch.
+    """
+
+    tokens: int = field(default=8, validator=validators.ge(2))
+    length: int = field(default=6, validator=validators.ge(2))
+    examples: int = field(default=48, validator=validators.ge(1))
+    batch: int = field(default=8, validator=validators.ge(1))
+
+
+class Marked(Task):
+    """Is the token after the mark one of the upper half?"""
+
+    name = "marked"
+    source = "made up for the tests"
+    Options = MarkedOptions
+    losses_asked = 0
+
+    def prepare(self) -> dict[str, tuple[Tensor, Tensor]]:
+        generator = torch.Generator().manual_seed(7)
+        return {split: self._draw(generator) for split in ("train", "valid", "test")}
+
+    def _draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        o = self.options
+        ids = torch.randint(2, 2 + o.tokens, (o.examples, o.length), generator=generator)
+        at = torch.randint(0, o.length - 1, (o.examples,), generator=generator)
+        rows = torch.arange(o.examples)
+        ids[rows, at] = MARK
+        return ids, (ids[rows, at + 1] >= 2 + o.tokens // 2).long()
+
+    def overrides(self, data: Any) -> Mapping[str, Any]:
+        return {"model.input.vocabulary": 2 + self.options.tokens}
+
+    def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
+        ids, labels = data[split]
+        order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(1000 * seed + epoch))
+        for rows in order.split(self.options.batch):
+            yield {"input_ids": ids[rows], "labels": labels[rows]}
+
+    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+        self.losses_asked += 1
+        if self.losses_asked == int(os.environ.get(KILL_AT, -1)):
+            os.kill(os.getpid(), signal.SIGKILL)
+        outputs = model(input_ids=batch["input_ids"])
+        return model.loss("classification", outputs, batch["labels"])
+
+    def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
+        ids, labels = data[split]
+        right = (
+            model(input_ids=ids.to(next(model.parameters()).device))["classification_logits"].argmax(1).cpu()
+            == labels
+        )
+        return {"accuracy": float(right.float().mean())}
+
+    def assets(self, data: Any) -> Mapping[str, bytes]:
+        return {"tokens.txt": "\n".join(map(str, range(self.options.tokens))).encode()}
+
+
+@peirce.hookimpl
+def register_tasks() -> list[type[Task]]:
+    return [Marked]
