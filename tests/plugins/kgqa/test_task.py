@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import peirce
+import pytest
+import torch
+from peirce.errors import TaskError
+from peirce.model import Model, build
+from peirce.registry import Registry
+from peirce.spec import load_spec
+from peirce_plugins.tasks.kgqa.assets import TRIPLES, VOCABULARY
+from peirce_plugins.tasks.kgqa.encoding import PAD
+from peirce_plugins.tasks.kgqa.evaluation import evaluate, oracle_scorer
+from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, KgQaOptions, model_scorer
+
+SMALL = {"model.dims.layers": 1, "model.dims.unary": 32, "model.dims.heads": 4}
+
+
+@pytest.fixture(scope="module")
+def task() -> KgQa:
+    return KgQa(KgQaOptions(graph="nations", train_queries=60, eval_queries=20, batch_size=64))
+
+
+@pytest.fixture(scope="module")
+def data(task: KgQa) -> KgQaData:
+    return task.prepare()
+
+
+def _model(name: str, task: KgQa, data: KgQaData, registry: Registry) -> Model:
+    return build(load_spec(name, {**task.overrides(data), **SMALL}), registry=registry)
+
+
+def test_batches_hold_every_query_once_and_no_more_padding_than_needed(task: KgQa, data: KgQaData) -> None:
+    batches = list(task.batches(data, "train", seed=0, epoch=0))
+    assert sum(len(b["labels"]) for b in batches) == sum(map(len, data.sets["train"]))
+    for batch in batches:
+        assert batch["input_ids"].shape == batch["token_kinds"].shape == batch["attention_mask"].shape
+        assert batch["attention_mask"][:, -1].any()
+        assert ((batch["input_ids"] != PAD) == batch["attention_mask"]).all()
+        assert torch.allclose(batch["labels"].sum(1), torch.ones(len(batch["labels"])))
+    rows = sorted(tuple(row.tolist()) for b in batches for row in b["input_ids"] * b["attention_mask"])
+    trimmed = [tuple(x for x in row if x != PAD) for row in rows]
+    assert len(set(trimmed)) == len(trimmed)
+
+
+def test_order_depends_on_seed_and_epoch_only(task: KgQa, data: KgQaData) -> None:
+    def first(seed: int, epoch: int) -> torch.Tensor:
+        return next(iter(task.batches(data, "train", seed, epoch)))["labels"]
+
+    assert torch.equal(first(0, 0), first(0, 0))
+    assert all(not torch.equal(a, b) for a, b in pairwise([first(0, 0), first(0, 1), first(1, 1)]))
+    valid = [torch.cat([b["labels"] for b in task.batches(data, "valid", seed, 0)]) for seed in (0, 1)]
+    assert torch.equal(*valid)
+
+
+def test_labels_are_answers(data: KgQaData) -> None:
+    for labels in ("one", "all"):
+        task = KgQa(KgQaOptions(graph="nations", batch_size=1000, labels=labels))
+        (batch,) = task.batches(data, "train", 0, 0)
+        known = {
+            tuple(ids[row].tolist()): set(queries.answers["train"][row].tolist())
+            for queries, (ids, _) in zip(data.sets["train"], data.tokens["train"], strict=True)
+            for row in range(len(queries))
+        }
+        for ids, mask, label in zip(
+            batch["input_ids"], batch["attention_mask"], batch["labels"], strict=True
+        ):
+            answers = known[tuple(ids[mask].tolist())]
+            if labels == "one":
+                assert int(label) in answers
+            else:
+                assert set(label.nonzero().ravel().tolist()) == answers
+
+
+@pytest.mark.parametrize("name", ["tega", "transformer-absolute", "transformer-relative"])
+def test_a_few_steps_learn(name: str, task: KgQa, data: KgQaData, registry: Registry) -> None:
+    spec = load_spec(name, {**task.overrides(data), **SMALL, "model.regularisation.dropout": 0.0})
+    model = build(spec, registry=registry)
+    before = task.metrics(model, data, "train")
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    losses = []
+    for epoch in range(12):
+        for batch in task.batches(data, "train", 0, epoch):
+            loss = task.loss(model, batch)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+    after = task.metrics(model, data, "train")
+    assert np.mean(losses[-7:]) < np.mean(losses[:7])
+    assert after["entailed/mrr"] > before["entailed/mrr"] + 0.1
+    assert model.training
+    assert {"entailed/mrr", "inferred/mrr", "inferred/hits@10/2in"} <= task.metrics(
+        model, data, "test"
+    ).keys()
+
+
+def test_padding_does_not_change_scores(task: KgQa, data: KgQaData, registry: Registry) -> None:
+    model = _model("tega", task, data, registry).eval()
+    (batch,) = KgQa(KgQaOptions(batch_size=1000)).batches(data, "valid", 0, 0)
+    names = [spec.name for spec in model.signature.inputs if spec.name in batch]
+    with torch.inference_mode():
+        together = model(**{name: batch[name] for name in names})["entities_logits"].numpy()
+    scorer = model_scorer(model, data.vocabulary)
+    alone = np.concatenate([scorer(q.template, q.groundings) for q in data.sets["valid"]])
+    assert np.allclose(together, alone, atol=1e-4)
+
+
+def test_oracle_on_the_task_s_own_queries(data: KgQaData) -> None:
+    report = evaluate("oracle", data.sets["test"], oracle_scorer(data.graph.index("test")))
+    assert report.mean("inferred").mrr == 1.0
+
+
+def test_evaluated_types_may_differ_and_shortfalls_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    options = KgQaOptions(
+        graph="nations", types=("1p",), eval_types=("2p",), train_queries=5000, eval_queries=4
+    )
+    data = KgQa(options).prepare()
+    assert [q.type.name for q in data.sets["train"]] == ["1p"]
+    assert [q.type.name for q in data.sets["test"]] == ["2p"]
+    assert "of 5,000 asked for, the graph has only: 1p " in capsys.readouterr().err
+
+
+def test_assets(task: KgQa, data: KgQaData) -> None:
+    assert set(task.assets(data)) == {VOCABULARY, TRIPLES}
+
+
+def test_mistakes_are_named(task: KgQa, data: KgQaData, registry: Registry) -> None:
+    with pytest.raises(TaskError, match="unknown split 'dev'"):
+        next(iter(task.batches(data, "dev", 0, 0)))
+    with pytest.raises(TaskError, match="unknown query type '9p'"):
+        KgQa(KgQaOptions(types=("9p",))).prepare()
+    other = build(
+        load_spec("bert-base", {"model.input.vocabulary": 300, "model.dims.layers": 1}), registry=registry
+    )
+    with pytest.raises(TaskError, match="has no head 'entities'"):
+        task.metrics(other, data, "test")
+
+
+def test_the_plug_in_registers_the_task() -> None:
+    from peirce_plugins.tasks.kgqa import plugin
+
+    assert Registry.of(plugin).get("tasks", "kgqa") is KgQa
+    assert issubclass(KgQa, peirce.Task)
