@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from peirce.blocks import blocked, row_blocks
 from peirce.components import Dims, StateOperator
 from peirce.predicates import Predicates
 from peirce.scope import Scope
@@ -65,11 +66,7 @@ class Clause(nn.Module):
 
 
 class PairClause(nn.Module):
-    """The binary form: it reads a relation beside its converse.
-
-    A map of [u(x,y), u(y,x)] is the sum of two maps of half the width, and the second is the transpose of a map of
-    u(x,y). So the concatenation, twice the size of the branch, is never written.
-    """
+    """The binary form: it reads a relation beside its converse."""
 
     def __init__(self, width: int, hidden: int, *, gated: bool) -> None:
         super().__init__()
@@ -80,12 +77,16 @@ class PairClause(nn.Module):
 
     def forward(self, atoms: Tensor) -> Tensor:
         """[b, x, y, d] -> [b, x, y, d]."""
-        hidden = _both_ways(self.hidden, atoms)
-        hidden = F.gelu(hidden) if self.gate is None else F.relu(_both_ways(self.gate, atoms)) * hidden
-        return self.output(hidden) + self.converse(atoms.transpose(1, 2))
+        if not blocked(atoms):
+            return self._rows(atoms, atoms.transpose(1, 2))
+        result = torch.empty_like(atoms)
+        for rows in row_blocks(atoms, self.hidden.out_features):
+            result[:, rows] = self._rows(atoms[:, rows], atoms[:, :, rows].transpose(1, 2))
+        return result
 
-
-def _both_ways(linear: nn.Linear, atoms: Tensor) -> Tensor:
-    """The map of concat(u(x,y), u(y,x)): [b, x, y, d] -> [b, x, y, hidden]."""
-    direct, converse = linear.weight.chunk(2, dim=1)
-    return torch.add(F.linear(atoms, direct, linear.bias), F.linear(atoms.transpose(1, 2), converse))
+    def _rows(self, atoms: Tensor, converse: Tensor) -> Tensor:
+        """u(x,y) and u(y,x) of some rows x, both [b, x, y, d] -> [b, x, y, d]."""
+        both = torch.cat([atoms, converse], -1)
+        hidden = self.hidden(both)
+        hidden = F.gelu(hidden) if self.gate is None else F.relu(self.gate(both)) * hidden
+        return self.output(hidden) + self.converse(converse)

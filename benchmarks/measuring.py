@@ -1,0 +1,94 @@
+"""How the benchmarks measure: interleaved runs on one machine, medians and their ratios, and peaks of live memory."""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def seconds(ways: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """The median time of each way; the ways take turns, so that a busy machine slows all of them alike."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for way in ways.values():
+        way()
+    for _ in range(repeats):
+        for name, way in ways.items():
+            start = time.perf_counter()
+            way()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+def peak_bytes(way: Callable[[], object]) -> int:
+    """The largest sum of live bytes above the start: the allocator's events, temporaries inside kernels included."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        way()
+    assert profiler.profiler is not None
+    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
+    live = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        live += event.nbytes()
+        peak = max(peak, live)
+    return peak
+
+
+def machine() -> dict[str, Any]:
+    """What a figure depends on: processor, threads, versions, commit."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return {
+        "processor": _processor(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "commit": commit.stdout.strip() or None,
+    }
+
+
+def record(name: str, rows: list[dict[str, Any]]) -> None:
+    """Print a table and keep it, with the machine that it was measured on, in benchmarks/results/NAME.json."""
+    columns = list(rows[0])
+    widths = [max(len(column), *(len(_cell(row[column])) for row in rows)) for column in columns]
+    print(f"\n{name}")
+    print("  ".join(column.ljust(width) for column, width in zip(columns, widths, strict=True)))
+    for row in rows:
+        print("  ".join(_cell(row[c]).ljust(w) for c, w in zip(columns, widths, strict=True)))
+    RESULTS.mkdir(exist_ok=True)
+    report = {
+        "schema": f"peirce.benchmark.{name}/1",
+        "command": _command(),
+        "machine": machine(),
+        "rows": rows,
+    }
+    path = RESULTS / f"{name}.json"
+    fresh = path.with_suffix(".json.new")
+    fresh.write_text(json.dumps(report, indent=2) + "\n")
+    fresh.replace(path)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _command() -> str:
+    return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    names = [line for line in info.read_text().splitlines() if "model name" in line] if info.exists() else []
+    return names[0].split(":", 1)[1].strip() if names else platform.processor()
