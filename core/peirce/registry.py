@@ -405,6 +405,7 @@ def _parts(plugin: Plugin, module: object) -> list[Registered]:
     manager = _manager()
     _check_hooks(manager, module)
     manager.register(module, plugin.name)
+    manager.check_pending()
     parts: list[Registered] = []
     broken: list[str] = []
     for kind in KINDS:

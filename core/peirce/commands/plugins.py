@@ -164,7 +164,7 @@ def _run_suite(plugin: str, json: bool, strict: bool) -> None:
         configuration.write_text("[pytest]\n", encoding="utf-8")
         command = [sys.executable, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite"]
         command += ["--peirce-plugin", plugin, "-c", str(configuration), "-p", "no:cacheprovider"]
-        command += [f"--junitxml={report}", *(["--strict"] if strict else [])]
+        command += [f"--junitxml={report}", *(["--peirce-strict"] if strict else [])]
         done = subprocess.run(command, check=False, capture_output=json, text=True)
         checks = _counts(report)
     passed = done.returncode == 0
