@@ -88,7 +88,7 @@ def _onnxruntime() -> list[dict[str, Any]]:
             )
         )
     try:
-        import onnxruntime
+        import onnxruntime  # type: ignore[import-untyped]
     except (ImportError, OSError) as error:
         return [*checks, _found("onnxruntime", f"cannot be imported: {error}", "failed")]
     checks.append(_found("onnxruntime", f"{onnxruntime.__version__} from {' and '.join(both)}"))
