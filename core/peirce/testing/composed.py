@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -91,35 +91,43 @@ def fitting(spec: Spec, registry: Registry) -> Spec:
     raise refused
 
 
-def around(entry: Registered, options: Any, registry: Registry) -> Iterator[Spec]:
-    """The specs that hold a part in the smallest way, an architecture each.
+def around(entry: Registered, options: Any, registry: Registry) -> Spec:
+    """The smallest spec that holds a part: few operators, since exports take as long as the graph is large.
 
     Raises:
         NotRunError: no registered architecture can hold the part.
     """
-    why, found = [], False
-    for candidate in registry.entries("architectures"):
-        architecture = candidate.part
-        if entry.kind == "architectures":
-            if architecture is not entry.part:
-                continue
-            spec = tiny_spec(architecture, options, layers=1)
-        else:
-            spec = tiny_spec(architecture, example_options(architecture), layers=1)
-        trial = with_part(spec, entry, options, registry)
-        if trial is None:
-            why.append(f"{architecture.name} has a fixed layer")
-            continue
-        try:
-            resolve(trial, registry)
-        except PeirceError as error:
-            why.append(str(error))
-            continue
-        found = True
-        yield trial
-    if not found:
-        reasons = "; ".join(why) or "there is none"
-        raise NotRunError(f"not run: no registered architecture can hold it ({reasons})")
+    if entry.kind == "architectures":
+        return fitting(tiny_spec(entry.part, options, layers=1), registry)
+    places = set(entry.part.places()) if entry.kind == "positions" else set()
+    candidates = sorted(
+        (candidate.part for candidate in registry.entries("architectures")),
+        key=lambda part: (len(places - part.places), not part.fixed_layer),
+    )
+    why = []
+    for architecture in candidates:
+        spec = tiny_spec(architecture, example_options(architecture), layers=1)
+        for small in (_few_operators(spec, registry), spec):
+            trial = with_part(small, entry, options, registry)
+            if trial is None:
+                why.append(f"{architecture.name}: its layer is fixed")
+                break
+            try:
+                resolve(trial, registry)
+                return trial
+            except PeirceError as error:
+                why.append(f"{architecture.name}: {error}")
+    raise NotRunError(
+        f"not run: no registered architecture can hold it ({'; '.join(why) or 'there is none'})"
+    )
+
+
+def _few_operators(spec: Spec, registry: Registry) -> Spec:
+    """The spec with the first operator of its layer alone, where the layer is open."""
+    if registry.get("architectures", spec.architecture).fixed_layer:
+        return spec
+    names = _mixing(spec, registry)[:1]
+    return attrs.evolve(spec, operators=OperatorsSpec(layer=tuple(OperatorSpec(use=name) for name in names)))
 
 
 def with_part(spec: Spec, entry: Registered, options: Any, registry: Registry) -> Spec | None:

@@ -1,4 +1,4 @@
-"""Which parts the suite runs on, and the pytest items that it makes of them; loaded when pytest meets a `Conformance`."""
+"""Which parts the suite runs on, and the pytest items that it makes of them."""
 
 from __future__ import annotations
 
@@ -62,9 +62,12 @@ class Conformance:
         """
         registry, parts = self._found
         cases = {entry: Case(entry, registry) for entry in parts}
-        found = tuple((check, case) for case in cases.values() for check in CHECKS if check.applies(case.entry))
+        found = tuple(
+            (check, case) for case in cases.values() for check in CHECKS if check.applies(case.entry)
+        )
         if not found:
-            raise PeirceError("there is no part to check: no plug-in registers one")
+            causes = "".join(f"; {broken.plugin} was not loaded: {broken.cause}" for broken in registry.quarantined)
+            raise PeirceError(f"there is no part to check: no plug-in registers one{causes}")
         return found
 
     def items(self, parent: pytest.Collector, prefix: str = "") -> Iterator[CheckItem]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The suite's options."""
     group = parser.getgroup("peirce", "Peirce's conformance suite")
@@ -21,7 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--peirce-strict", action="store_true", help="a check that could not run is a failure")
     group.addoption(
-        "--peirce-list", action="store_true", help="print the checks and the kinds of parts they cover, and exit"
+        "--peirce-list",
+        action="store_true",
+        help="print the checks and the kinds of parts they cover, and exit",
     )
 
 
@@ -40,7 +43,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
     for kind in KINDS:
         covering = [check for check in CHECKS if kind in check.kinds]
-        print(f"{kind}: {len(covering)} checks")
+        print(f"{kind}: {len(covering)} check{'s' if len(covering) != 1 else ''}")
         for check in covering:
             print(f"  {check.name:18} {check.contract}")
     return 0

@@ -61,7 +61,9 @@ def _general(part: type[Any]) -> list[str]:
 
     for name, reason in expected_failures(part).items():
         if name not in NAMES:
-            wrong.append(f"expected_failures names {name!r}, which is no check; checks are {', '.join(NAMES)}")
+            wrong.append(
+                f"expected_failures names {name!r}, which is no check; checks are {', '.join(NAMES)}"
+            )
         if not isinstance(reason, str) or not reason.strip():
             wrong.append(f"expected_failures gives no reason for {name!r}")
     return wrong
@@ -112,20 +114,28 @@ def _typing(part: type[Operator], made: Operator) -> list[str]:
     if premise.activation != "none":
         wrong.append(f"its premise has the activation {premise.activation!r}; only kernels have one")
     if softmax and part.scope_rule != "reduce":
-        wrong.append(f"scope_rule = {part.scope_rule!r}, and a kernel normalised over tokens is there to be reduced")
+        wrong.append(
+            f"scope_rule = {part.scope_rule!r}, and a kernel normalised over tokens is there to be reduced"
+        )
     if part.scope_rule == "pairwise" and output.branch != "B":
         wrong.append("scope_rule = 'pairwise' gives each pair, and the output is unary")
     if part.scope_rule == "none" and branches != "U <- U x U":
-        wrong.append(f"scope_rule = 'none' gives each token from itself alone, and the typing is {branches!r}")
+        wrong.append(
+            f"scope_rule = 'none' gives each token from itself alone, and the typing is {branches!r}"
+        )
     if part.pair == "score" and branches != "B <- U x U":
-        wrong.append(f"pair = 'score' is for a score of two tokens, B <- U x U, and the typing is {branches!r}")
+        wrong.append(
+            f"pair = 'score' is for a score of two tokens, B <- U x U, and the typing is {branches!r}"
+        )
     if part.pair == "value" and (output.branch, kernel.branch, kernel.activation) != ("U", "B", "softmax"):
         wrong.append("pair = 'value' is for a sum with normalised binary kernels into unary atoms")
     return wrong
 
 
 def _architecture(part: type[Architecture]) -> list[str]:
-    wrong = [f"places has {place!r}, which is none of {', '.join(PLACES)}" for place in part.places - set(PLACES)]
+    wrong = [
+        f"places has {place!r}, which is none of {', '.join(PLACES)}" for place in part.places - set(PLACES)
+    ]
     if part.branches not in ("U", "UB"):
         wrong.append(f"branches = {part.branches!r} is neither U nor UB")
     if "binary" in part.places and part.branches == "U":
@@ -153,7 +163,9 @@ def shapes(case: Case) -> None:
         if isinstance(subject, PositionSubject):
             declared = tuple(slot for slot, _ in raw)
         elif [slot.name for slot, _ in raw] != [slot.name for slot in declared]:
-            raise BrokenError(f"it gives {[s.name for s, _ in raw]}, and declares {[s.name for s in declared]}")
+            raise BrokenError(
+                f"it gives {[s.name for s, _ in raw]}, and declares {[s.name for s in declared]}"
+            )
         sizes: dict[Any, int] = {"batch": view.batch, "length": view.length}
         for slot, (_, tensor) in zip(declared, raw, strict=True):
             shape = [axis if isinstance(axis, int) else sizes.setdefault(axis, -1) for axis in slot.axes]
@@ -168,7 +180,9 @@ def shapes(case: Case) -> None:
     case.each(lambda subject: holds(subject, body))
 
 
-@check(*NETWORK, contract="a part computes in the dtype that it is given: float64, float32, bfloat16 or float16")
+@check(
+    *NETWORK, contract="a part computes in the dtype that it is given: float64, float32, bfloat16 or float16"
+)
 def dtypes(case: Case) -> None:
     """Floats in the model's dtype, integers and booleans as declared."""
     view = View(kind="", batch=2, length=4, real=torch.tensor([[True] * 4, [True] * 3 + [False]]))
@@ -183,6 +197,8 @@ def dtypes(case: Case) -> None:
             for slot, tensor in subject.raw(made, tensors, shown):
                 wanted = {"float": dtype, "int64": torch.int64, "bool": torch.bool}[slot.dtype]
                 if tensor.dtype != wanted:
-                    raise BrokenError(f"{slot.name} is {tensor.dtype} where the model is {dtype}; expected {wanted}")
+                    raise BrokenError(
+                        f"{slot.name} is {tensor.dtype} where the model is {dtype}; expected {wanted}"
+                    )
 
     case.each(body, where=lambda subject: "bidirectional" in subject.kinds or "causal" in subject.kinds)

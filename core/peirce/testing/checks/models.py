@@ -40,13 +40,16 @@ def fused(case: Case) -> None:
     case.each(body)
 
 
-@check(*NETWORK, contract="an exported model gives in ONNX Runtime what torch gives, at other sizes than it was traced at")
+@check(
+    *NETWORK,
+    contract="an exported model gives in ONNX Runtime what torch gives, at other sizes than it was traced at",
+)
 def onnx(case: Case) -> None:
     """The smallest model that holds the part, by the registry's exporter, which verifies what it wrote."""
     if "onnx" not in case.registry.names("exporters"):
         raise NotRunError("not run: no exporter")
     subject = case.subject
-    spec = next(around(case.entry, subject.options, case.registry))
+    spec = around(case.entry, subject.options, case.registry)
     model = build_random(spec, case.registry, dtype=torch.float32)
     with TemporaryDirectory() as directory:
         try:

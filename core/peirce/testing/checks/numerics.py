@@ -33,7 +33,7 @@ def empty_rows(case: Case) -> None:
     def body(subject: Subject, example: Example) -> None:
         view = example.view
         for dtype in FLOATS:
-            for huge in (False, True):
+            for huge in (False, True)[: 1 + (not subject.module)]:
                 drawn = subject.draw(view, example.generator(), dtype)
                 tensors = [_leaf(t) for t in (subject.extreme(drawn) if huge else drawn)]
                 made = subject.make(dtype=dtype)
@@ -57,7 +57,10 @@ def empty_rows(case: Case) -> None:
     case.each(each)
 
 
-@check(*NETWORK, contract="values and gradients are finite in float32, bfloat16 and float16, with logits of +-1e4")
+@check(
+    *NETWORK,
+    contract="values and gradients are finite in float32, bfloat16 and float16, with logits of +-1e4",
+)
 def finite(case: Case) -> None:
     """Softmax kernels that are all but one-hot, where something is in scope."""
 
@@ -69,7 +72,9 @@ def finite(case: Case) -> None:
             results = subject.run(made, tensors, example.view)
             _survives(subject, made, tensors, results, f"in {dtype}")
 
-    case.each(lambda subject: holds(subject, body, count=6))
+    # Rows of padding see nothing, which is what `empty_rows` is about.
+    padded = False if case.entry.kind == "operators" else None
+    case.each(lambda subject: holds(subject, body, count=6, padded=padded))
 
 
 @check(
@@ -94,7 +99,8 @@ def gradients(case: Case) -> None:
             except torch.autograd.gradcheck.GradcheckError as error:  # type: ignore[attr-defined]
                 raise BrokenError(str(error).strip().split("\n\n")[0]) from None
 
-    case.each(lambda subject: holds(subject, body, count=6))
+    padded = False if case.entry.kind == "operators" else None
+    case.each(lambda subject: holds(subject, body, count=6, padded=padded))
 
 
 @check("heads", contract="the loss of a head's predictions is a finite scalar with finite gradients")
@@ -109,7 +115,9 @@ def loss(case: Case) -> None:
         value = _loss(made.loss, outputs, example.generator(2))
         if value.dim():
             raise BrokenError(f"the loss has the shape {list(value.shape)} and must be a scalar")
-        _survives(subject, made, tensors, [(attrs.evolve(subject.reads()[0], name="loss", axes=()), value)], "")
+        _survives(
+            subject, made, tensors, [(attrs.evolve(subject.reads()[0], name="loss", axes=()), value)], ""
+        )
 
     case.each(lambda subject: holds(subject, body, count=6))
 
@@ -139,6 +147,11 @@ def _leaf(tensor: Tensor) -> Tensor:
 
 def _survives(subject: Subject, made: object, tensors: list[Tensor], results: Outputs, what: str) -> None:
     """Values are finite, and so are the gradients of every input and parameter."""
+    modules = [
+        m for m in (made.values() if isinstance(made, dict) else [made]) if isinstance(m, torch.nn.Module)
+    ]
+    for module in modules:
+        module.zero_grad()  # a kept model may still hold the gradients of an example that failed
     total = None
     for slot, result in results:
         if result.is_floating_point():
@@ -151,9 +164,7 @@ def _survives(subject: Subject, made: object, tensors: list[Tensor], results: Ou
     for slot, tensor in zip(subject.reads(), tensors, strict=True):
         if tensor.grad is not None:
             hold_finite(tensor.grad, f"the gradient of {slot.name} {what}")
-    for module in made.values() if isinstance(made, dict) else [made]:
-        if isinstance(module, torch.nn.Module):
-            for name, parameter in module.named_parameters():
-                if parameter.grad is not None:
-                    hold_finite(parameter.grad, f"the gradient of the parameter {name} {what}")
-            module.zero_grad()
+    for module in modules:
+        for name, parameter in module.named_parameters():
+            if parameter.grad is not None:
+                hold_finite(parameter.grad, f"the gradient of the parameter {name} {what}")

@@ -80,7 +80,9 @@ def save_load(case: Case) -> None:
             view = _plain(kind, 2, 4)
             tensors = subject.draw(view, torch.Generator().manual_seed(0))
             for (slot, first), (_, second) in zip(
-                subject.run({kind: model}, tensors, view), subject.run({kind: again}, tensors, view), strict=True
+                subject.run({kind: model}, tensors, view),
+                subject.run({kind: again}, tensors, view),
+                strict=True,
             ):
                 same(second, first, f"{slot.name} after loading", tolerance=1e-6)
 

@@ -46,8 +46,12 @@ def token_permutation(case: Case) -> None:
         tensors = subject.draw(view, example.generator())
         moved = [slot.pick(tensor, order) for slot, tensor in both(subject.reads(), tensors)]
         results = subject.once(tensors, view)
-        for (slot, result), (_, other) in zip(results, subject.once(moved, view.reordered(order)), strict=True):
-            same(other, slot.pick(result, order), f"{slot.name} with the tokens in the order {order.tolist()}")
+        for (slot, result), (_, other) in zip(
+            results, subject.once(moved, view.reordered(order)), strict=True
+        ):
+            same(
+                other, slot.pick(result, order), f"{slot.name} with the tokens in the order {order.tolist()}"
+            )
 
     def each(subject: Subject) -> None:
         # Causal and prefix scopes become relations when their tokens are permuted.
@@ -76,7 +80,10 @@ def scope_forms(case: Case) -> None:
     case.each(each)
 
 
-@check(*NETWORK, contract="padding changes nothing: neither what stands there, nor how much there is, nor on which side")
+@check(
+    *NETWORK,
+    contract="padding changes nothing: neither what stands there, nor how much there is, nor on which side",
+)
 def padding(case: Case) -> None:
     """What real tokens get, with other values at padding; and each example alone, without any padding."""
 
@@ -97,7 +104,11 @@ def padding(case: Case) -> None:
             expected = subject.once(alone, view.example(i, where))
             for (slot, result), (_, other), (_, single) in zip(results, changed, expected, strict=True):
                 tokens = f"{slot.name} of example {i} at its real tokens {where.tolist()}"
-                same(slot.example(other, i, where), slot.example(result, i, where), f"{tokens}, other padding content")
+                same(
+                    slot.example(other, i, where),
+                    slot.example(result, i, where),
+                    f"{tokens}, other padding content",
+                )
                 same(slot.example(result, i, where), single, f"{tokens}, against the example without padding")
 
     case.each(lambda subject: holds(subject, body, padded=True, count=2 * subject.examples))

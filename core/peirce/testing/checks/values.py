@@ -31,11 +31,14 @@ def reference(case: Case) -> None:
         slot = subject.writes(made)[0]
         for i in range(view.batch):
             expected = torch.tensor(
-                made.reference(kernel[i].tolist(), premise[i].tolist(), allowed[i].tolist()), dtype=torch.float64
+                made.reference(kernel[i].tolist(), premise[i].tolist(), allowed[i].tolist()),
+                dtype=torch.float64,
             )
             seen = allowed[i] if len(slot.tokens) == 2 else allowed[i].any(1)
             if expected.shape != result[i].shape:
-                raise BrokenError(f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}")
+                raise BrokenError(
+                    f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"
+                )
             same(result[i][seen], expected[seen], f"infer in example {i}, over what is in scope")
 
     case.each(lambda subject: holds(subject, body, count=25))
@@ -60,7 +63,9 @@ def sizes(case: Case) -> None:
     case.each(body, where=lambda subject: bool(subject.kinds))
 
 
-@check(*NETWORK, contract="a part gives the same values for the same inputs, and changes neither them nor itself")
+@check(
+    *NETWORK, contract="a part gives the same values for the same inputs, and changes neither them nor itself"
+)
 def purity(case: Case) -> None:
     """Twice the same call, under another state of torch's generator."""
 

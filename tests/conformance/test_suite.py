@@ -1,0 +1,181 @@
+"""The suite as authors meet it: ids, counts, expected failures, runs of nothing, what is not run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from peirce.registry import KINDS, Registry
+from peirce.testing import Conformance
+from peirce.testing.checks import CHECKS
+
+pytest_plugins = ["pytester"]
+
+TOTAL = sum("operators" in check.kinds for check in CHECKS) - 2
+"""How many checks an operator without state has."""
+
+LAB = '''
+import peirce
+from peirce import Operator, Reader, Writer
+
+class Twice(Operator):
+    """u(x) = K(x) v(x) + K(x) v(x)."""
+
+    name = "twice"
+    typing = "U <- U x U"
+    scope_rule = "none"
+    BODY
+
+    def kernel(self):
+        return Reader(branch="U", shape={"h": self.dims.heads})
+
+    def premise(self):
+        return Reader(branch="U", shape={"h": self.dims.heads})
+
+    def output(self):
+        return Writer(branch="U", shape={"h": self.dims.heads})
+
+    def infer(self, kernel, premise, scope):
+        return 2 * kernel * premise
+
+    def reference(self, kernel, premise, scope):
+        return [[2 * k * v for k, v in zip(*rows)] for rows in zip(kernel, premise)]
+
+@peirce.hookimpl
+def register_operators():
+    return [Twice]
+'''
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded(registry: Registry) -> None:
+    """Load in this process whatever the checks load: pytester forgets what a run inside it imports, and torch's
+    extensions cannot be imported twice."""
+    for check, case in Conformance(registry=registry).cases():
+        if case.entry.name == "join" and check.name != "onnx":
+            check.run(case)
+
+
+@pytest.fixture
+def lab(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(lab=LAB.replace("BODY", ""))
+    pytester.syspathinsert()
+    return pytester
+
+
+def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", "--pyargs", "peirce.testing.suite", *arguments)
+
+
+def test_one_id_for_each_check_and_part_and_a_count(lab: pytest.Pytester) -> None:
+    result = run(lab, "--peirce-plugin", "lab", "-v", "-k", "not onnx")
+    wanted = [check.name for check in CHECKS if "operators" in check.kinds and check.name != "onnx"]
+    stateless = [name for name in wanted if name not in ("seed", "state_dict")]
+    result.assert_outcomes(passed=len(stateless), deselected=1)
+    ids = re.findall(r"::(\w+)\[operators\.twice\] PASSED", result.stdout.str())
+    assert ids == stateless
+    result.stdout.fnmatch_lines([f"{len(stateless)} checks ran on 1 parts"])
+    assert result.ret == 0
+
+
+def test_one_line_in_a_test_module_is_enough(lab: pytest.Pytester) -> None:
+    lab.makepyfile(test_lab="from peirce.testing import Conformance\n\ntest_conformance = Conformance('lab')\n")
+    result = lab.runpytest_inprocess("-p", "no:cacheprovider", "-v", "-k", "shapes or reference")
+    result.assert_outcomes(passed=2, deselected=TOTAL - 2)
+    result.stdout.fnmatch_lines(["*test_lab.py::shapes?operators.twice? PASSED*"])
+
+
+def test_a_failure_names_contract_values_and_link(lab: pytest.Pytester) -> None:
+    lab.makepyfile(lab=LAB.replace("BODY", "").replace("[2 * k * v", "[3 * k * v"))
+    result = run(lab, "--peirce-plugin", "lab", "-k", "reference")
+    result.assert_outcomes(failed=1, deselected=TOTAL - 1)
+    result.stdout.fnmatch_lines(
+        [
+            "operator 'twice' (plug-in module:lab) breaks the contract",
+            "*contract: `infer` computes what `reference` does*",
+            "*found: *infer in example 0*: -* at [[]*[]] where -* is expected*",
+            "*read on:  docs/writing-a-plugin.md#check-reference",
+        ]
+    )
+
+
+def test_an_expected_failure_is_printed_with_its_reason(lab: pytest.Pytester) -> None:
+    body = "expected_failures = {'reference': 'the paper has a misprint'}"
+    lab.makepyfile(lab=LAB.replace("BODY", body).replace("[2 * k * v", "[3 * k * v"))
+    result = run(lab, "--peirce-plugin", "lab", "-k", "reference or shapes")
+    result.assert_outcomes(passed=1, xfailed=1, deselected=TOTAL - 2)
+    result.stdout.fnmatch_lines(["expected failure: reference[[]operators.twice[]]: the paper has a misprint"])
+    assert result.ret == 0
+
+
+def test_an_expected_failure_that_passes_is_a_failure(lab: pytest.Pytester) -> None:
+    body = "expected_failures = {'reference': 'the paper has a misprint'}"
+    lab.makepyfile(lab=LAB.replace("BODY", body))
+    result = run(lab, "--peirce-plugin", "lab", "-k", "reference")
+    result.assert_outcomes(failed=1, deselected=TOTAL - 1)
+    result.stdout.fnmatch_lines(["*states in expected_failures that it fails 'reference'*and it passes*"])
+
+
+@pytest.mark.parametrize("given", ["{'refrence': 'a slip'}", "{'reference': ''}"])
+def test_expected_failures_need_a_check_and_a_reason(lab: pytest.Pytester, given: str) -> None:
+    lab.makepyfile(lab=LAB.replace("BODY", f"expected_failures = {given}"))
+    result = run(lab, "--peirce-plugin", "lab", "-k", "declaration")
+    result.assert_outcomes(failed=1, deselected=TOTAL - 1)
+
+
+def test_a_plugin_without_parts_fails(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(nothing="")
+    pytester.syspathinsert()
+    result = run(pytester, "--peirce-plugin", "nothing")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["*plug-in module:nothing registers no part*"])
+
+
+def test_a_plugin_that_cannot_be_loaded_fails_with_its_cause(pytester: pytest.Pytester) -> None:
+    result = run(pytester, "--peirce-plugin", "no_such_module_anywhere")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["*there is no module 'no_such_module_anywhere'*"])
+
+
+def test_a_run_of_no_checks_fails(lab: pytest.Pytester) -> None:
+    result = run(lab, "--peirce-plugin", "lab", "-k", "nothing_is_called_so")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["0 checks ran on 0 parts", "FAILED: a run of no checks shows nothing"])
+
+
+def test_without_an_exporter_the_onnx_check_is_not_run_and_strict_fails(lab: pytest.Pytester) -> None:
+    lab.makepyfile(
+        test_lab="from peirce.registry import Registry\nfrom peirce.testing import Conformance\n\n"
+        "test_conformance = Conformance(registry=Registry.of('lab'))\n"
+    )
+    arguments = ("-p", "no:cacheprovider", "-rs", "-k", "onnx or dtypes")
+    result = lab.runpytest_inprocess(*arguments)
+    result.assert_outcomes(passed=1, skipped=1, deselected=TOTAL - 2)
+    result.stdout.fnmatch_lines(["1 not run: onnx[[]operators.twice[]]", "*not run: no exporter*"])
+    strict = lab.runpytest_inprocess(*arguments, "--peirce-strict")
+    strict.assert_outcomes(passed=1, failed=1, deselected=TOTAL - 2)
+
+
+def test_the_list_says_which_kinds_each_check_covers(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_inprocess("--peirce-list")
+    assert result.ret == 0
+    for kind in KINDS:
+        count = sum(kind in check.kinds for check in CHECKS)
+        result.stdout.fnmatch_lines([f"{kind}: {count} check*"])
+
+
+def test_every_check_has_a_name_a_promise_and_kinds() -> None:
+    assert len({check.name for check in CHECKS}) == len(CHECKS)
+    for check in CHECKS:
+        assert check.contract
+        assert set(check.kinds) <= set(KINDS)
+        assert check.function.__doc__
+
+
+def test_the_pytest_plugin_imports_nothing_but_pytest() -> None:
+    heavy = ("torch", "numpy", "hypothesis", "cattrs", "peirce_plugins", "peirce.registry", "peirce.components")
+    code = f"import sys, pytest, peirce.testing.plugin; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

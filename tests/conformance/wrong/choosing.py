@@ -1,0 +1,66 @@
+"""NaN where a row sees nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from peirce.components import Operator, Reader, Writer
+from peirce.scope import Scope
+from torch import Tensor
+from wrong import Pair
+
+
+class Choosing(Operator):
+    """u[h](x) = sum_a K[h](a) v[h](a), K a softmax over what x may look at, written out."""
+
+    name = "choosing"
+    typing = "U <- U x U"
+    scope_rule = "reduce"
+
+    def kernel(self) -> Reader:
+        return Reader(branch="U", shape={"h": self.dims.heads}, activation="softmax")
+
+    def premise(self) -> Reader:
+        return Reader(branch="U", shape={"h": self.dims.heads})
+
+    def output(self) -> Writer:
+        return Writer(branch="U", shape={"h": self.dims.heads})
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        rows = kernel.unsqueeze(1).expand(-1, kernel.shape[1], -1, -1)
+        return (self.weights(rows, scope) * premise.unsqueeze(1)).sum(2)
+
+    def weights(self, rows: Tensor, scope: Scope) -> Tensor:
+        """[b, x, a, h], normalised over a."""
+        return scope.softmax(rows)
+
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        tokens, heads = range(len(kernel)), range(self.dims.heads)
+        result = []
+        for x in tokens:
+            seen = [a for a in tokens if scope[x][a]]
+            row = []
+            for h in heads:
+                top = max((kernel[a][h] for a in seen), default=0.0)
+                weights = [math.exp(kernel[a][h] - top) for a in seen]
+                row.append(
+                    sum(w * premise[a][h] for w, a in zip(weights, seen, strict=True)) / (sum(weights) or 1.0)
+                )
+            result.append(row)
+        return result
+
+
+class NanOnEmptyRows(Choosing):
+    """Masks with minus infinity, as attention is often written."""
+
+    name = "nan_on_empty_rows"
+
+    def weights(self, rows: Tensor, scope: Scope) -> Tensor:
+        if scope.pairs is not None:
+            rows = rows.masked_fill(~scope.pairs.unsqueeze(3), -torch.inf)
+        return rows.softmax(2)
+
+
+PAIRS = [Pair(Choosing, NanOnEmptyRows, "empty_rows")]
