@@ -143,6 +143,7 @@ def smallest(spec: Spec) -> Spec:
     changes |= {"model.input.vocabulary": 20, "model.input.max_length": 40, "model.name": "part"}
     for i, head in enumerate(spec.heads):
         changes |= {f"model.heads.{i}.{name}": HEADS[name] for name in head.options if name in HEADS}
+        changes[f"model.heads.{i}.as"] = head.use
     return spec.replace(changes)
 
 
@@ -175,37 +176,29 @@ def test_the_list_covers_every_registered_part(registry: Registry) -> None:
     assert covered == registered
 
 
-@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
-def test_half_precision(precision: str, registry: Registry, tmp_path: Path) -> None:
-    report = exported(SPECS["folnet-base"], tmp_path / "model.onnx", registry, precision=precision)
+@pytest.mark.parametrize(("precision", "opset"), [("float16", 17), ("bfloat16", 23)])
+def test_half_precision(precision: str, opset: int, registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    report = exported(SPECS["folnet-base"], path, registry, precision=precision, opset=opset)
     assert report.passed
+    assert report.opset_actual == opset
     assert {line.dtype for line in report.lines} == {precision}
 
 
-@pytest.mark.parametrize("opset", [17, 23])
-def test_other_opsets(opset: int, registry: Registry, tmp_path: Path) -> None:
-    report = exported(SPECS["folnet-base"], tmp_path / "model.onnx", registry, opset=opset)
-    assert report.passed
-    assert report.opset_actual == opset
-
-
-@pytest.mark.skipif(not os.environ.get("PEIRCE_EXPORT_ALL"), reason="`tox -e export-all` runs it")
-class TestAll:
-    """The full matrix: every ready spec at its own widths, every composition at every opset and precision."""
+if os.environ.get("PEIRCE_EXPORT_ALL"):  # `tox -e export-all`: the full matrix
 
     @pytest.mark.parametrize("name", sorted(ready_specs()))
-    def test_ready(self, name: str, registry: Registry, tmp_path: Path) -> None:
-        path = tmp_path / "model.onnx"
-        assert exported(load_spec(name), path, registry).passed
+    def test_ready_spec(name: str, registry: Registry, tmp_path: Path) -> None:
+        assert exported(load_spec(name), tmp_path / "model.onnx", registry).passed
         for file in tmp_path.iterdir():
             file.unlink()  # several gigabytes in all
 
-    @pytest.mark.parametrize("opset", [17, 18, 21, 23])
+    @pytest.mark.parametrize("opset", [17, 18, 21, 22, 23])
     @pytest.mark.parametrize("name", SPECS)
-    def test_opsets(self, name: str, opset: int, registry: Registry, tmp_path: Path) -> None:
+    def test_every_opset(name: str, opset: int, registry: Registry, tmp_path: Path) -> None:
         assert exported(SPECS[name], tmp_path / "model.onnx", registry, opset=opset).passed
 
     @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
     @pytest.mark.parametrize("name", SPECS)
-    def test_precisions(self, name: str, precision: str, registry: Registry, tmp_path: Path) -> None:
+    def test_every_precision(name: str, precision: str, registry: Registry, tmp_path: Path) -> None:
         assert exported(SPECS[name], tmp_path / "model.onnx", registry, precision=precision).passed
