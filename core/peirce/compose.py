@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from attrs import frozen
 from torch import Tensor, nn
 
 from peirce import pairs
@@ -55,31 +55,29 @@ class Projections(nn.Module):
             self.output = nn.Linear(_channels(output), _width(dims, output), bias=output.bias)
 
 
-@frozen(eq=False)
-class _Read:
-    """One channel group of a branch: whose it is, and which role it plays."""
+class _Read(NamedTuple):
+    """One channel group of a branch: whose it is, which role it plays, and how it is treated.
+
+    Groups that are treated alike stand side by side (`order`), so that one softmax and one mask serve them all: 0 and 1
+    are the softmax kernels with and without dropout, 2 the premises that are zero outside the scope, 3 the rest.
+    """
 
     index: int
     role: str
-    reader: Reader
-    rule: str
+    branch: Branch
+    order: int
+    width: int
+    shape: tuple[int, ...]
 
-    @property
-    def order(self) -> int:
-        """Groups that are treated alike stand side by side, so that one softmax and one mask serve them all."""
-        if self.reader.branch == "U":
-            return 0
-        if self.reader.activation == "softmax":
-            return 0 if self.reader.dropout else 1
-        return 2 if self.zeroed else 3
-
-    @property
-    def width(self) -> int:
-        return _channels(self.reader)
-
-    @property
-    def zeroed(self) -> bool:
-        return self.reader.branch == "B" and self.reader.activation == "none" and self.rule == "reduce"
+    @classmethod
+    def of(cls, index: int, role: str, reader: Reader, rule: str) -> _Read:
+        if reader.branch == "U":
+            order = 3
+        elif reader.activation == "softmax":
+            order = 0 if reader.dropout else 1
+        else:
+            order = 2 if rule == "reduce" else 3
+        return cls(index, role, reader.branch, order, _channels(reader), tuple(reader.shape.values()))
 
 
 class Mixing(nn.Module):
@@ -103,14 +101,14 @@ class Mixing(nn.Module):
             assert planned.output is not None
             rule = planned.part.scope_rule
             for role, reader in (("kernel", planned.kernel), ("premise", planned.premise)):
-                self.reads[reader.branch].append(_Read(i, role, reader, rule))
+                self.reads[reader.branch].append(_Read.of(i, role, reader, rule))
             self.writes[planned.output.branch].append(i)
         self.readers: dict[Branch, FusedLinear] = {}
         self.writers: dict[Branch, FusedLinear] = {}
         for branch, reads in self.reads.items():
             reads.sort(key=lambda read: read.order)
             if reads:
-                maps = [(getattr(operators[r.index], r.role), r.reader.scale) for r in reads]
+                maps = [(getattr(operators[r.index], r.role), self._reader(r).scale) for r in reads]
                 self.readers[branch] = FusedLinear(maps, "outputs", fuse=plan.fuse)
             if self.writes[branch]:
                 maps = [(operators[i].output, 1.0) for i in self.writes[branch]]
@@ -149,31 +147,26 @@ class Mixing(nn.Module):
             apart = zip(self.readers[branch].read_each(atoms), reads, strict=True)
             pieces = [piece for each, read in apart for piece in self._together(each, [read], scope)]
         for read, piece in zip(reads, pieces, strict=True):
-            channels[read.index, read.role] = piece.view(*piece.shape[:-1], *read.reader.shape.values())
+            channels[read.index, read.role] = piece.view(*piece.shape[:-1], *read.shape)
 
     def _together(self, read: Tensor, reads: Sequence[_Read], scope: Scope) -> list[Tensor]:
         """The channel groups of one product: one softmax serves all kernels that have one, one mask all premises."""
-        pieces: list[Tensor] = []
         groups = [[r.width for r in reads if r.order == order] for order in range(4)]
-        kernels = sum(groups[0]) + sum(groups[1])
-        if reads[0].reader.branch == "U":
-            return list(read.split_with_sizes(groups[0], -1))
-        if kernels:
-            dropped, plain = scope.softmax(read[..., :kernels]).split_with_sizes(
-                [sum(groups[0]), sum(groups[1])], -1
-            )
-            pieces += (
-                F.dropout(dropped, self.dropout, self.training).split_with_sizes(groups[0], -1)
-                if groups[0]
-                else ()
-            )
-            pieces += plain.split_with_sizes(groups[1], -1) if groups[1] else ()
-        if groups[2]:
-            zeroed = scope.zero_binary(read[..., kernels : kernels + sum(groups[2])])
-            pieces += zeroed.split_with_sizes(groups[2], -1)
-        if groups[3]:
-            pieces += read[..., kernels + sum(groups[2]) :].split_with_sizes(groups[3], -1)
-        return pieces
+        dropped, plain, zeroed, rest = (sum(widths) for widths in groups)
+        weights, premises, others = read.split_with_sizes([dropped + plain, zeroed, rest], -1)
+        if dropped or plain:
+            weights = scope.softmax(weights)
+        if zeroed:
+            premises = scope.zero_binary(premises)
+        treated = [weights[..., :dropped], weights[..., dropped:], premises, others]
+        if dropped:
+            treated[0] = F.dropout(treated[0], self.dropout, self.training)
+        parts = zip(treated, groups, strict=True)
+        return [piece for part, widths in parts if widths for piece in part.split_with_sizes(widths, -1)]
+
+    def _reader(self, read: _Read) -> Reader:
+        reader: Reader = getattr(self.plans[read.index], read.role)
+        return reader
 
     def _write(self, branch: Branch, results: Sequence[Tensor]) -> Tensor | None:
         """The sum of what the operators that write a branch infer, or None where none does."""

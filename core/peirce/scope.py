@@ -6,9 +6,9 @@ A scope is a relation over tokens. One rule holds everywhere: a row with nothing
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
-from attrs import evolve, frozen
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
@@ -18,7 +18,7 @@ CAUSAL_BLOCK = 16
 """Rows that `Scope.weigh` treats at once in a causal scope: the softmax inside a block is explicit."""
 
 
-@frozen(eq=False)
+@dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes
 class Scope:
     """Which pairs (x, a) of tokens a model may use; scopes combine with `&`.
 
@@ -79,7 +79,7 @@ class Scope:
 
     def dropping(self, rate: float) -> Scope:
         """The same scope, with weights dropped at `rate` by `weigh`."""
-        return evolve(self, dropout=rate)
+        return replace(self, dropout=rate)
 
     def zero_unary(self, atoms: Tensor) -> Tensor:
         """Unary atoms [b, x, ...] with exact zeros at padding, whatever stood there."""
