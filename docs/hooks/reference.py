@@ -1,0 +1,251 @@
+"""Pages that are made when the documentation is built: parts, checks and specs from the registry, and the public API.
+
+A hook of mkdocs. The pages are plain functions of what is registered, so that tests can hold them too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from peirce.registry import Registered, Registry
+
+WHAT = {
+    "operators": "Layers are made of operators. A letter stands for one in a layer's shorthand, such as `jmc.atp`.",
+    "positions": "Positions tell a model where tokens stand, each at the places that it names.",
+    "augmenters": "Augmenters enrich the embeddings of tokens.",
+    "heads": "Heads turn atoms into predictions.",
+    "architectures": "Architectures are the networks between token ids and atoms.",
+    "tasks": "Tasks bring the data, the loss and the metric of one job.",
+    "exporters": "Exporters write a model in another format; `--to` takes their names.",
+}
+GROUPS = {
+    "Composing and running": (
+        "Spec", "load_spec", "build", "load", "Model", "Signature", "TensorSpec", "export", "Session",
+    ),
+    "Writing parts": (
+        "hookimpl", "Part", "NoOptions", "Dims", "Operator", "Reader", "Writer", "StateOperator", "Position",
+        "UnaryPosition", "BinaryPosition", "PairPosition", "ScopePosition", "Tokens", "PairBias", "Augmenter", "Head",
+        "Encoded", "Architecture", "Task", "Exporter", "Scope", "Predicates",
+    ),
+    "Registries": ("Registry", "Registered", "default_registry"),
+    "Errors": (
+        "PeirceError", "SpecError", "PlanError", "RegistryError", "ModelFileError", "InputError", "ExportError",
+        "TaskError",
+    ),
+}  # fmt: skip
+"""Every public name, by what a reader wants to do; a test holds it equal to `peirce.__all__`."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages."""
+    from mkdocs.structure.files import File
+    from peirce.registry import default_registry
+
+    registry = default_registry()
+    pages = {
+        "reference/parts.md": parts_page(registry),
+        "reference/specs.md": specs_page(),
+        "reference/commands.md": commands_page(),
+        "reference/api.md": api_page(),
+    }
+    for path, content in pages.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def parts_page(registry: Registry) -> str:
+    """Every registered part: what it computes, typing or places, options, shapes, source."""
+    from peirce.registry import KINDS
+
+    lines = [
+        "# Parts",
+        "",
+        "What is registered where this page was built. `peirce list` and `peirce describe NAME`",
+    ]
+    lines += ["show the same for your installation, your own plug-ins included.", ""]
+    for kind in KINDS:
+        entries = registry.entries(kind)
+        if entries:
+            lines += [f"## {kind.capitalize()}", "", WHAT[kind], ""]
+            lines += _overview(kind, entries)
+            for entry in entries:
+                lines += _part(entry)
+    return "\n".join(lines)
+
+
+def specs_page() -> str:
+    """The ready specs, with the comment that each begins with."""
+    from peirce.spec_files import ready_specs
+
+    rows = []
+    for name, path in ready_specs().items():
+        comment = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
+        rows.append((f"`{name}`", _escaped(comment)))
+    lines = [
+        "# Ready specs",
+        "",
+        "Every command and function that takes a spec takes one of these names.",
+        "",
+    ]
+    return "\n".join([*lines, *_table(("name", "what it is"), rows)])
+
+
+def commands_page() -> str:
+    """The commands that Peirce ships, with what each of them prints as its help."""
+    import typer
+    from peirce.cli import _load, commands
+
+    lines = ["# Commands", "", "Exit codes: 0 for success, 1 for a check that failed, 2 for bad input.", ""]
+    for command in commands():
+        if "peirce" not in command.owners:
+            continue
+        loaded = _load(command)
+        lines += [f"## peirce {command.name}", "", command.help, ""]
+        nested = getattr(loaded, "commands", None) or {command.name: loaded}
+        for name, one in nested.items():
+            full = f"peirce {command.name}" + (f" {name}" if one is not loaded else "")
+            context = typer.Context(one, info_name=full)
+            usage = one.get_usage(context).removeprefix("Usage: ").strip()
+            lines += ["```", re.sub(r"\s+", " ", usage), "```", ""]
+            lines += [(one.help or "").partition("\n\n")[0].strip(), ""]
+            rows = []
+            for parameter in one.params:
+                names = "`, `".join([*parameter.opts, *parameter.secondary_opts])
+                if getattr(parameter, "metavar", None) and parameter.param_type_name == "argument":
+                    names = str(parameter.metavar)
+                rows.append((f"`{names}`", _escaped(getattr(parameter, "help", None) or "")))
+            lines += _table(("argument or option", "meaning"), rows)
+    return "\n".join(lines)
+
+
+def api_page() -> str:
+    """The public names, for mkdocstrings to fill in."""
+    import peirce
+
+    lines = [
+        "# API",
+        "",
+        "Everything here can be imported from `peirce`; the page shows where each name lives.",
+        "",
+    ]
+    for title, names in GROUPS.items():
+        lines += [f"## {title}", ""]
+        for name in names:
+            value = getattr(peirce, name)
+            home = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else None
+            lines += [f"::: {home or f'peirce.hookspecs.{name}'}", ""]
+    return "\n".join(lines)
+
+
+def meanings(options: type[Any]) -> dict[str, str]:
+    """What the `Args:` section of a class's docstring says of each field."""
+    text = inspect.getdoc(options) or ""
+    section = text.partition("Args:\n")[2]
+    found: dict[str, str] = {}
+    name = None
+    for line in section.splitlines():
+        entry = re.fullmatch(r" {4}(\w+): (.*)", line)
+        if entry:
+            name = entry[1]
+            found[name] = entry[2].strip()
+        elif name and line.startswith("     "):
+            found[name] += " " + line.strip()
+        elif line.strip():
+            break
+    return found
+
+
+def _overview(kind: str, entries: Sequence[Registered]) -> list[str]:
+    if kind == "operators":
+        rows = [
+            (_link(e), f"`{e.part.letter}`" if e.part.letter else "", f"`{e.part.typing}`", _summary(e))
+            for e in entries
+        ]
+        return _table(("operator", "letter", "typing", "what it computes"), rows)
+    if kind == "positions":
+        rows = [(_link(e), ", ".join(e.part.places()), _summary(e)) for e in entries]
+        return _table(("position", "places", "what it computes"), rows)
+    rows = [(_link(e), _summary(e)) for e in entries]
+    return _table((kind.removesuffix("s"), "what it is"), rows)
+
+
+def _part(entry: Registered) -> list[str]:
+    from peirce.commands.shapes import shapes
+
+    part = entry.part
+    lines = [
+        f"### {entry.name} {{ #{entry.kind}-{entry.name} }}",
+        "",
+        _escaped(inspect.cleandoc(part.__doc__ or "")),
+        "",
+    ]
+    facts = {
+        "Source": part.source,
+        "Mask contract": f"`{part.scope_rule}`" if entry.kind == "operators" else "",
+        "Places": ", ".join(sorted(part.places)) if entry.kind == "architectures" else "",
+        "Default layer": f"`{part.layer}`" if entry.kind == "architectures" else "",
+        "Needs": ", ".join(sorted(part.needs)) if entry.kind == "heads" else "",
+        "Plug-in": f"`{entry.plugin}` {entry.version or ''}".strip(),
+    }
+    lines += [f"- {name}: {value}" for name, value in facts.items() if value] + [""]
+    lines += _options("option", part.Options)
+    if entry.kind == "architectures":
+        lines += _options("dim", part.Dims)
+    tensors = shapes(entry.kind, part)
+    lines += _table(
+        ("tensor", "shape", "notes"), [(t["name"], f"`{t['shape']}`", _escaped(t["notes"])) for t in tensors]
+    )
+    return lines
+
+
+def _options(what: str, options: type[Any]) -> list[str]:
+    from peirce.commands.parts import fields
+
+    said = meanings(options)
+    rows = [
+        (
+            f"`{field['name']}`",
+            f"`{field['type']}`",
+            "required" if field["required"] else f"`{field['default']!r}`",
+            _escaped(said.get(field["name"], "")),
+        )
+        for field in fields(options)
+    ]
+    return _table((what, "type", "default", "meaning"), rows)
+
+
+def _link(entry: Registered) -> str:
+    return f"[`{entry.name}`](#{entry.kind}-{entry.name})"
+
+
+def _summary(entry: Registered) -> str:
+    return _escaped(inspect.cleandoc(entry.part.__doc__ or "").partition("\n")[0])
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    body = [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
+    if not body:
+        return []
+    return [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}", *body, ""]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    """Text whose brackets, stars and underscores outside of code stand for themselves."""
+    pieces = text.split("`")
+    outside = [
+        re.sub(r"([*_\[\]<])", r"\\\1", piece) if i % 2 == 0 else piece for i, piece in enumerate(pieces)
+    ]
+    return "`".join(outside)
+
+
+__all__ = ["GROUPS", "api_page", "commands_page", "meanings", "on_files", "parts_page", "specs_page"]
