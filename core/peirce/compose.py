@@ -62,7 +62,7 @@ class _Read(NamedTuple):
     are the softmax kernels with and without dropout, 2 the premises that are zero outside the scope, 3 the rest.
     """
 
-    index: int
+    operator: int
     role: str
     branch: Branch
     order: int
@@ -70,14 +70,14 @@ class _Read(NamedTuple):
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, index: int, role: str, reader: Reader, rule: str) -> _Read:
+    def of(cls, operator: int, role: str, reader: Reader, rule: str) -> _Read:
         if reader.branch == "U":
             order = 3
         elif reader.activation == "softmax":
             order = 0 if reader.dropout else 1
         else:
             order = 2 if rule == "reduce" else 3
-        return cls(index, role, reader.branch, order, _channels(reader), tuple(reader.shape.values()))
+        return cls(operator, role, reader.branch, order, _channels(reader), tuple(reader.shape.values()))
 
 
 class Mixing(nn.Module):
@@ -108,7 +108,7 @@ class Mixing(nn.Module):
         for branch, reads in self.reads.items():
             reads.sort(key=lambda read: read.order)
             if reads:
-                maps = [(getattr(operators[r.index], r.role), self._reader(r).scale) for r in reads]
+                maps = [(getattr(operators[r.operator], r.role), self._reader(r).scale) for r in reads]
                 self.readers[branch] = FusedLinear(maps, "outputs", fuse=plan.fuse)
             if self.writes[branch]:
                 maps = [(operators[i].output, 1.0) for i in self.writes[branch]]
@@ -147,7 +147,7 @@ class Mixing(nn.Module):
             apart = zip(self.readers[branch].read_each(atoms), reads, strict=True)
             pieces = [piece for each, read in apart for piece in self._together(each, [read], scope)]
         for read, piece in zip(reads, pieces, strict=True):
-            channels[read.index, read.role] = piece.view(*piece.shape[:-1], *read.shape)
+            channels[read.operator, read.role] = piece.view(*piece.shape[:-1], *read.shape)
 
     def _together(self, read: Tensor, reads: Sequence[_Read], scope: Scope) -> list[Tensor]:
         """The channel groups of one product: one softmax serves all kernels that have one, one mask all premises."""
@@ -165,7 +165,7 @@ class Mixing(nn.Module):
         return [piece for part, widths in parts if widths for piece in part.split_with_sizes(widths, -1)]
 
     def _reader(self, read: _Read) -> Reader:
-        reader: Reader = getattr(self.plans[read.index], read.role)
+        reader: Reader = getattr(self.plans[read.operator], read.role)
         return reader
 
     def _write(self, branch: Branch, results: Sequence[Tensor]) -> Tensor | None:

@@ -46,9 +46,7 @@ class Scope:
     @classmethod
     def past(cls, length: int, device: torch.device | None = None) -> Scope:
         """The causal scope: a token sees itself and what lies before it."""
-        index = torch.arange(length, device=device)
-        pairs = (index.unsqueeze(0) <= index.unsqueeze(1)).unsqueeze(0)
-        return cls(pairs=pairs, uniform=False, causal=True)
+        return cls(pairs=_past(length, device), uniform=False, causal=True)
 
     @classmethod
     def prefix(cls, lengths: Tensor, index: Tensor) -> Scope:
@@ -59,7 +57,7 @@ class Scope:
             index: int64 [b or 1, x], each token's position counted over real tokens.
         """
         within = index < lengths.unsqueeze(1)
-        past = cls.past(index.shape[1], index.device).pairs
+        past = _past(index.shape[1], index.device)
         return cls(pairs=past | (within.unsqueeze(2) & within.unsqueeze(1)), uniform=False)
 
     @classmethod
@@ -164,6 +162,12 @@ class Scope:
 
     def _drop(self, weights: Tensor) -> Tensor:
         return torch.dropout(weights, self.dropout, True) if self.dropout else weights
+
+
+def _past(length: int, device: torch.device | None) -> Tensor:
+    """bool [1, x, a], a <= x."""
+    index = torch.arange(length, device=device)
+    return (index.unsqueeze(0) <= index.unsqueeze(1)).unsqueeze(0)
 
 
 def _causal_block(logits: Tensor, values: Tensor, keep: Tensor, start: int) -> Tensor:
