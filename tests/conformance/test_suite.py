@@ -66,7 +66,9 @@ def lab(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_inprocess("-p", "no:cacheprovider", "--pyargs", "peirce.testing.suite", *arguments)
+    return pytester.runpytest_inprocess(
+        "-p", "no:cacheprovider", "--pyargs", "peirce.testing.suite", *arguments
+    )
 
 
 def test_one_id_for_each_check_and_part_and_a_count(lab: pytest.Pytester) -> None:
@@ -81,7 +83,9 @@ def test_one_id_for_each_check_and_part_and_a_count(lab: pytest.Pytester) -> Non
 
 
 def test_one_line_in_a_test_module_is_enough(lab: pytest.Pytester) -> None:
-    lab.makepyfile(test_lab="from peirce.testing import Conformance\n\ntest_conformance = Conformance('lab')\n")
+    lab.makepyfile(
+        test_lab="from peirce.testing import Conformance\n\ntest_conformance = Conformance('lab')\n"
+    )
     result = lab.runpytest_inprocess("-p", "no:cacheprovider", "-v", "-k", "shapes or reference")
     result.assert_outcomes(passed=2, deselected=TOTAL - 2)
     result.stdout.fnmatch_lines(["*test_lab.py::shapes?operators.twice? PASSED*"])
@@ -106,7 +110,9 @@ def test_an_expected_failure_is_printed_with_its_reason(lab: pytest.Pytester) ->
     lab.makepyfile(lab=LAB.replace("BODY", body).replace("[2 * k * v", "[3 * k * v"))
     result = run(lab, "--peirce-plugin", "lab", "-k", "reference or shapes")
     result.assert_outcomes(passed=1, xfailed=1, deselected=TOTAL - 2)
-    result.stdout.fnmatch_lines(["expected failure: reference[[]operators.twice[]]: the paper has a misprint"])
+    result.stdout.fnmatch_lines(
+        ["expected failure: reference[[]operators.twice[]]: the paper has a misprint"]
+    )
     assert result.ret == 0
 
 
@@ -175,7 +181,15 @@ def test_every_check_has_a_name_a_promise_and_kinds() -> None:
 
 
 def test_the_pytest_plugin_imports_nothing_but_pytest() -> None:
-    heavy = ("torch", "numpy", "hypothesis", "cattrs", "peirce_plugins", "peirce.registry", "peirce.components")
+    heavy = (
+        "torch",
+        "numpy",
+        "hypothesis",
+        "cattrs",
+        "peirce_plugins",
+        "peirce.registry",
+        "peirce.components",
+    )
     code = f"import sys, pytest, peirce.testing.plugin; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -115,6 +115,8 @@ class Check:
     def _explain(self, case: Case, error: Exception) -> str:
         entry = case.entry
         found = str(error) if isinstance(error, BrokenError) else f"{type(error).__name__}: {error}"
+        # Hypothesis adds the example as an expression, which the notes of `holds` say in words.
+        notes = [n for n in getattr(error, "__notes__", ()) if not n.startswith(("Failing", "Falsifying"))]
         lines = [
             f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract",
             f"  contract: {self.contract}",
@@ -122,11 +124,7 @@ class Check:
                 f"  found:    {line}" if i == 0 else f"            {line}"
                 for i, line in enumerate(found.splitlines())
             ),
-            *(
-                f"            {line}"
-                for note in getattr(error, "__notes__", ())
-                for line in note.splitlines()
-            ),
+            *(f"            {line}" for note in notes for line in note.splitlines()),
             f"  read on:  {self.link}",
         ]
         return "\n".join(lines)
@@ -180,7 +178,12 @@ def holds(
     )
     @given(example=strategies.examples(usable, **which), sizes=strategies.dims())
     def promise(example: Example, sizes: Dims) -> None:
-        body(subject.resized(sizes), example)
+        sized = subject.resized(sizes)
+        try:
+            body(sized, example)
+        except Exception as error:
+            error.add_note(f"in a {example.view}\n{sized.sizes}, seed {example.seed}")
+            raise
 
     promise()
 

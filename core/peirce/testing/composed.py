@@ -133,12 +133,13 @@ def _few_operators(spec: Spec, registry: Registry) -> Spec:
 def with_part(spec: Spec, entry: Registered, options: Any, registry: Registry) -> Spec | None:
     """The spec with one more part; None where its layer is fixed."""
     table = as_table(options)
+    one: Any = PartSpec(use=entry.name, options=table)
     if entry.kind == "positions":
-        return attrs.evolve(spec, positions=(*spec.positions, PartSpec(use=entry.name, options=table)))
+        return attrs.evolve(spec, positions=_and(spec.positions, one))
     if entry.kind == "augmenters":
-        return attrs.evolve(spec, augmenters=(*spec.augmenters, PartSpec(use=entry.name, options=table)))
+        return attrs.evolve(spec, augmenters=_and(spec.augmenters, one))
     if entry.kind == "heads":
-        return attrs.evolve(spec, heads=(*spec.heads, HeadSpec(use=entry.name, options=table)))
+        return attrs.evolve(spec, heads=_and(spec.heads, HeadSpec(use=entry.name, options=table)))
     if entry.kind == "operators":
         if registry.get("architectures", spec.architecture).fixed_layer:
             return None
@@ -147,6 +148,10 @@ def with_part(spec: Spec, entry: Registered, options: Any, registry: Registry) -
             layer = (*(OperatorSpec(use=name) for name in _mixing(spec, registry)[:1]), *layer)
         return _with_relations(attrs.evolve(spec, operators=OperatorsSpec(layer=layer)), registry)
     return spec
+
+
+def _and(parts: tuple[Any, ...], one: Any) -> Any:
+    return (*parts, one)
 
 
 def randomised(model: torch.nn.Module, seed: int = 0) -> None:

@@ -66,7 +66,9 @@ class Conformance:
             (check, case) for case in cases.values() for check in CHECKS if check.applies(case.entry)
         )
         if not found:
-            causes = "".join(f"; {broken.plugin} was not loaded: {broken.cause}" for broken in registry.quarantined)
+            causes = "".join(
+                f"; {broken.plugin} was not loaded: {broken.cause}" for broken in registry.quarantined
+            )
             raise PeirceError(f"there is no part to check: no plug-in registers one{causes}")
         return found
 

@@ -84,8 +84,7 @@ class _Tally:
             return
         for key, value in report.user_properties:
             if key == "peirce_outcome":
-                outcome, check, part = value  # type: ignore[misc]
-                self.outcomes.append((outcome, check, part))
+                self.outcomes.append(tuple(value))  # type: ignore[arg-type]
             elif key == "peirce_expected":
                 self.expected.append(str(value))
 

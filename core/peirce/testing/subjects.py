@@ -110,6 +110,12 @@ class Subject(ABC):
         """The part at other sizes, if it accepts them; a part that refuses them stays as it is."""
         return self
 
+    @property
+    def sizes(self) -> str:
+        """The sizes that operators and heads depend on, for failures."""
+        dims = self.dims
+        return f"unary {dims.unary}, binary {dims.binary}, heads {dims.heads}, head_size {dims.head_size}"
+
     def draw(
         self, view: View, generator: torch.Generator, dtype: torch.dtype = torch.float64, scale: float = 1.0
     ) -> list[Tensor]:
@@ -209,6 +215,7 @@ class OperatorSubject(_SizedSubject):
 
     @property
     def kinds(self) -> tuple[str, ...]:
+        """Those that the part takes."""
         return tuple(k for k in SCOPE_KINDS if self.part.check(self.options, self.dims, k) is None)
 
     def readers(self) -> tuple[Reader, Reader]:
@@ -217,29 +224,34 @@ class OperatorSubject(_SizedSubject):
         return made.kernel(), made.premise()
 
     def reads(self) -> tuple[Slot, ...]:
+        """What the part is run on."""
         kernel, premise = self.readers()
         return _slot("kernel", kernel.branch, kernel.shape), _slot("premise", premise.branch, premise.shape)
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
+        """What the part declares."""
         output = made.output()
         return (_slot("output", output.branch, output.shape),)
 
     def run(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope | None = None) -> Outputs:
+        """See `Subject.run`."""
         scope = scope or view.scope()
         ((slot, result),) = self._infer(made, tensors, scope)
         return [(slot, scope.zero_unary(result) if len(slot.tokens) == 1 else scope.zero_binary(result))]
 
     def raw(self, made: Any, tensors: Sequence[Tensor], view: View) -> Outputs:
+        """See `Subject.raw`."""
         return self._infer(made, tensors, view.scope())
 
     def extreme(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """See `Subject.extreme`."""
         readers = self.readers()
         return [
             t.sign() * 1e4 if r.activation == "softmax" else t for r, t in zip(readers, tensors, strict=True)
         ]
 
     def _infer(self, made: Operator, tensors: Sequence[Tensor], scope: Scope) -> Outputs:
-        result = made.infer(*prepare(made, *tensors, scope), scope)
+        result = made.infer(*prepare(made, tensors[0], tensors[1], scope), scope)
         return [(self.writes(made)[0], result)]
 
 
@@ -265,15 +277,19 @@ class StateOperatorSubject(_SizedSubject):
 
     @property
     def kinds(self) -> tuple[str, ...]:
+        """Those that the part takes."""
         return tuple(k for k in SCOPE_KINDS if self.part.check(self.options, self.dims, k) is None)
 
     def reads(self) -> tuple[Slot, ...]:
+        """What the part is run on."""
         return _slot("unary", "U", {"d": self.dims.unary}), _slot("binary", "B", {"d": self.dims.binary})
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
+        """What the part declares."""
         return self.reads()
 
     def run(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope | None = None) -> Outputs:
+        """See `Subject.run`."""
         scope = scope or view.scope()
         unary, binary = tensors
         result = made(Predicates(scope.zero_unary(unary), scope.zero_binary(binary)), scope)
@@ -291,6 +307,7 @@ class TokenSubject(_SizedSubject):
     """A part that looks at tokens."""
 
     def reads(self) -> tuple[Slot, ...]:
+        """What the part is run on."""
         return self.token_slots()
 
     def token_slots(self) -> tuple[Slot, ...]:
@@ -311,9 +328,11 @@ class PositionSubject(TokenSubject):
     """A position, asked at every place that it serves; a pair bias shows the vector of every pair."""
 
     def run(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope | None = None) -> Outputs:
+        """See `Subject.run`."""
         return [(slot, spread(tensor, slot, view)) for slot, tensor in self.raw(made, tensors, view)]
 
     def raw(self, made: Position, tensors: Sequence[Tensor], view: View) -> Outputs:
+        """See `Subject.raw`."""
         tokens = self.tokens(tensors, view)
         given: list[Tensor] = []
         if isinstance(made, UnaryPosition):
@@ -332,6 +351,7 @@ class PositionSubject(TokenSubject):
         return outputs
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
+        """What the part declares."""
         declared = []
         if isinstance(made, UnaryPosition):
             declared.append(_slot("unary", "U", {"d": self.dims.unary}))
@@ -362,12 +382,15 @@ class AugmenterSubject(TokenSubject):
     """An augmenter, run on embeddings of order one."""
 
     def reads(self) -> tuple[Slot, ...]:
+        """What the part is run on."""
         return (*self.token_slots(), _slot("embeddings", "U", {"d": self.dims.unary}))
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
+        """What the part declares."""
         return (_slot("embeddings", "U", {"d": self.dims.unary}),)
 
     def run(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope | None = None) -> Outputs:
+        """See `Subject.run`."""
         return [(self.writes(made)[0], made(tensors[-1], self.tokens(tensors, view)))]
 
 
@@ -377,9 +400,11 @@ class HeadSubject(TokenSubject):
 
     @property
     def kinds(self) -> tuple[str, ...]:
+        """Those that the part takes."""
         return SCOPE_KINDS
 
     def reads(self) -> tuple[Slot, ...]:
+        """What the part is run on."""
         dims = self.dims
         return (
             *self.token_slots(),
@@ -390,6 +415,7 @@ class HeadSubject(TokenSubject):
         )
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
+        """What the part declares."""
         return slots(made.outputs())
 
     def predict(self, made: Any, tensors: Sequence[Tensor], view: View) -> dict[str, Tensor]:
@@ -400,6 +426,7 @@ class HeadSubject(TokenSubject):
         return made(Encoded(*atoms, pooled, scope, embeddings), self.tokens(tensors, view))
 
     def run(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope | None = None) -> Outputs:
+        """See `Subject.run`."""
         return named(self.predict(made, tensors, view), self.writes(made))
 
 
@@ -414,6 +441,7 @@ class ArchitectureSubject(Subject):
 
     @property
     def kinds(self) -> tuple[str, ...]:
+        """Those that the part takes."""
         return tuple(self.specs)
 
     def make(self, *, seed: int = 0, random: bool = True, dtype: torch.dtype = torch.float64) -> Any:
@@ -433,14 +461,17 @@ class ArchitectureSubject(Subject):
         return self._models[key]
 
     def reads(self) -> tuple[Slot, ...]:
+        """What the part is run on."""
         model = next(iter(self.make().values()))
         shown = ("attention_mask", "prefix_length", "relation")
         return tuple(slot for slot in slots(model.signature.inputs) if slot.name not in shown)
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
+        """What the part declares."""
         return slots(next(iter(made.values())).signature.outputs)
 
     def run(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope | None = None) -> Outputs:
+        """See `Subject.run`."""
         model = made[view.kind]
         inputs = {slot.name: tensor for slot, tensor in zip(self.reads(), tensors, strict=True)}
         for name, shown in (

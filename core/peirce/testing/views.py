@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import torch
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from torch import Tensor
 
 from peirce.scope import Scope
@@ -86,11 +86,10 @@ class View:
 
     def batches(self, order: Tensor) -> View:
         """The examples in another order, or some of them (int64 [n])."""
-        chosen = {
-            name: None if value is None else value[order]
-            for name, value in (("real", self.real), ("prefix", self.prefix), ("relation", self.relation))
-        }
-        return evolve(self, batch=len(order), **chosen)
+        real, prefix, relation = (
+            None if value is None else value[order] for value in (self.real, self.prefix, self.relation)
+        )
+        return evolve(self, batch=len(order), real=real, prefix=prefix, relation=relation)
 
     def __str__(self) -> str:
         parts = [f"{self.kind} scope, batch {self.batch}, length {self.length}"]
@@ -116,7 +115,7 @@ class Slot:
     """
 
     name: str
-    axes: tuple[str | int, ...] = field(converter=tuple)
+    axes: tuple[str | int, ...]
     dtype: str = "float"
     high: int | None = None
 

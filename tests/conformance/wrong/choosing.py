@@ -9,6 +9,7 @@ import torch
 from peirce.components import Operator, Reader, Writer
 from peirce.scope import Scope
 from torch import Tensor
+
 from wrong import Pair
 
 

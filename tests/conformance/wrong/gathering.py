@@ -8,6 +8,7 @@ import torch
 from peirce.components import Dims, Operator, Reader, Writer
 from peirce.scope import Scope
 from torch import Tensor
+
 from wrong import Pair
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from peirce.components import Dims, Encoded, Head, Tokens, UnaryPosition
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
+
 from wrong import Pair
 
 

@@ -160,7 +160,7 @@ def _survives(subject: Subject, made: object, tensors: list[Tensor], results: Ou
                 total = result.float().sum() if total is None else total + result.float().sum()
     if total is None:
         return
-    total.backward()
+    torch.autograd.backward(total)
     for slot, tensor in zip(subject.reads(), tensors, strict=True):
         if tensor.grad is not None:
             hold_finite(tensor.grad, f"the gradient of {slot.name} {what}")

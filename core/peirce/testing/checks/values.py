@@ -26,7 +26,8 @@ def reference(case: Case) -> None:
         assert isinstance(subject, OperatorSubject)
         view, made = example.view, subject.make()
         scope, allowed = view.scope(), view.allowed()
-        kernel, premise = prepare(made, *subject.draw(view, example.generator()), scope)
+        raw_kernel, raw_premise = subject.draw(view, example.generator())
+        kernel, premise = prepare(made, raw_kernel, raw_premise, scope)
         result = made.infer(kernel, premise, scope)
         slot = subject.writes(made)[0]
         for i in range(view.batch):
