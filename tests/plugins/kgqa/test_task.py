@@ -32,7 +32,8 @@ def _model(name: str, task: KgQa, data: KgQaData, registry: Registry) -> Model:
     return build(load_spec(name, {**task.overrides(data), **SMALL}), registry=registry)
 
 
-def test_batches_hold_every_query_once_and_no_more_padding_than_needed(task: KgQa, data: KgQaData) -> None:
+def test_batches_hold_every_query_once_and_no_more_padding_than_needed(data: KgQaData) -> None:
+    task = KgQa(KgQaOptions(graph="nations", batch_size=64, balance=False))
     batches = list(task.batches(data, "train", seed=0, epoch=0))
     assert sum(len(b["labels"]) for b in batches) == sum(map(len, data.sets["train"]))
     for batch in batches:
@@ -43,6 +44,26 @@ def test_batches_hold_every_query_once_and_no_more_padding_than_needed(task: KgQ
     rows = sorted(tuple(row.tolist()) for b in batches for row in b["input_ids"] * b["attention_mask"])
     trimmed = [tuple(x for x in row if x != PAD) for row in rows]
     assert len(set(trimmed)) == len(trimmed)
+
+
+def test_types_with_fewer_queries_are_repeated() -> None:
+    sets = KgQa(
+        KgQaOptions(graph="nations", types=("1p", "2i"), train_queries=2000, eval_queries=2, batch_size=64)
+    )
+    data = sets.prepare()
+    few, many = (len(queries) for queries in data.sets["train"])
+    assert few < many
+    lengths = [int(n) for b in sets.batches(data, "train", 0, 0) for n in b["attention_mask"].sum(1)]
+    assert [lengths.count(n) for n in sorted(set(lengths))] == [many, many]
+    seen = {
+        tuple(ids[mask].tolist())
+        for b in sets.batches(data, "train", 0, 0)
+        for ids, mask in zip(b["input_ids"], b["attention_mask"], strict=True)
+    }
+    assert len(seen) == few + many
+    assert sum(len(b["labels"]) for b in sets.batches(data, "valid", 0, 0)) == sum(
+        map(len, data.sets["valid"])
+    )
 
 
 def test_order_depends_on_seed_and_epoch_only(task: KgQa, data: KgQaData) -> None:

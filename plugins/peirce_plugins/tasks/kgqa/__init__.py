@@ -2,3 +2,7 @@
 
 Only `task` and `demo` import torch; everything else is light enough for `peirce ask`.
 """
+
+from peirce_plugins.tasks.kgqa.plugin import register_tasks
+
+__all__ = ["register_tasks"]

@@ -312,7 +312,7 @@ def _read(path: Path) -> Iterator[tuple[str, str, str]]:
 
 def _from_pykeen(source: str) -> Graph:
     try:
-        from pykeen.datasets import dataset_resolver, get_dataset
+        from pykeen.datasets import dataset_resolver
     except ImportError as error:
         raise TaskError(
             f"reading {source!r} needs pykeen: pip install 'peirce[kg]', or give a folder"
@@ -325,7 +325,7 @@ def _from_pykeen(source: str) -> Graph:
             + "; a folder with train.tsv, ... works too"
         )
     try:
-        data = get_dataset(dataset=known[key])
+        data = dataset_resolver.lookup(known[key])()
         factories = {"train": data.training, "valid": data.validation, "test": data.testing}
     except (OSError, ValueError) as error:
         raise TaskError(f"pykeen cannot provide the graph {source!r}: {error}") from error

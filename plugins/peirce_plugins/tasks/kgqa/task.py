@@ -39,6 +39,7 @@ class KgQaOptions:
         max_answers: how many answers a query may have.
         seed: the seed of the sampled queries; the loop's own seed orders the batches.
         batch_size: how many queries are in a batch.
+        balance: whether an epoch repeats the queries of types that have fewer, so that every type weighs the same.
         labels: `one` draws one answer of a query anew in each epoch; `all` spreads the label over all its answers.
     """
 
@@ -50,6 +51,7 @@ class KgQaOptions:
     max_answers: int = field(default=MAX_ANSWERS, validator=validators.ge(1))
     seed: int = field(default=0, validator=validators.ge(0))
     batch_size: int = field(default=256, validator=validators.ge(1))
+    balance: bool = True
     labels: Literal["one", "all"] = field(default="all", validator=validators.in_(("one", "all")))
 
 
@@ -134,9 +136,11 @@ class KgQa(Task):
         """
         sets, tokens = data.sets[_split(split)], data.tokens[_split(split)]
         found = [queries.answers[_split(split)] for queries in sets]
-        owner = np.repeat(np.arange(len(sets)), [len(queries) for queries in sets])
-        row = np.concatenate([np.arange(len(queries)) for queries in sets])
         random = np.random.default_rng([seed, epoch, SPLITS.index(_split(split))])
+        most = max(map(len, sets)) if split == "train" and self.options.balance else 0
+        rows_of_sets = [_repeated(len(queries), most, random) for queries in sets]
+        owner = np.repeat(np.arange(len(sets)), [len(rows) for rows in rows_of_sets])
+        row = np.concatenate(rows_of_sets)
         order = random.permutation(len(owner)) if split == "train" else np.arange(len(owner))
         for start in range(0, len(order), self.options.batch_size):
             chosen = order[start : start + self.options.batch_size]
@@ -198,6 +202,14 @@ def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
         return outputs[name].float().cpu().numpy()
 
     return score
+
+
+def _repeated(count: int, most: int, random: np.random.Generator) -> Ints:
+    """Every row, as often as fits into `most` and at least once, and a random choice of them to fill the rest."""
+    rest = most % count if most > count else 0
+    return np.concatenate(
+        [np.tile(np.arange(count), max(most // count, 1)), random.permutation(count)[:rest]]
+    )
 
 
 def _tensors(encoded: Encoded) -> dict[str, Tensor]:
