@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -202,11 +203,15 @@ class StateOperator(Part, nn.Module, ABC):
         """The increments of the atoms. `state` is normalised and zero outside the scope; `binary` may be None."""
 
 
-class Tokens(NamedTuple):
+@dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes
+class Tokens:
     """A batch as parts see it.
 
-    inputs: the model's inputs by name. real: bool [b, x], None when no token is padding.
-    index: int64 [b or 1, x], each token's position counted over real tokens. length: the number of tokens.
+    Args:
+        inputs: the model's inputs by name.
+        real: bool [b, x], None when no token is padding.
+        index: int64 [b or 1, x], each token's position counted over real tokens.
+        length: the number of tokens.
     """
 
     inputs: Mapping[str, Tensor]
@@ -270,7 +275,7 @@ class ScopePosition(Position):
         """bool [b or 1, x, a]."""
 
 
-PLACES: Mapping[Place, type[Position]] = {
+PLACES: Mapping[Place, Any] = {
     "unary": UnaryPosition,
     "binary": BinaryPosition,
     "pair": PairPosition,

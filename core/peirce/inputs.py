@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 
-from peirce.components import BinaryPosition, PairPosition, Position, ScopePosition, Tokens, UnaryPosition
+from peirce.components import (
+    PLACES,
+    Augmenter,
+    BinaryPosition,
+    PairPosition,
+    Place,
+    Position,
+    ScopePosition,
+    Tokens,
+    UnaryPosition,
+)
 from peirce.pairs import PairBias
 from peirce.scope import Scope
 from peirce.signature import TensorSpec, merge
@@ -69,9 +79,10 @@ class TokenInput(nn.Module):
                     meaning="Whether the first token may look at the second.",
                 )
             )  # fmt: skip
-        parts = [*zip(self.plan.positions, self.positions, strict=True)]
-        parts += [*zip(self.plan.augmenters, self.augmenters, strict=True)]
-        return merge([("the model", standard), *((planned.name, part.inputs()) for planned, part in parts)])
+        planned = (*self.plan.positions, *self.plan.augmenters)
+        parts = cast(Iterable[Position | Augmenter], (*self.positions, *self.augmenters))
+        own = [(each.name, part.inputs()) for each, part in zip(planned, parts, strict=True)]
+        return merge([("the model", standard), *own])
 
     def tokens(self, inputs: Mapping[str, Tensor]) -> Tokens:
         """The batch as parts see it: positions are counted over real tokens, on whichever side the padding is."""
@@ -94,8 +105,8 @@ class TokenInput(nn.Module):
             scope = scope & Scope.prefix(tokens.inputs["prefix_length"], tokens.index)
         elif kind == "relation":
             scope = scope & Scope.relation(tokens.inputs["relation"])
-        for position in self._at("scope", ScopePosition):
-            scope = scope & Scope.relation(cast(ScopePosition, position).scope(tokens))
+        for position in cast(Iterable[ScopePosition], self._at("scope")):
+            scope = scope & Scope.relation(position.scope(tokens))
         return scope
 
     def unary(self, tokens: Tokens) -> Tensor:
@@ -107,14 +118,14 @@ class TokenInput(nn.Module):
         if self.token_type is not None:
             types = tokens.inputs.get("token_type_ids")
             atoms = atoms + (self.token_type.weight[0] if types is None else self.token_type(types))
-        for position in self._at("unary", UnaryPosition):
-            atoms = atoms + cast(UnaryPosition, position).unary(tokens)
+        for position in cast(Iterable[UnaryPosition], self._at("unary")):
+            atoms = atoms + position.unary(tokens)
         return atoms
 
     def binary(self, tokens: Tokens) -> Tensor:
         """[b, x, y, d2]: the sum of the binary positions, zero without any, before any norm."""
         batch, length = tokens.inputs["input_ids"].shape
-        atoms = [cast(BinaryPosition, p).binary(tokens) for p in self._at("binary", BinaryPosition)]
+        atoms = [p.binary(tokens) for p in cast(Iterable[BinaryPosition], self._at("binary"))]
         if not atoms:
             return self.embedding.weight.new_zeros(batch, length, length, self.plan.dims.binary)
         first, *rest = atoms
@@ -122,8 +133,9 @@ class TokenInput(nn.Module):
 
     def pairs(self, tokens: Tokens) -> list[tuple[PairBias, ...]]:
         """The pair biases of each layer."""
-        biases = [cast(PairPosition, p).pairs(tokens) for p in self._at("pair", PairPosition)]
+        biases = [p.pairs(tokens) for p in cast(Iterable[PairPosition], self._at("pair"))]
         return [tuple(bias[layer] for bias in biases) for layer in range(self.plan.dims.layers)]
 
-    def _at(self, place: str, base: type[Position]) -> list[nn.Module]:
-        return [p for p in self.positions if place in self._places and isinstance(p, base)]
+    def _at(self, place: Place) -> list[nn.Module]:
+        """The positions that serve a place, if the architecture has it."""
+        return [p for p in self.positions if place in self._places and isinstance(p, PLACES[place])]
