@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import Run
+from command_line import Run, without_registry_file
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 NAMES = ("good", "fails", "misspells", "takes", "twin")
@@ -40,7 +40,7 @@ def peirce(distributions: Path, tmp_path: Path) -> Run:
     def run(
         *arguments: str, beside: tuple[str, ...] | None = (), **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        folder = tmp_path / "work"
+        folder = without_registry_file(tmp_path / "work")
         folder.mkdir(exist_ok=True)
         variables = {k: v for k, v in os.environ.items() if not k.startswith("PEIRCE_")}
         variables |= {"XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "200", "OMP_NUM_THREADS": "1"}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import without_registry_file
 from peirce.errors import RegistryError
 from peirce.last_failures import last_failures, record
 from peirce.registry import Registry
@@ -27,7 +28,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with no registry.toml above it, and a cache of its own."""
     monkeypatch.delenv("PEIRCE_REGISTRY", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = tmp_path / "a" / "b"
+    folder = without_registry_file(tmp_path / "a" / "b")
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
     return folder
