@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,17 @@ from torch import Tensor
 MARK = 1
 KILL_AT = "TOY_TASK_KILL_AT_LOSS"
 """Set to a number, the process kills itself when the loss is asked for so many times."""
+KILL_IN_CHECKPOINT = "TOY_TASK_KILL_IN_CHECKPOINT"
+"""Set to a step, the process kills itself just before that step's checkpoint gets its name."""
+
+
+def _kill_in_checkpoint(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "os.rename" and str(arguments[1]).endswith(f"step-{int(os.environ[KILL_IN_CHECKPOINT]):08d}"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+if KILL_IN_CHECKPOINT in os.environ:
+    sys.addaudithook(_kill_in_checkpoint)
 
 FOLNET = Spec.from_toml(
     """
@@ -82,15 +94,25 @@ class MarkedOptions:
     batch: int = field(default=8, validator=validators.ge(1))
 
 
+class StoppedError(Exception):
+    """Raised by a task that is told to fail."""
+
+
 class Marked(Task):
     """Is the token after the mark one of the upper half?"""
 
     name = "marked"
     source = "made up for the tests"
     Options = MarkedOptions
-    losses_asked = 0
+
+    def __init__(self, options: MarkedOptions, fail_at: int = 0) -> None:
+        super().__init__(options)
+        self.fail_at = fail_at
+        self.losses_asked = 0
+        self.prepared = 0
 
     def prepare(self) -> dict[str, tuple[Tensor, Tensor]]:
+        self.prepared += 1
         generator = torch.Generator().manual_seed(7)
         return {split: self._draw(generator) for split in ("train", "valid", "test")}
 
@@ -115,6 +137,8 @@ class Marked(Task):
         self.losses_asked += 1
         if self.losses_asked == int(os.environ.get(KILL_AT, -1)):
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.losses_asked == self.fail_at:
+            raise StoppedError
         outputs = model(input_ids=batch["input_ids"])
         return model.loss("classification", outputs, batch["labels"])
 

@@ -55,10 +55,12 @@ def train_command(
     from peirce_plugins.tasks.options import make_task, training_options
 
     require_extra()
-    options = training_options(given.train)
+    from peirce_plugins.tasks.processes import is_first_process
+
+    made, options = make_task(task, given.task), training_options(given.train)
     result = run(
         load_spec(spec, given.spec),
-        make_task(task, given.task),
+        made,
         options,
         directory,
         seed=seed,
@@ -66,6 +68,8 @@ def train_command(
         overwrite=overwrite,
         console=_console(),
     )
+    if not is_first_process():
+        return
     tested = {options.test_split: dict(result.metrics)} if options.test_split else {}
     if json:
         _print_json(
@@ -103,6 +107,8 @@ def evaluate_command(
     from peirce_plugins.tasks.options import make_task
     from peirce_plugins.tasks.records import read_training
 
+    if not directory.is_dir():
+        raise TaskError(f"there is no trained model at {directory}: it is not a directory")
     record = read_training(directory)
     if record is None and task is None:
         raise TaskError(f"{directory} has no training.json that tells its task; name one with --task")
@@ -112,9 +118,8 @@ def evaluate_command(
     given = read_settings(settings or (), part)
     for prefix, others in (("train", given.train), ("model", given.spec)):
         if others:
-            raise TaskError(
-                f"a trained model is evaluated as it is: {', '.join(others)} ({prefix} settings) do not apply"
-            )
+            keys = ", ".join(others)
+            raise TaskError(f"a trained model is evaluated as it is; leave out the {prefix} settings: {keys}")
     before = record["task"]["options"] if record is not None and part.name == trained_on else {}
     model = load(directory, device=device)
     made = make_task(name, {**before, **given.task})

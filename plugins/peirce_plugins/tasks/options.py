@@ -135,15 +135,11 @@ class TrainResult:
     evaluations: tuple[Mapping[str, Any], ...] = ()
 
 
-@frozen
 class _Settings:
-    """Where a setting stands, for errors."""
-
-    prefix: str
+    """Where a setting stands, for errors, which name its key themselves."""
 
     def at(self, path: str | Sequence[str]) -> str:
-        parts = [path] if isinstance(path, str) else list(path)
-        return f"setting {'.'.join(parts)}"
+        return "settings"
 
 
 def training_options(settings: Mapping[str, Any]) -> TrainingOptions:
@@ -171,7 +167,7 @@ def make_task(name: str, settings: Mapping[str, Any] | None = None, registry: Re
 
 def _structured(cls: type[T], settings: Mapping[str, Any], prefix: str, label: str) -> T:
     try:
-        return structure(cls, settings, where=_Settings(prefix), path=(prefix,), label=label)
+        return structure(cls, settings, where=_Settings(), path=(prefix,), label=label)
     except SpecError as error:
         group = error.__cause__
         own = group.subgroup(TaskError) if isinstance(group, BaseExceptionGroup) else None

@@ -30,21 +30,24 @@ def accelerator_of(options: TrainingOptions) -> Any:
 
     alone = not PartialState._shared_state or PartialState().num_processes == 1
     AcceleratorState._reset_state(reset_partial_state=alone)
-    try:
-        return Accelerator(
-            cpu=options.device == "cpu",
-            mixed_precision=options.precision,
-            # The loop divides and synchronises by itself, for batches that do not come from a torch DataLoader.
-            gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1, sync_with_dataloader=False),
-            # A task need not use every head of a model.
-            kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
-        )
-    except ValueError as error:
-        if "fp16" not in str(error):
-            raise
-        raise TaskError(
-            "train.precision=fp16 needs a GPU, and training would run on the CPU; use bf16 or no"
-        ) from error
+    accelerator = Accelerator(
+        cpu=options.device == "cpu",
+        mixed_precision=options.precision,
+        # The loop divides and synchronises by itself, for batches that do not come from a torch DataLoader.
+        gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1, sync_with_dataloader=False),
+        # A task need not use every head of a model.
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
+    )
+    if options.precision == "fp16" and accelerator.device.type == "cpu":
+        raise TaskError("train.precision=fp16 needs a GPU, and there is none to train on; use bf16 or no")
+    return accelerator
+
+
+def is_first_process() -> bool:
+    """Whether this is the process that writes and prints, in a training on one or several."""
+    from accelerate.state import PartialState
+
+    return bool(PartialState().is_main_process)
 
 
 @contextmanager
