@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parents[1] / "examples" / "peirce-hadamard"
+GUIDE = HERE.parents[1] / "docs" / "writing-a-plugin.md"
 PLUGIN = "peirce-hadamard:hadamard"
 
 
@@ -131,5 +133,7 @@ def test_its_own_tests_pass(installed: Path, tmp_path: Path) -> None:
     options = ["-p", "no:cacheprovider", "-c", str(EXAMPLE / "pyproject.toml"), "--peirce-strict", "-q"]
     done = python("-m", "pytest", *options, str(EXAMPLE / "tests"), path=installed, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "checks ran on 2 parts" in done.stdout
+    count = re.search(r"^\d+ checks ran on 2 parts$", done.stdout, re.M)
+    assert count, done.stdout
+    assert count[0] in GUIDE.read_text(encoding="utf-8"), f"the guide shows another count than {count[0]!r}"
     assert "onnx[operators.hadamard]" not in done.stdout.partition("not run")[2]
