@@ -91,7 +91,7 @@ def _whole(parts: Registry, options: TrainingOptions) -> tuple[tuple[float, ...]
         return result.losses, weights(Path(folder))
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     fail_at=st.integers(min_value=1, max_value=24),
     save_every=st.sampled_from([1, 2, 5, 0]),
