@@ -58,7 +58,7 @@ class Subject(ABC):
 
     Attributes:
         examples: how many generated examples a property is tried on.
-        extremes: whether the part takes softmax logits, which checks then make huge.
+        module: whether the part has parameters.
     """
 
     part: type[Any]

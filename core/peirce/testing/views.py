@@ -6,7 +6,7 @@ in another order, or cut off. A `Slot` says which axes of a tensor count example
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import torch
 from attrs import evolve, frozen
@@ -168,8 +168,3 @@ def both(slots: Iterable[Slot], tensors: Iterable[Tensor]) -> list[tuple[Slot, T
 def unpadded(view: View, i: int) -> Tensor:
     """int64 [r]: where example i has real tokens."""
     return torch.arange(view.length) if view.real is None else view.real[i].nonzero().squeeze(1)
-
-
-def stack(examples: Sequence[Tensor]) -> Tensor:
-    """Tensors of single examples as one batch."""
-    return torch.cat(list(examples))
