@@ -162,17 +162,17 @@ def meanings(options: type[Any]) -> dict[str, str]:
 
 
 def _overview(kind: str, entries: Sequence[Registered]) -> list[str]:
+    what = "what it is"
+    more: dict[str, list[str]] = {}
     if kind == "operators":
-        rows = [
-            (_link(e), f"`{e.part.letter}`" if e.part.letter else "", f"`{e.part.typing}`", _summary(e))
-            for e in entries
-        ]
-        return _table(("operator", "letter", "typing", "what it computes"), rows)
+        what = "what it computes"
+        more["letter"] = [f"`{e.part.letter}`" if e.part.letter else "" for e in entries]
+        more["typing"] = [f"`{e.part.typing}`" for e in entries]
     if kind == "positions":
-        rows = [(_link(e), ", ".join(e.part.places()), _summary(e)) for e in entries]
-        return _table(("position", "places", "what it computes"), rows)
-    rows = [(_link(e), _summary(e)) for e in entries]
-    return _table((kind.removesuffix("s"), "what it is"), rows)
+        what = "what it computes"
+        more["places"] = [", ".join(e.part.places()) for e in entries]
+    columns = [[_link(e) for e in entries], *more.values(), [_summary(e) for e in entries]]
+    return _table((kind.removesuffix("s"), *more, what), zip(*columns, strict=True))
 
 
 def _part(entry: Registered) -> list[str]:
