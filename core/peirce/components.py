@@ -318,7 +318,10 @@ class Encoded(NamedTuple):
 
 
 class Head(Part, nn.Module, ABC):
-    """Turns atoms into predictions. Its outputs are named `logits`, ...; the model prefixes them with the head's name.
+    """Turns atoms into predictions.
+
+    Its outputs are named `logits`, ..., and the model prefixes them with the head's name; one named "" takes the head's
+    name itself.
 
     Attributes:
         needs: which of `pooled` and `binary` the architecture must give.

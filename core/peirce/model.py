@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
+from attrs import evolve
 from torch import Tensor, nn
 
 from peirce.components import Architecture, Head
@@ -61,15 +62,16 @@ class Model(nn.Module):
         outputs = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
         for prefix, head in self.heads.items():
             for name, value in cast(Head, head)(encoded, tokens).items():
-                outputs[f"{prefix}_{name}"] = value
+                outputs[_output(prefix, name)] = value
         return {spec.name: outputs[spec.name] for spec in self.signature.outputs}
 
     def loss(self, head: str, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """The loss of one head, by the prefix of its outputs."""
         if head not in self.heads:
             raise InputError(unknown("head", head, self.heads))
-        own = {name.removeprefix(f"{head}_"): v for name, v in outputs.items() if name.startswith(f"{head}_")}
-        return cast(Head, self.heads[head]).loss(own, labels)
+        part = cast(Head, self.heads[head])
+        own = {spec.name: outputs[_output(head, spec.name)] for spec in part.outputs()}
+        return part.loss(own, labels)
 
     def save(self, directory: str | Path, assets: Mapping[str, bytes] | None = None) -> None:
         """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing."""
@@ -92,11 +94,7 @@ class Model(nn.Module):
         outputs = list(self.network.outputs())
         for prefix, head in self.heads.items():
             for spec in cast(Head, head).outputs():
-                named = {
-                    **{f: getattr(spec, f) for f in ("dtype", "dims", "meaning")},
-                    "name": f"{prefix}_{spec.name}",
-                }
-                outputs.append(TensorSpec(**named))
+                outputs.append(evolve(spec, name=_output(prefix, spec.name)))
         return Signature(inputs, outputs)
 
     def _check(self, inputs: Mapping[str, Tensor]) -> None:
@@ -111,6 +109,11 @@ class Model(nn.Module):
             raise InputError(
                 f"missing input {', '.join(map(repr, missing))}; the model takes {', '.join(known)}"
             )
+
+
+def _output(prefix: str, name: str) -> str:
+    """What a model calls an output of the head with this prefix."""
+    return f"{prefix}_{name}" if name else prefix
 
 
 def _check_tensor(spec: TensorSpec, value: Tensor, sizes: dict[str, tuple[int, str]]) -> None:

@@ -68,7 +68,7 @@ def test_fused_and_unfused_are_one_network(spec: Spec, grad: bool, registry: Reg
     for name, value in one.items():
         assert (value - other[name]).abs().max() <= 1e-12 * value.abs().max()
     if grad:
-        for model, outputs in zip(models, (one, other), strict=True):
+        for outputs in (one, other):
             sum(v.square().sum() for v in outputs.values()).backward()
         for (name, p), q in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
             assert torch.allclose(p.grad, q.grad, rtol=1e-10, atol=1e-12), name

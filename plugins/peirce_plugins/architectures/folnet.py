@@ -136,8 +136,9 @@ class FolNet(Architecture):
         """The initial atoms, normalised and dropped out."""
         unary, binary = self.input.unary(tokens), self.input.binary(tokens)
         if self.diagonal_in is not None:
-            diagonal = torch.eye(tokens.length, dtype=binary.dtype, device=binary.device)
-            binary = binary + diagonal.unsqueeze(-1) * self.diagonal_in(unary).unsqueeze(2)
+            diagonal = torch.eye(tokens.length, dtype=torch.bool, device=binary.device).unsqueeze(-1)
+            # Chosen, not multiplied: off the diagonal the norm's gradient may overflow, and must not meet a zero.
+            binary = torch.where(diagonal, binary + self.diagonal_in(unary).unsqueeze(2), binary)
         state = self.input_norm(Predicates(unary, binary), scope)
         rate = self.plan.dims.dropout
         return Predicates(*(F.dropout(atoms, rate, self.training) for atoms in state))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import peirce
 import pytest
 import torch
-
-import peirce
 from peirce.registry import Registry
 
 ENCODERS = {

@@ -6,12 +6,11 @@ import math
 
 import pytest
 import torch
+from peirce.components import Dims, Encoded, NoOptions, Tokens
+from peirce.scope import Scope
 from peirce_plugins.heads import Classification, Entities, MaskedLanguageModel
 from peirce_plugins.heads.classification import ClassificationOptions
 from peirce_plugins.heads.entities import EntitiesOptions
-
-from peirce.components import Dims, Encoded, NoOptions, Tokens
-from peirce.scope import Scope
 
 DIMS = Dims(layers=1, unary=3, heads=1, head_size=3, feedforward_unary=6, vocabulary=8)
 FREE = 7

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from peirce_plugins.operators.bool import Bool, BoolOptions
-
 from peirce.components import Dims
 from peirce.predicates import Predicates
 from peirce.scope import Scope
+from peirce_plugins.operators.bool import Bool, BoolOptions
 
 DIMS = Dims(
     layers=1,

@@ -1,0 +1,1 @@
+"""Checkpoints that other code wrote, as Peirce models, and the way back."""

@@ -1,0 +1,65 @@
+"""`peirce import`: models from the checkpoints that others published, and the way back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from peirce.errors import ModelFileError
+
+app = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
+)
+
+
+@app.callback()
+def checkpoints() -> None:
+    """Make a model of a checkpoint that others published."""
+
+
+@app.command()
+def folnet(
+    config: Annotated[Path | None, typer.Argument(help="The published JSON configuration.")] = None,
+    weights: Annotated[
+        Path | None, typer.Argument(help="Its tensors: a torch or a safetensors file.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the result goes.")
+    ] = None,
+    to_published: Annotated[
+        Path | None,
+        typer.Option(
+            "--to-published", metavar="DIR", help="Write this saved model in the published form instead."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Import a published FOLNet checkpoint, or write a model as one."""
+    if output is None:
+        raise ModelFileError("say where the result goes, with -o DIR")
+    if to_published is not None:
+        if config is not None:
+            raise ModelFileError("--to-published takes the saved model itself; leave CONFIG and WEIGHTS out")
+        from peirce_plugins.checkpoints.folnet import export_folnet
+
+        export_folnet(to_published, output)
+        _say(json, {"config": str(output / "config.json"), "weights": str(output / "weights.safetensors")})
+        return
+    if config is None or weights is None:
+        raise ModelFileError("an import needs two files: peirce import folnet CONFIG WEIGHTS -o DIR")
+    from peirce_plugins.checkpoints.folnet import import_folnet
+
+    model = import_folnet(config, weights, output)
+    parameters = sum(p.numel() for p in model.parameters())
+    _say(json, {"model": str(output), "name": model.spec.name, "parameters": parameters})
+
+
+def _say(as_json: bool, result: dict[str, object]) -> None:
+    import json
+
+    if as_json:
+        typer.echo(json.dumps({"schema": "peirce.import/1", **result}))
+        return
+    for key, value in result.items():
+        typer.echo(f"{key}: {value}")

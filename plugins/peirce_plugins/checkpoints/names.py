@@ -1,0 +1,96 @@
+"""Which tensors of a published FOLNet checkpoint are which parameters of a model.
+
+One table serves both ways: each published name stands for the parameters whose concatenation along the first axis it
+holds. Published readers are numbered by the branch that they read (1 unary, 2 binary); three operators read kernel and
+premise with one matrix, kernel first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+Names = Mapping[str, tuple[str, ...]]
+"""Published name -> the parameters that it holds, in order."""
+
+READERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "join": {"reader.1": ("premise",), "reader.2": ("kernel",), "writer": ("output",)},
+    "mu": {"reader.2": ("kernel", "premise"), "writer": ("output",)},
+    "cjoin": {"kernel": ("kernel",), "premise": ("premise",), "output": ("output",)},
+    "assoc": {"reader.1": ("kernel", "premise"), "writer": ("output",)},
+    "prod": {"reader.1": ("kernel",), "reader.2": ("premise",), "writer": ("output",)},
+    "trans": {"reader.2": ("kernel", "premise"), "writer": ("output",)},
+}
+"""The projections of each operator as the published code groups them."""
+
+BOOL: Mapping[str, Mapping[str, str]] = {
+    "gelu": {"clause_in": "hidden", "clause_out": "output"},
+    "reglu": {"clause_in.gating": "gate", "clause_in.direct": "hidden", "clause_out": "output"},
+}
+"""bool's layers by the kind of its hidden layer; its binary form has a `clause_skip` besides."""
+
+OUTER: Mapping[str, str] = {
+    "folnet.encoder.word_embd.weight": "network.input.embedding.weight",
+    "folnet.encoder.type_embd.weight": "network.input.token_type.weight",
+    "folnet.encoder.diag.weight": "network.diagonal_in.weight",
+    "folnet.encoder.diag.bias": "network.diagonal_in.bias",
+    "folnet.diag.weight": "network.diagonal_out.weight",
+    "folnet.diag.bias": "network.diagonal_out.bias",
+    "folnet.dense.weight": "network.pooler.dense.weight",
+    "folnet.dense.bias": "network.pooler.dense.bias",
+    "cls.heads.predictions.transform.dense.weight": "heads.mlm.dense.weight",
+    "cls.heads.predictions.transform.dense.bias": "heads.mlm.dense.bias",
+    "cls.heads.predictions.bias": "heads.mlm.bias",
+    "cls.heads.seq_relationship.weight": "heads.nsp.dense.weight",
+    "cls.heads.seq_relationship.bias": "heads.nsp.dense.bias",
+    "sch.dense.weight": "heads.scl.dense.weight",
+    "sch.dense.bias": "heads.scl.dense.bias",
+}
+"""Everything outside the layers, but for the positions."""
+
+POSITIONS: Mapping[str, str] = {
+    "absolute": "folnet.encoder.abs_pos_embd.weight",
+    "distance": "folnet.encoder.rel_pos_embd.weight",
+}
+TIED, EMBEDDING = "cls.heads.predictions.decoder.weight", "folnet.encoder.word_embd.weight"
+"""The published decoder repeats the word embeddings, which a model holds once."""
+
+
+def names(
+    parameters: Sequence[str],
+    layers: int,
+    unary: Sequence[str],
+    binary: Sequence[str],
+    positions: Sequence[str],
+    mlp: str,
+) -> Names:
+    """The published names of a model's parameters.
+
+    Args:
+        parameters: the names of the model's state dict.
+        layers: how many layers it has.
+        unary: the operators that write unary atoms, in order.
+        binary: the operators that write binary atoms, in order.
+        positions: the model's positions, in order.
+        mlp: the kind of bool's hidden layer.
+    """
+    known = frozenset(parameters)
+    table: dict[str, tuple[str, ...]] = {theirs: (ours,) for theirs, ours in OUTER.items()}
+    for i, position in enumerate(positions):
+        table[POSITIONS[position]] = (f"network.input.positions.{i}.table.weight",)
+    for layer in range(layers):
+        theirs, ours = f"folnet.reasoner.layers.{layer}.deducers", f"network.layers.{layer}.operators"
+        place = 0
+        for branch, operators in ((1, unary), (2, binary)):
+            for k, operator in enumerate(operators):
+                for group, roles in READERS[operator].items():
+                    for leaf in ("weight", "bias"):
+                        parts = tuple(f"{ours}.{place}.{operator}.{role}.{leaf}" for role in roles)
+                        table[f"{theirs}.0.operators.{branch}.{k}.{group}.{leaf}"] = parts
+                place += 1
+        for branch, side in ((1, "unary"), (2, "binary")):
+            clauses = {**BOOL[mlp], **({"clause_skip": "converse"} if branch == 2 else {})}
+            for group, role in clauses.items():
+                for leaf in ("weight", "bias"):
+                    parts = (f"{ours}.{place}.bool.{side}.{role}.{leaf}",)
+                    table[f"{theirs}.1.operators.{branch}.0.{group}.{leaf}"] = parts
+    return {theirs: parts for theirs, parts in table.items() if known.issuperset(parts)}

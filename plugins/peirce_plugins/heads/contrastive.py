@@ -1,0 +1,63 @@
+"""Sequence contrastive learning: two views of one text map near each other, and other texts far away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.components import Dims, Encoded, Head, Tokens
+from peirce.signature import TensorSpec
+from torch import Tensor, nn
+
+
+@frozen(kw_only=True)
+class ContrastiveOptions:
+    """How sharply similarities are told apart.
+
+    Args:
+        temperature: what cosine similarities are divided by before the softmax.
+    """
+
+    temperature: float = field(default=1.0, validator=validators.gt(0.0))
+
+
+class Contrastive(Head):
+    """A linear map of the pooled output; rows 2i and 2i + 1 of a batch are two views of one text.
+
+    Its one output has the head's own name, as in `scl` with `as = "scl"`.
+    """
+
+    name = "contrastive"
+    needs = frozenset({"pooled"})
+    source = "COCO-LM (Meng et al., 2021), Section 3.2, as the published FOLNet code uses it"
+    Options = ContrastiveOptions
+
+    def __init__(self, options: ContrastiveOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.temperature = options.temperature
+        self.width = dims.unary
+        self.dense = nn.Linear(dims.unary, dims.unary)
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The mapped pooled vectors."""
+        dims = ("batch", self.width)
+        return (TensorSpec(name="", dtype="float", dims=dims, meaning="The text's place among other texts."),)
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[b, d1] -> [b, d1]."""
+        assert encoded.pooled is not None
+        return {"": self.dense(encoded.pooled)}
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Cross-entropy of finding a row's other view among all other rows, by cosine similarity.
+
+        Args:
+            outputs: the mapped vectors [b, d1].
+            labels: int64 [b], the row of each row's other view: 1, 0, 3, 2, ...
+        """
+        views = F.normalize(outputs[""].float(), dim=-1)
+        similarity = views @ views.T / self.temperature
+        own = torch.eye(len(views), dtype=torch.bool, device=views.device)
+        return F.cross_entropy(similarity.masked_fill(own, torch.finfo(similarity.dtype).min), labels)
