@@ -109,6 +109,9 @@ classes = 3
 [[model.heads]]
 use = "entities"
 pool = "max"
+[[model.heads]]
+use = "contrastive"
+as = "scl"
 """,
     "levels": TRANSFORMER
     + """

@@ -24,7 +24,7 @@ class ContrastiveOptions:
 
 
 class Contrastive(Head):
-    """A linear map of the pooled output; rows 2i and 2i + 1 of a batch are two views of one text.
+    """A linear map of the pooled output, in which the views of one text are near each other.
 
     Its one output has the head's own name, as in `scl` with `as = "scl"`.
     """
@@ -51,13 +51,21 @@ class Contrastive(Head):
         return {"": self.dense(encoded.pooled)}
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """Cross-entropy of finding a row's other view among all other rows, by cosine similarity.
+        """How well a row's other views are told from the other texts, by cosine similarity.
 
         Args:
             outputs: the mapped vectors [b, d1].
-            labels: int64 [b], the row of each row's other view: 1, 0, 3, 2, ...
+            labels: int64 [b], the text that each row is a view of; rows that share one are views of each other. A row
+                without another view does not count.
+
+        Returns:
+            The mean over rows of -ln of the softmax's weight on the other views; zero where no row has one.
         """
         views = F.normalize(outputs[""].float(), dim=-1)
-        similarity = views @ views.T / self.temperature
         own = torch.eye(len(views), dtype=torch.bool, device=views.device)
-        return F.cross_entropy(similarity.masked_fill(own, torch.finfo(similarity.dtype).min), labels)
+        low = torch.finfo(views.dtype).min
+        similarity = (views @ views.T / self.temperature).masked_fill(own, low)
+        same = (labels.unsqueeze(0) == labels.unsqueeze(1)) & ~own
+        nearness = similarity.masked_fill(~same, low).logsumexp(1) - similarity.logsumexp(1)
+        counts = same.any(1)
+        return -nearness.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)

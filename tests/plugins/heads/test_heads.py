@@ -8,8 +8,9 @@ import pytest
 import torch
 from peirce.components import Dims, Encoded, NoOptions, Tokens
 from peirce.scope import Scope
-from peirce_plugins.heads import Classification, Entities, MaskedLanguageModel
+from peirce_plugins.heads import Classification, Contrastive, Entities, MaskedLanguageModel
 from peirce_plugins.heads.classification import ClassificationOptions
+from peirce_plugins.heads.contrastive import ContrastiveOptions
 from peirce_plugins.heads.entities import EntitiesOptions
 
 DIMS = Dims(layers=1, unary=3, heads=1, head_size=3, feedforward_unary=6, vocabulary=8)
@@ -89,3 +90,12 @@ def test_a_regression_is_a_squared_error() -> None:
     head = Classification(ClassificationOptions(problem="regression", classes=1), DIMS)
     loss = head.loss({"logits": torch.tensor([[1.0], [3.0]])}, torch.tensor([0.0, 1.0]))
     assert loss.item() == pytest.approx(2.5)
+
+
+def test_views_of_one_text_are_found_among_the_others() -> None:
+    head = Contrastive(ContrastiveOptions(temperature=0.5), DIMS)
+    vectors = torch.tensor([[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 1.0]])
+    labels = torch.tensor([0, 0, 1, 1, 2])  # the last is alone and does not count
+    expected = math.log(math.exp(2) + 3) - 2  # one view at cosine 1, three others at 0
+    assert head.loss({"": vectors}, labels).item() == pytest.approx(expected)
+    assert head.loss({"": vectors[:1]}, labels[:1]).item() == 0.0
