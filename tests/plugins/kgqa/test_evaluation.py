@@ -92,13 +92,27 @@ def test_inferred_answers_and_the_filter() -> None:
     template = Template.of(parse("r1(s1,f)"))
     groundings = Groundings(np.array([[0]]), np.array([[graph.entity("a")]]))
     found = {s: evaluation.answers(template, groundings, graph.index(s)) for s in SPLITS}
-    queries = QuerySet(load_types()["1p"], template, groundings, found)
+    queries = QuerySet(load_types()["1p"], "test", template, groundings, found)
     # d is inferred; b and c score higher but are answers too, and e scores higher and is none
     scores = np.array([[0.0, 4.0, 3.0, 1.0, 2.0]])
     report = evaluate("s", [queries], lambda template, groundings: scores)
     assert report.cells["1p"]["inferred"].mrr == 0.5
     assert report.cells["1p"]["entailed"].mrr == 1.0
     assert report.cells["1p"]["inferred"].answers == 1
+
+
+def test_answers_of_later_splits_are_filtered_too() -> None:
+    graph = from_names(
+        "g", {"train": [("a", "r", "b")], "valid": [("a", "r", "c")], "test": [("a", "r", "d")]}
+    )
+    template = Template.of(parse("r1(s1,f)"))
+    groundings = Groundings(np.array([[0]]), np.array([[graph.entity("a")]]))
+    found = {s: evaluation.answers(template, groundings, graph.index(s)) for s in SPLITS}
+    queries = QuerySet(load_types()["1p"], "valid", template, groundings, found)
+    scores = np.array([[0.0, 2.0, 1.0, 3.0]])
+    cells = evaluate("s", [queries], lambda template, groundings: scores).cells["1p"]
+    assert cells["inferred"].mrr == 1.0
+    assert cells["inferred"].answers == 1
 
 
 def test_means_go_over_answers_then_queries_then_types() -> None:

@@ -48,7 +48,7 @@ def _dropped(formula: Formula) -> list[Formula]:
 def test_queries_of_every_type_are_sound(name: str, split: Split) -> None:
     (queries,) = sample([TYPES[name]], SMALL, split, 3, seed=1)
     assert len(queries) == 3
-    assert list(queries.answers) == list(SPLITS[: SPLITS.index(split) + 1])
+    assert set(queries.answers) == set(SPLITS)
     for row in range(3):
         query = queries.query(row, SMALL)
         exact = {s: brute_force(query, SMALL, s) for s in SPLITS}

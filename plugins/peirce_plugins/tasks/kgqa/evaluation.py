@@ -109,7 +109,7 @@ def evaluate(name: str, sets: Sequence[QuerySet], scorer: Scorer, console: Conso
     Raises:
         TaskError: a score is not finite.
     """
-    split = max((s for queries in sets for s in queries.answers), key=SPLITS.index)
+    split = sets[0].split
     cells: dict[str, dict[Knowledge, Cell]] = {}
     batches = [(queries, start) for queries in sets for start in range(0, len(queries), ROWS)]
     tallies: dict[str, dict[Knowledge, list[tuple[Answers, Floats]]]] = {}

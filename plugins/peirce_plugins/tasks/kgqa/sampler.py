@@ -20,6 +20,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 from attrs import field, frozen
+from numpy.typing import NDArray
 from peirce.errors import TaskError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -32,7 +33,7 @@ from peirce_plugins.tasks.kgqa.querytypes import QueryType
 MAX_ANSWERS = 100
 """Answers that a sampled query may have on the graph of its split, unless told otherwise."""
 BATCH = 1024
-"""Proposals that are treated at once; part of what a seed means."""
+"""Proposals that are treated at once, or a few more; part of what a seed means."""
 _K = TypeVar("_K")
 _Ground: TypeAlias = tuple[bool, int, int | Variable, int | Variable]
 
@@ -50,10 +51,12 @@ class QuerySet:
         type: the query type.
         template: its abstract query, prepared.
         groundings: the queries.
-        answers: the exact answers on the cumulative graph of every split up to the one sampled from.
+        split: the split that they were sampled from.
+        answers: the exact answers on the cumulative graph of every split; evaluation filters by all of them.
     """
 
     type: QueryType
+    split: Split
     template: Template
     groundings: Groundings
     answers: Mapping[Split, Answers]
@@ -122,7 +125,7 @@ class _Sampler:
         self.random = np.random.default_rng([seed, zlib.crc32(kind.name.encode()), SPLITS.index(split)])
         self.symmetries = symmetries(self.template)
         self.found: list[Groundings] = []
-        self.answered: dict[Split, list[Answers]] = {s: [] for s in SPLITS[: SPLITS.index(split) + 1]}
+        self.answered: dict[Split, list[Answers]] = {s: [] for s in SPLITS}
         self.seen: set[bytes] = set()
         self.misses = 0
 
@@ -147,6 +150,7 @@ class _Sampler:
             )
         return QuerySet(
             self.kind,
+            self.split,
             self.template,
             Groundings.joined(self.found[:count]),
             {split: Answers.joined(sets[:count]) for split, sets in self.answered.items()},
@@ -185,6 +189,8 @@ class _Sampler:
         for branch in branches if len(branches) > 1 else ():
             fewer = answers(self.template.only(i for i in branches if i != branch), proposals, index)
             keep(fewer.counts < found[here].counts)
+        for later in SPLITS[SPLITS.index(here) + 1 :]:
+            found[later] = answers(self.template, proposals, self.graph.index(later))
         return proposals, found
 
 
@@ -213,19 +219,38 @@ class _Walker:
     def groundings(
         self,
         template: Template,
-        fresh: np.ndarray[tuple[int, ...], np.dtype[np.int32]] | None,
+        fresh: NDArray[np.int32] | None,
         random: np.random.Generator,
     ) -> Groundings:
         """Propose groundings; walks start at a triple of `fresh`, int32 [n, 3], where it is given."""
         if not len(self.index):
             raise TaskError("the graph has no triples to sample queries from")
-        walk = _Walk(self, template, random)
-        branches = random.permutation(len(template.conjunctions))
-        for number, branch in enumerate(branches):
+        # a walk that starts elsewhere gives other queries, so each batch starts at every atom there is
+        starts: list[tuple[int, Slot | None]] = []
+        for branch, slots in enumerate(template.conjunctions):
+            starts += [(branch, slot) for slot in slots if slot.positive] or [(branch, None)]
+        count = -(-BATCH // len(starts))
+        parts = [self._from(start, template, fresh, random, count) for start in starts]
+        proposals = Groundings.joined(parts)
+        return proposals[random.permutation(len(proposals))]
+
+    def _from(
+        self,
+        start: tuple[int, Slot | None],
+        template: Template,
+        fresh: NDArray[np.int32] | None,
+        random: np.random.Generator,
+        count: int,
+    ) -> Groundings:
+        """The groundings of walks that begin in one branch, at one atom."""
+        walk = _Walk(self, template, random, count)
+        first, atom = start
+        others = [branch for branch in range(len(template.conjunctions)) if branch != first]
+        if atom is not None:
+            walk.start(atom, fresh)
+        for branch in [first, *random.permutation(others).tolist()]:
             slots = template.conjunctions[branch]
             positive = [slot for slot in slots if slot.positive]
-            if positive and number == 0:
-                walk.start(positive[random.integers(len(positive))], fresh)
             walk.along(positive)
             for slot in slots:
                 if not slot.positive:
@@ -239,16 +264,17 @@ class _Walker:
 class _Walk:
     """The state of a batch of walks: slots that are fixed, variables that stand somewhere, and rows that still go."""
 
-    def __init__(self, walker: _Walker, template: Template, random: np.random.Generator) -> None:
+    def __init__(self, walker: _Walker, template: Template, random: np.random.Generator, count: int) -> None:
         self.walker, self.index, self.random = walker, walker.index, random
         self.relations: dict[int, Ints] = {}
         self.ends: dict[int | Variable, Ints] = {}
-        self.alive = np.ones(BATCH, dtype=bool)
+        self.count = count
+        self.alive = np.ones(count, dtype=bool)
         self.template = template
 
     def result(self) -> Groundings:
         """The groundings whose walks came through."""
-        shape = (BATCH, 0)
+        shape = (self.count, 0)
         relations = [self.relations[i] for i in range(len(self.template.relations))]
         constants = [self.ends[i] for i in range(len(self.template.constants))]
         return Groundings(
@@ -260,14 +286,14 @@ class _Walk:
         """Let the variables go; the slots stay."""
         self.ends = {end: value for end, value in self.ends.items() if not isinstance(end, Variable)}
 
-    def start(self, slot: Slot, fresh: np.ndarray[tuple[int, ...], np.dtype[np.int32]] | None) -> None:
+    def start(self, slot: Slot, fresh: NDArray[np.int32] | None) -> None:
         """Put an atom on a random triple."""
         if fresh is not None:
             if not len(fresh):
                 raise TaskError(
                     "the split adds no triples, so no query has an answer that the split before it lacks"
                 )
-            head, relation, tail = fresh[self.random.integers(len(fresh), size=BATCH)].astype(np.int64).T
+            head, relation, tail = fresh[self.random.integers(len(fresh), size=self.count)].astype(np.int64).T
             self._put(slot, head, relation, tail)
         else:
             self._anywhere(slot)
@@ -314,7 +340,7 @@ class _Walk:
     def _anywhere(self, slot: Slot) -> None:
         relation = self.relations.get(slot.relation)
         if relation is None:
-            place = self.random.integers(len(self.index), size=BATCH)
+            place = self.random.integers(len(self.index), size=self.count)
         else:
             size = self.index.entities**2
             place = self._place(self.index.forward, relation * size, size)
@@ -333,7 +359,7 @@ class _Walk:
     def _place(self, keys: Ints, low: Ints, size: int) -> Ints:
         start, stop = np.searchsorted(keys, low), np.searchsorted(keys, low + size)
         self.alive &= stop > start
-        place = start + (self.random.random(BATCH) * (stop - start)).astype(np.int64)
+        place = start + (self.random.random(self.count) * (stop - start)).astype(np.int64)
         return np.minimum(place, len(keys) - 1)
 
 
