@@ -214,7 +214,7 @@ def table(reports: Iterable[Report], title: str) -> Table:
     for knowledge in present:
         shown.add_column(f"{knowledge}\nqueries", justify="right")
         for report in reports:
-            shown.add_column(f"{knowledge}\n{report.scorer}", justify="right")
+            shown.add_column(f"{knowledge}\n{report.scorer}", justify="right", overflow="fold")
     for name in reports[0].cells:
         row = [name]
         for knowledge in present:
