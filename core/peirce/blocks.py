@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 2 << 20
 """What one block's widest intermediate result may take."""
 
 

@@ -98,6 +98,8 @@ class Reader:
             reads it, and `infer` gives them to `Scope.weigh`.
         dropout: whether the weights of a softmax kernel are dropped in training.
         scale: a factor on the result, such as `head_size ** -0.25`.
+        tokens_last: a wish for the memory's layout where binary atoms are read: tokens last, for an `infer` that
+            multiplies over tokens head by head. Shapes are the same either way.
     """
 
     branch: Branch
@@ -106,6 +108,7 @@ class Reader:
     activation: Literal["none", "softmax"] = "none"
     dropout: bool = False
     scale: float = 1.0
+    tokens_last: bool = False
 
 
 @frozen(kw_only=True)

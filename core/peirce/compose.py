@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from peirce import pairs
+from peirce.blocks import blocked, row_blocks
 from peirce.components import Branch, Dims, Reader, Writer
 from peirce.fusion import FusedLinear, folded
 from peirce.pairs import PairBias
@@ -68,6 +69,7 @@ class _Read(NamedTuple):
     order: int
     width: int
     shape: tuple[int, ...]
+    tokens_last: bool
 
     @classmethod
     def of(cls, operator: int, role: str, reader: Reader, rule: str) -> _Read:
@@ -77,7 +79,8 @@ class _Read(NamedTuple):
             order = 0 if reader.dropout else 1
         else:
             order = 2 if rule == "reduce" else 3
-        return cls(operator, role, reader.branch, order, _channels(reader), tuple(reader.shape.values()))
+        shape = tuple(reader.shape.values())
+        return cls(operator, role, reader.branch, order, _channels(reader), shape, reader.tokens_last)
 
 
 class Mixing(nn.Module):
@@ -141,13 +144,31 @@ class Mixing(nn.Module):
     ) -> None:
         """Read every channel group of one branch, and keep the mask contract of each."""
         reads = self.reads[branch]
-        if self.fuse:
+        if self.fuse and branch == "B" and blocked(atoms):
+            pieces = self._by_blocks(atoms, scope)
+        elif self.fuse:
             pieces = self._together(self.readers[branch].read(atoms), reads, scope)
         else:
             apart = zip(self.readers[branch].read_each(atoms), reads, strict=True)
             pieces = [piece for each, read in apart for piece in self._together(each, [read], scope)]
         for read, piece in zip(reads, pieces, strict=True):
             channels[read.operator, read.role] = piece.view(*piece.shape[:-1], *read.shape)
+
+    def _by_blocks(self, atoms: Tensor, scope: Scope) -> list[Tensor]:
+        """The channel groups of the binary branch, each in its own place and layout, by blocks of rows."""
+        reads, (weight, bias) = self.reads["B"], self.readers["B"].weights()
+        batch, length = atoms.shape[:2]
+        places = []
+        for read in reads:
+            if read.tokens_last:
+                places.append(atoms.new_empty(batch, read.width, length, length).permute(0, 2, 3, 1))
+            else:
+                places.append(atoms.new_empty(batch, length, length, read.width))
+        for rows in row_blocks(atoms, len(weight)):
+            block = F.linear(atoms[:, rows], weight, bias)
+            for place, piece in zip(places, self._together(block, reads, scope.rows(rows)), strict=True):
+                place[:, rows] = piece
+        return places
 
     def _together(self, read: Tensor, reads: Sequence[_Read], scope: Scope) -> list[Tensor]:
         """The channel groups of one product: one softmax serves all kernels that have one, one mask all premises."""
@@ -172,8 +193,15 @@ class Mixing(nn.Module):
         """The sum of what the operators that write a branch infer, or None where none does."""
         if branch not in self.writers:
             return None
-        first_channel = 2 if branch == "U" else 3
-        return self.writers[branch].write([results[i].flatten(first_channel) for i in self.writes[branch]])
+        writer, first_channel = self.writers[branch], 2 if branch == "U" else 3
+        channels = [results[i].flatten(first_channel) for i in self.writes[branch]]
+        if not self.fuse or branch == "U" or not blocked(channels[0]):
+            return writer.write(channels)
+        weight, bias = writer.weights()
+        written = channels[0].new_empty(*channels[0].shape[:-1], len(weight))
+        for rows in row_blocks(written, weight.shape[1]):
+            written[:, rows] = F.linear(torch.cat([c[:, rows] for c in channels], -1), weight, bias)
+        return written
 
     def _infer(
         self, i: int, channels: Mapping[tuple[int, str], Tensor], scope: Scope, biases: Sequence[PairBias]

@@ -79,6 +79,12 @@ class Scope:
         """The same scope, with weights dropped at `rate` by `weigh`."""
         return replace(self, dropout=rate)
 
+    def rows(self, rows: slice) -> Scope:
+        """What some rows x may look at, for `softmax` and `zero_binary` on those rows alone."""
+        if self.pairs is None:
+            return self
+        return replace(self, pairs=self.pairs[:, rows], uniform=False, causal=False)
+
     def zero_unary(self, atoms: Tensor) -> Tensor:
         """Unary atoms [b, x, ...] with exact zeros at padding, whatever stood there."""
         return atoms if self.tokens is None else _where(self.tokens, atoms)

@@ -59,7 +59,7 @@ class CJoin(Operator):
     def premise(self) -> Reader:
         """v: [b, a, x, g], from the relations."""
         group, channels = next(iter(self._shape.items()))
-        return Reader(branch="B", shape={group: channels})
+        return Reader(branch="B", shape={group: channels}, tokens_last=True)
 
     def output(self) -> Writer:
         """u: [b, x, g, n], to the properties."""

@@ -22,7 +22,12 @@ class Join(Operator):
     def kernel(self) -> Reader:
         """K: [b, x, a, h], from the relations."""
         return Reader(
-            branch="B", shape={"h": self.dims.heads}, bias=False, activation="softmax", dropout=True
+            branch="B",
+            shape={"h": self.dims.heads},
+            bias=False,
+            activation="softmax",
+            dropout=True,
+            tokens_last=True,
         )
 
     def premise(self) -> Reader:

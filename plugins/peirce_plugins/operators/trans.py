@@ -21,11 +21,13 @@ class Trans(Operator):
     def kernel(self) -> Reader:
         """K: [b, x, a, d], from the relations."""
         shape = {"d": self.dims.binary}
-        return Reader(branch="B", shape=shape, bias=False, activation="softmax", dropout=True)
+        return Reader(
+            branch="B", shape=shape, bias=False, activation="softmax", dropout=True, tokens_last=True
+        )
 
     def premise(self) -> Reader:
         """v: [b, a, y, d], from the relations."""
-        return Reader(branch="B", shape={"d": self.dims.binary}, bias=False)
+        return Reader(branch="B", shape={"d": self.dims.binary}, bias=False, tokens_last=True)
 
     def output(self) -> Writer:
         """u: [b, x, y, d], to the relations."""
