@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import peirce
 import pytest
 import torch
-from small_specs import FOLNET, PAPER_CJOIN
-
-import peirce
 from peirce import blocks
 from peirce.registry import Registry
+from small_specs import FOLNET, PAPER_CJOIN
 
 IDS = torch.randint(1, 40, (2, 9), generator=torch.Generator().manual_seed(0))
 MASK = torch.tensor([[True] * 9, [False] * 3 + [True] * 6])
