@@ -119,7 +119,13 @@ def _global_options(
         str | None, typer.Option("--registry", metavar="FILE", help="The registry.toml to use.")
     ] = None,
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=lambda value: _print_version(value))
+        bool,
+        typer.Option(
+            "--version",
+            is_eager=True,
+            callback=lambda value: _print_version(value),
+            help="Print the version and exit.",
+        ),
     ] = False,
 ) -> None:
     if registry is not None:
@@ -137,7 +143,7 @@ def _print_version(wanted: bool) -> None:
 
 def _stand_in(command: Command) -> Any:
     def run(context: typer.Context) -> None:
-        code = _load(command).main(
+        code = loaded_command(command).main(
             args=list(context.args), prog_name=f"peirce {command.name}", standalone_mode=False
         )
         if isinstance(code, int) and code:
@@ -146,7 +152,12 @@ def _stand_in(command: Command) -> Any:
     return run
 
 
-def _load(command: Command) -> Any:
+def loaded_command(command: Command) -> Any:
+    """What runs a command, with its module imported.
+
+    Raises:
+        RegistryError: several distributions announce it, or it needs a module that is not installed.
+    """
     if len(command.owners) > 1:
         raise RegistryError(
             f"command {command.name!r} is announced by {' and '.join(command.owners)}; uninstall all but one"

@@ -156,6 +156,11 @@ def ready_specs() -> dict[str, FilePath]:
     return {path.stem: path for path in sorted(packaged_specs().glob("*.toml"))}
 
 
+def summary_of(path: FilePath) -> str:
+    """What a ready spec is: the comment in its first line."""
+    return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
+
+
 def parse_override(text: str) -> tuple[str, Any]:
     """The dotted key and the value of `key=value`; a value that is no TOML is a string as it stands."""
     dotted, equals, value = text.partition("=")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import attrs
 
+from peirce.docstrings import arguments
 from peirce.spec import FORMAT, HeadSpec, OperatorSpec, PartSpec, Spec
 from peirce.spec_structure import HIDDEN, REST, toml_key
 from peirce.spec_values import thaw
@@ -126,7 +127,7 @@ def _sizes(names: tuple[str, ...], cls: type[Any]) -> Schema:
 def _object(cls: type) -> Schema:
     """The schema of a table that an attrs class is read from."""
     attrs.resolve_types(cls)
-    described = _arguments(cls)
+    described = arguments(cls)
     properties: dict[str, Schema] = {}
     required = []
     for field in attrs.fields(cls):
@@ -181,10 +182,3 @@ def _summary(cls: type) -> str:
     """The first sentence of a class's documentation."""
     text = " ".join((getdoc(cls) or "").split("\n\n")[0].split())
     return re.split(r"(?<=[.:;]) ", text)[0].rstrip(":;") if text else cls.__name__
-
-
-def _arguments(cls: type) -> dict[str, str]:
-    """What the `Args:` of a class's documentation say, by field."""
-    section = re.search(r"^Args:\n((?:[ ]{4}.*\n?|\n)*)", getdoc(cls) or "", re.MULTILINE)
-    found = re.finditer(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", section[1] if section else "", re.MULTILINE)
-    return {match[1]: " ".join(match[2].split()) for match in found}

@@ -81,12 +81,9 @@ def parts_page(registry: Registry) -> str:
 
 def specs_page() -> str:
     """The ready specs, with the comment that each begins with."""
-    from peirce.spec_files import ready_specs
+    from peirce.spec_files import ready_specs, summary_of
 
-    rows = []
-    for name, path in ready_specs().items():
-        comment = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
-        rows.append((f"`{name}`", _escaped(comment)))
+    rows = [(f"`{name}`", _escaped(summary_of(path))) for name, path in ready_specs().items()]
     lines = [
         "# Ready specs",
         "",
@@ -99,13 +96,13 @@ def specs_page() -> str:
 def commands_page() -> str:
     """The commands that Peirce ships, with what each of them prints as its help."""
     import typer
-    from peirce.cli import _load, commands
+    from peirce.cli import commands, loaded_command
 
     lines = ["# Commands", "", "Exit codes: 0 for success, 1 for a check that failed, 2 for bad input.", ""]
     for command in commands():
         if "peirce" not in command.owners:
             continue
-        loaded = _load(command)
+        loaded = loaded_command(command)
         lines += [f"## peirce {command.name}", "", command.help, ""]
         nested = getattr(loaded, "commands", None) or {command.name: loaded}
         for name, one in nested.items():
@@ -141,24 +138,6 @@ def api_page() -> str:
             home = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else None
             lines += [f"::: {home or f'peirce.hookspecs.{name}'}", ""]
     return "\n".join(lines)
-
-
-def meanings(options: type[Any]) -> dict[str, str]:
-    """What the `Args:` section of a class's docstring says of each field."""
-    text = inspect.getdoc(options) or ""
-    section = text.partition("Args:\n")[2]
-    found: dict[str, str] = {}
-    name = None
-    for line in section.splitlines():
-        entry = re.fullmatch(r" {4}(\w+): (.*)", line)
-        if entry:
-            name = entry[1]
-            found[name] = entry[2].strip()
-        elif name and line.startswith("     "):
-            found[name] += " " + line.strip()
-        elif line.strip():
-            break
-    return found
 
 
 def _overview(kind: str, entries: Sequence[Registered]) -> list[str]:
@@ -207,13 +186,12 @@ def _part(entry: Registered) -> list[str]:
 def _options(what: str, options: type[Any]) -> list[str]:
     from peirce.commands.parts import fields
 
-    said = meanings(options)
     rows = [
         (
             f"`{field['name']}`",
             f"`{field['type']}`",
             "required" if field["required"] else f"`{field['default']!r}`",
-            _escaped(said.get(field["name"], "")),
+            _escaped(field["meaning"]),
         )
         for field in fields(options)
     ]
@@ -225,7 +203,9 @@ def _link(entry: Registered) -> str:
 
 
 def _summary(entry: Registered) -> str:
-    return _escaped(inspect.cleandoc(entry.part.__doc__ or "").partition("\n")[0])
+    from peirce.docstrings import first_line
+
+    return _escaped(first_line(entry.part))
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -248,4 +228,4 @@ def _escaped(text: str) -> str:
     return "`".join(outside)
 
 
-__all__ = ["GROUPS", "api_page", "commands_page", "meanings", "on_files", "parts_page", "specs_page"]
+__all__ = ["GROUPS", "api_page", "commands_page", "on_files", "parts_page", "specs_page"]

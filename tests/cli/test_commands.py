@@ -84,6 +84,17 @@ def test_doctor(peirce: Run) -> None:
     assert "CPUExecutionProvider" in table.stdout
 
 
+def test_doctor_never_advises_both_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from peirce.commands import doctor
+
+    monkeypatch.setattr(doctor, "_version", {"onnxruntime": "1.23"}.get)
+    gpu = next(check for check in doctor._extras() if check["name"] == "extra gpu")
+    assert "pip uninstall -y onnxruntime first" in gpu["finding"]
+    monkeypatch.setattr(doctor, "_version", {}.get)
+    gpu = next(check for check in doctor._extras() if check["name"] == "extra gpu")
+    assert gpu["finding"].endswith("(pip install 'peirce[gpu]')")
+
+
 def test_doctor_fails_on_a_conflict(peirce: Run) -> None:
     done = peirce("doctor", "--json", beside=("good", "takes"))
     assert done.returncode == 1
@@ -102,6 +113,15 @@ def test_describe_an_operator(peirce: Run, name: str) -> None:
         "premise": "[b, x, y, s=head_size]",
         "output": "[b, x, y, h=heads]",
     }
+
+
+def test_describe_says_what_a_position_gives(peirce: Run) -> None:
+    (part,) = json.loads(peirce("describe", "distance", "--json").stdout)["parts"]
+    shapes = {tensor["name"]: tensor["shape"] for tensor in part["tensors"]}
+    assert shapes == {"binary": "[b or 1, x, y, binary]"}
+    clip = part["options"][0]
+    assert (clip["name"], clip["default"]) == ("clip", 64)
+    assert clip["meaning"].startswith("Delta; distances of Delta - 1 and more")
 
 
 def test_describe_shows_options_with_types_and_defaults(peirce: Run) -> None:
@@ -132,5 +152,10 @@ def test_describe_every_part(registry: object, capsys: pytest.CaptureFixture[str
             (part,) = json.loads(capsys.readouterr().out)["parts"]
             assert part["documentation"], f"{kind}.{entry.name} has no docstring"
             assert part["source"], f"{kind}.{entry.name} names no source"
-            if kind == "operators" and "kernel" in vars(entry.part):
-                assert [tensor["name"] for tensor in part["tensors"]] == ["kernel", "premise", "output"]
+            assert all(option["meaning"] for option in part["options"]), f"{kind}.{entry.name}"
+            names = [tensor["name"] for tensor in part["tensors"]]
+            if kind == "operators":
+                state = ["unary", "binary"] if entry.name == "bool" else ["kernel", "premise", "output"]
+                assert names == state
+            if kind in ("positions", "augmenters", "heads"):
+                assert any(not name.startswith("input ") for name in names), f"{kind}.{entry.name}"

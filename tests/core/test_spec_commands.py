@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from peirce.cli import application
 from peirce.errors import SpecError
+from peirce.resources import packaged_specs
 from typer.testing import CliRunner, Result
 
 SMALL = """\
@@ -46,6 +47,16 @@ def test_the_schema_is_printed_as_json() -> None:
     result = peirce("spec", "schema")
     assert result.exit_code == 0
     assert read(result)["$schema"].endswith("2020-12/schema")
+
+
+def test_the_ready_specs_are_listed() -> None:
+    listed = {spec["name"]: spec["summary"] for spec in read(peirce("spec", "list", "--json"))["specs"]}
+    assert list(listed) == sorted(path.stem for path in packaged_specs().glob("*.toml"))
+    assert "Table 3, line 13" in listed["folnet-base"]
+    assert all(listed.values())
+    shown = peirce("spec", "list")
+    assert shown.exit_code == 0
+    assert "transformer-relative" in shown.stdout
 
 
 def test_a_good_spec_is_ok(small: str) -> None:

@@ -11,10 +11,11 @@ from typing import Any, Literal
 import pytest
 from attrs import frozen
 from jsonschema import Draft202012Validator
+from peirce.docstrings import arguments
 from peirce.registry import Registry, default_registry
 from peirce.spec import load_spec
 from peirce.spec_files import ready_specs
-from peirce.spec_schema import _arguments, _type, spec_schema
+from peirce.spec_schema import _type, spec_schema
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ class Options:
 
 
 def test_types_and_their_documentation_are_translated() -> None:
-    assert _arguments(Options) == {"clip": "how far distances count.", "terms": "which terms."}
+    assert arguments(Options) == {"clip": "how far distances count.", "terms": "which terms."}
     assert _type(int | None) == {"type": "integer"}
     assert _type(int | str) == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
     assert _type(tuple[int, ...]) == {"type": "array", "items": {"type": "integer"}}

@@ -123,9 +123,19 @@ def _extras() -> list[dict[str, Any]]:
         missing = [name for name, found in versions.items() if found is None]
         said = ", ".join(f"{name} {found}" for name, found in versions.items() if found)
         if missing:
-            said += ("; " if said else "") + f"missing: {', '.join(missing)} (pip install 'peirce[{extra}]')"
+            said += ("; " if said else "") + f"missing: {', '.join(missing)} ({_remedy(extra)})"
         checks.append(_found(f"extra {extra}", said, "absent" if missing else "ok", versions=versions))
     return checks
+
+
+def _remedy(extra: str) -> str:
+    """How to install an extra; the two distributions of ONNX Runtime must not meet."""
+    other = {"gpu": "onnxruntime", "onnx": "onnxruntime-gpu"}.get(extra)
+    if other is not None and _version(other):
+        return (
+            f"pip uninstall -y {other} first: the two exclude each other; then pip install 'peirce[{extra}]'"
+        )
+    return f"pip install 'peirce[{extra}]'"
 
 
 def _registry() -> list[dict[str, Any]]:

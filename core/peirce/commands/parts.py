@@ -11,6 +11,7 @@ import attrs
 import typer
 
 from peirce.commands.show import Json, as_json, as_table, console
+from peirce.docstrings import arguments, first_line
 from peirce.errors import RegistryError, unknown
 from peirce.registry import KINDS, Registered, Registry, default_registry
 
@@ -30,7 +31,7 @@ def list_parts(
     if json:
         as_json(
             "peirce.list/1",
-            parts=[_identity(entry) | {"summary": _first_line(entry.part)} for entry in entries],
+            parts=[_identity(entry) | {"summary": first_line(entry.part)} for entry in entries],
             aliases={
                 f"{one}.{alias}": name for one in kinds for alias, name in registry.aliases(one).items()
             },
@@ -41,7 +42,7 @@ def list_parts(
     as_table(
         ("kind", "name", "typing or places", "summary", "plug-in", "version"),
         (
-            [entry.kind, entry.name, _gist(entry), _first_line(entry.part), entry.plugin, entry.version]
+            [entry.kind, entry.name, _gist(entry), first_line(entry.part), entry.plugin, entry.version]
             for entry in entries
         ),
     )
@@ -105,6 +106,7 @@ def _identity(entry: Registered) -> dict[str, Any]:
             "places": sorted(entry.part.places),
             "branches": entry.part.branches,
             "layer": entry.part.layer,
+            "state": list(entry.part.state),
             "fixed_layer": entry.part.fixed_layer,
         }
     if entry.kind == "heads":
@@ -129,15 +131,19 @@ def _describe(entry: Registered) -> dict[str, Any]:
 
 
 def fields(options: type[Any]) -> list[dict[str, Any]]:
-    """Name, type and default of each field of an attrs class; a required one has no default."""
-    listed = []
+    """Name, type, default and meaning of each field of an attrs class; a required one has no default."""
+    listed, meanings = [], arguments(options)
     # A type that only the type checker can see stays as it is written.
     with suppress(NameError, TypeError):
         attrs.resolve_types(options)
     for field in attrs.fields(options):
         if not field.init:
             continue
-        described = {"name": field.alias or field.name, "type": _type_name(field.type)}
+        described = {
+            "name": field.alias or field.name,
+            "type": _type_name(field.type),
+            "meaning": meanings.get(field.name, ""),
+        }
         default = field.default
         if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
             default = None if default.takes_self else default.factory()
@@ -156,11 +162,6 @@ def _type_name(annotation: object) -> str:
     if isinstance(annotation, type) and annotation.__module__ == "builtins" and "[" not in str(annotation):
         return annotation.__name__
     return str(annotation).replace("typing.", "").replace("collections.abc.", "")
-
-
-def _first_line(part: type[Any]) -> str:
-    # inspect.getdoc would give a part without a docstring that of its contract.
-    return inspect.cleandoc(part.__doc__ or "").partition("\n")[0]
 
 
 def _gist(entry: Registered) -> str:
@@ -187,6 +188,7 @@ def _print(part: Mapping[str, Any]) -> None:
         "places",
         "branches",
         "layer",
+        "state",
         "needs",
         "source",
         "class",
@@ -201,10 +203,10 @@ def _print(part: Mapping[str, Any]) -> None:
         show.print(f"{'known to fail':>12}: {check}: {reason}", markup=False)
     for title in ("options", "dims"):
         rows = [
-            (o["name"], o["type"], "required" if o["required"] else repr(o["default"]))
+            (o["name"], o["type"], "required" if o["required"] else repr(o["default"]), o["meaning"])
             for o in part.get(title, ())
         ]
         if rows:
-            as_table((title.removesuffix("s") if title == "options" else "dim", "type", "default"), rows)
+            as_table((title.removesuffix("s"), "type", "default", "meaning"), rows)
     if part["tensors"]:
         as_table(("tensor", "shape", "notes"), ((t["name"], t["shape"], t["notes"]) for t in part["tensors"]))

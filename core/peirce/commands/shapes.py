@@ -5,7 +5,17 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from peirce.components import Dims, Operator, Reader, Writer
+from peirce.components import (
+    Augmenter,
+    Dims,
+    Head,
+    Operator,
+    Place,
+    Position,
+    Reader,
+    StateOperator,
+    Writer,
+)
 from peirce.signature import TensorSpec
 
 # Every size is distinct, and so are the usual products and quotients; heads divides every width.
@@ -28,12 +38,13 @@ _SIZES = (
 def shapes(kind: str, part: type[Any]) -> list[dict[str, str]]:
     """Name, shape and notes of each tensor that a part reads, writes or needs, as far as its defaults tell.
 
-    A part that cannot be built from its default options alone, or that has no tensors of its own, gives none.
+    A part that cannot be built from its default options alone gives none, and neither does one of a kind whose
+    tensors depend on a whole spec (architectures) or on data.
     """
     if kind not in ("operators", "positions", "augmenters", "heads"):
         return []
     try:
-        first, second = (_tensors(part(part.Options(), dims)) for dims in _SMALL)
+        first, second = (_tensors(part(part.Options(), dims), dims) for dims in _SMALL)
     except Exception:
         # An option is required, or the part refuses these sizes; its options say more than a guess would.
         return []
@@ -68,10 +79,12 @@ _PLACES: dict[str, dict[str, dict[str, str]]] = {
     },
 }
 _Axis = tuple[str, int | str]
+_Tensor = tuple[str, list[_Axis], str]
+"""Name, axes (each a letter and a size) and notes."""
 
 
-def _tensors(part: Any) -> list[tuple[str, list[_Axis], str]]:
-    """Name, axes (each a letter and a size) and notes."""
+def _tensors(part: Any, dims: Dims) -> list[_Tensor]:
+    """What a part reads and gives, by the contract of its kind."""
     if isinstance(part, Operator):
         ends: dict[str, Reader | Writer] = {
             "kernel": part.kernel(),
@@ -82,16 +95,46 @@ def _tensors(part: Any) -> list[tuple[str, list[_Axis], str]]:
         if part.scope_rule == "reduce" and part.output().branch == "U":
             places = places | {"premise": {"U": "a", "B": "xa"}}
         return [(name, _axes(end, places[name][end.branch]), _notes(end)) for name, end in ends.items()]
-    specs: list[tuple[str, TensorSpec]] = []
-    if hasattr(part, "inputs"):
-        specs += [("input", spec) for spec in part.inputs()]
-    if hasattr(part, "outputs"):
-        specs += [("output", spec) for spec in part.outputs()]
-    return [(f"{side} {s.name}", [("", dim) for dim in s.dims], _meaning(s)) for side, s in specs]
+    if isinstance(part, StateOperator):
+        notes = "read, and its increment written"
+        return [
+            ("unary", _tokens("b", "x", dims.unary), notes),
+            ("binary", _tokens("b", "xy", dims.binary), notes),
+        ]
+    assert isinstance(part, Position | Augmenter | Head)
+    tensors = [_declared("input", spec) for spec in part.inputs()]
+    if isinstance(part, Position):
+        return tensors + [_given(place, dims) for place in part.places()]
+    if isinstance(part, Augmenter):
+        return [*tensors, ("embeddings", _tokens("b", "x", dims.unary), "read, and given back changed")]
+    return tensors + [_declared("output", spec) for spec in part.outputs()]
+
+
+def _declared(side: str, spec: TensorSpec) -> _Tensor:
+    return f"{side} {spec.name}", [("", dim) for dim in spec.dims], _meaning(spec)
+
+
+def _given(place: Place, dims: Dims) -> _Tensor:
+    """What a position gives at a place."""
+    if place == "unary":
+        return "unary", _tokens("b or 1", "x", dims.unary), "added to the unary atoms at the input"
+    if place == "binary":
+        return "binary", _tokens("b or 1", "xy", dims.binary), "the initial binary atoms"
+    if place == "pair":
+        return (
+            "pairs",
+            _tokens("b or 1", "xy"),
+            "the bucket of each pair in the tables of keys, values and scores",
+        )
+    return "scope", _tokens("b or 1", "xa"), "bool: whether x may look at a"
 
 
 def _axes(end: Reader | Writer, tokens: str) -> list[_Axis]:
-    return [("b", "b"), *((token, token) for token in tokens), *end.shape.items()]
+    return [*_tokens("b", tokens), *end.shape.items()]
+
+
+def _tokens(batch: str, tokens: str, *width: int) -> list[_Axis]:
+    return [("", batch), *(("", token) for token in tokens), *(("", size) for size in width)]
 
 
 def _notes(end: Reader | Writer) -> str:

@@ -1,4 +1,4 @@
-"""`peirce spec` and `peirce summary`: what a spec may hold, whether one is right, and what it amounts to."""
+"""`peirce spec` and `peirce summary`: which specs are ready, what one may hold, and what it amounts to."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import PeirceError
 from peirce.registry import default_registry
 from peirce.spec import load_spec, parse_override
+from peirce.spec_files import ready_specs, summary_of
 
 spec = typer.Typer(
-    help="Check specs, and describe them for editors.",
+    help="Check specs, list the ready ones, and describe them for editors.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -39,6 +40,18 @@ def schema() -> None:
     from peirce.spec_schema import spec_schema
 
     typer.echo(json.dumps(spec_schema(default_registry()), indent=2, ensure_ascii=False))
+
+
+@spec.command("list")
+def list_specs(json: Json = False) -> None:
+    """List the ready specs, which every command that takes a spec takes by name."""
+    described = {name: summary_of(path) for name, path in ready_specs().items()}
+    if json:
+        as_json(
+            "peirce.spec.list/1", specs=[{"name": name, "summary": said} for name, said in described.items()]
+        )
+    else:
+        as_table(("spec", "what it is"), described.items())
 
 
 @spec.command()
