@@ -155,7 +155,7 @@ def build(
         SpecError: the spec cannot be read or composed.
     """
     registry = registry or _default_registry()
-    spec = spec if isinstance(spec, Spec) else load_spec(str(spec))
+    spec = spec if isinstance(spec, Spec) else load_spec(spec)
     plan = resolve(spec, registry, fuse=fuse)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from peirce_export import cases
 from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
-from peirce_export.failures import DimMismatch, Mismatch, NameMismatch
+from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import Metadata, Precision
 from peirce_export.report import Report
 from peirce_export.steps import steps
@@ -251,9 +251,8 @@ def _kept(fault: Mismatch, scratch: Path, path: Path) -> Mismatch:
         str(fault).replace(str(scratch), str(place)) + f"\nThe file that failed is kept: {place / path.name}"
     )
     moved.report = None if fault.report is None else _moved(fault.report, place / path.name)
-    inputs = getattr(fault, "inputs", None)
-    if inputs is not None:
-        moved.inputs = place / inputs.name  # type: ignore[attr-defined]  # a ValueMismatch, as `fault` is
+    if isinstance(fault, ValueMismatch) and isinstance(moved, ValueMismatch) and fault.inputs is not None:
+        moved.inputs = place / fault.inputs.name
     return moved
 
 

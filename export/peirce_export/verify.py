@@ -215,8 +215,7 @@ class _Values:
 
 def limits(model: Any) -> dict[str, int]:
     """The largest size of each symbolic dim that has one: the length that a spec's positions are made for."""
-    spec = getattr(model, "spec", None)
-    return {} if spec is None else {"length": spec.input.max_length}
+    return {"length": model.spec.input.max_length}
 
 
 def reference(model: Any, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

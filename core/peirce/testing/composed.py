@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import torch
 
+from peirce.components import StateOperator
 from peirce.compose import resolve
 from peirce.errors import PeirceError
 from peirce.model import Model, build
@@ -144,7 +145,7 @@ def with_part(spec: Spec, entry: Registered, options: Any, registry: Registry) -
         if registry.get("architectures", spec.architecture).fixed_layer:
             return None
         layer: tuple[OperatorSpec, ...] = (OperatorSpec(use=entry.name, options=table),)
-        if not hasattr(entry.part, "infer"):  # a state operator follows operators that mix tokens
+        if issubclass(entry.part, StateOperator):  # it follows operators that mix tokens
             layer = (*(OperatorSpec(use=name) for name in _mixing(spec, registry)[:1]), *layer)
         return _with_relations(attrs.evolve(spec, operators=OperatorsSpec(layer=layer)), registry)
     return spec
