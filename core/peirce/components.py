@@ -223,9 +223,8 @@ class Tokens:
     length: int
 
 
-class Position(Part, nn.Module, ABC):
-    """Where tokens stand. Subclass the places that a position serves: `UnaryPosition`, `BinaryPosition`,
-    `PairPosition`, `ScopePosition`, or several of them."""
+class ModulePart(Part, nn.Module, ABC):
+    """A part with parameters of its own that stands before or after the operators and may need inputs of its own."""
 
     @abstractmethod
     def __init__(self, options: Any, dims: Dims) -> None:
@@ -233,12 +232,17 @@ class Position(Part, nn.Module, ABC):
 
     @classmethod
     def check(cls, options: Any, dims: Dims) -> str | None:
-        """Why the position cannot work with these options and sizes; None when it can."""
+        """Why the part cannot work with these options and sizes; None when it can."""
         return None
 
     def inputs(self) -> tuple[TensorSpec, ...]:
-        """The inputs that the position needs beside the standard ones."""
+        """The inputs that the part needs beside the standard ones."""
         return ()
+
+
+class Position(ModulePart):
+    """Where tokens stand. Subclass the places that a position serves: `UnaryPosition`, `BinaryPosition`,
+    `PairPosition`, `ScopePosition`, or several of them."""
 
     @classmethod
     def places(cls) -> tuple[Place, ...]:
@@ -286,21 +290,8 @@ PLACES: Mapping[Place, Any] = {
 }
 
 
-class Augmenter(Part, nn.Module, ABC):
+class Augmenter(ModulePart):
     """Changes the embeddings of the tokens before positions and token types are added."""
-
-    @abstractmethod
-    def __init__(self, options: Any, dims: Dims) -> None:
-        nn.Module.__init__(self)
-
-    @classmethod
-    def check(cls, options: Any, dims: Dims) -> str | None:
-        """Why the augmenter cannot work with these options and sizes; None when it can."""
-        return None
-
-    def inputs(self) -> tuple[TensorSpec, ...]:
-        """The inputs that the augmenter needs beside the standard ones."""
-        return ()
 
     @abstractmethod
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
@@ -320,7 +311,7 @@ class Encoded(NamedTuple):
     embeddings: Tensor
 
 
-class Head(Part, nn.Module, ABC):
+class Head(ModulePart):
     """Turns atoms into predictions.
 
     Its outputs are named `logits`, ..., and the model prefixes them with the head's name; one named "" takes the head's
@@ -331,19 +322,6 @@ class Head(Part, nn.Module, ABC):
     """
 
     needs: ClassVar[frozenset[Literal["pooled", "binary"]]] = frozenset()
-
-    @abstractmethod
-    def __init__(self, options: Any, dims: Dims) -> None:
-        nn.Module.__init__(self)
-
-    @classmethod
-    def check(cls, options: Any, dims: Dims) -> str | None:
-        """Why the head cannot work with these options and sizes; None when it can."""
-        return None
-
-    def inputs(self) -> tuple[TensorSpec, ...]:
-        """The inputs that the head needs beside the standard ones."""
-        return ()
 
     @abstractmethod
     def outputs(self) -> tuple[TensorSpec, ...]:
