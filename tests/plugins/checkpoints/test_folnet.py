@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -179,3 +181,25 @@ def test_a_model_that_is_no_published_folnet_stays_here(registry: Registry, tmp_
     peirce.build(classifier, registry=registry).save(tmp_path / "classifier")
     with pytest.raises(ModelFileError, match=r"heads\.classification\.dense\.weight"):
         export_folnet(tmp_path / "classifier", tmp_path / "out", registry=registry)
+
+
+def test_the_command_imports_exports_and_goes_back(shared: Path, tmp_path: Path) -> None:
+    config, weights, arrays = golden(shared, "jmc.atp-diag-scl")
+    model, file, back = tmp_path / "model", tmp_path / "model.onnx", tmp_path / "back"
+    peirce_command("import", "folnet", config, weights, "-o", model)
+    peirce_command("export", model, "--to", "onnx", "-o", file)
+    with peirce.Session(file) as session:
+        inputs = {name: value.numpy() for name, value in inputs_of(arrays).items()}
+        agree({name: torch.from_numpy(value) for name, value in session.run(inputs).items()}, arrays)
+    said = json.loads(peirce_command("import", "folnet", "--to-published", model, "-o", back, "--json"))
+    assert Path(said["weights"]).read_bytes() == weights.read_bytes()
+    refused = peirce_command("import", "folnet", config, "-o", model, code=2)
+    assert "needs two files" in refused
+
+
+def peirce_command(*arguments: object, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "peirce", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr
