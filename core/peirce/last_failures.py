@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from peirce.registry_file import write_text_atomically
+from peirce.files import write_whole
 
 _FORMAT = 1
 
@@ -46,7 +46,7 @@ def record(loaded: Mapping[str, str | None], failed: Mapping[str, tuple[str | No
     path = cache_folder() / "plugins.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text_atomically(path, json.dumps({"format": _FORMAT, "environments": environments}, indent=1))
+        write_whole(path, json.dumps({"format": _FORMAT, "environments": environments}, indent=1))
     except OSError:
         return
 

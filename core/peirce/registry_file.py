@@ -10,7 +10,6 @@ import os
 import re
 import site
 import sysconfig
-import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 from peirce.errors import RegistryError, unknown
+from peirce.files import write_whole
 from peirce.resources import packaged_registry
 
 FORMAT = 1
@@ -156,23 +156,10 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
     text = tomlkit.dumps(document)
     _checked(tomllib.loads(text), target)
     try:
-        write_text_atomically(target, text)
+        write_whole(target, text)
     except OSError as error:
         raise RegistryError(f"cannot write {target}: {error}; name another file with --registry") from error
     return target
-
-
-def write_text_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old text or the new one, never a part."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def canonical(plugin: str) -> str:

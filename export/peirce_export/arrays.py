@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,19 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from peirce.errors import InputError
+from peirce.files import replacing
 
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
     """Write arrays to a .npz file, whole or not at all; `path` keeps the suffix that it has."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **dict(arrays))  # type: ignore[arg-type]  # numpy types its own keyword beside them
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    # Through an open file, since numpy gives a name without .npz one.
+    with replacing(path) as fresh, fresh.open("wb") as file:
+        np.savez(file, **dict(arrays))  # type: ignore[arg-type]  # numpy types its own keyword beside them
     return path
 
 
@@ -47,10 +40,3 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} cannot be read as a .npz file of plain arrays: {error}") from error
-
-
-def _umask() -> int:
-    """The process's umask, which temporary files do not follow."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

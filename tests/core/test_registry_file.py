@@ -18,7 +18,6 @@ from peirce.registry_file import (
     edit_registry_file,
     find_registry_file,
     packaged_commands,
-    write_text_atomically,
 )
 from peirce.resources import packaged_registry
 
@@ -205,19 +204,6 @@ def test_a_wrong_edit_changes_nothing(tmp_path: Path) -> None:
         edit_registry_file(find_registry_file(path), put("plugins", "c:d", "maybe"))
     assert path.read_text() == "format = 1\n[plugins]\n"
     assert set(os.listdir(tmp_path)) == {"a", "r.toml"}
-
-
-def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "r.toml", "old")
-
-    def refuse(*_: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", refuse)
-    with pytest.raises(OSError, match="disk full"):
-        write_text_atomically(path, "new")
-    assert path.read_text() == "old"
-    assert not list(tmp_path.glob(".r.toml.*"))
 
 
 def test_the_packaged_file_has_a_line_of_help_for_each_command() -> None:

@@ -7,7 +7,6 @@ for, or what it needs and the checkpoint lacks, is an error that lists it.
 from __future__ import annotations
 
 import json
-import os
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import tomlkit
 import torch
 from peirce.errors import ModelFileError, unknown
+from peirce.files import replacing, write_whole
 from peirce.model import Model, build
 from peirce.spec import Spec
 from safetensors import SafetensorError
@@ -100,15 +100,9 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
     kept = directory / "assets" / CONFIG_ASSET
     text = kept.read_bytes() if kept.is_file() else _dump(config_of(model))
     output.mkdir(parents=True, exist_ok=True)
-    fresh = output / "weights.safetensors.new"
-    try:
+    with replacing(output / "weights.safetensors") as fresh:
         save_file({key: value.contiguous() for key, value in published.items()}, fresh)
-        os.replace(fresh, output / "weights.safetensors")
-    finally:
-        fresh.unlink(missing_ok=True)
-    fresh = output / "config.json.new"
-    fresh.write_bytes(text)
-    os.replace(fresh, output / "config.json")
+    write_whole(output / "config.json", text)
 
 
 def spec_of(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], *, name: str, source: Path) -> Spec:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from peirce_plugins.tasks.files import write_whole
+from peirce.files import write_whole
 
 PICTURE, EVENTS = "learning-curves.png", "tensorboard"
 

@@ -1,32 +1,20 @@
-"""Files that are whole or absent: written beside their place, then renamed."""
+"""JSON that any reader can read, and files that have reached the disk."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+from peirce.files import write_whole
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file atomically; numbers that JSON lacks become null."""
-    write_whole(path, (json.dumps(finite(content), indent=2, ensure_ascii=False) + "\n").encode())
+    write_whole(path, json.dumps(finite(content), indent=2, ensure_ascii=False) + "\n")
 
 
 def finite(value: Any) -> Any:
