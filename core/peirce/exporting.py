@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from peirce.errors import ExportError, unknown
+from peirce.errors import ExportError, ModelFileError, unknown
+from peirce.spec_files import is_path
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -72,16 +73,25 @@ def read_model(source: str | os.PathLike[str], registry: Registry | None = None)
     """
     from peirce.model import build, load
 
-    return (
-        load(os.fspath(source), registry=registry)
-        if is_saved(source)
-        else build(os.fspath(source), seed=0, registry=registry)
-    )
+    if is_saved(source):
+        return load(os.fspath(source), registry=registry)
+    return build(os.fspath(source), seed=0, registry=registry)
 
 
 def is_saved(source: str | os.PathLike[str]) -> bool:
-    """Whether a model's source is a saved directory rather than a spec."""
-    return Path(source).is_dir()
+    """Whether a model's source is a saved directory rather than a spec.
+
+    Raises:
+        ModelFileError: it is neither, but a path of something that is not there.
+    """
+    if Path(source).is_dir():
+        return True
+    if is_path(source) and Path(source).suffix != ".toml":
+        raise ModelFileError(
+            f"there is no saved model at {os.fspath(source)}; `Model.save` and `peirce train` write one. A spec is a "
+            "path that ends in .toml, or the name of a ready spec"
+        )
+    return False
 
 
 def __getattr__(name: str) -> Any:

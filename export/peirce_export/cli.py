@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from peirce.commands.show import Json, as_json
 from peirce.errors import InputError, ModelFileError
 
 from peirce_export.failures import Mismatch
 from peirce_export.report import SCHEMA, Report
 
 SCHEMA_OF_RUN = "peirce.run/1"
-AS_JSON = typer.Option("--json", help="Print one JSON object instead of a table.")
 
 
 def export(
@@ -37,7 +36,7 @@ def export(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another option of the exporter.")
     ] = None,
-    as_json: Annotated[bool, AS_JSON] = False,
+    json: Json = False,
 ) -> None:
     """Export a model to another format and verify it; exit with 1 if it differs from the model."""
     from peirce.exporting import export as write
@@ -52,8 +51,8 @@ def export(
     try:
         report = write(model, path=output, to=to, **options)
     except Mismatch as fault:
-        raise _failed(fault, as_json) from fault
-    _show(report, as_json)
+        raise _failed(fault, json) from fault
+    _show(report, json)
 
 
 def verify(
@@ -65,7 +64,7 @@ def verify(
     provider: Annotated[
         list[str] | None, typer.Option(help="An execution provider of ONNX Runtime; the CPU by default.")
     ] = None,
-    as_json: Annotated[bool, AS_JSON] = False,
+    json: Json = False,
 ) -> None:
     """Verify an exported file against its model; exit with 1 if they differ."""
     if not file.is_file():
@@ -85,8 +84,8 @@ def verify(
         with steps(f"verifying {file.name}") as say:
             report = hold(file, load(folder), seed=seed, providers=tuple(provider or (CPU,)), progress=say)
     except Mismatch as fault:
-        raise _failed(fault, as_json) from fault
-    _show(report, as_json)
+        raise _failed(fault, json) from fault
+    _show(report, json)
 
 
 def run(
@@ -100,7 +99,7 @@ def run(
         typer.Option(help="An execution provider of ONNX Runtime; CUDA, then the CPU by default."),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads within an operator.")] = None,
-    as_json: Annotated[bool, AS_JSON] = False,
+    json: Json = False,
 ) -> None:
     """Run an exported file on the arrays of an .npz file, without torch."""
     from peirce_export.arrays import read_arrays, save_arrays
@@ -115,39 +114,30 @@ def run(
     shapes = {
         name: {"dtype": array.dtype.name, "shape": list(array.shape)} for name, array in results.items()
     }
-    if as_json:
-        found = {
-            "schema": SCHEMA_OF_RUN,
-            "file": str(output),
-            "providers": list(providers),
-            "outputs": shapes,
-        }
-        typer.echo(json.dumps(found))
+    if json:
+        as_json(SCHEMA_OF_RUN, file=str(output), providers=list(providers), outputs=shapes)
         return
     for name, shape in shapes.items():
         typer.echo(f"{name}  {shape['dtype']} {shape['shape']}")
     typer.echo(f"written to {output} ({', '.join(providers)})")
 
 
-def _show(report: Report, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(report.to_dict()))
+def _show(report: Report, json: bool) -> None:
+    if json:
+        as_json(**report.to_dict())
         return
     from rich.console import Console
 
     Console().print(report.table())
 
 
-def _failed(fault: Mismatch, as_json: bool) -> typer.Exit:
+def _failed(fault: Mismatch, json: bool) -> typer.Exit:
     """Print what was measured and what is wrong; exit with 1."""
-    if as_json:
-        measured = {"lines": [], "passed": False} if fault.report is None else fault.report.to_dict()
-        typer.echo(
-            json.dumps(
-                {**measured, "schema": SCHEMA, "error": {"kind": type(fault).__name__, "message": str(fault)}}
-            )
-        )
+    if json:
+        nothing = {"schema": SCHEMA, "lines": [], "passed": False}
+        measured = nothing if fault.report is None else fault.report.to_dict()
+        as_json(**measured, error={"kind": type(fault).__name__, "message": str(fault)})
     elif fault.report is not None:
-        _show(fault.report, as_json)
+        _show(fault.report, json)
     typer.secho(f"error: {type(fault).__name__}: {fault}", err=True, fg="red")
     return typer.Exit(1)

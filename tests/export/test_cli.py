@@ -53,6 +53,13 @@ def _run(*arguments: Any) -> int:
     return int(caught.value.code or 0)
 
 
+def test_a_folder_that_is_not_there_is_no_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("export", tmp_path / "none", "--to", "onnx", "-o", tmp_path / "model.onnx") == 2
+    printed = capsys.readouterr().err
+    assert f"there is no saved model at {tmp_path / 'none'}" in printed
+    assert "random" not in printed
+
+
 def test_export_and_verify_a_saved_model(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run("verify", saved / "model.onnx") == 0
     printed = capsys.readouterr().out

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from peirce.commands.show import Json, as_json
 from peirce.errors import ModelFileError
 
 app = typer.Typer(
@@ -33,7 +34,7 @@ def folnet(
             "--to-published", metavar="DIR", help="Write this saved model in the published form instead."
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Import a published FOLNet checkpoint, or write a model as one."""
     if output is None:
@@ -55,11 +56,9 @@ def folnet(
     _say(json, {"model": str(output), "name": model.spec.name, "parameters": parameters})
 
 
-def _say(as_json: bool, result: dict[str, object]) -> None:
-    import json
-
-    if as_json:
-        typer.echo(json.dumps({"schema": "peirce.import/1", **result}))
+def _say(json: bool, result: dict[str, object]) -> None:
+    if json:
+        as_json("peirce.import/1", **result)
         return
     for key, value in result.items():
         typer.echo(f"{key}: {value}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from attrs import frozen
+from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import TaskError, unknown
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ _Set = Annotated[
         "or a key of the spec (model.dims.layers=2). Values are TOML, or else text. Repeatable.",
     ),
 ]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 train = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 evaluate = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -41,7 +41,7 @@ def train_command(
         bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")] = False,
-    json: _Json = False,
+    json: Json = False,
 ) -> None:
     """Train a model of a spec on a task, and save it in DIR with its curves, metrics and checkpoints."""
     from peirce.spec import load_spec
@@ -97,7 +97,7 @@ def evaluate_command(
     split: Annotated[str, typer.Option("--split", help="The part of the data to evaluate on.")] = "test",
     settings: _Set = None,
     device: Annotated[str | None, typer.Option("--device", help="Such as cpu or cuda:0.")] = None,
-    json: _Json = False,
+    json: Json = False,
 ) -> None:
     """Evaluate a trained model on a task, with the options that it was trained with unless others are set."""
     from peirce.model import load
@@ -205,16 +205,12 @@ def _console() -> Console:
 
 
 def _print_json(schema: str, **content: Any) -> None:
-    from peirce.commands.show import as_json
-
     from peirce_plugins.tasks.files import finite
 
     as_json(schema, **finite(content))
 
 
 def _table(metrics: Mapping[str, Mapping[str, float]], title: str) -> None:
-    from peirce.commands.show import as_table
-
     rows = [
         (split, name, f"{value:.4f}") for split, values in metrics.items() for name, value in values.items()
     ]

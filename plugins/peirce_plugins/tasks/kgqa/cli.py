@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from peirce.commands.show import Json, as_json
 from rich.console import Console
 from rich.table import Table
 
@@ -27,31 +27,24 @@ def ask(
         ),
     ],
     top: Annotated[int, typer.Option(min=1, help="How many answers to show.")] = 10,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of a table.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Answer a first-order query with an exported model."""
     from peirce_plugins.tasks.kgqa.ask import Asker, Reply
 
     asker = Asker(directory)
     reply: Reply = asker.ask(query, top)
-    if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "schema": SCHEMA,
-                    "query": str(reply.query),
-                    "graph": asker.graph.name,
-                    "provider": reply.provider,
-                    "exact": reply.exact,
-                    "answers": [
-                        {"rank": a.rank, "entity": a.entity, "score": a.score, "known": list(a.known)}
-                        for a in reply.answers
-                    ],
-                },
-                ensure_ascii=False,
-            )
+    if json:
+        as_json(
+            SCHEMA,
+            query=str(reply.query),
+            graph=asker.graph.name,
+            provider=reply.provider,
+            exact=reply.exact,
+            answers=[
+                {"rank": a.rank, "entity": a.entity, "score": a.score, "known": list(a.known)}
+                for a in reply.answers
+            ],
         )
         return
     table = Table(title=str(reply.query), caption="known: the smallest graph that entails the answer")
