@@ -460,6 +460,10 @@ class ArchitectureSubject(Subject):
                 ).eval()
         return self._models[key]
 
+    def forget(self) -> None:
+        """Let go of the models that were kept; the next ones are composed anew."""
+        self._models.clear()
+
     def reads(self) -> tuple[Slot, ...]:
         """What the part is run on."""
         model = next(iter(self.make().values()))

@@ -160,6 +160,13 @@ class Slot:
         return torch.where(changed, other, tensor)
 
 
+def plain_view(kind: str, batch: int, length: int) -> View:
+    """A view without padding: half of the tokens are prefix, and every pair is in the relation."""
+    prefix = torch.full((batch,), (length + 1) // 2) if kind == "prefix" else None
+    relation = torch.ones(batch, length, length, dtype=torch.bool) if kind == "relation" else None
+    return View(kind=kind, batch=batch, length=length, prefix=prefix, relation=relation)
+
+
 def both(slots: Iterable[Slot], tensors: Iterable[Tensor]) -> list[tuple[Slot, Tensor]]:
     """Slots beside their tensors; the two must be equally many."""
     return list(zip(slots, tensors, strict=True))

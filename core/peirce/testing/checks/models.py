@@ -11,11 +11,11 @@ from peirce.errors import ExportError
 from peirce.exporting import export
 from peirce.testing.check import Case, check
 from peirce.testing.checks.declared import NETWORK
-from peirce.testing.checks.values import _plain
 from peirce.testing.compare import same
 from peirce.testing.composed import around, build_random, fitting, tiny_spec
 from peirce.testing.failures import BrokenError, NotRunError
 from peirce.testing.subjects import ArchitectureSubject, Subject
+from peirce.testing.views import plain_view
 
 
 @check("architectures", contract="a fused model equals the unfused one in float64, with the same state dict")
@@ -30,7 +30,7 @@ def fused(case: Case) -> None:
             two = build_random(spec, subject.registry, fuse=False)
             if list(one.state_dict()) != list(two.state_dict()):
                 raise BrokenError("the state dict has other keys when the model is not fused")
-            view = _plain(kind, 2, 4)
+            view = plain_view(kind, 2, 4)
             tensors = subject.draw(view, torch.Generator().manual_seed(0))
             results = subject.run({kind: one}, tensors, view), subject.run({kind: two}, tensors, view)
             for (slot, first), (_, second) in zip(*results, strict=True):

@@ -12,10 +12,10 @@ from peirce.components import Operator
 from peirce.model import load
 from peirce.testing.check import Case, check
 from peirce.testing.checks.declared import NETWORK
-from peirce.testing.checks.values import _plain
 from peirce.testing.compare import same
 from peirce.testing.failures import BrokenError
 from peirce.testing.subjects import ArchitectureSubject, Outputs, Subject
+from peirce.testing.views import plain_view
 
 
 def _has_state(part: type[Any]) -> bool:
@@ -57,7 +57,7 @@ def state_dict(case: Case) -> None:
         for (slot, first), (_, second) in zip(_run(subject, one), _run(subject, two), strict=True):
             same(second, first, f"{slot.name} after loading the state dict", tolerance=1e-12)
         if isinstance(subject, ArchitectureSubject):
-            subject._models.clear()  # the models of seed 2 now hold other parameters
+            subject.forget()  # the models of seed 2 now hold other parameters
 
     case.each(body)
 
@@ -77,7 +77,7 @@ def save_load(case: Case) -> None:
             if again.spec != spec:
                 raise BrokenError(f"the spec comes back as\n{again.spec.to_toml()}")
             _same_state({"": model}, {"": again})
-            view = _plain(kind, 2, 4)
+            view = plain_view(kind, 2, 4)
             tensors = subject.draw(view, torch.Generator().manual_seed(0))
             for (slot, first), (_, second) in zip(
                 subject.run({kind: model}, tensors, view),
@@ -94,7 +94,7 @@ def _modules(made: Any) -> dict[str, torch.nn.Module]:
 
 
 def _run(subject: Subject, made: Any) -> Outputs:
-    view = _plain(subject.kinds[0], 2, 4)
+    view = plain_view(subject.kinds[0], 2, 4)
     return subject.run(made, subject.draw(view, torch.Generator().manual_seed(0)), view)
 
 

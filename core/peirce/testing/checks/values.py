@@ -11,7 +11,7 @@ from peirce.testing.compare import finite, same
 from peirce.testing.failures import BrokenError
 from peirce.testing.strategies import Example
 from peirce.testing.subjects import OperatorSubject, Subject, prepare
-from peirce.testing.views import View
+from peirce.testing.views import plain_view
 
 
 @check(
@@ -53,7 +53,7 @@ def sizes(case: Case) -> None:
         kind = subject.kinds[0]
         kept = subject.make()
         for step, (batch, length) in enumerate([(2, 3), (1, 1), (2, 5), (3, 1), (1, 4)]):
-            view = _plain(kind, batch, length)
+            view = plain_view(kind, batch, length)
             tensors = subject.draw(view, torch.Generator().manual_seed(step))
             results = subject.run(kept, tensors, view)
             fresh = subject.once(tensors, view)
@@ -96,24 +96,17 @@ def long_sequences(case: Case) -> None:
 
     def body(subject: Subject) -> None:
         length = subject.dims.max_length
-        view = _plain("bidirectional", 1, length)
+        view = plain_view("bidirectional", 1, length)
         tensors = subject.draw(view, torch.Generator().manual_seed(0))
         first = torch.arange(3)
         short = [slot.pick(tensor, first) for slot, tensor in zip(subject.reads(), tensors, strict=True)]
-        beginning = subject.once(short, _plain("bidirectional", 1, 3))
+        beginning = subject.once(short, plain_view("bidirectional", 1, 3))
         for (slot, result), (_, expected) in zip(subject.once(tensors, view), beginning, strict=True):
             if result.is_floating_point():
                 finite(result, f"{slot.name} at length {length}")
             same(slot.pick(result, first), expected, f"{slot.name} of the first tokens at length {length}")
 
     case.each(body)
-
-
-def _plain(kind: str, batch: int, length: int) -> View:
-    """A view without padding."""
-    prefix = torch.full((batch,), (length + 1) // 2) if kind == "prefix" else None
-    relation = torch.ones(batch, length, length, dtype=torch.bool) if kind == "relation" else None
-    return View(kind=kind, batch=batch, length=length, prefix=prefix, relation=relation)
 
 
 def _state(made: object) -> dict[str, torch.Tensor]:
