@@ -58,7 +58,7 @@ class Transformer(Architecture):
     """Assoc scores pairs, their softmax over the scope weighs join's sum, and bool follows; no relation is kept."""
 
     name = "transformer"
-    source = "FOLNet (Chen, 2023), Appendix A.2 and Fig. 3; TEGA (Zheng et al., 2024), Section 6"
+    source = "FOLNet (Chen, 2023), Appendix A.2 and Fig. 3; TEGA (Zheng et al., 2025), Section 6"
     Dims = TransformerDims
     Options = TransformerOptions
     places = frozenset({"unary", "pair", "scope"})

@@ -38,7 +38,7 @@ class Entities(Head):
     """Inner products of the pooled query with the embeddings of the entities."""
 
     name = "entities"
-    source = "TEGA (Zheng et al., 2024), Section 6.2 and Appendix H"
+    source = "TEGA (Zheng et al., 2025), Section 6.2 and Appendix H"
     Options = EntitiesOptions
 
     @classmethod

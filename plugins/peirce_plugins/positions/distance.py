@@ -27,10 +27,9 @@ class DistanceOptions:
 class Distance(BinaryPosition):
     """u(x,y) = table[id of dist_Delta(x, y)], with 2 Delta + 2 ids.
 
-    Let d = y - x over real tokens. In the same sequence (equal token_type_ids, or none given), d >= 0 has the
-    id min(d, Delta - 1) and d < 0 has 2 Delta + max(d, 1 - Delta); a pair in different sequences has Delta.
-    With a [CLS] at position 0, its row (x = 0, y > 0) has 2 Delta and its column (x > 0, y = 0) has 2 Delta +
-    1.
+    Let d = y - x over real tokens. In the same sequence (equal token_type_ids, or none given), d >= 0 has the id
+    min(d, Delta - 1) and d < 0 has 2 Delta + max(d, 1 - Delta); a pair in different sequences has Delta. With a [CLS]
+    at position 0, its row (x = 0, y > 0) has 2 Delta and its column (x > 0, y = 0) has 2 Delta + 1.
     """
 
     name = "distance"

@@ -19,11 +19,10 @@ TERMS = ("key", "key+value")
 class LogiRPEOptions:
     """How large the banks are and what shares them.
 
-    The paper has one bank for keys and one for values, of t x t x n vectors as wide as the whole attention.
-    Hence the
-    defaults: every head has vectors of its own and all layers share the banks. With n near 32 and a width of
-    400 that is about a million parameters, the order of the differences in its Table 15; a bank for each
-    layer would be three.
+    The paper has one bank for keys and one for values, of t x t x n vectors as wide as the whole attention. Hence
+    the defaults: every head has vectors of its own and all layers share the banks. With n near 32 and a width of 400
+    that is about a million parameters, the order of the differences in its Table 15; a bank for each layer would be
+    three.
 
     Args:
         kinds: t, the number of token kinds. The paper has six (parenthesis, entity, relation, conjunction,

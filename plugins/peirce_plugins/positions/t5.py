@@ -60,8 +60,7 @@ class T5(PairPosition):
         self.layers = dims.layers
         self.options = options
         self.table = new_table(options.num_buckets, dims.heads)
-        # Looked up, never computed from logarithms: rounding would put a distance elsewhere in another
-        # runtime.
+        # Looked up, never computed from logarithms: rounding would put a distance elsewhere in another runtime.
         self.register_buffer("buckets", torch.tensor(_buckets(options)), persistent=False)
 
     def pairs(self, tokens: Tokens) -> list[PairBias]:
