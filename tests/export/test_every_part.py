@@ -136,6 +136,13 @@ layer = "jm.at"
 use = "logirpe"
 kinds = 3
 max_distance = 4
+[[model.heads]]
+use = "token_classification"
+[[model.heads]]
+use = "relation"
+classes = 3
+[[model.heads]]
+use = "swap"
 """,
 }
 

@@ -7,18 +7,24 @@ from peirce_plugins.heads.contrastive import Contrastive
 from peirce_plugins.heads.entities import Entities
 from peirce_plugins.heads.mlm import MaskedLanguageModel
 from peirce_plugins.heads.pair import SentencePair
+from peirce_plugins.heads.relation import Relation, Swap
+from peirce_plugins.heads.token_classification import TokenClassification
 
 __all__ = [
     "Classification",
     "Contrastive",
     "Entities",
     "MaskedLanguageModel",
+    "Relation",
     "SentencePair",
+    "Swap",
+    "TokenClassification",
     "register_heads",
 ]
 
 
 @peirce.hookimpl
 def register_heads() -> list[type]:
-    """The heads that ship with Peirce."""
-    return [MaskedLanguageModel, SentencePair, Classification, Contrastive, Entities]
+    """The heads that ship with Peirce: on the whole input, on tokens, on pairs of tokens."""
+    whole = [SentencePair, Classification, Contrastive, Entities]
+    return [*whole, MaskedLanguageModel, TokenClassification, Relation, Swap]

@@ -12,6 +12,8 @@ from peirce.predicates import standardise
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
+from peirce_plugins.heads.losses import mean_cross_entropy
+
 
 class MaskedLanguageModel(Head):
     """A dense layer, gelu, a norm without parameters, and the word embeddings as decoder, with a bias of its own."""
@@ -41,6 +43,4 @@ class MaskedLanguageModel(Head):
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Cross-entropy where labels [b, x] are not -100; zero if none is."""
-        logits = outputs["logits"].flatten(0, 1).float()
-        total = F.cross_entropy(logits, labels.flatten(), ignore_index=-100, reduction="sum")
-        return total / (labels != -100).sum().clamp_min(1)
+        return mean_cross_entropy(outputs["logits"], labels)

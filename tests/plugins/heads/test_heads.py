@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import math
 
+import attrs
 import pytest
 import torch
 from peirce.components import Dims, Encoded, NoOptions, Tokens
 from peirce.scope import Scope
-from peirce_plugins.heads import Classification, Contrastive, Entities, MaskedLanguageModel
+from peirce_plugins.heads import (
+    Classification,
+    Contrastive,
+    Entities,
+    MaskedLanguageModel,
+    Relation,
+    Swap,
+    TokenClassification,
+)
 from peirce_plugins.heads.classification import ClassificationOptions
 from peirce_plugins.heads.contrastive import ContrastiveOptions
 from peirce_plugins.heads.entities import EntitiesOptions
+from peirce_plugins.heads.relation import RelationOptions
+from peirce_plugins.heads.token_classification import TokenClassificationOptions
 
 DIMS = Dims(layers=1, unary=3, heads=1, head_size=3, feedforward_unary=6, vocabulary=8)
+BINARY = attrs.evolve(DIMS, binary=4, feedforward_binary=8)
 FREE = 7
 
 
@@ -94,8 +106,38 @@ def test_a_regression_is_a_squared_error() -> None:
 
 def test_views_of_one_text_are_found_among_the_others() -> None:
     head = Contrastive(ContrastiveOptions(temperature=0.5), DIMS)
-    vectors = torch.tensor([[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 1.0]])
+    vectors = torch.tensor(
+        [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 1.0]]
+    )
     labels = torch.tensor([0, 0, 1, 1, 2])  # the last is alone and does not count
     expected = math.log(math.exp(2) + 3) - 2  # one view at cosine 1, three others at 0
     assert head.loss({"": vectors}, labels).item() == pytest.approx(expected)
     assert head.loss({"": vectors[:1]}, labels[:1]).item() == 0.0
+
+
+def test_tokens_and_pairs_that_do_not_count_do_not() -> None:
+    logits = torch.tensor([[[0.0, 0.0], [5.0, -5.0]]])
+    tagger = TokenClassification(TokenClassificationOptions(), DIMS)
+    assert tagger.loss({"logits": logits}, torch.tensor([[1, -100]])).item() == pytest.approx(math.log(2))
+    assert tagger.loss({"logits": logits}, torch.tensor([[-100, -100]])).item() == 0.0
+    pairs = Swap(NoOptions(), BINARY)
+    scores = torch.tensor([[[0.0, 3.0], [3.0, 0.0]]])
+    labels = torch.tensor([[[-100, 1], [1, 0]]])
+    expected = (2 * math.log1p(math.exp(-3)) + math.log(2)) / 3
+    assert pairs.loss({"logits": scores}, labels).item() == pytest.approx(expected)
+
+
+def test_pairs_are_read_from_relations() -> None:
+    torch.manual_seed(0)
+    scope = Scope.padding(torch.tensor([[True, True, False]]))
+    binary = scope.zero_binary(torch.randn(1, 3, 3, 4))
+    encoded = Encoded(torch.zeros(1, 3, 3), binary, None, scope, torch.eye(8, 3))
+    _, tokens = encode([[2, 3, 4]], [[True, True, False]])
+    swapped = Swap(NoOptions(), BINARY)(encoded, tokens)["logits"]
+    assert torch.equal(swapped, swapped.transpose(1, 2))
+    classes = Relation(RelationOptions(classes=5), BINARY)(encoded, tokens)["logits"]
+    assert classes.shape == (1, 3, 3, 5)
+    for logits in (swapped, classes):
+        assert logits[:, 2].eq(0).all()
+        assert logits[:, :, 2].eq(0).all()
+        assert not logits[:, :2, :2].eq(0).any()
