@@ -7,6 +7,7 @@ parts' own options and sizes with `structure_options`, which reports mistakes at
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -55,6 +56,13 @@ def _least(bound: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
 def _named(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
     if not value:
         raise ValueError(f"'{attribute.name}' must not be empty")
+
+
+def _output_name(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
+    _named(instance, attribute, value)
+    # It becomes part of the names of outputs, of parameters, and of the inputs and outputs of exported graphs.
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", value):
+        raise ValueError(f"'{attribute.name}' must be letters, digits, '_' and '-', not {value!r}")
 
 
 def _not_reserved(
@@ -131,14 +139,9 @@ class HeadSpec:
 
     use: str = field(validator=_named)
     as_: str = field(
-        default=Factory(lambda self: self.use, takes_self=True), validator=_named, metadata={KEY: "as"}
+        default=Factory(lambda self: self.use, takes_self=True), validator=_output_name, metadata={KEY: "as"}
     )
     options: Mapping[str, Any] = _rest()
-
-    @property
-    def prefix(self) -> str:
-        """What the names of its outputs start with."""
-        return self.as_
 
 
 @frozen(kw_only=True)
