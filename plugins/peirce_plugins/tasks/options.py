@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PREFIX_TASK, PREFIX_TRAIN, PREFIX_SPEC = "task", "train", "model"
-"""What the keys of `--set` start with: the task's options, the training's, and the spec's."""
+PREFIX_TASK, PREFIX_TRAIN = "task", "train"
+"""What the keys of `--set` start with: the task's options and the training's."""
 
 
 def _at_least(bound: float) -> Any:
