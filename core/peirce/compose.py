@@ -18,23 +18,11 @@ from torch import Tensor, nn
 from peirce import pairs
 from peirce.blocks import blocked, row_blocks
 from peirce.components import Branch, Dims, Reader, Writer
-from peirce.fusion import FusedLinear, folded
+from peirce.fusion import FusedLinear
 from peirce.pairs import PairBias
-from peirce.plan import Plan, Planned, PlannedOperator, resolve
+from peirce.plan import Plan, PlannedOperator
 from peirce.predicates import Predicates
 from peirce.scope import Scope
-
-__all__ = [
-    "Mixing",
-    "Plan",
-    "Planned",
-    "PlannedOperator",
-    "Projections",
-    "activate",
-    "add_pairs",
-    "folded",
-    "resolve",
-]
 
 
 class Projections(nn.Module):
@@ -56,7 +44,7 @@ class Projections(nn.Module):
             self.output = nn.Linear(_channels(output), _width(dims, output), bias=output.bias)
 
 
-class _Read(NamedTuple):
+class _Group(NamedTuple):
     """One channel group of a branch: whose it is, which role it plays, and how it is treated.
 
     Groups that are treated alike stand side by side (`order`), so that one softmax and one mask serve them all: 0 and 1
@@ -69,18 +57,27 @@ class _Read(NamedTuple):
     order: int
     width: int
     shape: tuple[int, ...]
+    scale: float
     tokens_last: bool
 
     @classmethod
-    def of(cls, operator: int, role: str, reader: Reader, rule: str) -> _Read:
+    def of(cls, operator: int, role: str, reader: Reader, rule: str) -> _Group:
         if reader.branch == "U":
             order = 3
         elif reader.activation == "softmax":
             order = 0 if reader.dropout else 1
         else:
             order = 2 if rule == "reduce" else 3
-        shape = tuple(reader.shape.values())
-        return cls(operator, role, reader.branch, order, _channels(reader), shape, reader.tokens_last)
+        return cls(
+            operator,
+            role,
+            reader.branch,
+            order,
+            width=_channels(reader),
+            shape=tuple(reader.shape.values()),
+            scale=reader.scale,
+            tokens_last=reader.tokens_last,
+        )
 
 
 class Mixing(nn.Module):
@@ -96,7 +93,7 @@ class Mixing(nn.Module):
         self.plans = plan.mixing
         self.dropout = plan.dims.dropout
         self.fuse = plan.fuse
-        self.reads: dict[Branch, list[_Read]] = {"U": [], "B": []}
+        self.groups: dict[Branch, list[_Group]] = {"U": [], "B": []}
         self.writes: dict[Branch, list[int]] = {"U": [], "B": []}
         for i, planned in enumerate(self.plans):
             assert planned.kernel is not None
@@ -104,14 +101,14 @@ class Mixing(nn.Module):
             assert planned.output is not None
             rule = planned.part.scope_rule
             for role, reader in (("kernel", planned.kernel), ("premise", planned.premise)):
-                self.reads[reader.branch].append(_Read.of(i, role, reader, rule))
+                self.groups[reader.branch].append(_Group.of(i, role, reader, rule))
             self.writes[planned.output.branch].append(i)
         self.readers: dict[Branch, FusedLinear] = {}
         self.writers: dict[Branch, FusedLinear] = {}
-        for branch, reads in self.reads.items():
-            reads.sort(key=lambda read: read.order)
-            if reads:
-                maps = [(getattr(operators[r.operator], r.role), self._reader(r).scale) for r in reads]
+        for branch, groups in self.groups.items():
+            groups.sort(key=lambda group: group.order)
+            if groups:
+                maps = [(getattr(operators[g.operator], g.role), g.scale) for g in groups]
                 self.readers[branch] = FusedLinear(maps, "outputs", fuse=plan.fuse)
             if self.writes[branch]:
                 maps = [(operators[i].output, 1.0) for i in self.writes[branch]]
@@ -130,9 +127,9 @@ class Mixing(nn.Module):
             Increments; zero unary atoms, or None for binary ones, where no operator writes the branch.
         """
         channels: dict[tuple[int, str], Tensor] = {}
-        if self.reads["U"]:
+        if self.groups["U"]:
             self._read("U", state.unary, scope, channels)
-        if self.reads["B"]:
+        if self.groups["B"]:
             assert state.binary is not None
             self._read("B", state.binary, scope, channels)
         results = [self._infer(i, channels, scope, biases) for i in range(len(self.plans))]
@@ -143,51 +140,47 @@ class Mixing(nn.Module):
         self, branch: Branch, atoms: Tensor, scope: Scope, channels: dict[tuple[int, str], Tensor]
     ) -> None:
         """Read every channel group of one branch, and keep the mask contract of each."""
-        reads = self.reads[branch]
+        groups, reader = self.groups[branch], self.readers[branch]
         if self.fuse and branch == "B" and blocked(atoms):
             pieces = self._by_blocks(atoms, scope)
         elif self.fuse:
-            pieces = self._together(self.readers[branch].read(atoms), reads, scope)
+            pieces = self._treat(reader.read(atoms), groups, scope)
         else:
-            apart = zip(self.readers[branch].read_each(atoms), reads, strict=True)
-            pieces = [piece for each, read in apart for piece in self._together(each, [read], scope)]
-        for read, piece in zip(reads, pieces, strict=True):
-            channels[read.operator, read.role] = piece.view(*piece.shape[:-1], *read.shape)
+            apart = zip(reader.read_each(atoms), groups, strict=True)
+            pieces = [piece for each, group in apart for piece in self._treat(each, [group], scope)]
+        for group, piece in zip(groups, pieces, strict=True):
+            channels[group.operator, group.role] = piece.view(*piece.shape[:-1], *group.shape)
 
     def _by_blocks(self, atoms: Tensor, scope: Scope) -> list[Tensor]:
         """The channel groups of the binary branch, each in its own place and layout, by blocks of rows."""
-        reads, (weight, bias) = self.reads["B"], self.readers["B"].weights()
+        groups, (weight, bias) = self.groups["B"], self.readers["B"].weights()
         batch, length = atoms.shape[:2]
         places = []
-        for read in reads:
-            if read.tokens_last:
-                places.append(atoms.new_empty(batch, read.width, length, length).permute(0, 2, 3, 1))
+        for group in groups:
+            if group.tokens_last:
+                places.append(atoms.new_empty(batch, group.width, length, length).permute(0, 2, 3, 1))
             else:
-                places.append(atoms.new_empty(batch, length, length, read.width))
+                places.append(atoms.new_empty(batch, length, length, group.width))
         for rows in row_blocks(atoms, len(weight)):
             block = F.linear(atoms[:, rows], weight, bias)
-            for place, piece in zip(places, self._together(block, reads, scope.rows(rows)), strict=True):
+            for place, piece in zip(places, self._treat(block, groups, scope.rows(rows)), strict=True):
                 place[:, rows] = piece
         return places
 
-    def _together(self, read: Tensor, reads: Sequence[_Read], scope: Scope) -> list[Tensor]:
-        """The channel groups of one product: one softmax serves all kernels that have one, one mask all premises."""
-        groups = [[r.width for r in reads if r.order == order] for order in range(4)]
-        dropped, plain, zeroed, rest = (sum(widths) for widths in groups)
-        weights, premises, others = read.split_with_sizes([dropped + plain, zeroed, rest], -1)
+    def _treat(self, read: Tensor, groups: Sequence[_Group], scope: Scope) -> list[Tensor]:
+        """Take the channel groups of one product apart, each normalised, dropped or zeroed as it must be."""
+        widths = [[g.width for g in groups if g.order == order] for order in range(4)]
+        dropped, plain, zeroed, rest = (sum(each) for each in widths)
+        kernels, premises, others = read.split_with_sizes([dropped + plain, zeroed, rest], -1)
         if dropped or plain:
-            weights = scope.softmax(weights)
+            kernels = scope.softmax(kernels)
         if zeroed:
             premises = scope.zero_binary(premises)
-        treated = [weights[..., :dropped], weights[..., dropped:], premises, others]
+        treated = [kernels[..., :dropped], kernels[..., dropped:], premises, others]
         if dropped:
             treated[0] = F.dropout(treated[0], self.dropout, self.training)
-        parts = zip(treated, groups, strict=True)
-        return [piece for part, widths in parts if widths for piece in part.split_with_sizes(widths, -1)]
-
-    def _reader(self, read: _Read) -> Reader:
-        reader: Reader = getattr(self.plans[read.operator], read.role)
-        return reader
+        parts = zip(treated, widths, strict=True)
+        return [piece for part, each in parts if each for piece in part.split_with_sizes(each, -1)]
 
     def _write(self, branch: Branch, results: Sequence[Tensor]) -> Tensor | None:
         """The sum of what the operators that write a branch infer, or None where none does."""

@@ -63,7 +63,10 @@ class FusedLinear(nn.Module):
         """The weight and bias of the one product."""
         if self._folded is not None:
             return self._folded
-        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():
+            return self._join()
+        if torch.is_grad_enabled():  # the parameters are about to change, and with them the joined weights
+            self._kept = None
             return self._join()
         parameters = [p for linear, _ in self.maps for p in linear.parameters()]
         if any(p.is_inference() for p in parameters):
@@ -72,12 +75,6 @@ class FusedLinear(nn.Module):
         if self._kept is None or self._kept[0] != state:
             self._kept = (state, self._join())
         return self._kept[1]
-
-    def train(self, mode: bool = True) -> FusedLinear:
-        """As every module's; training drops the kept concatenation, whose parameters are about to change."""
-        if mode:
-            self._kept = None
-        return super().train(mode)
 
     def _join(self) -> Weights:
         parts = [_scaled(linear, scale) for linear, scale in self.maps]

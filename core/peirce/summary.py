@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from peirce.components import Reader, Writer
-from peirce.compose import Plan, PlannedOperator
+from peirce.plan import Plan, PlannedOperator
 from peirce.errors import InputError
 from peirce.model import Model, build
 from peirce.signature import TensorSpec
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 OTHER_DIMS = 2
 """The size of symbolic dims other than batch and length."""
+
+MOST = 1_000_000
+"""The largest batch and length: beyond them torch's counts of elements overflow, even without storage."""
 
 _DTYPES = {"int64": torch.int64, "bool": torch.bool, "float": torch.float32}
 
@@ -96,11 +99,13 @@ def summarise(spec: Spec, *, batch: int = 1, length: int = 128, registry: Regist
 
     Raises:
         SpecError: the spec cannot be composed.
-        InputError: batch or length is below 1.
+        InputError: batch or length is below 1 or beyond all use, or longer than the model's positions.
     """
     for name, size in (("batch", batch), ("length", length)):
         if size < 1:
             raise InputError(f"{name} must be at least 1, and is {size}")
+        if size > MOST:
+            raise InputError(f"{name} must be at most {MOST:,}, and is {size:,}")
     with torch.device("meta"):
         model = build(spec, registry=registry)
     model.eval().requires_grad_(False)

@@ -7,7 +7,8 @@ from typing import Any
 import peirce
 import pytest
 import torch
-from peirce.compose import Mixing, folded
+from peirce.compose import Mixing
+from peirce.fusion import folded
 from peirce.registry import Registry
 from peirce.spec import Spec
 from small_specs import FOLNET, TRANSFORMER

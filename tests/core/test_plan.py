@@ -9,8 +9,8 @@ import peirce
 import pytest
 import torch
 from peirce.components import Dims, Operator, Reader, Writer
-from peirce.compose import resolve
 from peirce.errors import SpecError
+from peirce.plan import resolve
 from peirce.registry import Registry
 from peirce.scope import Scope
 from peirce.spec import Spec

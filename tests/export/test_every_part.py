@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from peirce.compose import resolve
 from peirce.model import build
+from peirce.plan import resolve
 from peirce.registry import Registry
 from peirce.spec import Spec, load_spec
 from peirce.spec_files import ready_specs

@@ -57,7 +57,7 @@ def list_specs(json: Json = False) -> None:
 @spec.command()
 def check(file: SpecArgument, changes: Changes = None, json: Json = False) -> None:
     """Check that a spec can be read and that its parts fit together."""
-    from peirce.compose import resolve
+    from peirce.plan import resolve
 
     try:
         read = load_spec(file, dict(map(parse_override, changes or ())))

@@ -9,7 +9,7 @@ import attrs
 import torch
 
 from peirce.components import StateOperator
-from peirce.compose import resolve
+from peirce.plan import resolve
 from peirce.errors import PeirceError
 from peirce.model import Model, build
 from peirce.registry import Registered, Registry

@@ -9,9 +9,10 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.components import Architecture, Encoded, StateOperator, Tokens
-from peirce.compose import Mixing, Plan, Projections
+from peirce.compose import Mixing, Projections
 from peirce.inputs import TokenInput
 from peirce.pairs import PairBias
+from peirce.plan import Plan
 from peirce.predicates import Norm, Predicates
 from peirce.scope import Scope
 from peirce.signature import TensorSpec

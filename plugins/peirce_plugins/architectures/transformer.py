@@ -8,10 +8,11 @@ from typing import Literal
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.components import Architecture, Encoded, StateOperator, Tokens
-from peirce.compose import Plan, PlannedOperator, Projections, activate, add_pairs
+from peirce.compose import Projections, activate, add_pairs
 from peirce.fusion import FusedLinear
 from peirce.inputs import TokenInput
 from peirce.pairs import PairBias
+from peirce.plan import Plan, PlannedOperator
 from peirce.predicates import Norm, Predicates
 from peirce.scope import Scope
 from peirce.signature import TensorSpec

@@ -26,7 +26,7 @@ BOOL: Mapping[str, Mapping[str, str]] = {
     "gelu": {"clause_in": "hidden", "clause_out": "output"},
     "reglu": {"clause_in.gating": "gate", "clause_in.direct": "hidden", "clause_out": "output"},
 }
-"""bool's layers by the kind of its hidden layer; its binary form has a `clause_skip` besides."""
+"""bool's layers by the kind of its hidden layer; for relations there is a `clause_skip` besides."""
 
 OUTER: Mapping[str, str] = {
     "folnet.encoder.word_embd.weight": "network.input.embedding.weight",
@@ -87,10 +87,13 @@ def names(
                         parts = tuple(f"{ours}.{place}.{operator}.{role}.{leaf}" for role in roles)
                         table[f"{theirs}.0.operators.{branch}.{k}.{group}.{leaf}"] = parts
                 place += 1
-        for branch, side in ((1, "unary"), (2, "binary")):
-            clauses = {**BOOL[mlp], **({"clause_skip": "converse"} if branch == 2 else {})}
-            for group, role in clauses.items():
-                for leaf in ("weight", "bias"):
-                    parts = (f"{ours}.{place}.bool.{side}.{role}.{leaf}",)
-                    table[f"{theirs}.1.operators.{branch}.0.{group}.{leaf}"] = parts
+        clauses = [
+            (f"{branch}.0.{group}", f"{side}.{role}")
+            for branch, side in ((1, "unary"), (2, "binary"))
+            for group, role in BOOL[mlp].items()
+        ]
+        for group, role in (*clauses, ("2.0.clause_skip", "converse")):
+            for leaf in ("weight", "bias"):
+                parts = (f"{ours}.{place}.bool.{role}.{leaf}",)
+                table[f"{theirs}.1.operators.{group}.{leaf}"] = parts
     return {theirs: parts for theirs, parts in table.items() if known.issuperset(parts)}

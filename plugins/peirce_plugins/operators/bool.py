@@ -38,55 +38,44 @@ class Bool(StateOperator):
     def __init__(self, options: BoolOptions, dims: Dims) -> None:
         super().__init__(options, dims)
         gated = options.mlp == "reglu"
-        self.unary = Clause(dims.unary, dims.feedforward_unary, gated=gated)
-        self.binary = PairClause(dims.binary, dims.feedforward_binary, gated=gated) if dims.binary else None
+        self.unary = Clause(dims.unary, dims.feedforward_unary, dims.unary, gated=gated)
+        self.binary = self.converse = None
+        if dims.binary:
+            self.binary = Clause(2 * dims.binary, dims.feedforward_binary, dims.binary, gated=gated)
+            self.converse = nn.Linear(dims.binary, dims.binary)
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments of both branches; relations see their converse, which is zero outside the scope."""
-        binary = None
-        if self.binary is not None:
-            assert state.binary is not None
-            binary = self.binary(state.binary)
+        binary = None if state.binary is None else self._pairs(state.binary)
         return Predicates(self.unary(state.unary), binary)
+
+    def _pairs(self, atoms: Tensor) -> Tensor:
+        """[b, x, y, d2] -> [b, x, y, d2]."""
+        assert self.binary is not None
+        if not blocked(atoms):
+            return self._rows(atoms, atoms.transpose(1, 2))
+        result = torch.empty_like(atoms)
+        for rows in row_blocks(atoms, self.binary.hidden.out_features):
+            result[:, rows] = self._rows(atoms[:, rows], atoms[:, :, rows].transpose(1, 2))
+        return result
+
+    def _rows(self, atoms: Tensor, converse: Tensor) -> Tensor:
+        """u(x,y) and u(y,x) of some rows x, both [b, x, y, d2] -> [b, x, y, d2]."""
+        assert self.binary is not None
+        assert self.converse is not None
+        return self.binary(torch.cat([atoms, converse], -1)) + self.converse(converse)
 
 
 class Clause(nn.Module):
     """A multilayer perceptron with one hidden layer, gated or not."""
 
-    def __init__(self, width: int, hidden: int, *, gated: bool) -> None:
+    def __init__(self, width: int, hidden: int, output: int, *, gated: bool) -> None:
         super().__init__()
         self.hidden = nn.Linear(width, hidden)
         self.gate = nn.Linear(width, hidden) if gated else None
-        self.output = nn.Linear(hidden, width)
+        self.output = nn.Linear(hidden, output)
 
     def forward(self, atoms: Tensor) -> Tensor:
-        """[..., d] -> [..., d]."""
+        """[..., width] -> [..., output]."""
         hidden = self.hidden(atoms)
         return self.output(F.gelu(hidden) if self.gate is None else F.relu(self.gate(atoms)) * hidden)
-
-
-class PairClause(nn.Module):
-    """The binary form: it reads a relation beside its converse."""
-
-    def __init__(self, width: int, hidden: int, *, gated: bool) -> None:
-        super().__init__()
-        self.hidden = nn.Linear(2 * width, hidden)
-        self.gate = nn.Linear(2 * width, hidden) if gated else None
-        self.output = nn.Linear(hidden, width)
-        self.converse = nn.Linear(width, width)
-
-    def forward(self, atoms: Tensor) -> Tensor:
-        """[b, x, y, d] -> [b, x, y, d]."""
-        if not blocked(atoms):
-            return self._rows(atoms, atoms.transpose(1, 2))
-        result = torch.empty_like(atoms)
-        for rows in row_blocks(atoms, self.hidden.out_features):
-            result[:, rows] = self._rows(atoms[:, rows], atoms[:, :, rows].transpose(1, 2))
-        return result
-
-    def _rows(self, atoms: Tensor, converse: Tensor) -> Tensor:
-        """u(x,y) and u(y,x) of some rows x, both [b, x, y, d] -> [b, x, y, d]."""
-        both = torch.cat([atoms, converse], -1)
-        hidden = self.hidden(both)
-        hidden = F.gelu(hidden) if self.gate is None else F.relu(self.gate(both)) * hidden
-        return self.output(hidden) + self.converse(converse)

@@ -28,7 +28,9 @@ def test_the_binary_form_reads_a_relation_beside_its_converse(mlp: str) -> None:
     operator = Bool(BoolOptions(mlp=mlp), DIMS).double()
     state = Predicates(torch.randn(2, 5, 6).double(), torch.randn(2, 5, 5, 4).double())
     increment = operator(state, Scope())
-    parameters = dict(operator.binary.named_parameters())
+    parameters = dict(operator.binary.named_parameters()) | {
+        f"converse.{name}": value for name, value in operator.converse.named_parameters()
+    }
     both = torch.cat([state.binary, state.binary.transpose(1, 2)], -1)
     hidden = both @ parameters["hidden.weight"].T + parameters["hidden.bias"]
     if mlp == "gelu":
@@ -46,7 +48,7 @@ def test_the_binary_form_reads_a_relation_beside_its_converse(mlp: str) -> None:
 def test_one_branch_is_enough() -> None:
     operator = Bool(BoolOptions(), Dims(**{**_fields(), "binary": 0, "feedforward_binary": 0}))
     assert operator(Predicates(torch.randn(2, 5, 6)), Scope()).binary is None
-    assert not any(name.startswith("binary") for name, _ in operator.named_parameters())
+    assert all(name.startswith("unary.") for name, _ in operator.named_parameters())
 
 
 def _fields() -> dict[str, int]:
