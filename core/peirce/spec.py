@@ -60,8 +60,9 @@ def _named(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
 
 def _output_name(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
     _named(instance, attribute, value)
-    # It becomes part of the names of outputs, of parameters, and of the inputs and outputs of exported graphs.
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", value):
+    # It becomes part of the names of parameters and of outputs, in exported graphs too. A part's own name is
+    # checked where parts are registered.
+    if value != instance.use and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", value):
         raise ValueError(f"'{attribute.name}' must be letters, digits, '_' and '-', not {value!r}")
 
 

@@ -16,6 +16,10 @@ from peirce.errors import SpecError, unknown
 from peirce.resources import packaged_specs
 from peirce.toml_lines import Path, join_key, key_lines, split_key
 
+DEEPEST = 64
+"""Files that may extend each other in a row, and tables and lists that may hold each other: far more than any spec
+has, and few enough for the recursion over them."""
+
 _SYNTAX = re.compile(
     r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)", re.DOTALL
 )
@@ -65,6 +69,8 @@ class Document:
                 path = split_key(dotted)
             except ValueError as error:
                 raise SpecError(f"override {dotted!r}: {error}") from None
+            if len(path) > DEEPEST or too_deep(value, DEEPEST - len(path)):
+                raise SpecError(f"override {_cut(dotted)}: {_TOO_DEEP}")
             data = _set(document.data, path, value, dotted, 0)
             places = dict.fromkeys([path, *_absent(document.data, path)], f"override {dotted}")
             document = Document(data, document.locations.without(path).with_entries(places))
@@ -82,12 +88,19 @@ class Document:
 def read(path_or_name: str | os.PathLike[str], seen: tuple[str, ...] = ()) -> Document:
     """The document of a file or of a ready spec, with what it extends merged in."""
     path = find(path_or_name)
+    if "\0" in str(path):
+        raise SpecError(f"{str(path)!r} is no path: it holds a zero byte")
     identity = os.path.realpath(path)
     if identity in seen:
         chain = " extends ".join(_short(name) for name in (*seen[seen.index(identity) :], identity))
         raise SpecError(f"{chain}: a spec cannot extend itself; remove one `extend`")
+    if len(seen) >= DEEPEST:
+        raise SpecError(
+            f"{_short(path)}: more than {DEEPEST} specs extend each other; put some of them together"
+        )
     try:
-        text = path.read_text(encoding="utf-8")
+        # Editors on Windows begin a file with a byte-order mark, which is no part of the TOML.
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         near = sorted(other.name for other in path.parent.glob("*.toml"))
         hint = f" That folder has {', '.join(near)}." if near else ""
@@ -105,6 +118,13 @@ def read_text(text: str, source: str, seen: tuple[str, ...] = (), folder: FilePa
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(_syntax_error(error, text, source)) from None
+    except RecursionError:
+        raise SpecError(f"{source}: {_TOO_DEEP}") from None
+    except ValueError as error:
+        # What tomllib lets through: an integer of thousands of digits, a date that there is not.
+        raise SpecError(f"{source}: not valid TOML: {error}") from None
+    if too_deep(data, DEEPEST):
+        raise SpecError(f"{source}: {_TOO_DEEP}")
     lines = {path: f"{source}:{line}" for path, line in key_lines(text.replace("\r\n", "\n")).items()}
     document = Document(data, Locations(lines, source))
     if "extend" not in data:
@@ -119,6 +139,28 @@ def read_text(text: str, source: str, seen: tuple[str, ...] = (), folder: FilePa
         return document.merged(read(base, seen))
     except SpecError as error:
         raise SpecError(f"{error}\n  extended at {place}") from error
+
+
+_TOO_DEEP = f"tables and lists are nested more than {DEEPEST} deep; no key of a spec needs that"
+
+
+def too_deep(value: Any, most: int) -> bool:
+    """Whether tables and lists hold each other to more than so many levels; without recursion of its own."""
+    level = [value]
+    for _ in range(most + 1):
+        level = [
+            item
+            for each in level
+            if isinstance(each, Mapping | list | tuple)
+            for item in (each.values() if isinstance(each, Mapping) else each)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _cut(text: str) -> str:
+    return text if len(text) < 80 else f"{text[:76]} ..."
 
 
 def _syntax_error(error: tomllib.TOMLDecodeError, text: str, source: str) -> str:
@@ -174,6 +216,8 @@ def parse_override(text: str) -> tuple[str, Any]:
         return dotted.strip(), tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return dotted.strip(), value.strip()
+    except (RecursionError, ValueError) as error:
+        raise SpecError(f"cannot read the value of {_cut(dotted)}: {error}") from None
 
 
 def write(data: Mapping[str, Any]) -> str:

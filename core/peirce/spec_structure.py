@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin
@@ -103,11 +104,8 @@ def _problems(error: BaseException, cls: type) -> Iterator[Problem]:
         path = _blamed(error, cls)
         reason = str(error.args[0]) if error.args else repr(error)
         # The message of an attrs validator starts with the field, which the path names already.
-        start = f"'{path[-1]}' must " if path else None
-        yield (
-            path,
-            f"must {reason[len(start) :]}" if start and reason.startswith(start) else f"is refused: {reason}",
-        )
+        said = re.match(r"'\w+' must ", reason) if path else None
+        yield path, f"must {reason[said.end() :]}" if said else f"is refused: {reason}"
 
 
 def _of_field(error: BaseException, note: AttributeValidationNote, cls: type) -> Iterator[Problem]:
@@ -153,6 +151,8 @@ def describe(kind: Any) -> str:
         if args[1:] == (Ellipsis,):
             return f"a list (of {describe(args[0])})"
         return f"a list of {len(args)} ({', '.join(describe(arg) for arg in args)})"
+    if isinstance(kind, str):
+        return kind
     names = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
     return names.get(kind, "a table")
 
@@ -189,7 +189,14 @@ Hook = Callable[[Any, Any], Any]
 def _plain(value: Any, kind: Any) -> Any:
     if not _fits(value, kind):
         raise _wrong(kind, value)
-    return float(value) if kind is float else value
+    if kind is int and not -(2**63) <= value < 2**63:
+        # What TOML promises, and what torch can hold.
+        raise _wrong("an integer of at most 64 bits", value)
+    if kind is float:
+        if not abs(value) <= sys.float_info.max:
+            raise _wrong("a finite number", value)
+        return float(value)
+    return value
 
 
 def _union(value: Any, kind: Any) -> Any:

@@ -201,3 +201,20 @@ def test_a_file_that_is_not_there_and_one_that_is_not_text(tmp_path: Path) -> No
         load_spec(tmp_path / "bad.toml")
     with pytest.raises(SpecError, match="cannot be read"):
         load_spec(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("model.input.vocabulary", 2**63, "must be an integer of at most 64 bits"),
+        ("model.regularisation.init_std", float("inf"), "must be a finite number, not inf"),
+        ("model.regularisation.dropout", float("nan"), "must be a finite number, not nan"),
+        ("model.heads.0.as", "", "model.heads.0.as must not be empty"),
+        ("model.heads.0.as", "a.b", "must be letters, digits, '_' and '-', not 'a.b'"),
+        ("model.heads.0.as", "../x", "must be letters, digits, '_' and '-'"),
+    ],
+)
+def test_a_value_that_nothing_can_hold_is_refused(key: str, value: Any, message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        Spec.from_toml(GOOD).replace({key: value})
+    assert message in str(caught.value)

@@ -70,7 +70,10 @@ def operator_specs() -> SearchStrategy[OperatorsSpec]:
 def head_specs() -> SearchStrategy[tuple[HeadSpec, ...]]:
     """Heads whose output prefixes differ."""
     one = st.builds(HeadSpec, use=texts(1), options=option_tables()) | st.builds(
-        HeadSpec, use=texts(1), as_=texts(1), options=option_tables()
+        HeadSpec,
+        use=texts(1),
+        as_=st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]*", fullmatch=True),
+        options=option_tables(),
     )
     return st.lists(one, max_size=3, unique_by=lambda head: head.as_).map(tuple)
 
