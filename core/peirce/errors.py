@@ -43,7 +43,7 @@ class TaskError(PeirceError):
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """The known names, most similar to `name` first."""
-    return sorted(known, key=lambda other: (-SequenceMatcher(None, name, other).ratio(), other))
+    return sorted(known, key=lambda other: (-SequenceMatcher(None, str(name), other).ratio(), other))
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
@@ -51,6 +51,6 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     names = nearest(name, known)
     if not names:
         return f"unknown {kind} {name!r}; there are none"
-    close = SequenceMatcher(None, name, names[0]).ratio() >= 0.6
+    close = SequenceMatcher(None, str(name), names[0]).ratio() >= 0.6
     hint = f" Did you mean {names[0]!r}?" if close else ""
     return f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,7 +12,7 @@ from attrs import evolve
 from torch import Tensor, nn
 
 from peirce.components import Architecture, Head
-from peirce.errors import InputError, unknown
+from peirce.errors import InputError, PlanError, SpecError, unknown
 from peirce.plan import Plan, resolve
 from peirce.provenance import provenance_of
 from peirce.signature import Signature, TensorSpec, merge
@@ -70,7 +71,11 @@ class Model(nn.Module):
         if head not in self.heads:
             raise InputError(unknown("head", head, self.heads))
         part = cast(Head, self.heads[head])
-        own = {spec.name: outputs[_output(head, spec.name)] for spec in part.outputs()}
+        names = {spec.name: _output(head, spec.name) for spec in part.outputs()}
+        for name in names.values():
+            if name not in outputs:
+                raise InputError(f"the loss of head {head!r} needs the output {name!r}, which is not there")
+        own = {name: outputs[full] for name, full in names.items()}
         return part.loss(own, labels)
 
     def save(self, directory: str | Path, assets: Mapping[str, bytes] | None = None) -> None:
@@ -95,6 +100,13 @@ class Model(nn.Module):
         for prefix, head in self.heads.items():
             for spec in cast(Head, head).outputs():
                 outputs.append(evolve(spec, name=_output(prefix, spec.name)))
+        names = [spec.name for spec in outputs]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise PlanError(
+                    f"{self.spec.at('model.heads')}: two outputs of the model are called {name!r}; give the head "
+                    'another prefix with as = "..."'
+                )
         return Signature(inputs, outputs)
 
     def _check(self, inputs: Mapping[str, Tensor]) -> None:
@@ -117,6 +129,11 @@ def _output(prefix: str, name: str) -> str:
 
 
 def _check_tensor(spec: TensorSpec, value: Tensor, sizes: dict[str, tuple[int, str]]) -> None:
+    if not isinstance(value, Tensor):
+        raise InputError(
+            f"input {spec.name!r} must be a tensor, and is a {type(value).__name__}"
+            + ("; leave it out instead" if value is None and not spec.required else "")
+        )
     if spec.dtype in _DTYPES and value.dtype != _DTYPES[spec.dtype]:
         raise InputError(
             f"input {spec.name!r} must be {spec.dtype}, and is {str(value.dtype).removeprefix('torch.')}"
@@ -131,6 +148,14 @@ def _check_tensor(spec: TensorSpec, value: Tensor, sizes: dict[str, tuple[int, s
         )
         if size != expected:
             raise InputError(f"input {spec.name!r} has {size} along {dim!r}, where {origin} has {expected}")
+        if size == 0 and dim == "length":
+            raise InputError(f"input {spec.name!r} has no tokens; a text has at least one, if only padding")
+    if spec.high is not None and value.device.type == "cpu" and value.numel():
+        # On an accelerator the values are not at hand, and fetching them would hold it up at every step.
+        low, high = torch.aminmax(value)
+        if low < 0 or high >= spec.high:
+            wrong = int(low if low < 0 else high)
+            raise InputError(f"input {spec.name!r} holds {wrong}, but valid values are 0 to {spec.high - 1}")
 
 
 def build(
@@ -157,12 +182,18 @@ def build(
     registry = registry or _default_registry()
     spec = spec if isinstance(spec, Spec) else load_spec(spec)
     plan = resolve(spec, registry, fuse=fuse)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
+        raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = Model(plan, provenance_of(plan, registry))
+        try:
+            model = Model(plan, provenance_of(plan, registry))
+        except (MemoryError, RuntimeError) as error:
+            _refuse_sizes(spec, error)
+            raise
         if torch.get_default_device().type != "meta":
             _initialise(model, spec.regularisation.init_std)
-    return model.to(device=device, dtype=dtype)
+    return placed(model, device, dtype)
 
 
 def load(
@@ -187,6 +218,34 @@ def load(
     from peirce.storage import load as read
 
     return read(Path(directory), registry or _default_registry(), device=device, dtype=dtype, fuse=fuse)
+
+
+def placed(model: Model, device: torch.device | str | None, dtype: torch.dtype | None) -> Model:
+    """The model on a device and in a floating dtype; None leaves either as it is.
+
+    Raises:
+        InputError: there is no such device here, or the dtype is not a floating one.
+    """
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise InputError(f"dtype is {dtype!r}; it must be a floating dtype of torch, such as torch.float16")
+    try:
+        return model.to(device=device, dtype=dtype)
+    except (AssertionError, RuntimeError) as error:
+        # The first is what a torch without CUDA raises.
+        cause = str(error).partition("\n")[0]
+        raise InputError(
+            f"the model cannot be moved to device {str(device)!r}: {cause}; `peirce doctor` shows the devices"
+        ) from error
+
+
+def _refuse_sizes(spec: Spec, error: Exception) -> None:
+    """Raise a `SpecError` if an error says that no memory holds a model of these sizes; torch has no class for it."""
+    cause = str(error).partition("\n")[0]
+    if isinstance(error, MemoryError) or re.search("memory|overflow", cause, re.IGNORECASE):
+        raise SpecError(
+            f"{spec.at('model.dims')}: there is not enough memory for a model of these sizes ({cause}); lower those "
+            "of model.dims, model.input and the parts; `peirce summary` shows how many parameters each takes"
+        ) from error
 
 
 def _default_registry() -> Registry:

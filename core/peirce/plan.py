@@ -98,6 +98,10 @@ class Plan:
         return (self.architecture, *self.mixing, *self.state, *self.positions, *self.augmenters, *self.heads)
 
 
+_NO_HEADS = torch.nn.ModuleDict()
+"""What a model's heads are held in; they cannot be called what its attributes are."""
+
+
 def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
     """Find the parts that a spec names and check that they fit together.
 
@@ -130,6 +134,10 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         finder, "positions", spec.positions, dims, lambda part: _no_place(part, cls, bool(roles))
     )
     augmenters = _beside(finder, "augmenters", spec.augmenters, dims)
+    for i, head in enumerate(spec.heads):
+        if hasattr(_NO_HEADS, head.as_):
+            reason = f'torch\'s modules have an attribute {head.as_!r}; give it another name with as = "..."'
+            finder.refuse(reason, f"the output prefix {head.as_!r}", f"model.heads.{i}")
     gives = cls.gives(architecture.options)
     heads = tuple(
         PlannedHead(
@@ -218,9 +226,10 @@ def _layer(finder: _Finder, cls: type[Architecture]) -> list[tuple[OperatorSpec,
         letters = finder.registry.letters
         written = {name: finder.registry.get("operators", name).typing[0] for name in letters.values()}
         try:
-            names = parse_shorthand(layer or cls.layer, letters, written)
+            names = parse_shorthand(cls.layer if layer is None else layer, letters, written)
         except SpecError as error:
-            raise PlanError(f"{spec.at(path)}: {error}") from error
+            reasons = filter(None, map(finder.registry.why_no_letter, dict.fromkeys(layer or "")))
+            raise PlanError("\n".join([f"{spec.at(path)}: {error}", *reasons])) from error
         return [(OperatorSpec(use=name), path) for name in names]
     return [(entry, f"{path}.{i}") for i, entry in enumerate(layer)]
 
@@ -290,7 +299,8 @@ def _misfit(operator: Operator, kernel: Reader, premise: Reader, output: Writer,
         with torch.device("meta"):  # shapes without storage
             result = operator.infer(torch.empty(shapes["k"]), torch.empty(shapes["p"]), Scope())
     except Exception as error:
-        return f"its infer fails on a kernel {list(shapes['k'])} and a premise {list(shapes['p'])}: {error}"
+        cause = str(error).partition("\n")[0]
+        return f"its infer fails on a kernel {list(shapes['k'])} and a premise {list(shapes['p'])}: {cause}"
     if tuple(result.shape) != shapes["o"]:
         return (
             f"its infer gives shape {list(result.shape)} where its output declares {list(shapes['o'])} "

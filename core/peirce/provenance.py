@@ -69,6 +69,15 @@ def check_format(recorded: Mapping[str, Any], source: str) -> None:
             f"{source} has format {found}, newer than {FORMAT}, the newest that this version of Peirce reads; it was "
             f"written by peirce {recorded.get('peirce', '?')}: upgrade peirce"
         )
+    if not all(_is_origin(part, origin) for part, origin in recorded["parts"].items()):
+        raise ModelFileError(
+            f"{source} is damaged: each of its parts must be KIND.NAME with a plugin, a distribution and a version; "
+            "restore it from where the model was saved"
+        )
+
+
+def _is_origin(part: str, origin: Any) -> bool:
+    return "." in part and isinstance(origin, dict) and {"plugin", "distribution", "version"} <= origin.keys()
 
 
 def _origin(origin: Mapping[str, Any]) -> str:

@@ -272,6 +272,10 @@ class Registry:
             )
         return message
 
+    def why_no_letter(self, letter: str) -> str | None:
+        """Why a letter that operators claim stands for none of them; None where none claims it or it does stand."""
+        return self._blocked.get(("letters", letter))
+
     def _settle_names(self, owned: list[Registered]) -> dict[tuple[str, str], Registered]:
         claims: dict[tuple[str, str], list[Registered]] = {}
         for entry in owned:

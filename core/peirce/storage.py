@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from peirce.errors import ModelFileError, PeirceError, SpecError
-from peirce.model import Model
+from peirce.model import Model, placed
 from peirce.plan import resolve
 from peirce.provenance import check_format, differences, provenance_of
 from peirce.spec import Spec
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from peirce.registry import Registry
 
 SPEC, WEIGHTS, PROVENANCE, ASSETS = "spec.toml", "weights.safetensors", "provenance.json", "assets"
+
+
+_FLOATS = ("F64", "F32", "F16", "BF16")
+"""What safetensors calls the types that a model computes in."""
 
 
 class ProvenanceWarning(UserWarning):
@@ -36,6 +40,24 @@ def save(model: Model, directory: Path, assets: Mapping[str, bytes]) -> None:
 
     Everything is written beside the directory first, so that a failure leaves what stood there as it was.
     """
+    for name in assets:
+        # A name may come from data; no file is written outside the model's directory.
+        if Path(name).is_absolute() or ".." in Path(name).parts or not Path(name).name:
+            raise ModelFileError(
+                f"asset {name!r} has no name below {ASSETS}/, such as vocabulary.txt or kg/names.json"
+            )
+    if directory.exists() and not directory.is_dir():
+        raise ModelFileError(f"{directory} is a file; a model is saved as a directory: give another name")
+    try:
+        _write(model, directory, assets)
+    except (OSError, SafetensorError) as error:
+        raise ModelFileError(
+            f"the model cannot be saved in {directory}: {error}; what stood there is as it was: make room, or save "
+            "elsewhere"
+        ) from error
+
+
+def _write(model: Model, directory: Path, assets: Mapping[str, bytes]) -> None:
     directory.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
     try:
@@ -51,8 +73,12 @@ def save(model: Model, directory: Path, assets: Mapping[str, bytes]) -> None:
         if not directory.exists():
             fresh.rename(directory)
             return
-        for source in sorted(p for p in fresh.rglob("*") if p.is_file()):
-            target = directory / source.relative_to(fresh)
+        moves = [(p, directory / p.relative_to(fresh)) for p in sorted(fresh.rglob("*")) if p.is_file()]
+        for _, target in moves:
+            # Asked of all of them first: the move after it would be too late to leave everything as it was.
+            if target.is_dir():
+                raise IsADirectoryError(f"{target} is a directory, where a file of the model goes")
+        for source, target in moves:
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(source, target)
     finally:
@@ -91,7 +117,7 @@ def load(
     _check_weights(weights, model)
     model.load_state_dict(load_file(weights), assign=True)
     _complete(model)
-    return model.to(device=device, dtype=dtype)
+    return placed(model, device, dtype)
 
 
 def _complete(model: Model) -> None:
@@ -119,7 +145,7 @@ def _check_directory(directory: Path) -> None:
 def _read_provenance(path: Path) -> Any:
     try:
         recorded = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(
             f"{path} cannot be read: {error}; restore it from where the model was saved"
         ) from error
@@ -145,17 +171,24 @@ def _check_weights(path: Path, model: Model) -> None:
     try:
         with safe_open(path, framework="pt") as file:
             found = {name: list(file.get_slice(name).get_shape()) for name in file.offset_keys()}
+            types = {name: file.get_slice(name).get_dtype() for name in found}
     except (SafetensorError, OSError) as error:
         raise ModelFileError(
             f"{path} is no complete safetensors file ({error}); it is truncated or foreign: save or copy it again"
         ) from error
-    wanted = {name: list(value.shape) for name, value in model.state_dict().items()}
+    state = model.state_dict()
+    wanted = {name: list(value.shape) for name, value in state.items()}
     problems = [f"{name} is missing" for name in wanted if name not in found]
     problems += [f"{name} is unknown" for name in found if name not in wanted]
     problems += [
         f"{name} has the shape {shape}, and the spec needs {wanted[name]}"
         for name, shape in found.items()
         if name in wanted and shape != wanted[name]
+    ]
+    problems += [
+        f"{name} is of the type {types[name]}, and not one of {', '.join(_FLOATS)}"
+        for name in found
+        if name in wanted and state[name].is_floating_point() and types[name] not in _FLOATS
     ]
     if problems:
         shown = "; ".join(problems[:10]) + (f"; and {len(problems) - 10} more" if len(problems) > 10 else "")

@@ -17,9 +17,9 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from peirce.components import Reader, Writer
-from peirce.plan import Plan, PlannedOperator
 from peirce.errors import InputError
 from peirce.model import Model, build
+from peirce.plan import Plan, PlannedOperator
 from peirce.signature import TensorSpec
 from peirce.spec import Spec
 

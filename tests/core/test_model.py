@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import peirce
 import pytest
 import torch
-from peirce.errors import InputError
+from peirce.errors import InputError, SpecError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
@@ -177,3 +179,67 @@ def test_training_drops_and_evaluation_does_not(registry: Registry) -> None:
     one, other = model.train()(input_ids=ids()), model(input_ids=ids())
     assert not torch.equal(one["unary"], other["unary"])
     assert torch.equal(model.eval()(input_ids=ids())["unary"], model(input_ids=ids())["unary"])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"input_ids": ids() + 99}, "'input_ids' holds [0-9]+, but valid values are 0 to"),
+        ({"input_ids": ids() - 99}, "'input_ids' holds -[0-9]+, but valid values are 0 to"),
+        ({"input_ids": ids(), "token_type_ids": ids() + 1}, "'token_type_ids' holds"),
+        ({"input_ids": ids()[:, :0]}, "'input_ids' has no tokens"),
+        ({"input_ids": ids(), "attention_mask": None}, "must be a tensor, and is a NoneType; leave it out"),
+        ({"input_ids": [[1]]}, "must be a tensor, and is a list"),
+    ],
+    ids=["high", "low", "types", "length 0", "none", "list"],
+)
+def test_values_that_no_embedding_has_are_named(
+    spec: Spec, inputs: dict[str, Any], message: str, registry: Registry
+) -> None:
+    with pytest.raises(InputError, match=message):
+        build(spec, registry)(**inputs)
+
+
+def test_an_empty_batch_is_one(registry: Registry) -> None:
+    assert build(FOLNET, registry)(input_ids=ids()[:0])["unary"].shape[:2] == (0, 6)
+
+
+def test_a_loss_needs_the_outputs_of_its_head(registry: Registry) -> None:
+    with pytest.raises(InputError, match="needs the output 'mlm_logits', which is not there"):
+        build(FOLNET.replace({"model.heads": [{"use": "mlm"}]}), registry).loss("mlm", {}, ids())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model.dims.unary": 10**12}, "there is not enough memory for a model of these sizes"),
+        ({"model.input.vocabulary": 10**15}, "there is not enough memory for a model of these sizes"),
+        ({"model.heads": [{"use": "mlm", "as": "items"}]}, "torch's modules have an attribute 'items'"),
+        (
+            {"model.heads": [{"use": "contrastive", "as": "pooled"}]},
+            "two outputs of the model are called 'pooled'",
+        ),
+        ({"model.operators.layer": ""}, "the shorthand '' names no operator"),
+    ],
+)
+def test_a_model_that_cannot_be_built_says_why(
+    change: dict[str, Any], message: str, registry: Registry
+) -> None:
+    with pytest.raises(SpecError, match=message):
+        peirce.build(FOLNET.replace(change), registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"device": "nope"}, "cannot be moved to device 'nope'"),
+        ({"dtype": torch.int32}, "must be a floating dtype"),
+        ({"dtype": "float16"}, "must be a floating dtype"),
+        ({"seed": 2**70}, "integer of at most 64 bits"),
+        ({"seed": "x"}, "integer of at most 64 bits"),
+    ],
+)
+def test_where_a_model_goes_is_checked(arguments: dict[str, Any], message: str, registry: Registry) -> None:
+    with pytest.raises(InputError, match=message):
+        peirce.build(FOLNET, registry=registry, **arguments)

@@ -13,9 +13,11 @@ import attrs
 import pytest
 from peirce import hookimpl
 from peirce.components import Augmenter, Head, Operator, Reader, Task, UnaryPosition, Writer
-from peirce.errors import RegistryError
+from peirce.errors import PlanError, RegistryError
+from peirce.plan import resolve
 from peirce.registry import KINDS, Registry, default_registry, installed_plugins
 from peirce.registry_file import RegistryFile
+from peirce.spec import load_spec
 
 
 def operator(name: object, letter: object = None, **more: Any) -> type[Operator]:
@@ -367,3 +369,10 @@ def test_an_unknown_entry_point_is_an_error() -> None:
         RegistryError, match=r"unknown plug-in 'peirce:operatos'. Did you mean 'peirce:operators'"
     ):
         Registry.of("peirce:operatos")
+
+
+def test_a_letter_that_a_wrong_preference_takes_away_is_explained() -> None:
+    file = RegistryFile(prefer={"letters.j": "nobody:parts"})
+    spec = load_spec("folnet-base")
+    with pytest.raises(PlanError, match=r"unknown letter 'j'[\s\S]*prefers \"nobody:parts\" for letter 'j'"):
+        resolve(spec, Registry.discover(file))

@@ -147,3 +147,57 @@ def test_another_version_is_one_warning(saved: Path, registry: Registry) -> None
     assert len(caught) == 1
     assert "operators.join was from peirce 0.0.1" in str(caught[0].message)
     assert "operators.mu" in str(caught[0].message)
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/tmp/out.txt", "a/../../out.txt", "", "."])
+def test_an_asset_stays_in_the_model_s_folder(name: str, saved: Path, registry: Registry) -> None:
+    with pytest.raises(ModelFileError, match="has no name below assets/"):
+        peirce.build(FOLNET, registry=registry).save(saved, assets={name: b"x"})
+    assert [p.name for p in saved.parent.iterdir()] == ["model"]
+
+
+def test_a_place_that_cannot_be_written_is_named(saved: Path, registry: Registry) -> None:
+    model = peirce.build(FOLNET, seed=5, registry=registry)
+    with pytest.raises(ModelFileError, match="is a file; a model is saved as a directory"):
+        model.save(saved / "spec.toml")
+    with pytest.raises(ModelFileError, match=r"cannot be saved in .*spec.toml/x"):
+        model.save(saved / "spec.toml" / "x")
+    provenance = (saved / "provenance.json").read_bytes()
+    (saved / "provenance.json").write_bytes(b"old")
+    (saved / "weights.safetensors").unlink()
+    (saved / "weights.safetensors").mkdir()
+    with pytest.raises(
+        ModelFileError, match=r"weights.safetensors is a directory.*what stood there is as it was"
+    ):
+        model.save(saved)
+    assert (saved / "provenance.json").read_bytes() == b"old" != provenance
+    assert [p.name for p in saved.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.float8_e4m3fn, torch.complex64])
+def test_weights_of_a_type_that_no_model_has_are_refused(
+    dtype: torch.dtype, saved: Path, registry: Registry
+) -> None:
+    path = saved / "weights.safetensors"
+    save_file({name: value.to(dtype) for name, value in load_file(path).items()}, path)
+    with pytest.raises(ModelFileError, match=r"is of the type .*, and not one of F64, F32, F16, BF16"):
+        peirce.load(saved, registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"format": 1, "parts": {"join": {}}}', "is damaged: each of its parts must be KIND.NAME"),
+        ('{"format": 1, "parts": {"operators.join": 3}}', "is damaged: each of its parts"),
+        ('{"format": 1, "parts": {"operators.join": {}}}', "is damaged: each of its parts"),
+        ("[" * 100_000, "cannot be read"),
+        ('{"format": 2, "parts": {"join": 3}}', "newer than 1"),
+    ],
+    ids=["kind", "number", "empty", "deep", "newer"],
+)
+def test_a_damaged_provenance_is_one_sentence(
+    text: str, message: str, saved: Path, registry: Registry
+) -> None:
+    (saved / "provenance.json").write_text(text)
+    with pytest.raises(ModelFileError, match=message):
+        peirce.load(saved, registry=registry)

@@ -85,3 +85,15 @@ def test_ready_specs_of_each_architecture_have_one(name: str) -> None:
 def test_nothing_to_run_on_is_an_error(spec: Spec) -> None:
     with pytest.raises(InputError, match="length must be at least 1"):
         summarise(spec, length=0)
+
+
+def test_sizes_beyond_what_can_be_counted_are_refused(spec: Spec) -> None:
+    for sizes in ({"length": 10**12}, {"batch": 10**30}):
+        with pytest.raises(InputError, match="must be at most 1,000,000"):
+            summarise(spec, **sizes)
+
+
+def test_a_text_longer_than_the_positions_is_refused() -> None:
+    bert = load_spec("bert-base", {"model.dims.layers": 1, "model.input.vocabulary": 32})
+    with pytest.raises(InputError, match="513 tokens is longer than the 512 learned positions"):
+        summarise(bert, length=513)

@@ -58,8 +58,8 @@ class Absolute(UnaryPosition):
         if self.table is None:
             return self._waves(tokens.index)
         if not torch.compiler.is_compiling() and tokens.length > self.max_length:
-            # Padding alone may make a batch longer than the table.
-            count = int(tokens.index.max()) + 1
+            # Padding alone may make a batch longer than the table; without values, nothing is known to be padding.
+            count = tokens.length if tokens.index.is_meta else int(tokens.index.max()) + 1
             if count > self.max_length:
                 raise InputError(
                     f"a sequence of {count} tokens is longer than the {self.max_length} learned positions of "
