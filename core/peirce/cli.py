@@ -106,6 +106,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Whoever read the output, such as `head`, has closed it; flushing at exit would complain once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        # A full disk, a folder without permission, a name that is too long: the user's to put right.
+        typer.secho(
+            f"error: {error}; check the path, its permissions and the space there", err=True, fg="red"
+        )
+        sys.exit(2)
 
 
 def _kept(arguments: Sequence[str] | None) -> list[str]:

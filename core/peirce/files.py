@@ -14,6 +14,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
     A reader sees the old file or the new one, never a part. A file that stood there hands on its permissions.
     """
+    if path.exists() and not path.is_file():
+        # A device such as /dev/null could be replaced by whoever may write there, and must not.
+        raise FileExistsError(f"{path} is a directory or a device, where a file would go")
     fresh = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
         yield fresh

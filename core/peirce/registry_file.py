@@ -91,6 +91,9 @@ class RegistryFile:
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise RegistryError(f"{path} is not valid TOML: {error}") from error
+        except (RecursionError, ValueError) as error:
+            # Lists nested beyond all use, an integer of thousands of digits.
+            raise RegistryError(f"{path} cannot be read: {error}") from None
         return cls(path=path, origin=origin, **_checked(data, path))
 
 

@@ -60,7 +60,7 @@ def verify(
     model: Annotated[
         Path | None, typer.Option("--model", metavar="DIR", help="The saved model; FILE's folder by default.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the random inputs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random inputs.")] = 0,
     provider: Annotated[
         list[str] | None, typer.Option(help="An execution provider of ONNX Runtime; the CPU by default.")
     ] = None,

@@ -50,12 +50,17 @@ class OnnxOptions:
     opset: int = field(default=DEFAULT_OPSET)
     precision: str | None = None
     external_above: int = EXTERNAL_ABOVE
-    seed: int = 0
+    seed: int = field(default=0)
 
     @opset.validator
     def _known(self, attribute: Any, value: int) -> None:
         if value not in OPSETS:
             raise ValueError(f"opset {value} is not one of {OPSETS.start} to {OPSETS.stop - 1}")
+
+    @seed.validator
+    def _not_negative(self, attribute: Any, value: int) -> None:
+        if not isinstance(value, int) or value < 0:
+            raise ValueError(f"seed {value!r} is not an integer from 0")
 
 
 class OnnxExporter(Exporter):
@@ -80,8 +85,14 @@ class OnnxExporter(Exporter):
         path = Path(path)
         if not path.parent.is_dir():
             raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
+        if path.exists() and not path.is_file():
+            # A directory cannot be replaced; a device, such as /dev/null, could be, and must not.
+            raise ExportError(f"{path} is a directory or a device; name a file, such as model.onnx")
         precision = precision_of(model) if self.options.precision is None else checked(self.options.precision)
-        scratch = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        try:
+            scratch = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        except OSError as error:
+            raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
         try:
             with steps(f"exporting {path.name}") as say:
                 say("tracing")
@@ -94,8 +105,11 @@ class OnnxExporter(Exporter):
                 scratch.rmdir()
                 raise
             raise _kept(fault, scratch, path) from fault
+        except OSError as error:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise ExportError(f"{path} cannot be written: {error}; make room, or write elsewhere") from error
         except BaseException:
-            shutil.rmtree(scratch)
+            shutil.rmtree(scratch, ignore_errors=True)
             raise
         # The data first: a new graph never stands beside old data.
         for name in sorted(os.listdir(scratch), key=lambda name: name == path.name):

@@ -21,6 +21,8 @@ from peirce.signature import Signature, TensorSpec
 
 from peirce_export.metadata import Metadata
 
+MOST_THREADS = 1024
+"""More than this starts no faster, and ONNX Runtime would really start them."""
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 BFLOAT16 = "tensor(bfloat16)"
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -75,8 +77,8 @@ class Session:
         self.path = Path(path)
         if not self.path.is_file():
             raise ModelFileError(f"{self.path} is not a file; `peirce export` writes one")
-        if threads is not None and threads < 1:
-            raise InputError(f"threads is {threads}; it must be at least 1")
+        if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
+            raise InputError(f"threads is {threads!r}; it must be an integer from 1 to {MOST_THREADS}")
         options = ort.SessionOptions()
         if threads is not None:
             options.intra_op_num_threads = threads
@@ -118,6 +120,8 @@ class Session:
         Raises:
             InputError: a name, dtype, rank, dim or id that the signature does not allow; it names the input.
         """
+        if isinstance(outputs, str):
+            raise InputError(f"outputs is the text {outputs!r}; give a list of names, [{outputs!r}]")
         names = [spec.name for spec in self.signature.outputs] if outputs is None else list(outputs)
         known = [spec.name for spec in self.signature.outputs]
         for name in names:
@@ -168,6 +172,8 @@ class Session:
                 )
 
     def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        if not isinstance(inputs, Mapping):
+            raise InputError(f"inputs are a {type(inputs).__name__}; give a dict of arrays by input name")
         known = [spec.name for spec in self.signature.inputs]
         for name in inputs:
             if name not in known:
@@ -183,7 +189,11 @@ class Session:
         return feeds
 
     def _checked(self, spec: TensorSpec, value: Any, bound: dict[str, tuple[int, str]]) -> NDArray[Any]:
-        array, wanted = np.asarray(value), self.dtype(spec.name)
+        wanted = self.dtype(spec.name)
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise InputError(f"input {spec.name!r} is no array: {error}") from error
         if array.dtype != wanted:
             raise InputError(
                 f"input {spec.name!r} is {array.dtype}, but the model takes {wanted}; "

@@ -159,3 +159,24 @@ def test_describe_every_part(registry: object, capsys: pytest.CaptureFixture[str
                 assert names == state
             if kind in ("positions", "augmenters", "heads"):
                 assert any(not name.startswith("input ") for name in names), f"{kind}.{entry.name}"
+
+
+def test_a_path_that_cannot_be_written_is_exit_2_without_a_traceback(peirce: Run) -> None:
+    done = peirce("plugins", "disable", "peirce:heads", PEIRCE_REGISTRY="x" * 5000)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_of_the_system_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from peirce import cli
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device", "/data/x")
+
+    monkeypatch.setattr(cli, "loaded_command", full)
+    with pytest.raises(SystemExit) as exited:
+        cli.main(["doctor"])
+    assert exited.value.code == 2
+    assert "error: [Errno 28] No space left on device: '/data/x'; check the path" in capsys.readouterr().err

@@ -48,3 +48,11 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         stop(tmp_path / "a.txt")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_directory_or_a_device_is_not_replaced(tmp_path: Path) -> None:
+    for path in (tmp_path, Path("/dev/null")):
+        with pytest.raises(FileExistsError, match="is a directory or a device"):
+            write_whole(path, "text")
+    assert Path("/dev/null").is_char_device()
+    assert list(tmp_path.iterdir()) == []

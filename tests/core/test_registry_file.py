@@ -233,3 +233,10 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     record({}, {"a:b": ("1.0", "no licence")})
     assert last_failures() == {}
+
+
+@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 5000], ids=["deep", "digits"])
+def test_what_the_parser_chokes_on_is_one_sentence(value: str, tmp_path: Path) -> None:
+    (tmp_path / "odd.toml").write_text(f"format = 1\nx = {value}\n")
+    with pytest.raises(RegistryError, match=r"odd.toml cannot be read"):
+        RegistryFile.read(tmp_path / "odd.toml")

@@ -252,3 +252,27 @@ def test_the_inputs_follow_the_seed_and_the_bounds() -> None:
     assert real.any(1).all()
     empty = cases.inputs(SIGNATURE, cases.cases(SIGNATURE, {})[4], 1, np.dtype(np.float32))["attention_mask"]
     assert list(empty.any(1)) == [False, True, True]
+
+
+def test_a_place_that_cannot_hold_a_file_is_named_before_the_work(hand: Hand, tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    for path in (tmp_path / "taken", Path("/dev/null"), Path()):
+        with pytest.raises(ExportError, match="is a directory or a device"):
+            _export(hand, path)
+    assert Path("/dev/null").is_char_device()
+    assert [p.name for p in tmp_path.rglob("*")] == ["taken"]
+
+
+def test_a_full_disk_leaves_nothing(hand: Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("peirce_export.onnx.write", full)
+    with pytest.raises(ExportError, match=r"cannot be written: .*No space left on device.*make room"):
+        _export(hand, tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_seed_below_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="seed -1 is not an integer from 0"):
+        OnnxOptions(seed=-1)

@@ -215,3 +215,22 @@ def test_it_runs_where_torch_cannot_be_imported(hand_file: Path, tmp_path: Path)
     assert "unary  float32 [2, 3, 8]" in done.stdout
     with np.load(tmp_path / "y.npz") as found:
         assert found["binary"].shape == (2, 3, 3, 3)
+
+
+def test_it_refuses_what_is_no_mapping_of_arrays(session: Session) -> None:
+    for feeds, outputs, message in (
+        (None, None, "inputs are a NoneType"),
+        ([1], None, "inputs are a list"),
+        ({3: [[1]]}, None, "unknown input 3"),
+        ({**_feeds(), "input_ids": [[1], [2, 3]]}, None, "input 'input_ids' is no array"),
+        (_feeds(), "unary", r"give a list of names, \['unary'\]"),
+        (_feeds(), [None], "unknown output None"),
+    ):
+        with pytest.raises(InputError, match=message):
+            session.run(feeds, outputs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("threads", [0, -1, "2", 1.5, 10**12])
+def test_it_refuses_threads_that_cannot_be(hand_file: Path, threads: Any) -> None:
+    with pytest.raises(InputError, match="must be an integer from 1 to 1024"):
+        Session(hand_file, threads=threads)

@@ -187,7 +187,12 @@ def _put(table: dict[str, Any], dotted: str, value: Any) -> None:
     """Set a value at a dotted key, through nested tables."""
     *tables, last = dotted.split(".")
     for name in tables:
-        table = table.setdefault(name, {})
+        inner = table.setdefault(name, {})
+        if not isinstance(inner, dict):
+            raise TaskError(
+                f"--set {dotted}: {name} was set to {inner!r} before, which has no keys; leave one out"
+            )
+        table = inner
     table[last] = value
 
 

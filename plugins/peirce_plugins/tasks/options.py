@@ -26,6 +26,10 @@ def _at_least(bound: float) -> Any:
     return validators.optional(validators.ge(bound))
 
 
+MOST_THREADS = 1024
+"""More than this trains no faster, and torch would really start them."""
+
+
 @frozen(kw_only=True)
 class TrainingOptions:
     """How a model is trained.
@@ -74,7 +78,7 @@ class TrainingOptions:
         default="no", validator=validators.in_(("no", "bf16", "fp16"))
     )
     device: Literal["auto", "cpu"] = field(default="auto", validator=validators.in_(("auto", "cpu")))
-    threads: int = field(default=0, validator=validators.ge(0))
+    threads: int = field(default=0, validator=[validators.ge(0), validators.le(MOST_THREADS)])
     log_every: int = field(default=10, validator=validators.ge(1))
     save_every: int = field(default=500, validator=validators.ge(0))
     keep: int = field(default=2, validator=validators.ge(1))

@@ -69,10 +69,21 @@ def read_training(directory: Path) -> dict[str, Any] | None:
         record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise TaskError(
             f"{path} cannot be read: {error}; restore it from where the model was trained"
         ) from error
     if not isinstance(record, dict) or record.get("schema") != _SCHEMA_TRAINING:
         raise TaskError(f"{path} is no record of a training that this version reads ({_SCHEMA_TRAINING})")
+    task, seed = record.get("task"), record.get("seed")
+    if not (
+        isinstance(task, dict)
+        and isinstance(task.get("name"), str)
+        and isinstance(task.get("options"), dict)
+        and isinstance(seed, int)
+    ):
+        raise TaskError(
+            f"{path} is damaged: it must have a task with its name and options, and a seed; restore it from where the "
+            "model was trained"
+        )
     return record

@@ -10,6 +10,8 @@ from peirce.cli import main
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce_plugins.tasks.cli import read_settings
+from peirce_plugins.tasks.options import training_options
+from peirce_plugins.tasks.records import read_training
 from toy_tasks import TRANSFORMER, Marked
 
 TRAIN = (
@@ -147,3 +149,23 @@ def test_settings_are_sorted_by_what_they_set() -> None:
     assert settings.spec == {"model.dims.layers": 2}
     with pytest.raises(TaskError, match=r"unknown setting 'modle\.dims.layers'"):
         read_settings(["modle.dims.layers=2"], Marked)
+
+
+@pytest.mark.parametrize(
+    "record", [{}, {"task": 3, "seed": 0}, {"task": {"name": "x", "options": 3}, "seed": 0}]
+)
+def test_a_damaged_record_of_a_training_is_one_sentence(record: dict[str, Any], tmp_path: Path) -> None:
+    text = json.dumps({"schema": "peirce.training/1", **record})
+    (tmp_path / "training.json").write_text(text)
+    with pytest.raises(TaskError, match=r"training.json is damaged: it must have a task"):
+        read_training(tmp_path)
+    (tmp_path / "training.json").write_text("[" * 100_000)
+    with pytest.raises(TaskError, match="cannot be read"):
+        read_training(tmp_path)
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(TaskError, match=r"batch was set to 4 before, which has no keys"):
+        read_settings(["batch=4", "batch.x=1"], Marked)
+    with pytest.raises(TaskError, match=r"train.threads must be <= 1024"):
+        training_options({"steps": 1, "threads": 10**11})
