@@ -30,11 +30,12 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise InputError(f"{path} is not a file; write one with numpy.savez(FILE, input_ids=..., ...)")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(
-                    f"{path} holds one array without a name; write it with numpy.savez, by input name"
-                )
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise InputError(
+                f"{path} holds one array without a name; write it with numpy.savez, by input name"
+            )
+        with loaded as archive:
             return {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         if isinstance(error, InputError):
