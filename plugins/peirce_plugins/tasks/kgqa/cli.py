@@ -9,6 +9,7 @@ import typer
 from peirce.commands.show import Json, as_json
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 SCHEMA = "peirce.ask/1"
 
@@ -47,7 +48,7 @@ def ask(
             ],
         )
         return
-    table = Table(title=str(reply.query), caption="known: the smallest graph that entails the answer")
+    table = Table(title=Text(str(reply.query)), caption="known: the smallest graph that entails the answer")
     for column in ("rank", "entity", "score", "known"):
         table.add_column(column, justify="right" if column in ("rank", "score") else "left")
     for a in reply.answers:
