@@ -47,10 +47,18 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """The one sentence for a name that nothing answers to: it lists the valid names, nearest first."""
+    """The one sentence for a name that nothing answers to: it lists the valid names, nearest first.
+
+    Args:
+        kind: what the name should be one of, such as `position` or `option of position 'shaw'`.
+        name: the name that was given.
+        known: the valid ones.
+    """
+    what, of, owner = kind.partition(" of ")
+    subject = f"unknown {what} {name!r}{of}{owner}"
     names = nearest(name, known)
     if not names:
-        return f"unknown {kind} {name!r}; there are none"
+        return f"{subject}; there are none"
     close = SequenceMatcher(None, str(name), names[0]).ratio() >= 0.6
     hint = f" Did you mean {names[0]!r}?" if close else ""
-    return f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}"
+    return f"{subject}.{hint} Known: {', '.join(names)}"

@@ -262,8 +262,7 @@ def _operator(
         if entry.activation != "none":
             finder.refuse("a state operator has no activation option", what, path)
         return PlannedOperator(**common)
-    operator: Operator = found.build(dims)
-    kernel, premise, output = operator.kernel(), operator.premise(), operator.output()
+    operator, kernel, premise, output = _declared(finder, found, dims, what, path)
     finder.refuse(_misfit(operator, kernel, premise, output, dims), what, path)
     for branch in {kernel.branch, premise.branch, output.branch}:
         if branch not in cls.branches and not cls.fixed_layer:
@@ -280,6 +279,19 @@ def _operator(
         premise=premise,
         output=output,
     )
+
+
+def _declared(
+    finder: _Finder, found: Planned, dims: Dims, what: str, path: str
+) -> tuple[Operator, Reader, Reader, Writer]:
+    """An operator and what it declares; a mistake in a plug-in's own code is named with the plug-in."""
+    try:
+        operator: Operator = found.build(dims)
+        return operator, operator.kernel(), operator.premise(), operator.output()
+    except Exception as error:
+        plugin = finder.registry.entry(found.kind, found.name).plugin
+        reason = f"plug-in {plugin} fails to declare its kernel, premise and output: {type(error).__name__}: {error}"
+        raise PlanError(f"{finder.spec.at(path)}: {what} cannot be used here: {reason}") from error
 
 
 def _misfit(operator: Operator, kernel: Reader, premise: Reader, output: Writer, dims: Dims) -> str | None:

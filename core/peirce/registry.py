@@ -224,7 +224,7 @@ class Registry:
     def entry(self, kind: str, name: str) -> Registered:
         """A part with its plug-in, distribution and version; raises as `get`."""
         if kind not in KINDS:
-            raise RegistryError(unknown("kind of part", kind, KINDS))
+            raise RegistryError(unknown("part kind", kind, KINDS))
         actual = self._aliases.get((kind, name), name)
         found = self._parts.get((kind, actual))
         if found is not None:
@@ -240,7 +240,7 @@ class Registry:
     def entries(self, kind: str) -> tuple[Registered, ...]:
         """A kind's parts with where they come from, sorted by name."""
         if kind not in KINDS:
-            raise RegistryError(unknown("kind of part", kind, KINDS))
+            raise RegistryError(unknown("part kind", kind, KINDS))
         return tuple(self._parts[key] for key in sorted(self._parts) if key[0] == kind)
 
     def aliases(self, kind: str) -> Mapping[str, str]:
@@ -324,8 +324,9 @@ class Registry:
         else:
             choices = " or ".join(f'`"{key}" = "{owner.plugin}"`' for owner in owners)
             message = (
-                f"{what} has {len(owners)} owners: {_owners(owners)}. Settle it in {self.file.where} with "
-                f"one line under [prefer]: {choices}. `peirce plugins prefer {key} PLUGIN` writes it"
+                f"{what} has {len(owners)} owners: {_owners(owners)}. Settle it with `peirce plugins prefer {key} "
+                f"PLUGIN`, which writes one line under [prefer] of registry.toml: {choices}. In force is "
+                f"{self.file.where}"
             )
         self.conflicts += (message,)
         return None

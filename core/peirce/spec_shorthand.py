@@ -36,6 +36,11 @@ def parse_shorthand(text: str, letters: Mapping[str, str], typings: Mapping[str,
                 )
             if typings[name] != branch:
                 where, kind = _SIDES[typings[name]]
+                if "." not in text:
+                    raise SpecError(
+                        f"the shorthand {text!r} has no dot, and {letter!r} ({name}) writes {kind} atoms: letters that "
+                        "write binary atoms stand to the right of a dot, as in 'jmc.atp'"
+                    )
                 raise SpecError(
                     f"{letter!r} ({name}) stands on the wrong side of the dot in the shorthand {text!r}: "
                     f"it writes {kind} atoms, so it belongs to the {where}"

@@ -26,6 +26,7 @@ CASES: list[tuple[str, Spec, Mapping[str, Any], list[str]]] = [
     ),
     ("branch", TRANSFORMER, {"model.operators.layer": "jm.a"}, ["fixed layer", "j.a"]),
     ("side of the dot", FOLNET, {"model.operators.layer": "a.j"}, ["assoc", "binary", "right"]),
+    ("no dot", FOLNET, {"model.operators.layer": "jmcatp"}, ["no dot", "assoc", "jmc.atp"]),
     ("letter", FOLNET, {"model.operators.layer": "jx.a"}, ["'x'", "join", "trans"]),
     ("causal cjoin", FOLNET, {"model.scope.kind": "causal"}, ["cjoin", "causal", 'premise = "paper"']),
     ("prefix cjoin", FOLNET, {"model.scope.kind": "prefix"}, ["cjoin", "prefix", 'premise = "paper"']),
@@ -115,15 +116,28 @@ class Mistyped(Crooked):
     typing = "U <- B x B"
 
 
+class Careless(Crooked):
+    """Its own code fails."""
+
+    name = "careless"
+
+    def output(self) -> Writer:
+        return Writer(branch="B", shape={"d": self.dims.widths})  # type: ignore[attr-defined]
+
+
 class StrangeOperators:
     @peirce.hookimpl
     def register_operators(self) -> list[type[Operator]]:
-        return [Crooked, Mistyped]
+        return [Crooked, Mistyped, Careless]
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("crooked", ["[2, 3, 3, 4]", "[2, 3, 3, 3]"]), ("mistyped", ["U <- B x B", "B <- B x B"])],
+    [
+        ("crooked", ["[2, 3, 3, 4]", "[2, 3, 3, 3]"]),
+        ("mistyped", ["U <- B x B", "B <- B x B"]),
+        ("careless", ["StrangeOperators", "AttributeError", "widths"]),
+    ],
 )
 def test_operators_whose_outputs_do_not_fit_are_refused(name: str, words: list[str]) -> None:
     registry = Registry.of("peirce_plugins.operators", "peirce_plugins.architectures", StrangeOperators())

@@ -99,7 +99,7 @@ def test_an_unknown_name_lists_the_nearest() -> None:
         RegistryError, match=r"unknown operator 'leest'. Did you mean 'least'\? Known: least, most"
     ):
         registry.get("operators", "leest")
-    with pytest.raises(RegistryError, match=r"unknown kind of part 'operator'. Did you mean 'operators'"):
+    with pytest.raises(RegistryError, match=r"unknown part kind 'operator'. Did you mean 'operators'"):
         registry.get("operator", "least")
 
 

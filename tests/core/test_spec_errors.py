@@ -41,8 +41,8 @@ dropout = 0.1
         ("format = 1", "format = 2", "a.toml:1: format 2 is newer than 1"),
         ("format = 1", "format = 0", "a.toml:1: format must be >= 1"),
         ("format = 1", "format = true", "a.toml:1: format must be an integer, not True"),
-        ("format = 1", "modle = 1", "a.toml:1: unknown key of a spec 'modle'. Did you mean 'model'?"),
-        ('name = "small"', 'nam = "small"', "a.toml:3: unknown key of model 'nam'. Did you mean 'name'?"),
+        ("format = 1", "modle = 1", "a.toml:1: unknown key 'modle' of a spec. Did you mean 'model'?"),
+        ('name = "small"', 'nam = "small"', "a.toml:3: unknown key 'nam' of model. Did you mean 'name'?"),
         ('name = "small"', "", "a.toml:2: missing key of model 'name', which is required"),
         ('name = "small"', 'name = ""', "a.toml:3: model.name must not be empty"),
         ('name = "small"', "name = 1979-05-27", "a.toml:3: model.name must be a string, not datetime.date"),
@@ -54,7 +54,7 @@ dropout = 0.1
         ("vocabulary = 99", 'vocabulary = "99"', "model.input.vocabulary must be an integer, not '99'"),
         ("vocabulary = 99", "vocabulary = 99.0", "model.input.vocabulary must be an integer, not 99.0"),
         ("vocabulary = 99", "vocabulary = 0", "a.toml:8: model.input.vocabulary must be >= 1: 0"),
-        ("vocabulary = 99", "vocab = 99", "unknown key of model.input 'vocab'. Did you mean 'vocabulary'?"),
+        ("vocabulary = 99", "vocab = 99", "unknown key 'vocab' of model.input. Did you mean 'vocabulary'?"),
         ('layer = "j.a"', "layer = 3", "a.toml:10: model.operators.layer must be a string or a list"),
         ('layer = "j.a"', 'layer = [{ activation = "none" }]', "key of model.operators.layer.0 'use'"),
         (
@@ -163,7 +163,7 @@ def test_options_take_each_type() -> None:
     [
         (
             {"clp": 1},
-            "a.toml:11: unknown option of position 'shaw' 'clp'. Did you mean 'clip'? Known: clip",
+            "a.toml:11: unknown option 'clp' of position 'shaw'. Did you mean 'clip'? Known: clip",
         ),
         ({"clip": True}, "a.toml:13: model.positions.0.clip must be an integer, not True"),
         ({"clip": "8"}, "model.positions.0.clip must be an integer, not '8'"),
@@ -176,7 +176,7 @@ def test_options_take_each_type() -> None:
         ({"ids": [1, "2"]}, "model.positions.0.ids.1 must be an integer, not '2'"),
         ({"pair": [1]}, "model.positions.0.pair must be a list of 2 (an integer, a string), not [1]"),
         ({"share": 1}, "model.positions.0.share must be true or false, not 1"),
-        ({"inner": {"deep": 1}}, "unknown key of model.positions.0.inner 'deep'. Did you mean 'depth'?"),
+        ({"inner": {"deep": 1}}, "unknown key 'deep' of model.positions.0.inner. Did you mean 'depth'?"),
         ({"weights": {"a": "x"}}, "model.positions.0.weights.a must be a number, not 'x'"),
         ({"share": True, "terms": "key+value"}, "is refused: share works only with terms = 'key'"),
     ],

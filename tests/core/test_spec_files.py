@@ -131,13 +131,13 @@ def test_overrides_reach_every_depth(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("model.nme", 2, "override model.nme: unknown key of model 'nme'. Did you mean 'name'"),
-        ("model.input.vocab", 2, "override model.input.vocab: unknown key of model.input 'vocab'"),
+        ("model.nme", 2, "override model.nme: unknown key 'nme' of model. Did you mean 'name'"),
+        ("model.input.vocab", 2, "override model.input.vocab: unknown key 'vocab' of model.input"),
         ("model.input.vocabulary", "2", "override model.input.vocabulary: .* must be an integer, not '2'"),
         ("model.heads.5.count", 2, "override model.heads.5.count: model.heads is a list of 2"),
         ("model.heads.x", 2, "override model.heads.x: model.heads is a list of 2"),
         ("model.name.x", 2, "override model.name.x: model.name is 'child', which has no key 'x'"),
-        ("dims.layers", 2, "override dims.layers: unknown key of a spec 'dims'"),
+        ("dims.layers", 2, "override dims.layers: unknown key 'dims' of a spec"),
         ("model..x", 2, "no dotted key"),
         ("model.heads.1.as", "mlm", "both have the output prefix 'mlm'"),
         ("model.dims.layers", None, "a spec holds"),

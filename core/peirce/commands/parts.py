@@ -24,7 +24,7 @@ def list_parts(
 ) -> None:
     """List the registered parts, each with its plug-in and version."""
     if kind is not None and kind not in KINDS:
-        raise RegistryError(unknown("kind of part", kind, KINDS))
+        raise RegistryError(unknown("part kind", kind, KINDS))
     registry = default_registry()
     kinds = KINDS if kind is None else (kind,)
     entries = [entry for one in kinds for entry in registry.entries(one)]

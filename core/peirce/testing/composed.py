@@ -9,9 +9,9 @@ import attrs
 import torch
 
 from peirce.components import StateOperator
-from peirce.plan import resolve
 from peirce.errors import PeirceError
 from peirce.model import Model, build
+from peirce.plan import resolve
 from peirce.registry import Registered, Registry
 from peirce.spec import (
     HeadSpec,

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from attrs import define, field
 from peirce.components import Task
-from peirce.errors import TaskError
+from peirce.errors import SpecError, TaskError
 from peirce.model import Model, build
+from peirce.plan import resolve
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec, load_spec, to_plain
 from torch import Tensor, nn
@@ -88,7 +89,7 @@ def train(
     precheck(spec, registry)
     _check_directory(directory, resume=resume, overwrite=overwrite)
     data = task.prepare() if data is None else data
-    spec = spec.replace(task.overrides(data))
+    spec = _suited(spec, task, data, registry)
     accelerator = accelerator_of(options)
     with randomness.isolated(), threads(options.threads):
         model = build(spec, seed=seed, registry=registry)
@@ -99,6 +100,20 @@ def train(
         if resume:
             training.resume()
         return training.run()
+
+
+def _suited(spec: Spec, task: Task, data: Any, registry: Registry) -> Spec:
+    """The spec with what the data determine; one that has no place for it does not suit the task."""
+    overrides = task.overrides(data)
+    try:
+        suited = spec.replace(overrides)
+        resolve(suited, registry)
+    except SpecError as error:
+        raise TaskError(
+            f"spec {spec.name!r} does not suit the task {task.name!r}, whose data set {', '.join(overrides)}: {error}. "
+            "Take a ready spec made for the task (`peirce spec list`), or give yours the parts that it needs"
+        ) from error
+    return suited
 
 
 @define

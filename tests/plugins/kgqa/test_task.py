@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import peirce
@@ -14,6 +15,8 @@ from peirce_plugins.tasks.kgqa.assets import TRIPLES, VOCABULARY
 from peirce_plugins.tasks.kgqa.encoding import PAD
 from peirce_plugins.tasks.kgqa.evaluation import evaluate, oracle_scorer
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, KgQaOptions, model_scorer
+from peirce_plugins.tasks.loop import train
+from peirce_plugins.tasks.options import TrainingOptions
 
 SMALL = {"model.dims.layers": 1, "model.dims.unary": 32, "model.dims.heads": 4}
 
@@ -165,3 +168,13 @@ def test_the_plug_in_registers_the_task() -> None:
 
     assert Registry.of(plugin).get("tasks", "kgqa") is KgQa
     assert issubclass(KgQa, peirce.Task)
+
+
+def test_a_spec_that_does_not_suit_is_told_so(
+    task: KgQa, data: KgQaData, tmp_path: Path, registry: Registry
+) -> None:
+    options = TrainingOptions(steps=1)
+    with pytest.raises(TaskError) as caught:
+        train("bert-base", task, options, tmp_path / "model", registry=registry, data=data)
+    for word in ("spec 'bert-base' does not suit the task 'kgqa'", "model.heads.0.count", "peirce spec list"):
+        assert word in str(caught.value)

@@ -257,11 +257,11 @@ def test_an_unknown_metric_to_monitor_lists_the_metrics(parts: Registry, tmp_pat
         ({"model.architecture": "folnett"}, "unknown architecture 'folnett'. Did you mean 'folnet'"),
         (
             {"model.heads.0.clases": 3},
-            "unknown option of head 'classification' 'clases'. Did you mean 'classes'",
+            "unknown option 'clases' of head 'classification'. Did you mean 'classes'",
         ),
         (
             {"model.dims.layer": 3},
-            "unknown dimension of architecture 'transformer' 'layer'. Did you mean 'layers'",
+            "unknown dimension 'layer' of architecture 'transformer'. Did you mean 'layers'",
         ),
         ({"model.positions.0.use": "shw"}, "unknown position 'shw'. Did you mean 'shaw'"),
     ],
