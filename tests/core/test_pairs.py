@@ -222,7 +222,8 @@ def _inputs(bias: PairBias, batch: int, length: int) -> tuple[Tensor, Tensor, Te
 
 def export_to_onnx(module: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
     """An ONNX model with dynamic batch and length, and the shapes of everything inside it."""
-    onnx = pytest.importorskip("onnx")
+    import onnx
+
     batch, length = torch.export.Dim("batch"), torch.export.Dim("length")
     shapes = ({0: batch, 1: length}, {0: batch, 1: length, 2: length}, {0: batch, 1: length})
     program = torch.onnx.export(
@@ -264,7 +265,8 @@ def whole_pairs_in_onnx(
 @pytest.mark.filterwarnings(*EXPORT_WARNINGS)
 @pytest.mark.parametrize(("kinds", "groups"), [(1, 1), (3, HEADS)])
 def test_the_onnx_graph_holds_no_vector_for_every_pair(kinds: int, groups: int) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
+    import onnxruntime
+
     bias = _bias(kinds, groups, buckets=11)
     module = Biased(bias)
     model = export_to_onnx(module, _inputs(bias, 2, 5))
