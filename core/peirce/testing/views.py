@@ -112,12 +112,14 @@ class Slot:
         axes: one name an axis.
         high: for integers, the exclusive upper bound of the values; None for floats.
         dtype: `float`, `int64` or `bool`.
+        logits: whether a softmax over tokens is taken of the values.
     """
 
     name: str
     axes: tuple[str | int, ...]
     dtype: str = "float"
     high: int | None = None
+    logits: bool = False
 
     @property
     def tokens(self) -> tuple[int, ...]:

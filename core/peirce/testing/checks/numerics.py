@@ -111,7 +111,7 @@ def loss(case: Case) -> None:
         assert isinstance(subject, HeadSubject)
         made, view = subject.make(), example.view
         tensors = [_leaf(tensor) for tensor in subject.draw(view, example.generator())]
-        outputs = subject.predict(made, tensors, view)
+        outputs = subject.predict(made, tensors, view, view.scope())
         value = _loss(made.loss, outputs, example.generator(2))
         if value.dim():
             raise BrokenError(f"the loss has the shape {list(value.shape)} and must be a scalar")

@@ -1,0 +1,82 @@
+"""Architectures as checks see them: tiny models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from attrs import define, field
+from torch import Tensor
+
+from peirce.components import Dims
+from peirce.model import Model, build
+from peirce.registry import Registry
+from peirce.scope import Scope
+from peirce.spec import Spec
+from peirce.testing.composed import build_random
+from peirce.testing.subjects.base import Outputs, Subject, named, slots
+from peirce.testing.views import Slot, View
+
+
+@define
+class ArchitectureSubject(Subject):
+    """A tiny model of an architecture, one for each kind of scope, run on the inputs of its signature."""
+
+    specs: Mapping[str, Spec] = field(kw_only=True)
+    registry: Registry = field(kw_only=True)
+    _models: dict[Any, Model] = field(factory=dict, init=False)
+    examples: ClassVar[int] = 8
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Those that a tiny model can be composed for."""
+        return tuple(self.specs)
+
+    def make(self, *, seed: int = 0, random: bool = True, dtype: torch.dtype = torch.float64) -> Any:
+        """A model for each kind of scope; kept, since composing one takes a thousand times as long as running it."""
+        return {kind: self._model(kind, seed=seed, random=random, dtype=dtype) for kind in self.specs}
+
+    def _model(self, kind: str, *, seed: int, random: bool, dtype: torch.dtype) -> Model:
+        key = kind, seed, random, dtype
+        if key not in self._models:
+            if random:
+                self._models[key] = build_random(self.specs[kind], self.registry, dtype=dtype, seed=seed)
+            else:
+                self._models[key] = build(
+                    self.specs[kind], seed=seed, registry=self.registry, dtype=dtype
+                ).eval()
+        return self._models[key]
+
+    def forget(self) -> None:
+        """Let go of the models that were kept; the next ones are composed anew."""
+        self._models.clear()
+
+    def resized(self, dims: Dims) -> Subject:
+        """Always itself: its sizes are those of its specs."""
+        return self
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The inputs, but those that a view gives."""
+        model = next(iter(self.make().values()))
+        shown = ("attention_mask", "prefix_length", "relation")
+        return tuple(slot for slot in slots(model.signature.inputs) if slot.name not in shown)
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The outputs."""
+        return slots(next(iter(made.values())).signature.outputs)
+
+    def gives(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope) -> Outputs:
+        """The outputs; a model makes its scope itself, from what the view gives."""
+        model = made[view.kind]
+        inputs = {slot.name: tensor for slot, tensor in zip(self.reads(), tensors, strict=True)}
+        for name, shown in (
+            ("attention_mask", view.real), ("prefix_length", view.prefix), ("relation", view.relation),
+        ):  # fmt: skip
+            if shown is not None:
+                inputs[name] = shown
+        return named(model(**inputs), self.writes(made))
+
+    def settled(self, outputs: Outputs, view: View, scope: Scope) -> Outputs:
+        """As they are."""
+        return outputs
