@@ -30,12 +30,25 @@ evaluate = typer.Typer(add_completion=False, pretty_exceptions_enable=False, ric
 
 @train.command()
 def train_command(
-    spec: Annotated[str, typer.Argument(help="A spec file, or the name of a ready spec.")],
     task: Annotated[str, typer.Option("--task", help="A registered task; `peirce list tasks` shows them.")],
     directory: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
     ],
+    spec: Annotated[
+        str | None,
+        typer.Argument(
+            help="A spec file, or the name of a ready spec; with --from, the saved model's own if absent."
+        ),
+    ] = None,
     settings: _Set = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="A saved model to start from: its body is taken whole, and each of its heads that still fits.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="What all that is random depends on.")] = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")
@@ -46,6 +59,8 @@ def train_command(
     """Train a model of a spec on a task, and save it in DIR with its curves, metrics and checkpoints."""
     from peirce.spec import load_spec
 
+    if spec is None and start is None:
+        raise TaskError("give a spec, or a saved model to start from with --from")
     if resume and overwrite:
         raise TaskError("--resume continues a training and --overwrite replaces it; give one of them")
     part = _task(task)
@@ -56,10 +71,11 @@ def train_command(
 
     require_extra()
     from peirce_plugins.tasks.processes import is_first_process
+    from peirce_plugins.tasks.start import saved_spec
 
     made, options = make_task(task, given.task), training_options(given.train)
     result = run(
-        load_spec(spec, given.spec),
+        load_spec(spec, given.spec) if spec is not None else saved_spec(str(start), given.spec),
         made,
         options,
         directory,
@@ -67,6 +83,7 @@ def train_command(
         resume=resume,
         overwrite=overwrite,
         console=_console(),
+        start=start,
     )
     if not is_first_process():
         return
@@ -81,6 +98,7 @@ def train_command(
             seconds=result.seconds,
             loss=result.losses[-1],
             metrics=tested,
+            start=result.start.plain() if result.start is not None else None,
         )
         return
     _table(tested, f"{result.steps} steps in {result.seconds:.0f} s, last loss {result.losses[-1]:.4f}")
@@ -101,11 +119,13 @@ def evaluate_command(
 ) -> None:
     """Evaluate a trained model on a task, with the options that it was trained with unless others are set."""
     from peirce.model import load
+    from peirce.storage import ASSETS
 
     from peirce_plugins.tasks.evaluation import check_data
     from peirce_plugins.tasks.evaluation import evaluate as run
     from peirce_plugins.tasks.options import make_task
     from peirce_plugins.tasks.records import read_training
+    from peirce_plugins.tasks.start import TOKENIZER, TOKENIZER_FILE, with_tokenizer
 
     if not directory.is_dir():
         raise TaskError(f"there is no trained model at {directory}: it is not a directory")
@@ -120,9 +140,11 @@ def evaluate_command(
         if others:
             keys = ", ".join(others)
             raise TaskError(f"a trained model is evaluated as it is; leave out the {prefix} settings: {keys}")
-    before = record["task"]["options"] if record is not None and part.name == trained_on else {}
+    before = dict(record["task"]["options"]) if record is not None and part.name == trained_on else {}
     model = load(directory, device=device)
-    made = make_task(name, {**before, **given.task})
+    if (directory / ASSETS / TOKENIZER_FILE).is_file():
+        before.pop(TOKENIZER, None)  # where it lay when the model was trained; the model keeps it
+    made = with_tokenizer(make_task(name, {**before, **given.task}), directory)
     data = made.prepare()
     check_data(model, directory, made, data)
     metrics = run(model, made, data, split, seed=record["seed"] if record is not None else 0)

@@ -12,7 +12,7 @@ import math
 import shutil
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ from peirce_plugins.tasks.processes import accelerator_of, threads
 from peirce_plugins.tasks.progress import Bar
 from peirce_plugins.tasks.records import METRICS, TRAINING, write_training
 from peirce_plugins.tasks.schedule import learning_rate
+from peirce_plugins.tasks.start import SavedModel, Start, flat, saved_spec, with_tokenizer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +52,7 @@ TRAIN = "train"
 
 
 def train(
-    spec: Spec | str | Path,
+    spec: Spec | str | Path | None,
     task: Task,
     options: TrainingOptions,
     directory: str | Path,
@@ -62,11 +63,13 @@ def train(
     registry: Registry | None = None,
     console: Console | None = None,
     data: Any = None,
+    start: str | Path | None = None,
 ) -> TrainResult:
     """Train a model of a spec on a task, and save it with its curves, metrics and checkpoints.
 
     Args:
-        spec: the spec, its path or its ready name; what the task's data determine is set in it.
+        spec: the spec, its path or its ready name; what the task's data determine is set in it. None takes that of the
+            model to start from.
         task: data, loss and metrics.
         options: how to train.
         directory: where the model goes: as `Model.save` writes it, with `training.json`, `metrics.json`,
@@ -77,29 +80,55 @@ def train(
         registry: where parts are looked up; the default registry if None.
         console: where progress is shown; nowhere if None.
         data: what `task.prepare()` gave, for trainings that share it; prepared here if None.
+        start: the directory of a saved model whose body the model begins with, and whose heads where they fit; an
+            empty option `tokenizer` of the task becomes that model's. Freshly initialised if None.
 
     Raises:
         SpecError: the spec cannot be composed.
-        TaskError: a package is missing, the directory holds another training, a loss is not finite, ...
+        ModelFileError: the model to start from is not complete.
+        TaskError: a package is missing, the directory holds another training, the model to start from does not suit
+            the spec or the data, a loss is not finite, ...
     """
     require_extra()
     registry = registry or default_registry()
-    spec = spec if isinstance(spec, Spec) else load_spec(spec)
+    spec = _given_spec(spec, start)
     directory = Path(directory)
     precheck(spec, registry)
-    _check_directory(directory, resume=resume, overwrite=overwrite)
+    _check_directory(directory, resume=resume, overwrite=overwrite, start=start)
+    saved = SavedModel.read(start, registry) if start is not None else None
+    # Where the tokenizer lies is no option that the training was given: it is saved with the model itself.
+    given = task.options
+    task = with_tokenizer(task, start) if start is not None else task
     data = task.prepare() if data is None else data
     spec = _suited(spec, task, data, registry)
     accelerator = accelerator_of(options)
     with randomness.isolated(), threads(options.threads):
         model = build(spec, seed=seed, registry=registry)
+        begun = _begin(model, saved, task, data) if saved is not None else None
+        del saved
         if accelerator.is_main_process:
             _clear(directory, overwrite=overwrite and not resume)
         accelerator.wait_for_everyone()
-        training = _Training(task, data, options, seed, directory, model, accelerator, console)
+        training = _Training(task, given, data, options, seed, directory, model, accelerator, console, begun)
+        if begun is not None:
+            training.tell(str(begun))
         if resume:
             training.resume()
         return training.run()
+
+
+def _given_spec(spec: Spec | str | Path | None, start: str | Path | None) -> Spec:
+    if spec is None:
+        if start is None:
+            raise TaskError("a training needs a spec, or a saved model to start from; give one of them")
+        return saved_spec(start)
+    return spec if isinstance(spec, Spec) else load_spec(spec)
+
+
+def _begin(model: Model, saved: SavedModel, task: Task, data: Any) -> Start:
+    """Give a fresh model what a saved one knows, after a look at whether they mean the same by their tokens."""
+    saved.check_vocabulary(task.assets(data))
+    return saved.give(model)
 
 
 def _suited(spec: Spec, task: Task, data: Any, registry: Registry) -> Spec:
@@ -148,6 +177,7 @@ class _Training:
     def __init__(
         self,
         task: Task,
+        given: Any,
         data: Any,
         options: TrainingOptions,
         seed: int,
@@ -155,8 +185,10 @@ class _Training:
         model: Model,
         accelerator: Any,
         console: Console | None,
+        start: Start | None,
     ) -> None:
-        self.task, self.data, self.options, self.seed = task, data, options, seed
+        self.task, self.given, self.data, self.options, self.seed = task, given, data, options, seed
+        self.start = start
         self.directory, self.accelerator = directory, accelerator
         self.main = accelerator.is_main_process
         self.console = console if self.main else None
@@ -369,16 +401,17 @@ class _Training:
     def _identity(self) -> dict[str, Any]:
         """All that the parameters depend on, as plain values."""
         assets = self.task.assets(self.data)
-        flat = {f"{TRAIN}.{k}": v for k, v in plain(self.options).items() if k not in HARMLESS}
-        flat |= {f"task.{k}": v for k, v in plain(self.task.options).items()}
-        flat |= _flat("model", to_plain(self.model.spec))
-        flat |= {f"assets/{name}": hashlib.sha256(content).hexdigest() for name, content in assets.items()}
+        facts = {f"{TRAIN}.{k}": v for k, v in plain(self.options).items() if k not in HARMLESS}
+        facts |= {f"task.{k}": v for k, v in plain(self.given).items()}
+        facts |= flat("model", to_plain(self.model.spec))
+        facts |= {f"assets/{name}": hashlib.sha256(content).hexdigest() for name, content in assets.items()}
         return {
-            **flat,
+            **facts,
             "task": self.task.name,
             "seed": self.seed,
             "processes": self.accelerator.num_processes,
             "steps in all": self.total,
+            "weights to start from": self.start.digest if self.start is not None else None,
         }
 
     def _finish(self) -> TrainResult:
@@ -405,10 +438,12 @@ class _Training:
                 "processes": self.accelerator.num_processes,
                 "device": str(self.accelerator.device),
                 "parameters": sum(p.numel() for p in self.parameters.values()),
+                "start": self.start.plain() if self.start is not None else None,
             }
             write_training(
                 self.directory,
                 self.task,
+                self.given,
                 options,
                 self.seed,
                 progress.losses,
@@ -424,12 +459,18 @@ class _Training:
             seconds=seconds,
             steps=progress.step,
             evaluations=tuple(progress.evaluations),
+            start=self.start,
         )
 
     def _steps(self, epochs: int) -> int:
         """The steps of some passes over the data, by the length of the first; the last step is filled."""
         batches = sum(1 for _ in self.task.batches(self.data, TRAIN, self.seed, 0))
         return max(1, math.ceil(batches * epochs / self.per_step))
+
+    def tell(self, text: str) -> None:
+        """Print a sentence where there is a console."""
+        if self.console is not None:
+            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _say(self, text: str) -> None:
         if self.console is not None:
@@ -438,7 +479,13 @@ class _Training:
             warnings.warn(text, CheckpointWarning, stacklevel=4)
 
 
-def _check_directory(directory: Path, *, resume: bool, overwrite: bool) -> None:
+def _check_directory(
+    directory: Path, *, resume: bool, overwrite: bool, start: str | Path | None = None
+) -> None:
+    if start is not None and Path(start).resolve() == directory.resolve():
+        raise TaskError(
+            f"{directory} holds the model to start from, which the trained one would replace; give another directory"
+        )
     if directory.exists() and not directory.is_dir():
         raise TaskError(f"{directory} is a file; give a directory for the trained model")
     if resume or overwrite:
@@ -462,14 +509,3 @@ def _clear(directory: Path, *, overwrite: bool) -> None:
 
 def _due(step: int, every: int) -> bool:
     return bool(every) and step % every == 0
-
-
-def _flat(prefix: str, value: Any) -> dict[str, Any]:
-    """Nested plain values by dotted key."""
-    if isinstance(value, Mapping):
-        items: Sequence[tuple[str, Any]] = list(value.items())
-    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
-        items = [(str(i), item) for i, item in enumerate(value)]
-    else:
-        return {prefix: value}
-    return {key: v for name, item in items for key, v in _flat(f"{prefix}.{name}", item).items()}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from peirce.model import Model
     from peirce.registry import Registry
 
+    from peirce_plugins.tasks.start import Start
+
 T = TypeVar("T")
 
 PREFIX_TASK, PREFIX_TRAIN = "task", "train"
@@ -129,6 +131,7 @@ class TrainResult:
         seconds: the time spent in steps and evaluations, all runs together.
         steps: how many steps there were; fewer than asked for if patience ended.
         evaluations: what each evaluation during training gave: `step`, `monitor`'s value, and the metrics.
+        start: what was taken from a saved model, None without one.
     """
 
     model: Model
@@ -137,6 +140,7 @@ class TrainResult:
     seconds: float
     steps: int
     evaluations: tuple[Mapping[str, Any], ...] = ()
+    start: Start | None = None
 
 
 class _Settings:

@@ -21,6 +21,7 @@ _SCHEMA_TRAINING, _SCHEMA_METRICS = "peirce.training/1", "peirce.metrics/1"
 def write_training(
     directory: Path,
     task: Task,
+    given: Any,
     options: TrainingOptions,
     seed: int,
     losses: Sequence[float],
@@ -33,6 +34,7 @@ def write_training(
     Args:
         directory: the training's directory.
         task: what it was trained on.
+        given: the options that the task was given.
         options: how.
         seed: the seed.
         losses: the loss of each step.
@@ -44,7 +46,7 @@ def write_training(
     tested = {options.test_split: dict(metrics)} if options.test_split else {}
     record = {
         "schema": _SCHEMA_TRAINING,
-        "task": {"name": task.name, "options": plain(task.options)},
+        "task": {"name": task.name, "options": plain(given)},
         "training": plain(options),
         "seed": seed,
         "steps": len(losses),
