@@ -409,6 +409,18 @@ class Task(Part, ABC):
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The loss of one batch, a scalar."""
 
+    def terms(self, model: Model, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The summands of `loss` by name, scalars: the same names for every batch. By default `loss` is the only one."""
+        return {"loss": self.loss(model, batch)}
+
+    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
+        """How many targets each of `terms` is a mean over, by the term's name.
+
+        With them, several batches of a step count as one large batch would. A term without them counts the same in
+        each batch, which is the same thing where batches have one size.
+        """
+        return {}
+
     @abstractmethod
     def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
         """The task's metrics on one split."""

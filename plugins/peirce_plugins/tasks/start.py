@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 import torch
-from attrs import field, frozen
+from attrs import frozen
 from peirce.components import Task
 from peirce.errors import TaskError
 from peirce.model import Model, load
@@ -54,11 +54,11 @@ class Start:
     digest: str
     tensors: int
     parameters: int
-    heads_taken: tuple[str, ...] = field(converter=tuple)
-    heads_new: tuple[str, ...] = field(converter=tuple)
-    heads_left: tuple[str, ...] = field(converter=tuple)
+    heads_taken: tuple[str, ...]
+    heads_new: tuple[str, ...]
+    heads_left: tuple[str, ...]
     parameters_new: int
-    changed: tuple[str, ...] = field(converter=tuple)
+    changed: tuple[str, ...]
 
     def __str__(self) -> str:
         with_heads = f" and {_named(self.heads_taken)}" if self.heads_taken else ""
@@ -188,15 +188,15 @@ class SavedModel:
         }
         taken = _body(theirs) | {n: t for prefix in fits for n, t in _of(prefix, theirs).items()}
         model.load_state_dict(taken, strict=False)
-        new = [prefix for prefix in heads if prefix not in fits]
+        new = tuple(prefix for prefix in heads if prefix not in fits)
         return Start(
             directory=str(self.directory),
             digest=self.digest,
             tensors=len(taken),
             parameters=sum(t.numel() for t in taken.values()),
-            heads_taken=(prefix for prefix in heads if prefix in fits),
+            heads_taken=tuple(prefix for prefix in heads if prefix in fits),
             heads_new=new,
-            heads_left=(prefix for prefix in saved if prefix not in fits),
+            heads_left=tuple(prefix for prefix in saved if prefix not in fits),
             parameters_new=sum(t.numel() for prefix in new for t in _of(prefix, ours).values()),
             changed=_changed(model.spec, self.model.spec),
         )
@@ -263,14 +263,14 @@ def _hint(model: Model, saved: Model) -> str:
     )
 
 
-def _changed(spec: Spec, saved: Spec) -> list[str]:
+def _changed(spec: Spec, saved: Spec) -> tuple[str, ...]:
     ours, theirs = (flat("model", to_plain(value)) for value in (spec, saved))
     aside = ("model.heads", "model.name", "model.regularisation")
-    return [
+    return tuple(
         key
         for key in sorted({*ours, *theirs})
         if ours.get(key) != theirs.get(key) and not key.startswith(aside)
-    ]
+    )
 
 
 def flat(prefix: str, value: Any) -> dict[str, Any]:
