@@ -410,7 +410,7 @@ class Task(Part, ABC):
         """The loss of one batch, a scalar."""
 
     def terms(self, model: Model, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The summands of `loss` by name, scalars: the same names for every batch. By default `loss` is the only one."""
+        """The summands of `loss` by name, scalars, the same names for every batch; by default `loss` alone."""
         return {"loss": self.loss(model, batch)}
 
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
