@@ -143,6 +143,10 @@ use = "relation"
 classes = 3
 [[model.heads]]
 use = "swap"
+[[model.heads]]
+use = "span"
+[[model.heads]]
+use = "multiple_choice"
 """,
 }
 
@@ -176,8 +180,9 @@ def test_it_exports_and_verifies(name: str, registry: Registry, tmp_path: Path) 
     report = exported(SPECS[name], tmp_path / "model.onnx", registry)
     assert report.passed
     assert not report.notes  # an output that is zero throughout would show nothing
-    # Fresh weights at these widths: far below the tolerance, which must leave room for trained ones.
-    assert max(line.error for line in report.lines) < 5e-6
+    # Fresh weights at these widths: far below the tolerance, which must leave room for trained ones. The runtime's
+    # own releases differ by a few 1e-6.
+    assert max(line.error for line in report.lines) < 1e-5
 
 
 def test_the_list_covers_every_registered_part(registry: Registry) -> None:
