@@ -1,0 +1,141 @@
+"""CLUTRR's stories, from the published CSV files."""
+
+from __future__ import annotations
+
+import ast
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from attrs import frozen
+from peirce.errors import TaskError
+
+from peirce_plugins.tasks.tables import Row, read_rows
+
+COLUMNS = ("id", "story", "query", "target", "clean_story", "task_name")
+SPLITS = ("train", "valid", "test")
+Text = Literal["story", "clean_story"]
+_FILE = re.compile(r"\d+\.\d+(?:,\d+\.\d+)*_(train|test)\.csv(?:\.gz)?")
+_TASK = re.compile(r"task_\d+\.(\d+)")
+_ENTITY = re.compile(r"\[([^\[\]]+)\]")
+_PARTS = 10_000
+
+
+@frozen
+class Story:
+    """One story with its question.
+
+    Args:
+        where: the file and row.
+        segments: the text in order; a name of a person is an integer, its place in `people`, and all else is text.
+        people: the names of the people, in the order of their first mention.
+        query: whose relation is asked for: the places in `people` of the one and of the other.
+        relation: what the other is to the one.
+        hops: how many facts lead from the one to the other.
+        share: where the story stands between 0 and 1 in an order that its content determines.
+    """
+
+    where: str
+    segments: tuple[str | int, ...]
+    people: tuple[str, ...]
+    query: tuple[int, int]
+    relation: str
+    hops: int
+    share: float
+
+
+def read_folder(folder: Path, kind: Literal["train", "test"], text: Text) -> list[Story]:
+    """The stories of all train or all test files of a folder, such as `1.2,1.3_train.csv.gz`.
+
+    Raises:
+        TaskError: there is no such folder or file, or a row is not in the published format.
+    """
+    if not folder.is_dir():
+        raise TaskError(
+            f"there is no folder {folder} with CLUTRR's files; set task.folder to one that holds such as "
+            "1.2,1.3_train.csv and 1.2_test.csv, gzipped or not"
+        )
+    files = {path.name.removesuffix(".gz"): path for path in sorted(folder.iterdir()) if _is(path, kind)}
+    if not files:
+        raise TaskError(
+            f"{folder} holds no CLUTRR {kind} file; its name would be "
+            + ("1.2,1.3_train.csv" if kind == "train" else "1.2_test.csv, 1.3_test.csv, ...")
+            + ", with .gz after it when it is gzipped"
+        )
+    return [story for path in files.values() for story in read_stories(path, text)]
+
+
+def read_stories(path: Path, text: Text) -> Iterator[Story]:
+    """The stories of one file.
+
+    Args:
+        path: the file.
+        text: the column with the story: `story`, whose sentences may be in any order, or `clean_story`.
+
+    Raises:
+        TaskError: a row is not in the published format.
+    """
+    for row in read_rows(path, COLUMNS):
+        yield _story(row, text)
+
+
+def of_hops(stories: Sequence[Story], hops: Sequence[int], what: str) -> list[Story]:
+    """The stories of these numbers of hops.
+
+    Raises:
+        TaskError: there is none of one of the numbers.
+    """
+    there = {story.hops for story in stories}
+    if missing := sorted(set(hops) - there):
+        raise TaskError(
+            f"task.{what}: no story of {' or '.join(map(str, missing))} hops; the files have those of "
+            f"{', '.join(map(str, sorted(there)))}"
+        )
+    return [story for story in stories if story.hops in set(hops)]
+
+
+def _is(path: Path, kind: str) -> bool:
+    found = _FILE.fullmatch(path.name)
+    return found is not None and found.group(1) == kind
+
+
+def _story(row: Row, column: Text) -> Story:
+    task = _TASK.fullmatch(row.text("task_name"))
+    if task is None:
+        raise TaskError(
+            f"{row.where}: task_name is {row.value('task_name')!r}, where task_1.3 or the like must stand"
+        )
+    text = row.text(column)
+    pieces = _ENTITY.split(text)  # text and names in turn
+    if any("[" in piece or "]" in piece for piece in pieces[::2]):
+        raise TaskError(f"{row.where}: {column} has a bracket without its other half: {text[:80]!r}")
+    people = tuple(dict.fromkeys(pieces[1::2]))
+    places = {name: place for place, name in enumerate(people)}
+    segments = [places[piece] if i % 2 else piece.strip() for i, piece in enumerate(pieces)]
+    one, other = _query(row)
+    for name in (one, other):
+        if name not in places:
+            raise TaskError(f"{row.where}: the query asks for {name!r}, whom {column} does not name")
+    key = f"{row.value('id')}\n{text}\n{one}\n{other}".encode()
+    return Story(
+        where=row.where,
+        segments=tuple(segment for segment in segments if segment != ""),
+        people=people,
+        query=(places[one], places[other]),
+        relation=row.text("target").strip(),
+        hops=int(task.group(1)),
+        share=zlib.crc32(key) % _PARTS / _PARTS,
+    )
+
+
+def _query(row: Row) -> tuple[str, str]:
+    try:
+        value = ast.literal_eval(row.text("query").strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        raise TaskError(f"{row.where}: query is {row.value('query')!r}, no pair of names") from error
+    match value:
+        case (str() as one, str() as other):
+            return one, other
+    raise TaskError(f"{row.where}: query is {row.value('query')!r}, no pair of names such as ('Ann', 'Bob')")
