@@ -6,8 +6,10 @@ from peirce_plugins.heads.classification import Classification
 from peirce_plugins.heads.contrastive import Contrastive
 from peirce_plugins.heads.entities import Entities
 from peirce_plugins.heads.mlm import MaskedLanguageModel
+from peirce_plugins.heads.multiple_choice import MultipleChoice
 from peirce_plugins.heads.pair import SentencePair
 from peirce_plugins.heads.relation import Relation, Swap
+from peirce_plugins.heads.span import Span
 from peirce_plugins.heads.token_classification import TokenClassification
 
 __all__ = [
@@ -15,8 +17,10 @@ __all__ = [
     "Contrastive",
     "Entities",
     "MaskedLanguageModel",
+    "MultipleChoice",
     "Relation",
     "SentencePair",
+    "Span",
     "Swap",
     "TokenClassification",
     "register_heads",
@@ -26,5 +30,5 @@ __all__ = [
 @peirce.hookimpl
 def register_heads() -> list[type]:
     """The heads that ship with Peirce: on the whole input, on tokens, on pairs of tokens."""
-    whole = [SentencePair, Classification, Contrastive, Entities]
-    return [*whole, MaskedLanguageModel, TokenClassification, Relation, Swap]
+    whole = [SentencePair, Classification, MultipleChoice, Contrastive, Entities]
+    return [*whole, MaskedLanguageModel, TokenClassification, Span, Relation, Swap]
