@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -92,15 +93,35 @@ def _plugin_by_name(given: str, installed: Iterable[Plugin]) -> Plugin:
             return plugin
     if name.startswith("module:"):
         return Plugin(name=name, module=name.removeprefix("module:"))
-    announced = [plugin for plugin in installed if plugin.distribution == canonical(name)]
-    if len(announced) == 1:
-        return announced[0]
-    if announced:
-        names = ", ".join(plugin.name for plugin in announced)
-        raise RegistryError(f"{given!r} announces {len(announced)} plug-ins: {names}; name one of them")
+    if alone := announced_by(name, installed):
+        return alone
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name):
-        raise RegistryError(unknown("plug-in", name, [plugin.name for plugin in installed]))
+        raise RegistryError(unknown("plug-in", given, known_names(installed)))
     return Plugin(name=f"module:{name}", module=name)
+
+
+def announced_by(distribution: str, plugins: Iterable[Plugin]) -> Plugin | None:
+    """The one plug-in of a distribution; None where no distribution has that name.
+
+    Raises:
+        RegistryError: the distribution announces several.
+    """
+    own = [plugin for plugin in plugins if plugin.distribution == canonical(distribution)]
+    if len(own) > 1:
+        names = ", ".join(plugin.name for plugin in own)
+        raise RegistryError(f"{distribution!r} announces {len(own)} plug-ins: {names}; name one of them")
+    return own[0] if own else None
+
+
+def known_names(plugins: Iterable[Plugin] | None = None) -> tuple[str, ...]:
+    """What plug-ins may be called: their names, and the distributions that announce one each.
+
+    Args:
+        plugins: all that are installed when it is absent.
+    """
+    plugins = installed_plugins() if plugins is None else tuple(plugins)
+    counts = Counter(plugin.distribution for plugin in plugins if plugin.distribution is not None)
+    return (*(name for name, count in counts.items() if count == 1), *(plugin.name for plugin in plugins))
 
 
 def _object_name(given: object) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from command_line import Run
 
 
@@ -161,3 +163,40 @@ def test_check_runs_the_suite_over_a_plugin(peirce: Run) -> None:
     assert done.returncode == 0
     assert report["checks"]["tests"] > 5
     assert report["checks"]["failed"] == []
+
+
+def test_check_tells_counts_and_failures_in_its_own_words(peirce: Run, tmp_path: Path) -> None:
+    fixture = Path(__file__).parents[1] / "fixtures/peirce-good/good_parts.py"
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    (lab / "slipped.py").write_text(
+        fixture.read_text().replace("return kernel.minimum", "return kernal.minimum")
+    )
+    done = peirce("plugins", "check", "slipped", PYTHONPATH=str(lab))
+    assert done.returncode == 1
+    assert "reference[operators.minimum]" in done.stdout
+    assert f"NameError: name 'kernal' is not defined\n              {lab}/slipped.py:" in done.stdout
+    assert re.search(r"\n\d+ of \d+ checks failed on 1 part\n$", done.stdout), done.stdout
+    for internal in ("pytest", "hypothesis", "site-packages", "peirce/testing", "===", "Traceback"):
+        assert internal not in (done.stdout + done.stderr).replace(str(lab), "")
+
+
+def test_a_distribution_with_one_plugin_may_be_named_alone(peirce: Run) -> None:
+    done = peirce("plugins", "check", "Peirce_Good", beside=("good",))
+    assert done.returncode == 0
+    assert re.search(r"\n\d+ checks passed on 1 part\n$", done.stdout), done.stdout
+    assert peirce("plugins", "disable", "peirce-good", beside=None).returncode == 0
+    several = peirce("plugins", "check", "peirce")
+    assert several.returncode == 2
+    assert "'peirce' announces" in several.stderr
+    assert "peirce:operators" in several.stderr
+
+
+@pytest.mark.parametrize("given", ["peirce-goood", "peirce-goood:extra", "good_pats"])
+def test_check_names_the_nearest_plugin(peirce: Run, given: str) -> None:
+    done = peirce("plugins", "check", given)
+    assert done.returncode == 2
+    assert f"unknown plug-in {given!r}" in done.stderr
+    assert "peirce-good:extra" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert ("Did you mean 'peirce-good" in done.stderr) == (given != "good_pats")

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
-from xml.etree import ElementTree
 
 import typer
 
@@ -18,6 +14,7 @@ from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import RegistryError, unknown
 from peirce.last_failures import last_failures
 from peirce.registry import Plugin, Registry, installed_plugins
+from peirce.registry_discovery import announced_by, known_names, named_plugin
 from peirce.registry_file import KINDS, RegistryFile, canonical, edit_registry_file, find_registry_file
 
 app = typer.Typer(
@@ -133,13 +130,22 @@ def add(module: Annotated[str, typer.Argument(help="A module's full name.")], js
 
 @app.command()
 def check(
-    plugin: Annotated[str, typer.Argument(help="distribution:entry-point, or a module's name.")],
+    plugin: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLUGIN",
+            help="distribution:entry-point, a distribution that has one plug-in, or a module's name.",
+        ),
+    ],
     json: Json = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on checks that could not run.")] = False,
 ) -> None:
     """Import a plug-in and run the conformance suite over its parts."""
+    from peirce.commands.plugin_check import run_suite, show
+
+    wanted = _to_check(plugin)
     everything_off = RegistryFile(path=find_registry_file().path, default="off")
-    registry = Registry.survey(everything_off, extra_plugins=[plugin])
+    registry = Registry.survey(everything_off, extra_plugins=[wanted.name])
     for broken in registry.quarantined:
         if json:
             as_json(
@@ -153,44 +159,38 @@ def check(
         raise RegistryError(
             "the conformance suite needs pytest and hypothesis: pip install 'peirce[testing]'"
         )
-    _run_suite(plugin, json, strict)
-
-
-def _run_suite(plugin: str, json: bool, strict: bool) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        # -P keeps the working directory off the import path; an empty configuration ignores one there.
-        configuration = Path(folder) / "pytest.ini"
-        configuration.write_text("[pytest]\n", encoding="utf-8")
-        command = [sys.executable, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite"]
-        command += ["--peirce-plugin", plugin, "-c", str(configuration), "-p", "no:cacheprovider"]
-        command += [f"--junitxml={report}", *(["--peirce-strict"] if strict else [])]
-        done = subprocess.run(command, check=False, capture_output=json, text=True)
-        checks = _counts(report)
-    passed = done.returncode == 0
+    result = run_suite(wanted.name, strict=strict)
     if json:
-        output = "" if passed else (done.stdout + done.stderr)[-20_000:]
-        as_json("peirce.plugins.check/1", plugin=plugin, passed=passed, checks=checks, output=output)
-    if not passed:
+        as_json(
+            "peirce.plugins.check/1",
+            plugin=wanted.name,
+            passed=result.passed,
+            checks=result.counts(),
+            output=result.explained(),
+        )
+    else:
+        show(result)
+    if not result.passed:
         raise typer.Exit(1)
 
 
-def _counts(report: Path) -> dict[str, Any]:
+def _to_check(given: str) -> Plugin:
+    """The plug-in that is meant; one of a module that there is not is most likely a slip in a plug-in's name."""
+    plugin, _ = named_plugin(given)
+    if plugin.distribution is None and not given.startswith("module:") and not _exists(plugin.module):
+        raise RegistryError(
+            f"{unknown('plug-in', given, known_names())}. There is no module of that name either"
+        )
+    return plugin
+
+
+def _exists(module: str) -> bool:
     try:
-        suite = ElementTree.parse(report).getroot().find("testsuite")
-    except (OSError, ElementTree.ParseError):
-        return {}
-    if suite is None:
-        return {}
-    counts: dict[str, Any] = {
-        key: int(suite.get(key, "0")) for key in ("tests", "failures", "errors", "skipped")
-    }
-    counts["failed"] = [
-        case.get("name")
-        for case in suite.iter("testcase")
-        if case.find("failure") is not None or case.find("error") is not None
-    ]
-    return counts
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+    except Exception:
+        return True  # a package above it fails, which loading it will report
 
 
 def _static(file: RegistryFile) -> list[dict[str, Any]]:
@@ -242,11 +242,12 @@ def _all(file: RegistryFile) -> tuple[Plugin, ...]:
 def _known(given: str, file: RegistryFile) -> str:
     """The plug-in's name as registry.toml spells it."""
     name = canonical(given)
-    names = [plugin.name for plugin in _all(file)]
-    named_by_file = [*names, *file.plugins]
-    if name not in named_by_file:
-        raise RegistryError(unknown("plug-in", given, names))
-    return name
+    plugins = _all(file)
+    if name in (*(plugin.name for plugin in plugins), *file.plugins):
+        return name
+    if alone := announced_by(name, plugins):
+        return alone.name
+    raise RegistryError(unknown("plug-in", given, known_names(plugins)))
 
 
 def _switch(given: str, state: str, json: bool) -> None:

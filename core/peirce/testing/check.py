@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+import hypothesis
 from attrs import define, frozen
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -16,6 +19,8 @@ from peirce.testing import strategies
 from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError
 from peirce.testing.strategies import Example
 from peirce.testing.subjects import Subject, subjects_of
+
+_OURS = {Path(__file__).parent, Path(hypothesis.__file__).parent}
 
 GUIDE = "docs/writing-a-plugin.md"
 """Where every check has a section, `check-NAME`."""
@@ -114,20 +119,28 @@ class Check:
 
     def _explain(self, case: Case, error: Exception) -> str:
         entry = case.entry
-        found = str(error) if isinstance(error, BrokenError) else f"{type(error).__name__}: {error}"
+        found = [str(error)] if isinstance(error, BrokenError) else _raised(error)
         # Hypothesis adds the example as an expression, which the notes of `holds` say in words.
-        notes = [n for n in getattr(error, "__notes__", ()) if not n.startswith(("Failing", "Falsifying"))]
+        found += [n for n in getattr(error, "__notes__", ()) if not n.startswith(("Failing", "Falsifying"))]
+        said = [line for text in found for line in text.splitlines()]
         lines = [
             f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract",
             f"  contract: {self.contract}",
-            *(
-                f"  found:    {line}" if i == 0 else f"            {line}"
-                for i, line in enumerate(found.splitlines())
-            ),
-            *(f"            {line}" for note in notes for line in note.splitlines()),
+            *(f"  found:    {line}" if i == 0 else f"            {line}" for i, line in enumerate(said)),
             f"  read on:  {self.link}",
         ]
         return "\n".join(lines)
+
+
+def _raised(error: Exception) -> list[str]:
+    """An error and where it was raised, from the code that the checks call on."""
+    calls = traceback.extract_tb(error.__traceback__)
+    ours = [i for i, call in enumerate(calls) if _OURS & set(Path(call.filename).parents)]
+    theirs = calls[ours[-1] + 1 :] if ours else calls
+    return [
+        f"{type(error).__name__}: {error}",
+        *(f"  {call.filename}:{call.lineno} in {call.name}: {call.line}" for call in theirs),
+    ]
 
 
 def check(

@@ -121,14 +121,9 @@ class CheckItem(pytest.Item):
         self.user_properties.append(("peirce_outcome", (outcome, self.check.name, part)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """A broken contract in words; where the part itself raised, the traceback as well."""
+        """A broken contract in words, which say where the part raised if it did."""
         error = excinfo.value
-        if isinstance(error, BrokenError):
-            if error.__cause__ is None:
-                return str(error)
-            cause = pytest.ExceptionInfo.from_exception(error.__cause__)
-            return f"{cause.getrepr(style='short')}\n\n{error}"
-        return super().repr_failure(excinfo, style)
+        return str(error) if isinstance(error, BrokenError) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         """Where pytest says that the item lies."""

@@ -1,10 +1,12 @@
-"""The pytest plug-in: `--peirce-plugin`, the items of a `Conformance`, and the count of the checks that ran.
+"""The pytest plug-in: `--peirce-plugin`, the items of a `Conformance`, the count of the checks that ran, a report.
 
 pytest imports this module in every run, so it imports nothing but pytest.
 """
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +24,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--peirce-strict", action="store_true", help="a check that could not run is a failure")
     group.addoption(
+        "--peirce-report", metavar="FILE", help="write how each check ends to FILE, one JSON object a line"
+    )
+    group.addoption(
         "--peirce-list",
         action="store_true",
         help="print the checks and the kinds of parts they cover, and exit",
@@ -32,6 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Count the checks that run, so that a run of none can fail."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Tally(config), "peirce-tally")
+        if config.getoption("peirce_report"):
+            config.pluginmanager.register(_Report(config.getoption("peirce_report")), "peirce-report")
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
@@ -109,3 +116,37 @@ class _Tally:
             terminalreporter.line(f"expected failure: {line}")
         if self.asked and not self.ran:
             terminalreporter.line("FAILED: a run of no checks shows nothing", red=True)
+
+
+class _Report:
+    """Writes how each check ends while the run goes on, for whoever started it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._write(event="collected", checks=len(session.items))
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._write(event="error", message=report.longreprtext)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call" and not report.failed:
+            return
+        properties = dict(report.user_properties)
+        outcome: str = report.outcome
+        message = report.longreprtext
+        if hasattr(report, "wasxfail"):
+            outcome, message = "expected failure", str(properties.get("peirce_expected", ""))
+        elif report.skipped:
+            given: Any = properties.get("peirce_outcome", ("skipped",))
+            outcome = given[0]
+            # pytest keeps why an item is skipped as file, line and reason.
+            message = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else message
+        check, _, part = report.nodeid.rpartition("::")[2].removesuffix("]").partition("[")
+        self._write(event="check", check=check, part=part, outcome=outcome, message=message)
+
+    def _write(self, **event: object) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
