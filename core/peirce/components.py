@@ -100,6 +100,9 @@ class Reader:
         scale: a factor on the result, such as `head_size ** -0.25`.
         tokens_last: a wish for the memory's layout where binary atoms are read: tokens last, for an `infer` that
             multiplies over tokens head by head. Shapes are the same either way.
+        looked_at: whether the first token of what is read is one that rows look at, a, and not the row x that
+            infers: v(a) is, and v(a, y), but not v(x, a). In generation these channels are kept for the tokens that
+            follow, and a decoder reads those of its source beside its own. A unary softmax kernel must be.
     """
 
     branch: Branch
@@ -109,6 +112,7 @@ class Reader:
     dropout: bool = False
     scale: float = 1.0
     tokens_last: bool = False
+    looked_at: bool = False
 
 
 @frozen(kw_only=True)
@@ -203,24 +207,36 @@ class StateOperator(Part, nn.Module, ABC):
 
     @abstractmethod
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
-        """The increments of the atoms. `state` is normalised and zero outside the scope; `binary` may be None."""
+        """The increments of the atoms. `state` is normalised and zero outside the scope; `binary` may be None.
+
+        Rows may be the last tokens only: `scope.converse` gives u(y, x), where a transpose would need all rows.
+        """
 
 
 @dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes
 class Tokens:
     """A batch as parts see it.
 
+    Parts give what they give for the rows: every token in most passes, and in generation the new tokens alone, which
+    look at those before them as well. `rows` takes the rows' part of what is known of every token.
+
     Args:
-        inputs: the model's inputs by name.
-        real: bool [b, x], None when no token is padding.
-        index: int64 [b or 1, x], each token's position counted over real tokens.
-        length: the number of tokens.
+        inputs: the model's inputs by name; what they say of tokens, they say of every one.
+        real: bool [b, a], None when no token is padding.
+        index: int64 [b or 1, a], each token's position counted over real tokens.
+        length: the number of tokens a.
+        before: how many tokens stand before the rows; None when every token is a row.
     """
 
     inputs: Mapping[str, Tensor]
     real: Tensor | None
     index: Tensor
     length: int
+    before: int | None = None
+
+    def rows(self, values: Tensor, axis: int = 1) -> Tensor:
+        """The rows' part of values that hold one for each token along `axis`."""
+        return values if self.before is None else values.narrow(axis, self.before, self.length - self.before)
 
 
 class ModulePart(Part, nn.Module, ABC):
@@ -255,7 +271,7 @@ class UnaryPosition(Position):
 
     @abstractmethod
     def unary(self, tokens: Tokens) -> Tensor:
-        """[b or 1, x, d1]."""
+        """[b or 1, x, d1], for the rows x."""
 
 
 class BinaryPosition(Position):
@@ -263,7 +279,7 @@ class BinaryPosition(Position):
 
     @abstractmethod
     def binary(self, tokens: Tokens) -> Tensor:
-        """[b or 1, x, y, d2]."""
+        """[b or 1, x, y, d2], for the rows x and every token y."""
 
 
 class PairPosition(Position):
@@ -271,7 +287,7 @@ class PairPosition(Position):
 
     @abstractmethod
     def pairs(self, tokens: Tokens) -> Sequence[PairBias]:
-        """One bias a layer; layers may share one."""
+        """One bias a layer, of the rows towards every token; layers may share one."""
 
 
 class ScopePosition(Position):
@@ -279,7 +295,7 @@ class ScopePosition(Position):
 
     @abstractmethod
     def scope(self, tokens: Tokens) -> Tensor:
-        """bool [b or 1, x, a]."""
+        """bool [b or 1, x, a], for the rows x and every token a."""
 
 
 PLACES: Mapping[Place, Any] = {
@@ -319,9 +335,11 @@ class Head(ModulePart):
 
     Attributes:
         needs: which of `pooled` and `binary` the architecture must give.
+        labels: what `loss` takes as labels, dtype, shape and meaning, in one sentence.
     """
 
     needs: ClassVar[frozenset[Literal["pooled", "binary"]]] = frozenset()
+    labels: ClassVar[str] = ""
 
     @abstractmethod
     def outputs(self) -> tuple[TensorSpec, ...]:

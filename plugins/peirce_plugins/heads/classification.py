@@ -35,6 +35,7 @@ class Classification(Head):
     needs = frozenset({"pooled"})
     source = "BERT (Devlin et al., 2018), Section 4.1; FOLNet (Chen, 2023), Appendix B"
     Options = ClassificationOptions
+    labels = "int64 [b]: the right class; float [b] for a regression"
 
     @classmethod
     def check(cls, options: ClassificationOptions, dims: Dims) -> str | None:

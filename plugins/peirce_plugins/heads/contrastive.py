@@ -33,6 +33,7 @@ class Contrastive(Head):
     needs = frozenset({"pooled"})
     source = "COCO-LM (Meng et al., 2021), Section 3.2, as the published FOLNet code uses it"
     Options = ContrastiveOptions
+    labels = "int64 [b]: the text that each row is a view of"
 
     def __init__(self, options: ContrastiveOptions, dims: Dims) -> None:
         super().__init__(options, dims)

@@ -40,6 +40,7 @@ class Entities(Head):
     name = "entities"
     source = "TEGA (Zheng et al., 2025), Section 6.2 and Appendix H"
     Options = EntitiesOptions
+    labels = "int64 [b]: one answer a query; or float [b, entities]: a distribution over its answers"
 
     @classmethod
     def check(cls, options: EntitiesOptions, dims: Dims) -> str | None:

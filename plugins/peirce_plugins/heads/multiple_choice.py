@@ -30,6 +30,7 @@ class MultipleChoice(Head):
     needs = frozenset({"pooled"})
     source = "GPT (Radford et al., 2018), Section 3.3; BERT (Devlin et al., 2018), Section 4.4"
     Options = MultipleChoiceOptions
+    labels = "int64 [questions]: the right choice; or float [b]: each row's share of its question's answer"
 
     def __init__(self, options: MultipleChoiceOptions, dims: Dims) -> None:
         super().__init__(options, dims)

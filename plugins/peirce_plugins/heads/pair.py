@@ -17,6 +17,7 @@ class SentencePair(Head):
     name = "pair"
     needs = frozenset({"pooled"})
     source = "FOLNet (Chen, 2023), Appendix A.4; ALBERT (Lan et al., 2019) for SOP"
+    labels = "int64 [b]: 0 or 1"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)

@@ -32,6 +32,7 @@ class Relation(Head):
     needs = frozenset({"binary"})
     source = "FOLNet (Chen, 2023), Appendix A.4, which proposes losses on the binary atoms"
     Options = RelationOptions
+    labels = "int64 [b, x, y]: the class of the pair; -100 where it does not count"
 
     def __init__(self, options: RelationOptions, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -60,6 +61,7 @@ class Swap(Head):
     name = "swap"
     needs = frozenset({"binary"})
     source = "FOLNet (Chen, 2023), Appendix A.4, which proposes it"
+    labels = "int64 [b, x, y]: 1 where the two were swapped, else 0; -100 where the pair does not count"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)

@@ -22,6 +22,7 @@ class Span(Head):
 
     name = "span"
     source = "BERT (Devlin et al., 2018), Sections 4.2 and 4.3; FOLNet (Chen, 2023), Appendix B"
+    labels = "int64 [b, x, 2]: 1 where the span starts and where it ends, 0 where else it may, -100 elsewhere"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -53,8 +54,8 @@ class Span(Head):
         """
         if labels.shape != outputs["logits"].shape:
             raise InputError(
-                f"labels of a span have the shape of its logits, {list(outputs['logits'].shape)}, one for the start and "
-                f"one for the end of each token, and are {list(labels.shape)}"
+                f"labels of a span are {list(labels.shape)}; they must have the shape of its logits, "
+                f"{list(outputs['logits'].shape)}, a start and an end for each token"
             )
         logits, allowed, right = outputs["logits"].float(), labels != IGNORED, labels == 1
         low = torch.finfo(logits.dtype).min

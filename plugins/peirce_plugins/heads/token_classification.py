@@ -29,6 +29,7 @@ class TokenClassification(Head):
     name = "token_classification"
     source = "BERT (Devlin et al., 2018), Section 5.3; FOLNet (Chen, 2023), Appendix A.4"
     Options = TokenClassificationOptions
+    labels = "int64 [b, x]: the class of the token; -100 where it does not count"
 
     def __init__(self, options: TokenClassificationOptions, dims: Dims) -> None:
         super().__init__(options, dims)
