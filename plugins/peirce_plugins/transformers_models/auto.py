@@ -1,0 +1,45 @@
+"""Registration with the `Auto` classes of `transformers`."""
+
+from __future__ import annotations
+
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForMultipleChoice,
+    AutoModelForPreTraining,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+)
+
+from peirce_plugins.transformers_models.config import PeirceConfig
+from peirce_plugins.transformers_models.models import (
+    PeirceForCausalLM,
+    PeirceForMaskedLM,
+    PeirceForMultipleChoice,
+    PeirceForPreTraining,
+    PeirceForQuestionAnswering,
+    PeirceForSequenceClassification,
+    PeirceForTokenClassification,
+    PeirceModel,
+)
+
+_CLASSES = (
+    (AutoModel, PeirceModel),
+    (AutoModelForPreTraining, PeirceForPreTraining),
+    (AutoModelForMaskedLM, PeirceForMaskedLM),
+    (AutoModelForCausalLM, PeirceForCausalLM),
+    (AutoModelForSequenceClassification, PeirceForSequenceClassification),
+    (AutoModelForTokenClassification, PeirceForTokenClassification),
+    (AutoModelForQuestionAnswering, PeirceForQuestionAnswering),
+    (AutoModelForMultipleChoice, PeirceForMultipleChoice),
+)
+
+
+def register() -> None:
+    """Make the `Auto` classes and `pipeline` know configurations of the model type `peirce`; again does no harm."""
+    AutoConfig.register(PeirceConfig.model_type, PeirceConfig, exist_ok=True)
+    for auto, model in _CLASSES:
+        auto.register(PeirceConfig, model, exist_ok=True)
