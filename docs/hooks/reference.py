@@ -5,10 +5,9 @@ A hook of mkdocs. The pages are plain functions of what is registered, so that t
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -75,7 +74,7 @@ def parts_page(registry: Registry) -> str:
             lines += [f"## {kind.capitalize()}", "", WHAT[kind], ""]
             lines += _overview(kind, entries)
             for entry in entries:
-                lines += _part(entry)
+                lines += _part(entry, registry)
     return "\n".join(lines)
 
 
@@ -154,48 +153,29 @@ def _overview(kind: str, entries: Sequence[Registered]) -> list[str]:
     return _table((kind.removesuffix("s"), *more, what), zip(*columns, strict=True))
 
 
-def _part(entry: Registered) -> list[str]:
-    from peirce.commands.shapes import shapes
+def _part(entry: Registered, registry: Registry) -> list[str]:
+    from peirce.commands.description import Fact, description, facts, tables
 
-    part = entry.part
+    described = description(entry, registry)
+    plugin = Fact("plug-in", f"{entry.plugin} {entry.version or ''}".strip(), code=True)
     lines = [
         f"### {entry.name} {{ #{entry.kind}-{entry.name} }}",
         "",
-        _escaped(inspect.cleandoc(part.__doc__ or "")),
+        _escaped(described["documentation"]),
+        "",
+        *(f"- {fact.label}: {_shown(fact.value, fact.code)}" for fact in (*facts(described), plugin)),
         "",
     ]
-    facts = {
-        "Source": part.source,
-        "Mask contract": f"`{part.scope_rule}`" if entry.kind == "operators" else "",
-        "Places": ", ".join(sorted(part.places)) if entry.kind == "architectures" else "",
-        "Default layer": f"`{part.layer}`" if entry.kind == "architectures" else "",
-        "Needs": ", ".join(sorted(part.needs)) if entry.kind == "heads" else "",
-        "Plug-in": f"`{entry.plugin}` {entry.version or ''}".strip(),
-    }
-    lines += [f"- {name}: {value}" for name, value in facts.items() if value] + [""]
-    lines += _options("option", part.Options)
-    if entry.kind == "architectures":
-        lines += _options("dim", part.Dims)
-    tensors = shapes(entry.kind, part)
-    lines += _table(
-        ("tensor", "shape", "notes"), [(t["name"], f"`{t['shape']}`", _escaped(t["notes"])) for t in tensors]
-    )
+    for table in tables(described):
+        rows = [
+            [_shown(cell, code) for cell, code in zip(row, table.code, strict=True)] for row in table.rows
+        ]
+        lines += _table(table.headings, rows)
     return lines
 
 
-def _options(what: str, options: type[Any]) -> list[str]:
-    from peirce.commands.parts import fields
-
-    rows = [
-        (
-            f"`{field['name']}`",
-            f"`{field['type']}`",
-            "required" if field["required"] else f"`{field['default']!r}`",
-            _escaped(field["meaning"]),
-        )
-        for field in fields(options)
-    ]
-    return _table((what, "type", "default", "meaning"), rows)
+def _shown(text: str, code: bool) -> str:
+    return f"`{text}`" if code and text else _escaped(text)
 
 
 def _link(entry: Registered) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,14 @@ def test_describe_says_what_a_position_gives(peirce: Run) -> None:
     assert clip["meaning"].startswith("Delta; distances of Delta - 1 and more")
 
 
+def test_describe_says_what_an_architecture_reads_and_gives(peirce: Run) -> None:
+    (part,) = json.loads(peirce("describe", "architectures.folnet", "--json").stdout)["parts"]
+    shapes = {tensor["name"]: tensor["shape"] for tensor in part["tensors"]}
+    assert shapes["input input_ids"] == "[batch, length]"
+    assert shapes["output binary"] == "[batch, length, length, binary]"
+    assert shapes["output pooled"] == "[batch, unary]"
+
+
 def test_describe_shows_options_with_types_and_defaults(peirce: Run) -> None:
     done = peirce("describe", "minimum", beside=("good",))
     assert done.returncode == 0
@@ -157,7 +166,14 @@ def test_describe_every_part(registry: object, capsys: pytest.CaptureFixture[str
             if kind == "operators":
                 state = ["unary", "binary"] if entry.name == "bool" else ["kernel", "premise", "output"]
                 assert names == state
-            if kind in ("positions", "augmenters", "heads"):
+            if kind == "heads":
+                assert part["labels"] in shown.replace("\n", " "), (
+                    f"{entry.name} does not say what labels it takes"
+                )
+                assert re.match(r"(int64|float|bool) \[", part["labels"])
+            if kind == "architectures":
+                assert names[:2] == ["input input_ids", "input attention_mask"]
+            if kind in ("positions", "augmenters", "heads", "architectures"):
                 assert any(not name.startswith("input ") for name in names), f"{kind}.{entry.name}"
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import peirce
 import pytest
 from code_blocks import FENCE, blocks, run_page
-from peirce.commands.parts import fields
+from peirce.commands.description import fields
 from peirce.registry import KINDS, Registry
 from peirce.testing.checks import CHECKS
 
@@ -72,6 +72,8 @@ def test_every_part_and_option_is_in_the_reference(reference: ModuleType, regist
     for kind in KINDS:
         for entry in registry.entries(kind):
             assert f"{{ #{kind}-{entry.name} }}" in page
+            if kind == "heads":
+                assert f"- labels: {entry.part.labels.partition('[')[0]}" in page
             classes = [entry.part.Options, *([entry.part.Dims] if kind == "architectures" else [])]
             for options in classes:
                 unsaid = [field["name"] for field in fields(options) if not field["meaning"]]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import torch
 
 from peirce.components import (
     Augmenter,
@@ -16,7 +19,14 @@ from peirce.components import (
     StateOperator,
     Writer,
 )
+from peirce.model import build
 from peirce.signature import TensorSpec
+from peirce.spec import InputSpec, Spec
+from peirce.spec_structure import CONVERTER
+from peirce.spec_values import freeze
+
+if TYPE_CHECKING:
+    from peirce.registry import Registry
 
 # Every size is distinct, and so are the usual products and quotients; heads divides every width.
 _SMALL = (
@@ -35,18 +45,22 @@ _SIZES = (
 )  # fmt: skip
 
 
-def shapes(kind: str, part: type[Any]) -> list[dict[str, str]]:
-    """Name, shape and notes of each tensor that a part reads, writes or needs, as far as its defaults tell.
+def shapes(kind: str, part: type[Any], registry: Registry) -> list[dict[str, str]]:
+    """Name, shape and notes of each tensor that a part reads, writes or needs, with the options of its `example`.
 
-    A part that cannot be built from its default options alone gives none, and neither does one of a kind whose
-    tensors depend on a whole spec (architectures) or on data.
+    An architecture shows the inputs and outputs of a model of it without positions and heads. A part that cannot be
+    built so gives none, and neither does one of a kind whose tensors depend on data.
     """
-    if kind not in ("operators", "positions", "augmenters", "heads"):
+    if kind not in ("operators", "positions", "augmenters", "heads", "architectures"):
         return []
     try:
-        first, second = (_tensors(part(part.Options(), dims), dims) for dims in _SMALL)
+        if kind == "architectures":
+            first, second = (_model_tensors(part, dims, registry) for dims in _SMALL)
+        else:
+            options = CONVERTER.structure(freeze(dict(part.example)), part.Options)
+            first, second = (_tensors(part(options, dims), dims) for dims in _SMALL)
     except Exception:
-        # An option is required, or the part refuses these sizes; its options say more than a guess would.
+        # The part refuses these sizes, or nothing registered completes it; its options say more than a guess would.
         return []
     if [(name, len(sizes)) for name, sizes, _ in first] != [(name, len(sizes)) for name, sizes, _ in second]:
         return []
@@ -108,6 +122,29 @@ def _tensors(part: Any, dims: Dims) -> list[_Tensor]:
     if isinstance(part, Augmenter):
         return [*tensors, ("embeddings", _tokens("b", "x", dims.unary), "read, and given back changed")]
     return tensors + [_declared("output", spec) for spec in part.outputs()]
+
+
+def _model_tensors(part: type[Any], dims: Dims, registry: Registry) -> list[_Tensor]:
+    """What a model of an architecture reads and gives, composed without storage."""
+    known = attrs.asdict(dims) | {"feedforward": dims.feedforward_unary}
+    sizes = {
+        field.name: known.get(field.name, 4)
+        for field in attrs.fields(part.Dims)
+        if field.name in known or field.default is attrs.NOTHING
+    }
+    tokens = InputSpec(
+        vocabulary=dims.vocabulary,
+        token_types=dims.token_types,
+        max_length=dims.max_length,
+        pad_id=dims.pad_id,
+    )
+    spec = Spec(name="example", architecture=part.name, dims=sizes, options=dict(part.example), input=tokens)
+    with torch.device("meta"):
+        signature = build(spec, registry=registry).signature
+    return [
+        *(_declared("input", tensor) for tensor in signature.inputs),
+        *(_declared("output", tensor) for tensor in signature.outputs),
+    ]
 
 
 def _declared(side: str, spec: TensorSpec) -> _Tensor:
