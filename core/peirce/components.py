@@ -334,11 +334,12 @@ class Head(ModulePart):
     name itself.
 
     Attributes:
-        needs: which of `pooled` and `binary` the architecture must give.
+        needs: which of `pooled` and `binary` the architecture must give; `past` where the head predicts each next token
+            of the input, which no token may see then; `target` where it predicts those of a decoder's target.
         labels: what `loss` takes as labels, dtype, shape and meaning, in one sentence.
     """
 
-    needs: ClassVar[frozenset[Literal["pooled", "binary"]]] = frozenset()
+    needs: ClassVar[frozenset[Literal["pooled", "binary", "past", "target"]]] = frozenset()
     labels: ClassVar[str] = ""
 
     @abstractmethod
@@ -363,6 +364,7 @@ class Architecture(Part, nn.Module, ABC):
         branches: the atoms that it keeps, `"U"` or `"UB"`.
         layer: the operators of a layer when a spec names none.
         state: the state operators that follow them when a spec names none.
+        scope: the kind of scope that the architecture fixes, for its operators to check; None where the spec says.
         fixed_layer: whether a spec may name no other operators.
     """
 
@@ -371,6 +373,7 @@ class Architecture(Part, nn.Module, ABC):
     branches: ClassVar[Literal["U", "UB"]]
     layer: ClassVar[str]
     state: ClassVar[tuple[str, ...]] = ()
+    scope: ClassVar[str | None] = None
     fixed_layer: ClassVar[bool] = False
 
     @classmethod
@@ -384,8 +387,8 @@ class Architecture(Part, nn.Module, ABC):
         return None
 
     @classmethod
-    def gives(cls, options: Any) -> frozenset[Literal["pooled", "binary"]]:
-        """Which optional outputs heads may rely on."""
+    def gives(cls, options: Any) -> frozenset[Literal["pooled", "binary", "past", "target"]]:
+        """Which optional outputs heads may rely on; `past` is added where the spec's scope is causal or prefix."""
         return frozenset()
 
     @abstractmethod
@@ -403,6 +406,36 @@ class Architecture(Part, nn.Module, ABC):
     @abstractmethod
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Run the network. `inputs` holds what `inputs` declares; absent optional inputs are missing."""
+
+
+class GenerativeArchitecture(Architecture):
+    """An architecture that can infer the atoms of new tokens from what it kept of those before them.
+
+    Attributes:
+        generated: the input whose tokens are generated, `input_ids` or a decoder's.
+    """
+
+    generated: ClassVar[str] = "input_ids"
+
+    @abstractmethod
+    def memory(self) -> tuple[TensorSpec, ...]:
+        """What is kept for the tokens that follow: flat tensors [batch, past, ...]."""
+
+    @abstractmethod
+    def advance(
+        self, inputs: Mapping[str, Tensor], memory: Mapping[str, Tensor]
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """Infer the atoms of tokens that follow those of a memory.
+
+        Args:
+            inputs: without a memory, what `inputs` declares; then the new tokens alone, by the name `generated`, and
+                optionally what else is known of them.
+            memory: what the last call returned; empty at first.
+
+        Returns:
+            The atoms of the new tokens, as `forward` would infer them of all; the tokens; and the next memory, by the
+            names of `memory()`.
+        """
 
 
 class Task(Part, ABC):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -24,9 +24,22 @@ from peirce.plan import Plan, PlannedOperator
 from peirce.predicates import Predicates
 from peirce.scope import Scope
 
+Memory = Mapping[str, Tensor]
+"""What rows look at of the tokens before them, by name: channels of `looked_at` readers, [b, a, *shape] from unary
+atoms and [b, a, y, *shape] from binary ones."""
+
 
 class Projections(nn.Module):
-    """The projections of one operator, under the names that the state dict keeps: kernel, premise, output."""
+    """The projections of one operator, under the names that the state dict keeps: kernel, premise, output.
+
+    Args:
+        dims: the sizes.
+        kernel: what the kernel is read from.
+        premise: what the premise is read from.
+        output: what the result is written to.
+        source: whether a decoder reads what the operator looks at from the source's final atoms too, as
+            `source_kernel` or `source_premise`.
+    """
 
     def __init__(
         self,
@@ -34,6 +47,8 @@ class Projections(nn.Module):
         kernel: Reader | None = None,
         premise: Reader | None = None,
         output: Writer | None = None,
+        *,
+        source: bool = False,
     ) -> None:
         super().__init__()
         if kernel is not None:
@@ -42,6 +57,10 @@ class Projections(nn.Module):
             self.premise = nn.Linear(_width(dims, premise), _channels(premise), bias=premise.bias)
         if output is not None:
             self.output = nn.Linear(_channels(output), _width(dims, output), bias=output.bias)
+        for role, reader in (("kernel", kernel), ("premise", premise)):
+            if source and reader is not None and reader.looked_at:
+                linear = nn.Linear(_width(dims, reader), _channels(reader), bias=reader.bias)
+                self.add_module(f"source_{role}", linear)
 
 
 class _Group(NamedTuple):
@@ -59,15 +78,16 @@ class _Group(NamedTuple):
     shape: tuple[int, ...]
     scale: float
     tokens_last: bool
+    memory: str | None
 
     @classmethod
-    def of(cls, operator: int, role: str, reader: Reader, rule: str) -> _Group:
+    def of(cls, operator: int, role: str, reader: Reader, planned: PlannedOperator) -> _Group:
         if reader.branch == "U":
             order = 3
         elif reader.activation == "softmax":
             order = 0 if reader.dropout else 1
         else:
-            order = 2 if rule == "reduce" else 3
+            order = 2 if planned.part.scope_rule == "reduce" else 3
         return cls(
             operator,
             role,
@@ -77,7 +97,22 @@ class _Group(NamedTuple):
             shape=tuple(reader.shape.values()),
             scale=reader.scale,
             tokens_last=reader.tokens_last,
+            memory=f"{operator}_{planned.name}_{role}" if reader.looked_at else None,
         )
+
+    def with_past(self, channels: Tensor, memory: Memory) -> Tensor:
+        """The channels of the rows after those of the tokens before them.
+
+        Relations of tokens before with later ones are zero: those tokens never looked at them.
+        """
+        assert self.memory is not None
+        if self.memory not in memory:
+            return channels
+        past = memory[self.memory]
+        if self.branch == "B":
+            later = channels.shape[2] - past.shape[2]
+            past = torch.cat([past, past.new_zeros(*past.shape[:2], later, *past.shape[3:])], 2)
+        return torch.cat([past, channels], 1)
 
 
 class Mixing(nn.Module):
@@ -99,9 +134,8 @@ class Mixing(nn.Module):
             assert planned.kernel is not None
             assert planned.premise is not None
             assert planned.output is not None
-            rule = planned.part.scope_rule
             for role, reader in (("kernel", planned.kernel), ("premise", planned.premise)):
-                self.groups[reader.branch].append(_Group.of(i, role, reader, rule))
+                self.groups[reader.branch].append(_Group.of(i, role, reader, planned))
             self.writes[planned.output.branch].append(i)
         self.readers: dict[Branch, FusedLinear] = {}
         self.writers: dict[Branch, FusedLinear] = {}
@@ -115,16 +149,24 @@ class Mixing(nn.Module):
                 self.writers[branch] = FusedLinear(maps, "inputs", fuse=plan.fuse)
         self.fused = nn.ModuleList([*self.readers.values(), *self.writers.values()])
 
-    def forward(self, state: Predicates, scope: Scope, biases: Sequence[PairBias] = ()) -> Predicates:
+    def forward(
+        self,
+        state: Predicates,
+        scope: Scope,
+        biases: Sequence[PairBias] = (),
+        memory: Memory | None = None,
+    ) -> tuple[Predicates, Memory]:
         """The increments of both branches.
 
         Args:
             state: normalised atoms, zero outside the scope; unary [b, x, d1], binary [b, x, y, d2].
             scope: who may look at whom.
             biases: pair biases to add beside the operators that score pairs and sum values.
+            memory: what the rows look at of tokens before them; None when every token is a row, and nothing follows.
 
         Returns:
-            Increments; zero unary atoms, or None for binary ones, where no operator writes the branch.
+            Increments, with zero unary atoms, or None for binary ones, where no operator writes the branch; and what
+            tokens after these rows will look at, empty without `memory`.
         """
         channels: dict[tuple[int, str], Tensor] = {}
         if self.groups["U"]:
@@ -132,9 +174,25 @@ class Mixing(nn.Module):
         if self.groups["B"]:
             assert state.binary is not None
             self._read("B", state.binary, scope, channels)
+        kept = {} if memory is None else self._remember(channels, memory)
         results = [self._infer(i, channels, scope, biases) for i in range(len(self.plans))]
         unary, binary = self._write("U", results), self._write("B", results)
-        return Predicates(torch.zeros_like(state.unary) if unary is None else unary, binary)
+        return Predicates(torch.zeros_like(state.unary) if unary is None else unary, binary), kept
+
+    def memory(self) -> dict[str, tuple[Branch, tuple[int, ...]]]:
+        """What is kept for the tokens that follow: by name, the branch that it is read from and its channels."""
+        groups = (group for branch in self.groups.values() for group in branch)
+        return {group.memory: (group.branch, group.shape) for group in groups if group.memory is not None}
+
+    def _remember(self, channels: dict[tuple[int, str], Tensor], memory: Memory) -> dict[str, Tensor]:
+        """Put what is looked at of tokens before in front of the rows' own channels, and keep all of it."""
+        kept = {}
+        for groups in self.groups.values():
+            for group in groups:
+                if group.memory is not None:
+                    place = group.operator, group.role
+                    kept[group.memory] = channels[place] = group.with_past(channels[place], memory)
+        return kept
 
     def _read(
         self, branch: Branch, atoms: Tensor, scope: Scope, channels: dict[tuple[int, str], Tensor]
@@ -154,13 +212,13 @@ class Mixing(nn.Module):
     def _by_blocks(self, atoms: Tensor, scope: Scope) -> list[Tensor]:
         """The channel groups of the binary branch, each in its own place and layout, by blocks of rows."""
         groups, (weight, bias) = self.groups["B"], self.readers["B"].weights()
-        batch, length = atoms.shape[:2]
+        batch, length, width = atoms.shape[:3]
         places = []
         for group in groups:
             if group.tokens_last:
-                places.append(atoms.new_empty(batch, group.width, length, length).permute(0, 2, 3, 1))
+                places.append(atoms.new_empty(batch, group.width, length, width).permute(0, 2, 3, 1))
             else:
-                places.append(atoms.new_empty(batch, length, length, group.width))
+                places.append(atoms.new_empty(batch, length, width, group.width))
         for rows in row_blocks(atoms, len(weight)):
             block = F.linear(atoms[:, rows], weight, bias)
             for place, piece in zip(places, self._treat(block, groups, scope.rows(rows)), strict=True):
@@ -207,6 +265,50 @@ class Mixing(nn.Module):
         result = planned.operator.infer(kernel, premise, scope.dropping(self.dropout) if drops else scope)
         result = add_pairs(planned, result, kernel, biases)
         return activate(planned.activation, result)
+
+
+class SourceReader(nn.Module):
+    """What a decoder's layer looks at of the source: its operators' channels, read from the source's final atoms.
+
+    Args:
+        plan: the plan.
+        operators: the projections of each mixing operator, made with `source`.
+
+    Source: FOLNet (Chen, 2023), Appendix A.5: premises of join and assoc and kernels of cjoin are joined to the
+    decoder's own, and trans reads the encoder's relations v^E.
+    """
+
+    def __init__(self, plan: Plan, operators: Sequence[Projections]) -> None:
+        super().__init__()
+        self.groups: dict[Branch, list[_Group]] = {"U": [], "B": []}
+        for i, planned in enumerate(plan.mixing):
+            for role, reader in (("kernel", planned.kernel), ("premise", planned.premise)):
+                if reader is not None and reader.looked_at:
+                    self.groups[reader.branch].append(_Group.of(i, role, reader, planned))
+        self.readers: dict[Branch, FusedLinear] = {}
+        for branch, groups in self.groups.items():
+            maps = [(operators[g.operator].get_submodule(f"source_{g.role}"), g.scale) for g in groups]
+            if maps:
+                self.readers[branch] = FusedLinear(cast(Any, maps), "outputs", fuse=plan.fuse)
+        self.fused = nn.ModuleList(self.readers.values())
+
+    def forward(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
+        """The memory of a decoder's layer before its first token.
+
+        Args:
+            source: the encoder's final atoms; unary [b, a, d1], binary [b, a, y, d2].
+            scope: the encoder's.
+        """
+        memory = {}
+        for branch, reader in self.readers.items():
+            atoms = source.unary if branch == "U" else source.binary
+            assert atoms is not None
+            pieces = reader.read(atoms).split_with_sizes(reader.widths, -1)
+            for group, piece in zip(self.groups[branch], pieces, strict=True):
+                assert group.memory is not None
+                channels = piece.unflatten(-1, group.shape)
+                memory[group.memory] = scope.zero_binary(channels) if group.order == 2 else channels
+        return memory
 
 
 def add_pairs(planned: PlannedOperator, result: Tensor, kernel: Tensor, biases: Sequence[PairBias]) -> Tensor:

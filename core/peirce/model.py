@@ -11,7 +11,7 @@ import torch
 from attrs import evolve
 from torch import Tensor, nn
 
-from peirce.components import Architecture, Head
+from peirce.components import Architecture, GenerativeArchitecture, Head
 from peirce.errors import InputError, PlanError, SpecError, unknown
 from peirce.plan import Plan, resolve
 from peirce.provenance import provenance_of
@@ -65,6 +65,46 @@ class Model(nn.Module):
             for name, value in cast(Head, head)(encoded, tokens).items():
                 outputs[_output(prefix, name)] = value
         return {spec.name: outputs[spec.name] for spec in self.signature.outputs}
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], memory: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Predict for tokens that follow others, from what was kept of those.
+
+        Args:
+            inputs: without a memory, as `signature.inputs` says; then the new tokens alone, under the name that the
+                architecture generates.
+            memory: what the last call returned; empty at first.
+
+        Returns:
+            The predictions of the heads that predict next tokens, for the new tokens; and the next memory, flat tensors
+            by name.
+
+        Raises:
+            InputError: the architecture or the heads do not generate.
+        """
+        network, heads = self._generating()
+        encoded, tokens, kept = network.advance(inputs, memory)
+        outputs = {}
+        for prefix, head in heads.items():
+            for name, value in head(encoded, tokens).items():
+                outputs[_output(prefix, name)] = value
+        return outputs, kept
+
+    def _generating(self) -> tuple[GenerativeArchitecture, dict[str, Head]]:
+        """The network and the heads that predict next tokens."""
+        heads = {prefix: cast(Head, head) for prefix, head in self.heads.items()}
+        heads = {prefix: head for prefix, head in heads.items() if head.needs & {"past", "target"}}
+        if not isinstance(self.network, GenerativeArchitecture):
+            raise InputError(
+                f"architecture {self.plan.architecture.name!r} keeps nothing of the tokens before, so it cannot generate"
+            )
+        if not heads:
+            raise InputError(
+                f"{self.spec.name!r} has no head that predicts next tokens; add one such as [[model.heads]] "
+                'use = "causal_lm"'
+            )
+        return self.network, heads
 
     def loss(self, head: str, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """The loss of one head, by the prefix of its outputs."""

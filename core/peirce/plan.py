@@ -139,6 +139,8 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
             reason = f'torch\'s modules have an attribute {head.as_!r}; give it another name with as = "..."'
             finder.refuse(reason, f"the output prefix {head.as_!r}", f"model.heads.{i}")
     gives = cls.gives(architecture.options)
+    if _scope_kind(cls, spec) in ("causal", "prefix"):
+        gives |= {"past"}
     heads = tuple(
         PlannedHead(
             kind=planned.kind, name=planned.name, part=planned.part, options=planned.options, path=planned.path,
@@ -250,7 +252,7 @@ def _operator(
     own = path if entry.options else f"model.operators.options.{entry.use}"
     found = finder.find("operators", entry.use, {**shared, **entry.options}, path, own)
     what = f"operator {found.name!r}"
-    finder.refuse(found.part.check(found.options, dims, spec.scope.kind), what, own)
+    finder.refuse(found.part.check(found.options, dims, _scope_kind(cls, spec)), what, own)
     common = {
         "kind": found.kind,
         "name": found.name,
@@ -356,11 +358,25 @@ def _no_place(part: type[Position], architecture: type[Architecture], has_pairs:
     return None
 
 
+def _scope_kind(cls: type[Architecture], spec: Spec) -> str:
+    """The kind of scope that operators work in: the architecture's own, or the spec's."""
+    if cls.scope is None:
+        return spec.scope.kind
+    if spec.scope.kind != "bidirectional":
+        raise PlanError(
+            f"{spec.at('model.scope.kind')}: architecture {cls.name!r} has the scope {cls.scope!r} and no other; leave "
+            "`kind` out"
+        )
+    return cls.scope
+
+
 def _not_given(part: type[Head], architecture: type[Architecture], gives: frozenset[str]) -> str | None:
     """Which output a head needs and does not get; None when it gets all."""
     lacking = sorted(part.needs - gives)
     if not lacking:
         return None
+    if "past" in lacking:
+        return 'it predicts the next token, which this scope shows it; set model.scope.kind to "causal" or "prefix"'
     return (
         f"it needs the output {' and '.join(lacking)}, which architecture {architecture.name!r} does not give with "
         "these options"

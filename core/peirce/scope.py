@@ -1,6 +1,9 @@
 """Who may look at whom: padding, causal, prefix and any boolean relation, and what follows for sums and softmaxes.
 
 A scope is a relation over tokens. One rule holds everywhere: a row with nothing in scope gives zeros, never NaN.
+
+Rows x are the tokens that are inferred, columns a those that are looked at. Most often they are the same; in generation
+the rows are the last tokens alone, and in a decoder the source's tokens are columns before them.
 """
 
 from __future__ import annotations
@@ -23,11 +26,12 @@ class Scope:
     """Which pairs (x, a) of tokens a model may use; scopes combine with `&`.
 
     Args:
-        tokens: bool [b, x], the real tokens; None when all are.
+        tokens: bool [b, x], the real rows; None when all are.
         pairs: bool [b or 1, x, a], whether x may look at a, padding included; None when everything may.
         uniform: every real row looks at the same tokens, so a softmax over them has one denominator.
         causal: the pairs are exactly the real ones with a <= x, which has a fast path.
         dropout: the rate at which `weigh` drops weights; the composer sets it in training.
+        before: how many columns stand before the rows; None when every token is a row.
     """
 
     tokens: Tensor | None = None
@@ -35,18 +39,35 @@ class Scope:
     uniform: bool = True
     causal: bool = False
     dropout: float = 0.0
+    before: int | None = None
 
     @classmethod
-    def padding(cls, tokens: Tensor | None) -> Scope:
-        """Every real token sees every real token. `tokens`: bool [b, x], or None for no padding at all."""
+    def padding(cls, tokens: Tensor | None, before: int | None = None) -> Scope:
+        """Every real row sees every real token.
+
+        Args:
+            tokens: bool [b, a], the real tokens; None for no padding at all.
+            before: how many of them stand before the rows; None when every token is a row.
+        """
         if tokens is None:
-            return cls()
-        return cls(tokens=tokens, pairs=tokens.unsqueeze(2) & tokens.unsqueeze(1))
+            return cls(uniform=before is None, before=before)
+        rows = tokens if before is None else tokens.narrow(1, before, tokens.shape[1] - before)
+        pairs = rows.unsqueeze(2) & tokens.unsqueeze(1)
+        return cls(tokens=rows, pairs=pairs, uniform=before is None, before=before)
 
     @classmethod
-    def past(cls, length: int, device: torch.device | None = None) -> Scope:
-        """The causal scope: a token sees itself and what lies before it."""
-        return cls(pairs=_past(length, device), uniform=False, causal=True)
+    def past(cls, length: int, device: torch.device | None = None, before: int | None = None) -> Scope:
+        """The causal scope: a token sees itself and what lies before it, which for a decoder is all of its source too.
+
+        Args:
+            length: the number of tokens a.
+            device: of the pairs.
+            before: how many of them stand before the rows; None when every token is a row.
+        """
+        pairs = _past(length, device)
+        if before is None:
+            return cls(pairs=pairs, uniform=False, causal=True)
+        return cls(pairs=pairs.narrow(1, before, length - before), uniform=False, before=before)
 
     @classmethod
     def prefix(cls, lengths: Tensor, index: Tensor) -> Scope:
@@ -73,6 +94,7 @@ class Scope:
             pairs=_both(self.pairs, other.pairs),
             uniform=self.uniform and other.uniform,
             causal=(self.causal and (other.causal or other.uniform)) or (other.causal and self.uniform),
+            before=self.before if other.before is None else other.before,
         )
 
     def dropping(self, rate: float) -> Scope:
@@ -92,6 +114,20 @@ class Scope:
     def zero_binary(self, atoms: Tensor) -> Tensor:
         """Binary atoms [b, x, y, ...] with exact zeros outside the scope, whatever stood there."""
         return atoms if self.pairs is None else _where(self.pairs, atoms)
+
+    def converse(self, atoms: Tensor) -> Tensor:
+        """u(y, x) for each of the atoms u(x, y), [b, x, y, ...] -> [b, x, y, ...].
+
+        Columns before the rows have no converse atom: nothing that came before looks at a row, so it is zero.
+        """
+        if self.before is None:
+            return atoms.transpose(1, 2)
+        rows = atoms.narrow(2, self.before, atoms.shape[1]).transpose(1, 2)
+        return torch.cat([torch.zeros_like(atoms.narrow(2, 0, self.before)), rows], 2)
+
+    def diagonal(self, atoms: Tensor) -> Tensor:
+        """What relates each row to itself: [b, x, y, d] -> [b, x, d]."""
+        return atoms.diagonal(self.before or 0, 1, 2).transpose(1, 2)
 
     def softmax(self, logits: Tensor) -> Tensor:
         """Normalise [b, x, a, ...] over the tokens a that x may look at, in at least float32; zeros elsewhere."""
@@ -116,6 +152,8 @@ class Scope:
         """
         if self.uniform:
             return self._weigh_uniform(logits, values)
+        if isinstance(values.shape[1], int) and values.shape[1] == 1:  # a symbolic size is not asked
+            return self._weigh_one(logits, values)
         if self.causal and not torch.compiler.is_compiling():
             return self._weigh_causal(logits, values)
         return self._weigh_rows(logits, values)
@@ -131,9 +169,13 @@ class Scope:
         weights = self._drop(weights.to(logits.dtype))
         return torch.matmul(values.permute(0, 3, 1, 2), weights.permute(0, 2, 1, 3)).transpose(1, 2)
 
+    def _weigh_one(self, logits: Tensor, values: Tensor) -> Tensor:
+        """One row has one denominator: a product over its columns, as in a uniform scope."""
+        weights = self._drop(self.softmax(logits.unsqueeze(1)).squeeze(1))
+        return torch.matmul(values.permute(0, 3, 1, 2), weights.permute(0, 2, 1, 3)).transpose(1, 2)
+
     def _weigh_rows(self, logits: Tensor, values: Tensor) -> Tensor:
         """One group g at a time: [b, x, a, n] at most, recomputed in the backward pass."""
-        assert self.pairs is not None
         keep = self._drop(torch.ones_like(logits))
         groups = []
         for g in range(logits.shape[2]):

@@ -1,4 +1,4 @@
-"""FOLNet's encoder: two branches of atoms, deduced layer by layer by neural logic operators."""
+"""FOLNet: two branches of atoms, deduced layer by layer by neural logic operators."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.components import Architecture, Encoded, StateOperator, Tokens
-from peirce.compose import Mixing, Projections
+from peirce.components import Encoded, GenerativeArchitecture, StateOperator, Tokens
+from peirce.compose import Memory, Mixing, Projections, SourceReader
 from peirce.inputs import TokenInput
 from peirce.pairs import PairBias
 from peirce.plan import Plan
@@ -18,6 +18,7 @@ from peirce.scope import Scope
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
+from peirce_plugins.architectures.memory import layer_memories, named_of_layer, of_layer
 from peirce_plugins.architectures.pooler import Pooler, binary_output, pooled_output, unary_output
 
 
@@ -64,8 +65,8 @@ class FolNetOptions:
     pooler: bool = True
 
 
-class FolNet(Architecture):
-    """A dual-branch encoder: in each layer `u += operators(norm u)`, then `u += bool(norm u)`, on both branches."""
+class FolNet(GenerativeArchitecture):
+    """A dual-branch network: in each layer `u += operators(norm u)`, then `u += bool(norm u)`, on both branches."""
 
     name = "folnet"
     source = "FOLNet (Chen, 2023), Section 3.3, Fig. 1 and Appendix A"
@@ -90,7 +91,7 @@ class FolNet(Architecture):
         }
 
     @classmethod
-    def gives(cls, options: FolNetOptions) -> frozenset[Literal["pooled", "binary"]]:
+    def gives(cls, options: FolNetOptions) -> frozenset[Literal["pooled", "binary", "past", "target"]]:
         """Binary atoms always, a pooled output with a pooler."""
         return frozenset({"pooled", "binary"} if options.pooler else {"binary"})
 
@@ -122,22 +123,42 @@ class FolNet(Architecture):
         scope = self.input.scope(tokens)
         state = self._begin(tokens, scope)
         for layer, biases in zip(self.layers, self.input.pairs(tokens), strict=True):
-            state = layer(state, scope, biases)
-        final = self.final_norm(state, scope)
-        unary, binary = final.unary, final.binary
+            state, _ = layer(state, scope, biases)
+        return self._end(state, tokens, scope), tokens
+
+    def memory(self) -> tuple[TensorSpec, ...]:
+        """The tokens before, and in each layer the channels that later tokens look at."""
+        return (*self.input.memory(), *layer_memories(self.layers))
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], memory: Memory
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """The same for tokens that follow others: O(T) each, and O(T^2 d2) where relations are composed."""
+        tokens, kept = self.input.following(inputs, memory)
+        scope = self.input.scope(tokens)
+        state = self._begin(tokens, scope)
+        layers = zip(self.layers, self.input.pairs(tokens), strict=True)
+        for i, (layer, biases) in enumerate(layers):
+            state, own = layer(state, scope, biases, of_layer(i, memory))
+            kept |= named_of_layer(i, own)
+        return self._end(state, tokens, scope), tokens, kept
+
+    def _end(self, state: Predicates, tokens: Tokens, scope: Scope) -> Encoded:
+        """Normalise the atoms of the rows, and pool them."""
+        unary, binary = self.final_norm(state, scope)
         assert binary is not None
         if self.diagonal_out is not None:
-            unary = scope.zero_unary(
-                unary + self.diagonal_out(binary.diagonal(dim1=1, dim2=2).transpose(1, 2))
-            )
-        pooled = self.pooler(unary, tokens.real) if self.pooler is not None else None
-        return Encoded(unary, binary, pooled, scope, self.input.embedding.weight), tokens
+            unary = scope.zero_unary(unary + self.diagonal_out(scope.diagonal(binary)))
+        real = None if tokens.real is None else tokens.rows(tokens.real)
+        pooled = self.pooler(unary, real) if self.pooler is not None else None
+        return Encoded(unary, binary, pooled, scope, self.input.embedding.weight)
 
     def _begin(self, tokens: Tokens, scope: Scope) -> Predicates:
         """The initial atoms, normalised and dropped out."""
         unary, binary = self.input.unary(tokens), self.input.binary(tokens)
         if self.diagonal_in is not None:
-            diagonal = torch.eye(tokens.length, dtype=torch.bool, device=binary.device).unsqueeze(-1)
+            place = torch.arange(tokens.length, device=binary.device)
+            diagonal = (tokens.rows(place, 0).unsqueeze(1) == place).unsqueeze(-1)
             # Chosen, not multiplied: off the diagonal the norm's gradient may overflow, and must not meet a zero.
             binary = torch.where(diagonal, binary + self.diagonal_in(unary).unsqueeze(2), binary)
         state = self.input_norm(Predicates(unary, binary), scope)
@@ -161,30 +182,43 @@ class Norms(nn.Module):
 
 
 class Layer(nn.Module):
-    """One step of deduction. The operators own their parameters: `operators.K.NAME`."""
+    """One step of deduction. The operators own their parameters: `operators.K.NAME`.
 
-    def __init__(self, plan: Plan, options: FolNetOptions) -> None:
+    With `source` it is a decoder's, and `source` reads what its operators look at of the encoder's atoms.
+    """
+
+    def __init__(self, plan: Plan, options: FolNetOptions, *, source: bool = False) -> None:
         super().__init__()
-        projections = [Projections(plan.dims, p.kernel, p.premise, p.output) for p in plan.mixing]
+        projections = [
+            Projections(plan.dims, p.kernel, p.premise, p.output, source=source) for p in plan.mixing
+        ]
         states: list[StateOperator] = [p.build(plan.dims) for p in plan.state]
         named = [*zip(plan.mixing, projections, strict=True), *zip(plan.state, states, strict=True)]
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
         self.mixing = Mixing(plan, projections)
+        self.source = SourceReader(plan, projections) if source else None
         self._states = tuple(states)
         self.parallel = options.wiring == "parallel"
         self.rate = plan.dims.dropout
         self.mixing_norm = Norms(plan, affine=options.affine_norm)
         self.state_norm = None if self.parallel else Norms(plan, affine=options.affine_norm)
 
-    def forward(self, state: Predicates, scope: Scope, biases: Sequence[PairBias]) -> Predicates:
-        """Add what the operators infer from the normalised atoms to the atoms."""
+    def forward(
+        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], memory: Memory | None = None
+    ) -> tuple[Predicates, Memory]:
+        """Add what the operators infer from the normalised atoms to the atoms; keep what later tokens look at."""
         normal = self.mixing_norm(state, scope)
-        state = self._add(state, self.mixing(normal, scope, biases))
+        increment, kept = self.mixing(normal, scope, biases, memory)
+        state = self._add(state, increment)
         for operator in self._states:
             if self.state_norm is not None:
                 normal = self.state_norm(state, scope)
             state = self._add(state, operator(normal, scope))
-        return state
+        return state, kept
+
+    def kept(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """What the operators look at, by name: the branch that it is read from, and its channels."""
+        return {name: (branch, shape) for name, (branch, shape) in self.mixing.memory().items()}
 
     def _add(self, state: Predicates, increment: Predicates) -> Predicates:
         unary = state.unary + F.dropout(increment.unary, self.rate, self.training)

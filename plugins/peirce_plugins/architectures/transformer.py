@@ -1,14 +1,15 @@
-"""The transformer encoder: FOLNet's algebra on one branch, where relations live inside a layer only."""
+"""The transformer: FOLNet's algebra on one branch, where relations live inside a layer only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.components import Architecture, Encoded, StateOperator, Tokens
-from peirce.compose import Projections, activate, add_pairs
+from peirce.components import Encoded, GenerativeArchitecture, StateOperator, Tokens
+from peirce.compose import Memory, Projections, activate, add_pairs
 from peirce.fusion import FusedLinear
 from peirce.inputs import TokenInput
 from peirce.pairs import PairBias
@@ -18,7 +19,11 @@ from peirce.scope import Scope
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
+from peirce_plugins.architectures.memory import layer_memories, named_of_layer, of_layer
 from peirce_plugins.architectures.pooler import Pooler, pooled_output, unary_output
+
+QUERY, KEY, VALUE = "query", "key", "value"
+"""The names of attention's channels."""
 
 
 @frozen(kw_only=True)
@@ -55,7 +60,7 @@ class TransformerOptions:
     pooler: bool = True
 
 
-class Transformer(Architecture):
+class Transformer(GenerativeArchitecture):
     """Assoc scores pairs, their softmax over the scope weighs join's sum, and bool follows; no relation is kept."""
 
     name = "transformer"
@@ -91,7 +96,7 @@ class Transformer(Architecture):
         return None
 
     @classmethod
-    def gives(cls, options: TransformerOptions) -> frozenset[Literal["pooled", "binary"]]:
+    def gives(cls, options: TransformerOptions) -> frozenset[Literal["pooled", "binary", "past", "target"]]:
         """A pooled output with a pooler."""
         return frozenset({"pooled"} if options.pooler else ())
 
@@ -118,17 +123,43 @@ class Transformer(Architecture):
         """Embed, attend layer by layer, pool."""
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
+        atoms = self._begin(tokens, scope)
+        for layer, biases in zip(self.layers, self.input.pairs(tokens), strict=True):
+            atoms, _ = layer(atoms, scope, biases)
+        return self._end(atoms, tokens, scope), tokens
+
+    def memory(self) -> tuple[TensorSpec, ...]:
+        """The tokens before, and each layer's keys and values."""
+        return (*self.input.memory(), *layer_memories(self.layers))
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], memory: Memory
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """The same for tokens that follow others, O(T) each."""
+        tokens, kept = self.input.following(inputs, memory)
+        scope = self.input.scope(tokens)
+        atoms = self._begin(tokens, scope)
+        layers = zip(self.layers, self.input.pairs(tokens), strict=True)
+        for i, (layer, biases) in enumerate(layers):
+            atoms, own = layer(atoms, scope, biases, of_layer(i, memory))
+            kept |= named_of_layer(i, own)
+        return self._end(atoms, tokens, scope), tokens, kept
+
+    def _begin(self, tokens: Tokens, scope: Scope) -> Tensor:
+        """The initial atoms [b, x, d1], dropped out."""
         atoms = self.input.unary(tokens)
         if self.input_norm is not None:
             atoms = self.input_norm(atoms)
-        atoms = F.dropout(scope.zero_unary(atoms), self.plan.dims.dropout, self.training)
-        for layer, biases in zip(self.layers, self.input.pairs(tokens), strict=True):
-            atoms = layer(atoms, scope, biases)
+        return F.dropout(scope.zero_unary(atoms), self.plan.dims.dropout, self.training)
+
+    def _end(self, atoms: Tensor, tokens: Tokens, scope: Scope) -> Encoded:
+        """The final atoms of the rows, pooled."""
         if self.final_norm is not None:
             atoms = self.final_norm(atoms)
         atoms = scope.zero_unary(atoms)
-        pooled = self.pooler(atoms, tokens.real) if self.pooler is not None else None
-        return Encoded(atoms, None, pooled, scope, self.input.embedding.weight), tokens
+        real = None if tokens.real is None else tokens.rows(tokens.real)
+        pooled = self.pooler(atoms, real) if self.pooler is not None else None
+        return Encoded(atoms, None, pooled, scope, self.input.embedding.weight)
 
 
 class Layer(nn.Module):
@@ -152,12 +183,19 @@ class Layer(nn.Module):
         self.pre = options.norm == "pre"
         self.rate = dims.dropout
 
-    def forward(self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias]) -> Tensor:
-        """[b, x, d1] -> [b, x, d1]."""
-        atoms = self._stage(0, atoms, lambda x: self.attention(x, scope, biases))
+    def forward(
+        self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias], memory: Memory | None = None
+    ) -> tuple[Tensor, Memory]:
+        """[b, x, d1] -> [b, x, d1], and the keys and values that later tokens look at."""
+        kept: dict[str, Tensor] = {}
+        atoms = self._stage(0, atoms, lambda x: self.attention(x, scope, biases, memory or {}, kept))
         for i, operator in enumerate(self._states, 1):
             atoms = self._stage(i, atoms, lambda x, op=operator: op(Predicates(x), scope).unary)  # type: ignore[misc]
-        return atoms
+        return atoms, kept
+
+    def kept(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """The keys and values, by name: read from the unary atoms, and their channels."""
+        return {name: ("U", self.attention.shapes[name]) for name in (KEY, VALUE)}
 
     def _stage(self, i: int, atoms: Tensor, stage: Callable[[Tensor], Tensor]) -> Tensor:
         increment = stage(self.norms[i](atoms) if self.pre else atoms)
@@ -183,7 +221,8 @@ class Attention(nn.Module):
         assert score.kernel is not None
         assert score.premise is not None
         assert value.premise is not None
-        self.shapes = [tuple(r.shape.values()) for r in (score.kernel, score.premise, value.premise)]
+        readers = {QUERY: score.kernel, KEY: score.premise, VALUE: value.premise}
+        self.shapes = {name: tuple(reader.shape.values()) for name, reader in readers.items()}
         maps = [
             (scoring.kernel, score.kernel.scale),
             (scoring.premise, score.premise.scale),
@@ -192,8 +231,23 @@ class Attention(nn.Module):
         self.reader = FusedLinear(maps, "outputs", fuse=plan.fuse)
         self.writer = FusedLinear([(summing.output, 1.0)], "inputs", fuse=plan.fuse)
 
-    def forward(self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias]) -> Tensor:
-        """[b, x, d1] -> [b, x, d1]."""
+    def forward(
+        self,
+        atoms: Tensor,
+        scope: Scope,
+        biases: Sequence[PairBias],
+        memory: Memory,
+        kept: dict[str, Tensor],
+    ) -> Tensor:
+        """[b, x, d1] -> [b, x, d1].
+
+        Args:
+            atoms: of the rows.
+            scope: who may look at whom.
+            biases: pair biases.
+            memory: keys and values of the tokens before, [b, a, h, s].
+            kept: is given the keys and values of all tokens.
+        """
         assert self.score.operator is not None
         assert self.value.operator is not None
         pieces = (
@@ -201,9 +255,14 @@ class Attention(nn.Module):
             if self.fuse
             else self.reader.read_each(atoms)
         )
-        query, key, values = (
-            p.view(*p.shape[:-1], *shape) for p, shape in zip(pieces, self.shapes, strict=True)
-        )
+        channels = {
+            name: piece.view(*piece.shape[:-1], *shape)
+            for piece, (name, shape) in zip(pieces, self.shapes.items(), strict=True)
+        }
+        for name in (KEY, VALUE):
+            own = channels[name]
+            kept[name] = torch.cat([memory[name], own], 1) if name in memory else own
+        query, key, values = channels[QUERY], kept[KEY], kept[VALUE]
         scores = add_pairs(self.score, self.score.operator.infer(query, key, scope), query, biases)
         weights = scope.softmax(activate(self.score.activation, scores))
         weights = F.dropout(weights, self.rate, self.training)

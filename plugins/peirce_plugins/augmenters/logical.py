@@ -98,7 +98,7 @@ class Logical(Augmenter):
         Raises:
             InputError: `logical_ids` has another number of levels.
         """
-        ids = tokens.inputs["logical_ids"]
+        ids = tokens.rows(tokens.inputs["logical_ids"], 2)
         if ids.shape[1] != self.depth:
             raise InputError(
                 f"logical_ids has {ids.shape[1]} levels and the augmenter 'logical' has depth {self.depth}; "

@@ -5,6 +5,7 @@ import peirce
 from peirce_plugins.heads.classification import Classification
 from peirce_plugins.heads.contrastive import Contrastive
 from peirce_plugins.heads.entities import Entities
+from peirce_plugins.heads.language_model import CausalLanguageModel, SequenceToSequenceLanguageModel
 from peirce_plugins.heads.mlm import MaskedLanguageModel
 from peirce_plugins.heads.multiple_choice import MultipleChoice
 from peirce_plugins.heads.pair import SentencePair
@@ -13,6 +14,7 @@ from peirce_plugins.heads.span import Span
 from peirce_plugins.heads.token_classification import TokenClassification
 
 __all__ = [
+    "CausalLanguageModel",
     "Classification",
     "Contrastive",
     "Entities",
@@ -20,6 +22,7 @@ __all__ = [
     "MultipleChoice",
     "Relation",
     "SentencePair",
+    "SequenceToSequenceLanguageModel",
     "Span",
     "Swap",
     "TokenClassification",
@@ -31,4 +34,5 @@ __all__ = [
 def register_heads() -> list[type]:
     """The heads that ship with Peirce: on the whole input, on tokens, on pairs of tokens."""
     whole = [SentencePair, Classification, MultipleChoice, Contrastive, Entities]
-    return [*whole, MaskedLanguageModel, TokenClassification, Span, Relation, Swap]
+    following = [CausalLanguageModel, SequenceToSequenceLanguageModel]
+    return [*whole, *following, MaskedLanguageModel, TokenClassification, Span, Relation, Swap]

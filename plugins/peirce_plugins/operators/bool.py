@@ -46,17 +46,17 @@ class Bool(StateOperator):
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments of both branches; relations see their converse, which is zero outside the scope."""
-        binary = None if state.binary is None else self._pairs(state.binary)
+        binary = None if state.binary is None else self._pairs(state.binary, scope.converse(state.binary))
         return Predicates(self.unary(state.unary), binary)
 
-    def _pairs(self, atoms: Tensor) -> Tensor:
-        """[b, x, y, d2] -> [b, x, y, d2]."""
+    def _pairs(self, atoms: Tensor, converse: Tensor) -> Tensor:
+        """u(x,y) and u(y,x), both [b, x, y, d2] -> [b, x, y, d2]."""
         assert self.binary is not None
         if not blocked(atoms):
-            return self._rows(atoms, atoms.transpose(1, 2))
+            return self._rows(atoms, converse)
         result = torch.empty_like(atoms)
         for rows in row_blocks(atoms, self.binary.hidden.out_features):
-            result[:, rows] = self._rows(atoms[:, rows], atoms[:, :, rows].transpose(1, 2))
+            result[:, rows] = self._rows(atoms[:, rows], converse[:, rows])
         return result
 
     def _rows(self, atoms: Tensor, converse: Tensor) -> Tensor:

@@ -54,12 +54,15 @@ class CJoin(Operator):
 
     def kernel(self) -> Reader:
         """k: [b, a, g, n], from the properties; logits, for each row normalises them over its own scope."""
-        return Reader(branch="U", shape=self._shape, bias=False, activation="softmax", dropout=True)
+        return Reader(
+            branch="U", shape=self._shape, bias=False, activation="softmax", dropout=True, looked_at=True
+        )
 
     def premise(self) -> Reader:
         """v: [b, a, x, g], from the relations."""
         group, channels = next(iter(self._shape.items()))
-        return Reader(branch="B", shape={group: channels}, tokens_last=True)
+        published = self.options.premise == "published"
+        return Reader(branch="B", shape={group: channels}, tokens_last=True, looked_at=published)
 
     def output(self) -> Writer:
         """u: [b, x, g, n], to the properties."""

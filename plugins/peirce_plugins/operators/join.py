@@ -32,7 +32,8 @@ class Join(Operator):
 
     def premise(self) -> Reader:
         """v: [b, a, h, s], from the properties."""
-        return Reader(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})
+        shape = {"h": self.dims.heads, "s": self.dims.head_size}
+        return Reader(branch="U", shape=shape, looked_at=True)
 
     def output(self) -> Writer:
         """u: [b, x, h, s], to the properties."""

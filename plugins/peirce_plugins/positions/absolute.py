@@ -56,7 +56,7 @@ class Absolute(UnaryPosition):
             InputError: a sequence has more real tokens than the learned table has positions.
         """
         if self.table is None:
-            return self._waves(tokens.index)
+            return self._waves(tokens.rows(tokens.index))
         if not torch.compiler.is_compiling() and tokens.length > self.max_length:
             # Padding alone may make a batch longer than the table; without values, nothing is known to be padding.
             count = tokens.length if tokens.index.is_meta else int(tokens.index.max()) + 1
@@ -66,7 +66,7 @@ class Absolute(UnaryPosition):
                     "'absolute'; shorten it, raise model.input.max_length before training, or use "
                     'kind = "sinusoidal"'
                 )
-        return self.table(tokens.index)
+        return self.table(tokens.rows(tokens.index))
 
     def _waves(self, index: Tensor) -> Tensor:
         # Angles need the precision even where the model has none.

@@ -53,14 +53,14 @@ class Distance(BinaryPosition):
     def ids(self, tokens: Tokens) -> Tensor:
         """int64 [b or 1, x, y] in [0, 2 Delta + 2)."""
         clip = self.options.clip
-        offset = offsets(tokens.index)
+        offset = offsets(tokens)
         ids = torch.where(offset < 0, 2 * clip + offset.clamp_min(1 - clip), offset.clamp_max(clip - 1))
         types = tokens.inputs.get("token_type_ids")
         if types is not None:
-            ids = torch.where(types.unsqueeze(2) == types.unsqueeze(1), ids, clip)
+            ids = torch.where(tokens.rows(types).unsqueeze(2) == types.unsqueeze(1), ids, clip)
         if self.options.cls:
             first = tokens.index == 0
-            row, column = first.unsqueeze(2), first.unsqueeze(1)
+            row, column = tokens.rows(first).unsqueeze(2), first.unsqueeze(1)
             ids = torch.where(row & ~column, 2 * clip, ids)
             ids = torch.where(column & ~row, 2 * clip + 1, ids)
         return ids

@@ -80,10 +80,10 @@ class LogiRPE(PairPosition):
         """One bias a layer, over the distances that the sequence can have."""
         kinds = tokens.inputs["token_kinds"]
         far = reach(self.options.max_distance, tokens.length)
-        ids = kinds.unsqueeze(1) * (far + 1) + offsets(tokens.index).abs().clamp_max(far)
+        ids = kinds.unsqueeze(1) * (far + 1) + offsets(tokens).abs().clamp_max(far)
         keys = [self._vectors(table, far) for table in self.keys]
         values = [self._vectors(table, far) for table in self.values]
-        return layer_biases(self.layers, ids, kinds, keys, values)
+        return layer_biases(self.layers, ids, tokens.rows(kinds), keys, values)
 
     def _vectors(self, table: nn.Module, far: int) -> Tensor:
         """[t, t * (far + 1), g, s]: the kind of x, then the kind of y and the distance."""

@@ -58,7 +58,7 @@ class Shaw(PairPosition):
     def pairs(self, tokens: Tokens) -> list[PairBias]:
         """One bias a layer, over the distances that the sequence can have."""
         far = reach(self.clip, tokens.length)
-        ids = offsets(tokens.index).clamp(-far, far) + far
+        ids = offsets(tokens).clamp(-far, far) + far
         keys = [self._vectors(table, far) for table in self.keys]
         values = [self._vectors(table, far) for table in self.values]
         return layer_biases(self.layers, ids, None, keys, values)

@@ -65,7 +65,7 @@ class T5(PairPosition):
 
     def pairs(self, tokens: Tokens) -> list[PairBias]:
         """The same bias for every layer."""
-        offset = offsets(tokens.index)
+        offset = offsets(tokens)
         far = self.options.max_distance
         distance = offset.abs() if self.options.bidirectional else (-offset).clamp_min(0)
         ids = self.get_buffer("buckets")[distance.clamp_max(far)]

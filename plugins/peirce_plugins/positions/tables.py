@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from peirce.components import Tokens
 from peirce.pairs import PairBias
 from torch import Tensor, nn
 
@@ -19,9 +20,9 @@ def new_table(entries: int, width: int) -> nn.Embedding:
     return table
 
 
-def offsets(index: Tensor) -> Tensor:
-    """How far y lies after x: [b or 1, x] -> [b or 1, x, y]."""
-    return index.unsqueeze(1) - index.unsqueeze(2)
+def offsets(tokens: Tokens) -> Tensor:
+    """How far y lies after x, int64 [b or 1, x, y]."""
+    return tokens.index.unsqueeze(1) - tokens.rows(tokens.index).unsqueeze(2)
 
 
 def reach(limit: int, length: int) -> int:

@@ -51,10 +51,10 @@ class Depth(UnaryPosition):
 
     def unary(self, tokens: Tokens) -> Tensor:
         """[b, x, d1]."""
-        return self.table(self.depths(tokens))
+        return self.table(tokens.rows(self.depths(tokens)))
 
     def depths(self, tokens: Tokens) -> Tensor:
-        """int64 [b, x] in [0, deepest]."""
+        """The depth of every token, int64 [b, x] in [0, deepest]."""
         ids = tokens.inputs["input_ids"]
         opens, closes = ids == self.options.opening, ids == self.options.closing
         if tokens.real is not None:
