@@ -102,11 +102,11 @@ def read(path_or_name: str | os.PathLike[str], seen: tuple[str, ...] = ()) -> Do
         # Editors on Windows begin a file with a byte-order mark, which is no part of the TOML.
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        near = sorted(other.name for other in path.parent.glob("*.toml"))
-        hint = f" That folder has {', '.join(near)}." if near else ""
-        raise SpecError(f"no spec file {_short(path)}.{hint}") from None
+        raise SpecError(f"no spec file {_short(path)}.{_specs_in(path.parent)}") from None
     except UnicodeDecodeError as error:
         raise SpecError(f"{_short(path)}: not UTF-8 text, as TOML must be: {error.reason}") from None
+    except IsADirectoryError:
+        raise SpecError(f"{_short(path)} is a folder, not a spec.{_specs_in(path)}") from None
     except OSError as error:
         raise SpecError(f"{_short(path)}: cannot be read: {error.strerror}") from None
     return read_text(text, _short(path), seen=(*seen, identity), folder=path.parent)
@@ -189,8 +189,17 @@ def find(path_or_name: str | os.PathLike[str]) -> FilePath:
     ready = ready_specs()
     name = os.fspath(path_or_name)
     if name not in ready:
+        for path in (f"{name}.toml", f"{name}/spec.toml", f"./{name}"):
+            if FilePath(path).is_file():
+                raise SpecError(f"{name!r} is no ready spec; for the file that is here, write {path}")
         raise SpecError(f"{unknown('ready spec', name, ready)}. A path ends in .toml or has a separator")
     return ready[name]
+
+
+def _specs_in(folder: FilePath) -> str:
+    """A hint at the specs of a folder; empty where there are none."""
+    near = sorted(path.name for path in folder.glob("*.toml"))
+    return f" That folder has {', '.join(near)}." if near else ""
 
 
 def ready_specs() -> dict[str, FilePath]:

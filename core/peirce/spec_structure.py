@@ -37,6 +37,8 @@ class Located(Protocol):
 class _Unknown:
     key: str
     known: tuple[str, ...]
+    inside: str | None = None
+    """The table that the key would be right in."""
 
 
 @attrs.frozen
@@ -44,7 +46,14 @@ class _Missing:
     key: str
 
 
-Problem = tuple[Path, "str | _Unknown | _Missing"]
+@attrs.frozen
+class _Brackets:
+    """A header with one bracket where two are meant (`many`), or the other way round."""
+
+    many: bool
+
+
+Problem = tuple[Path, "str | _Unknown | _Missing | _Brackets"]
 
 
 class ProblemsError(ValueError):
@@ -75,15 +84,25 @@ def structure(cls: type[T], value: object, *, where: Located, path: Path, label:
         raise SpecError("\n".join(lines)) from error
 
 
-def _sentence(where: Located, root: Path, label: str, below: Path, what: str | _Unknown | _Missing) -> str:
+def _sentence(
+    where: Located, root: Path, label: str, below: Path, what: str | _Unknown | _Missing | _Brackets
+) -> str:
     path = (*root, *below)
     if isinstance(what, str):
         return f"{where.at(path)}: {join_key(path) or 'the document'} {what}"
+    if isinstance(what, _Brackets):
+        meant, given = ("a list of tables", "one table") if what.many else ("one table", "a list of tables")
+        header = f"[[{join_key(path)}]]" if what.many else f"[{join_key(path)}]"
+        return f"{where.at(path)}: {join_key(path)} must be {meant}, not {given}: write {header}"
     table = below[:-1] if isinstance(what, _Unknown) else below
     name = label if not table else f"key of {join_key((*root, *table))}"
-    if isinstance(what, _Unknown):
-        return f"{where.at(path)}: {unknown(name, what.key, what.known)}"
-    return f"{where.at(path)}: missing {name} {what.key!r}, which is required"
+    if isinstance(what, _Missing):
+        return f"{where.at(path)}: missing {name} {what.key!r}, which is required"
+    said = unknown(name, what.key, what.known)
+    if what.inside is not None:
+        owner = (*path[:-1], what.inside)
+        said += f". It is a key of {join_key(owner)}: write {join_key((*owner, what.key))}"
+    return f"{where.at(path)}: {said}"
 
 
 def _problems(error: BaseException, cls: type) -> Iterator[Problem]:
@@ -99,13 +118,22 @@ def _problems(error: BaseException, cls: type) -> Iterator[Problem]:
     elif isinstance(error, ForbiddenExtraKeysError):
         known = tuple(toml_key(field) for field in attrs.fields(cls) if not field.metadata.get(HIDDEN))
         for key in sorted(error.extra_fields):
-            yield (key,), _Unknown(key, known)
+            yield (key,), _Unknown(key, known, _table_with(key, cls))
     else:
         path = _blamed(error, cls)
         reason = str(error.args[0]) if error.args else repr(error)
         # The message of an attrs validator starts with the field, which the path names already.
         said = re.match(r"'\w+' must ", reason) if path else None
         yield path, f"must {reason[said.end() :]}" if said else f"is refused: {reason}"
+
+
+def _table_with(key: str, cls: type) -> str | None:
+    """The table of a class that has a key which the class itself has not."""
+    for field in attrs.fields(cls):
+        inner = attrs.fields(field.type) if field.type is not None and attrs.has(field.type) else ()
+        if key in {toml_key(other) for other in inner if not other.metadata.get(HIDDEN)}:
+            return toml_key(field)
+    return None
 
 
 def _of_field(error: BaseException, note: AttributeValidationNote, cls: type) -> Iterator[Problem]:
@@ -158,9 +186,22 @@ def describe(kind: Any) -> str:
 
 
 def _wrong(kind: Any, value: object) -> ProblemsError:
+    if isinstance(value, Mapping) and get_origin(kind) is tuple and _is_table(get_args(kind)[0]):
+        return ProblemsError([((), _Brackets(many=True))])
+    if (
+        _is_table(kind)
+        and isinstance(value, list | tuple)
+        and value
+        and all(isinstance(v, Mapping) for v in value)
+    ):
+        return ProblemsError([((), _Brackets(many=False))])
     text = repr(value)
     shown = text if len(text) < 60 else f"{text[:56]} ..."
     return ProblemsError([((), f"must be {describe(kind)}, not {shown}")])
+
+
+def _is_table(kind: Any) -> bool:
+    return (isinstance(kind, type) and attrs.has(kind)) or (get_origin(kind) or kind) in (Mapping, dict)
 
 
 def _fits(value: object, kind: Any) -> bool:

@@ -67,6 +67,22 @@ dropout = 0.1
         ("clip = 64", "clip = 12:00:00", "a.toml:13: model.positions.0.clip is refused"),
         ('as = "sop"', 'as = "mlm"', "a.toml:16: heads 0 and 1 both have the output prefix 'mlm'"),
         ('as = "sop"', "as = 1", "a.toml:18: model.heads.1.as must be a string"),
+        (
+            '[[model.heads]]\nuse = "mlm"\n[[model.heads]]\nuse = "pair"\nas = "sop"', '[model.heads]\nuse = "mlm"',
+            "a.toml:14: model.heads must be a list of tables, not one table: write [[model.heads]]",
+        ),
+        (
+            "[model.input]", "[[model.input]]",
+            "a.toml:7: model.input must be one table, not a list of tables: write [model.input]",
+        ),
+        (
+            "vocabulary = 99", "vocabulary = 99\n[dims]\nlayers = 2",
+            "a.toml:9: unknown key 'dims' of a spec. Known: model, format. It is a key of model: write model.dims",
+        ),
+        (
+            'name = "small"', 'name = "small"\nvocabulary = 99',
+            "It is a key of model.input: write model.input.vocabulary",
+        ),
         ("dropout = 0.1", "dropout = 1", "a.toml:20: model.regularisation.dropout must be < 1"),
         ("dropout = 0.1", "dropout = false", "model.regularisation.dropout must be a number, not False"),
         ("dropout = 0.1", 'dropout = "0.1"', "model.regularisation.dropout must be a number, not '0.1'"),
@@ -199,7 +215,7 @@ def test_a_file_that_is_not_there_and_one_that_is_not_text(tmp_path: Path) -> No
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(SpecError, match="not UTF-8"):
         load_spec(tmp_path / "bad.toml")
-    with pytest.raises(SpecError, match="cannot be read"):
+    with pytest.raises(SpecError, match="is a folder, not a spec. That folder has bad.toml, near.toml"):
         load_spec(tmp_path)
 
 

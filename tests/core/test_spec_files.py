@@ -137,7 +137,7 @@ def test_overrides_reach_every_depth(folder: Path) -> None:
         ("model.heads.5.count", 2, "override model.heads.5.count: model.heads is a list of 2"),
         ("model.heads.x", 2, "override model.heads.x: model.heads is a list of 2"),
         ("model.name.x", 2, "override model.name.x: model.name is 'child', which has no key 'x'"),
-        ("dims.layers", 2, "override dims.layers: unknown key 'dims' of a spec"),
+        ("dims.layers", 2, "override dims.layers: unknown key 'dims' of a spec.*: write model.dims$"),
         ("model..x", 2, "no dotted key"),
         ("model.heads.1.as", "mlm", "both have the output prefix 'mlm'"),
         ("model.dims.layers", None, "a spec holds"),
@@ -162,10 +162,22 @@ def test_overrides_from_the_command_line_are_toml() -> None:
 
 
 def test_a_name_without_separator_is_a_ready_spec(folder: Path) -> None:
-    with pytest.raises(SpecError, match=r"unknown ready spec 'base'.*A path ends in .toml"):
-        load_spec("base")
+    with pytest.raises(SpecError, match=r"unknown ready spec 'bass'.*A path ends in .toml"):
+        load_spec("bass")
     (folder / "odd").write_text(BASE)
     assert load_spec("./odd").name == "base"
+
+
+def test_a_name_that_lacks_its_ending_is_shown_with_it(folder: Path) -> None:
+    (folder / "odd").write_text(BASE)
+    (folder / "saved").mkdir()
+    (folder / "saved" / "spec.toml").write_text(BASE)
+    for name, path in (("base", "base.toml"), ("odd", "./odd"), ("saved", "saved/spec.toml")):
+        with pytest.raises(SpecError, match=f"'{name}' is no ready spec; .* write {path}$"):
+            load_spec(name)
+        assert load_spec(path).name == "base"
+    with pytest.raises(SpecError, match=r"^saved is a folder, not a spec. That folder has spec.toml.$"):
+        load_spec("saved/")
 
 
 @pytest.mark.parametrize("name", sorted(ready_specs()))
