@@ -148,18 +148,9 @@ class PeircePreTrainedModel(PreTrainedModel):
         config = PeirceConfig(spec=spec, provenance=model.provenance, **{**own, **settings})
         with torch.device("meta"):
             made = cls(config, registry=registry)
-        own_tensors = made.peirce.state_dict()
-        state = {
-            name: value.detach().clone() for name, value in model.state_dict().items() if name in own_tensors
-        }
-        made.peirce.load_state_dict(state, assign=True)
-        buffers = dict(model.named_buffers())
-        for name, buffer in list(made.peirce.named_buffers()):
-            if buffer.is_meta:  # no part of the state
-                owner, _, leaf = name.rpartition(".")
-                made.peirce.get_submodule(owner).register_buffer(
-                    leaf, buffers[name].clone(), persistent=False
-                )
+        kept = made.peirce.state_dict()
+        state = {name: value.detach().clone() for name, value in model.state_dict().items() if name in kept}
+        _fill(made.peirce, state, model)
         made.config.dtype = made.dtype
         return made.train(model.training)
 
@@ -296,15 +287,12 @@ class PeircePreTrainedModel(PreTrainedModel):
         spec = self.peirce.spec.replace({"model.input.vocabulary": resized.num_embeddings})
         plan = resolve(spec, self._registry)
         with torch.device("meta"):
-            wanted = {name: value.shape for name, value in Model(plan, {}).state_dict().items()}
-        with torch.device(old.weight.device):
-            made = Model(plan, provenance_of(plan, self._registry)).to(old.weight.dtype)
+            made = Model(plan, provenance_of(plan, self._registry))
         state = self.peirce.state_dict()
         key = next(name for name, parameter in self.peirce.named_parameters() if parameter is old.weight)
         state[key] = resized.weight.detach()
-        made.load_state_dict(
-            {name: _resized(value, wanted[name]) for name, value in state.items()}, assign=True
-        )
+        shapes = {name: value.shape for name, value in made.state_dict().items()}
+        _fill(made, {name: _resized(value, shapes[name]) for name, value in state.items()}, self.peirce)
         self.peirce = made.train(self.training)
         self.config.spec = to_plain(spec)
         return self.get_input_embeddings()
@@ -399,6 +387,16 @@ def _plan(spec: Spec, provenance: Mapping[str, Any] | None, registry: Registry) 
             stacklevel=3,
         )
     return plan
+
+
+def _fill(made: Model, state: Mapping[str, Tensor], source: Model) -> None:
+    """Give a model without storage its state, and what is no part of the state from another model."""
+    made.load_state_dict(state, assign=True)
+    buffers = dict(source.named_buffers())
+    for name, buffer in list(made.named_buffers()):
+        if buffer.is_meta:
+            owner, _, leaf = name.rpartition(".")
+            made.get_submodule(owner).register_buffer(leaf, buffers[name].clone(), persistent=False)
 
 
 def _given(model: Model) -> dict[str, Tensor]:

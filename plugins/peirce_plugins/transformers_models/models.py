@@ -215,8 +215,10 @@ class PeirceForSequenceClassification(PeircePreTrainedModel):
         regression = config.problem_type == "regression" or (
             config.problem_type is None and config.num_labels == 1
         )
-        choosing = "pair" if table.get("problem") == "pair" else "single"
-        return {"classes": config.num_labels, "problem": "regression" if regression else choosing}
+        options: dict[str, Any] = {"classes": config.num_labels}
+        if regression or table.get("problem") == "regression":
+            options["problem"] = "regression" if regression else "single"
+        return options
 
     @classmethod
     def settings_of(cls, options: Any) -> dict[str, Any]:
