@@ -187,8 +187,12 @@ class Glue(Task):
     def metrics(self, model: Model, data: GlueData, split: str) -> Mapping[str, float]:
         """The task's metrics, and their mean as `score`; MNLI's with `accuracy_mismatched`.
 
-        A test set without labels gives `examples` alone. With `predictions`, its predictions are written too.
+        A test set without labels gives `examples` alone, and one that is not there nothing. With `predictions`, its
+        predictions are written too.
         """
+        if split == TEST and TEST not in data.splits:
+            Console(stderr=True).print(f"{self.subtask.title} has no test set here", highlight=False)
+            return {}
         measured: dict[str, float] = {}
         parts = [split]
         if split in (VALID, TEST) and split + MISMATCHED in data.splits:

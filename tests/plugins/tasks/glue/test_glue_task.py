@@ -116,5 +116,11 @@ def test_what_is_missing_is_said(files: Path) -> None:
         next(task.batches(data, "test", 0, 0))
     with pytest.raises(TaskError, match="unknown split 'dev'"):
         next(task.batches(data, "dev", 0, 0))
+    (files / "alone" / "RTE").mkdir(parents=True)
+    (files / "alone" / "RTE" / "dev.tsv").write_bytes((files / "glue" / "RTE" / "dev.tsv").read_bytes())
+    task, data = made(files, "rte", folder=str(files / "alone"))
+    assert task.metrics(suited(task, data), data, "test") == {}
+    with pytest.raises(TaskError, match=r"no split 'train' of RTE, which would be train.tsv; it has valid"):
+        next(task.batches(data, "train", 0, 0))
     with pytest.raises(ValueError, match="unknown task 'stsB' of GLUE"):
         GlueOptions(task="stsB")
