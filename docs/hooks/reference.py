@@ -96,8 +96,10 @@ def commands_page() -> str:
     """The commands that Peirce ships, with what each of them prints as its help."""
     import typer
     from peirce.cli import commands, loaded_command
+    from peirce.commands.show import METAVARS
 
     lines = ["# Commands", "", "Exit codes: 0 for success, 1 for a check that failed, 2 for bad input.", ""]
+    lines += _table(("in usage", "stands for"), [(f"`{name}`", said) for name, said in METAVARS.items()])
     for command in commands():
         if "peirce" not in command.owners:
             continue

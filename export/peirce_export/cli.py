@@ -22,12 +22,12 @@ def export(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL_OR_SPEC", help="A saved model's directory, a .toml file or a ready spec."
+            metavar="MODEL", help="A saved model's folder, or a spec: a .toml file or a ready spec's name."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")],
     to: Annotated[
-        str, typer.Option("--to", help="The exporter; `peirce list exporters` shows them.")
+        str, typer.Option("--to", metavar="NAME", help="The exporter; `peirce list exporters` shows them.")
     ] = "onnx",
     opset: Annotated[int | None, typer.Option(help="The version of ONNX's operators.")] = None,
     precision: Annotated[
@@ -58,11 +58,13 @@ def export(
 def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported ONNX file.")],
     model: Annotated[
-        Path | None, typer.Option("--model", metavar="DIR", help="The saved model; FILE's folder by default.")
+        Path | None,
+        typer.Option("--model", metavar="MODEL", help="The saved model; FILE's folder by default."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the random inputs.")] = 0,
     provider: Annotated[
-        list[str] | None, typer.Option(help="An execution provider of ONNX Runtime; the CPU by default.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="An execution provider of ONNX Runtime; the CPU by default."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -78,7 +80,7 @@ def verify(
     folder = file.parent if model is None else model
     if model is None and not (folder / "spec.toml").is_file():
         raise ModelFileError(
-            f"{folder} holds no saved model to verify {file.name} against; name one with --model DIR"
+            f"{folder} holds no saved model to verify {file.name} against; name one with --model MODEL"
         )
     try:
         with steps(f"verifying {file.name}") as say:
@@ -90,13 +92,17 @@ def verify(
 
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported ONNX file.")],
-    inputs: Annotated[Path, typer.Option("--inputs", metavar="X.npz", help="Arrays by input name.")],
+    inputs: Annotated[
+        Path, typer.Option("--inputs", metavar="FILE", help="An .npz file: arrays by input name.")
+    ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="Y.npz", help="Where to write the outputs.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The .npz file to write the outputs to.")
     ],
     provider: Annotated[
         list[str] | None,
-        typer.Option(help="An execution provider of ONNX Runtime; CUDA, then the CPU by default."),
+        typer.Option(
+            metavar="NAME", help="An execution provider of ONNX Runtime; CUDA, then the CPU by default."
+        ),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads within an operator.")] = None,
     json: Json = False,

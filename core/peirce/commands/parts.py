@@ -15,7 +15,7 @@ from peirce.registry import KINDS, Registered, Registry, default_registry
 
 def list_parts(
     kind: Annotated[
-        str | None, typer.Argument(help=f"One of {', '.join(KINDS)}; all of them if absent.")
+        str | None, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}; all of them if absent.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -49,7 +49,7 @@ def list_parts(
 
 
 def describe(
-    name: Annotated[str, typer.Argument(help="A part's name, or KIND.NAME.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A part's name, or KIND.NAME.")],
     json: Json = False,
 ) -> None:
     """Describe a part: typing, options and defaults, tensor shapes, source, plug-in and version."""

@@ -79,7 +79,9 @@ def disable(plugin: _PluginName, json: Json = False) -> None:
 
 @app.command()
 def prefer(
-    part: Annotated[str, typer.Argument(help="KIND.NAME, or letters.LETTER.")],
+    part: Annotated[
+        str, typer.Argument(metavar="KIND.NAME", help="Such as operators.prod; or letters.LETTER.")
+    ],
     plugin: _PluginName,
     json: Json = False,
 ) -> None:
@@ -101,7 +103,9 @@ def prefer(
 
 
 @app.command()
-def add(module: Annotated[str, typer.Argument(help="A module's full name.")], json: Json = False) -> None:
+def add(
+    module: Annotated[str, typer.Argument(metavar="MODULE", help="A module's full name.")], json: Json = False
+) -> None:
     """Load a further module as a plug-in."""
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", module):
         raise RegistryError(f"{module!r} is no module name; one looks like my_lab.ops")

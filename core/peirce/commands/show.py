@@ -9,6 +9,26 @@ from typing import Annotated, Any
 
 import typer
 
+METAVARS = {
+    "SPEC": "a spec: a path that ends in `.toml` or has a separator, or a ready spec's name",
+    "MODEL": "the folder of a saved model; where the help says so, a spec as well",
+    "FILE": "one file, to read or to write",
+    "FILES": "files, folders or patterns",
+    "PATH": "a file or a folder",
+    "DIR": "a folder to write to",
+    "NAME": "the name of something registered or installed: a part, a task, an exporter, a provider",
+    "KIND": "a kind of parts, such as `operators`",
+    "KIND.NAME": "a part's kind and name, such as `operators.prod`",
+    "PLUGIN": "a plug-in: `distribution:entry-point`, or `module:NAME`",
+    "MODULE": "the full name of a Python module",
+    "RECIPE": "a path of a recipe, or a ready recipe's name",
+    "CONFIG": "the configuration of a published model",
+    "WEIGHTS": "the tensors of a published model",
+    "QUERY": "a first-order query",
+    "KEY=VALUE": "a setting; its value is TOML, or else text",
+}
+"""What stands for a value in the help of commands, each always for the same."""
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _PIPED_WIDTH = 200
 

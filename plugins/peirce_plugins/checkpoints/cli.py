@@ -21,9 +21,11 @@ def checkpoints() -> None:
 
 @app.command()
 def folnet(
-    config: Annotated[Path | None, typer.Argument(help="The published JSON configuration.")] = None,
+    config: Annotated[
+        Path | None, typer.Argument(metavar="CONFIG", help="The published JSON configuration.")
+    ] = None,
     weights: Annotated[
-        Path | None, typer.Argument(help="Its tensors: a torch or a safetensors file.")
+        Path | None, typer.Argument(metavar="WEIGHTS", help="Its tensors: a torch or a safetensors file.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the result goes.")
@@ -31,7 +33,7 @@ def folnet(
     to_published: Annotated[
         Path | None,
         typer.Option(
-            "--to-published", metavar="DIR", help="Write this saved model in the published form instead."
+            "--to-published", metavar="MODEL", help="Write this saved model in the published form instead."
         ),
     ] = None,
     json: Json = False,

@@ -30,14 +30,17 @@ evaluate = typer.Typer(add_completion=False, pretty_exceptions_enable=False, ric
 
 @train.command()
 def train_command(
-    task: Annotated[str, typer.Option("--task", help="A registered task; `peirce list tasks` shows them.")],
+    task: Annotated[
+        str, typer.Option("--task", metavar="NAME", help="A registered task; `peirce list tasks` shows them.")
+    ],
     directory: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
     ],
     spec: Annotated[
         str | None,
         typer.Argument(
-            help="A spec file, or the name of a ready spec; with --from, the saved model's own if absent."
+            metavar="SPEC",
+            help="A spec file, or the name of a ready spec; with --from, the saved model's own if absent.",
         ),
     ] = None,
     settings: _Set = None,
@@ -107,12 +110,16 @@ def train_command(
 
 @evaluate.command()
 def evaluate_command(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A trained model.")],
+    directory: Annotated[Path, typer.Argument(metavar="MODEL", help="A trained model's folder.")],
     task: Annotated[
         str | None,
-        typer.Option("--task", help="A registered task; the one the model was trained on if absent."),
+        typer.Option(
+            "--task", metavar="NAME", help="A registered task; the one the model was trained on if absent."
+        ),
     ] = None,
-    split: Annotated[str, typer.Option("--split", help="The part of the data to evaluate on.")] = "test",
+    split: Annotated[
+        str, typer.Option("--split", metavar="NAME", help="The part of the data to evaluate on.")
+    ] = "test",
     settings: _Set = None,
     device: Annotated[str | None, typer.Option("--device", help="Such as cpu or cuda:0.")] = None,
     json: Json = False,

@@ -17,7 +17,10 @@ SCHEMA = "peirce.ask/1"
 def ask(
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Holds spec.toml, provenance.json, model.onnx and assets/."),
+        typer.Argument(
+            metavar="MODEL",
+            help="Its folder, which holds spec.toml, provenance.json, model.onnx and assets/.",
+        ),
     ],
     query: Annotated[
         str,
