@@ -242,9 +242,18 @@ class Tokenizer:
         """The ids of a text, without special tokens."""
         return self._inner.encode(text, add_special_tokens=False).ids
 
-    def pieces_of(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each of many texts, without special tokens; faster than one by one."""
-        return [e.ids for e in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
+    def pieces_of(self, texts: Sequence[str], *, specials: bool = True) -> list[list[int]]:
+        """The ids of each of many texts, without special tokens around them; faster than one by one.
+
+        Args:
+            texts: the texts.
+            specials: whether `[MASK]` and the like in a text are special tokens; if not, they are text as any other.
+        """
+        self._inner.encode_special_tokens = not specials
+        try:
+            return [e.ids for e in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
+        finally:
+            self._inner.encode_special_tokens = False
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of some ids, without special tokens."""
