@@ -135,7 +135,7 @@ class PeirceForMaskedLM(PeircePreTrainedModel):
 class PeirceForCausalLM(PeircePreTrainedModel, GenerationMixin):
     """Which token comes next, in a spec whose scope is causal or a prefix's. It generates without a cache."""
 
-    uses = ("mlm",)
+    uses = ("causal_lm", "mlm")
 
     def __init__(self, config: PeirceConfig, registry: Registry | None = None) -> None:
         super().__init__(config, registry)

@@ -41,7 +41,7 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
-CAUSAL = FOLNET.replace({"model.scope.kind": "causal", **PAPER_CJOIN, "model.heads": [{"use": "mlm"}]})
+CAUSAL = FOLNET.replace({"model.scope.kind": "causal", **PAPER_CJOIN, "model.heads": [{"use": "causal_lm"}]})
 CLASSES: dict[type, tuple[type, Spec]] = {
     PeirceModel: (AutoModel, FOLNET.replace({"model.heads": []})),
     PeirceForPreTraining: (AutoModelForPreTraining, FOLNET),
@@ -234,7 +234,7 @@ def test_losses_are_those_of_the_heads(cls: Any, registry: Registry) -> None:
     elif cls is PeirceForCausalLM:
         labels = torch.tensor([[-100, 5, 8, -100, -100, -100], [-100] * 6])
         found = made(**given, labels=labels)
-        wanted = -(log(own["mlm_logits"], -1)[0, 0, 5] + log(own["mlm_logits"], -1)[0, 1, 8]) / 2
+        wanted = -(log(own["causal_lm_logits"], -1)[0, 0, 5] + log(own["causal_lm_logits"], -1)[0, 1, 8]) / 2
     elif cls is PeirceForSequenceClassification:
         found = made(**given, labels=torch.tensor([2, 0]))
         wanted = -(log(own["genre_logits"], -1)[0, 2] + log(own["genre_logits"], -1)[1, 0]) / 2
@@ -367,7 +367,7 @@ def test_inputs_that_peirce_does_not_have(registry: Registry) -> None:
     with pytest.raises(InputError, match="resize_token_embeddings"):
         made.set_input_embeddings(nn.Embedding(3, 24))
     everything = PeirceForPreTraining(PeirceConfig(spec=CAUSAL), registry=registry)
-    with pytest.raises(InputError, match=r"'pair'.*it has mlm"):
+    with pytest.raises(InputError, match=r"'pair'.*it has causal_lm"):
         everything(tokens, next_sentence_label=torch.tensor([0]))
     choice = PeirceForMultipleChoice(PeirceConfig(spec=FOLNET), registry=registry)
     with pytest.raises(InputError, match=r"\[batch, choices, length\]"):

@@ -103,16 +103,17 @@ def test_other_pipelines(tokenizer: Tokenizer, spec: Spec, tmp_path: Path) -> No
     assert (len(vectors), len(vectors[0])) == (4, 24)
 
 
-def causal(spec: Spec, **changes: Any) -> PeirceForCausalLM:
+def causal(spec: Spec, head: str = "causal_lm", **changes: Any) -> PeirceForCausalLM:
     torch.manual_seed(0)
-    return PeirceForCausalLM(PeirceConfig(spec=spec.replace({**CAUSAL, **changes}))).eval()
+    heads = {"model.heads": [{"use": head, "as": "next"}]}
+    return PeirceForCausalLM(PeirceConfig(spec=spec.replace({**CAUSAL, **heads, **changes}))).eval()
 
 
 def by_hand(model: PeirceForCausalLM, ids: list[int], count: int, **inputs: Any) -> list[int]:
     own, new = model.to_peirce(), []
     for _ in range(count):
         with torch.no_grad():
-            logits = own(input_ids=torch.tensor([ids + new]), **inputs)["mlm_logits"]
+            logits = own(input_ids=torch.tensor([ids + new]), **inputs)["next_logits"]
         new.append(int(logits[0, -1].argmax()))
     return new
 
@@ -147,7 +148,7 @@ def test_generation_in_other_ways(tokenizer: Tokenizer, spec: Spec, tmp_path: Pa
 
 
 def test_a_prefix_is_passed_on(tokenizer: Tokenizer, spec: Spec) -> None:
-    model = causal(spec, **{"model.scope.kind": "prefix"})
+    model = causal(spec, head="mlm", **{"model.scope.kind": "prefix"})
     ids = tokenizer.pieces("the cat sat on the")
     prefix = torch.tensor([3])
     found = model.generate(
