@@ -1,0 +1,13 @@
+"""The page of documentation does what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from code_blocks import run_page
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+
+
+def test_every_block_of_the_page_runs(tmp_path: Path) -> None:
+    assert run_page(DOCS / "transformers.md", tmp_path) >= 3
