@@ -9,6 +9,7 @@ from peirce_plugins.transformers_models.auto import register
 from peirce_plugins.transformers_models.base import PeircePreTrainedModel
 from peirce_plugins.transformers_models.config import PeirceConfig
 from peirce_plugins.transformers_models.conversion import from_peirce
+from peirce_plugins.transformers_models.memory import PeirceMemory
 from peirce_plugins.transformers_models.models import (
     PeirceForCausalLM,
     PeirceForMaskedLM,
@@ -33,6 +34,7 @@ __all__ = [
     "PeirceForQuestionAnswering",
     "PeirceForSequenceClassification",
     "PeirceForTokenClassification",
+    "PeirceMemory",
     "PeirceModel",
     "PeirceModelOutput",
     "PeircePreTrainedModel",

@@ -191,6 +191,19 @@ class PeircePreTrainedModel(PreTrainedModel):
         Raises:
             InputError: an input that the model does not have, or that it needs and does not get.
         """
+        given = self.inputs_of(input_ids, attention_mask, token_type_ids, inputs_embeds, others)
+        with self._recomputing():
+            return self.peirce(**given)
+
+    def inputs_of(
+        self,
+        input_ids: Tensor | None,
+        attention_mask: Tensor | None,
+        token_type_ids: Tensor | None,
+        inputs_embeds: Tensor | None,
+        others: Mapping[str, Any],
+    ) -> dict[str, Tensor]:
+        """The inputs of the Peirce model, from the arguments of `run`."""
         if inputs_embeds is not None:
             raise InputError(
                 "Peirce models take input_ids, and no inputs_embeds: augmenters and positions need to know the tokens; "
@@ -213,8 +226,7 @@ class PeircePreTrainedModel(PreTrainedModel):
             given["attention_mask"] = (
                 attention_mask if attention_mask.dtype == torch.bool else attention_mask != 0
             )
-        with self._recomputing():
-            return self.peirce(**given)
+        return given
 
     def train(self, mode: bool = True) -> Self:
         """Switch between training and evaluation.

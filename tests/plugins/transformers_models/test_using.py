@@ -118,25 +118,44 @@ def by_hand(model: PeirceForCausalLM, ids: list[int], count: int, **inputs: Any)
     return new
 
 
+@pytest.mark.parametrize("head", ["causal_lm", "mlm"])
 @pytest.mark.parametrize("use_cache", [None, True, False])
-def test_greedy_generation(use_cache: bool | None, tokenizer: Tokenizer, spec: Spec, tmp_path: Path) -> None:
-    """Prompts of different lengths, padded on the left, are continued as each is alone."""
-    model = causal(spec)
+def test_greedy_generation(
+    use_cache: bool | None,
+    head: str,
+    tokenizer: Tokenizer,
+    spec: Spec,
+    tmp_path: Path,
+) -> None:
+    """Prompts of different lengths, padded on the left, are continued as each is alone; a memory changes nothing."""
+    model = causal(spec, head)
     saved(model, tokenizer, tmp_path)
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path)
     hf = AutoTokenizer.from_pretrained(tmp_path, padding_side="left")
     inputs = hf(TEXTS, padding=True, add_special_tokens=False, return_tensors="pt")
     options = {} if use_cache is None else {"use_cache": use_cache}
+    seen: list[int] = []
+    embed = loaded.get_input_embeddings().register_forward_hook(lambda m, i, o: seen.append(o.shape[1]))
     found = loaded.generate(**inputs, max_new_tokens=6, do_sample=False, **options)
+    embed.remove()
     for text, row in zip(TEXTS, found, strict=True):
         assert row[-6:].tolist() == by_hand(model, tokenizer.pieces(text), 6)
+    first = inputs["input_ids"].shape[1]
+    alone = head == "causal_lm" and use_cache is not False
+    assert seen == ([first, *[1] * 5] if alone else [first + i for i in range(6)])
 
 
 def test_generation_in_other_ways(tokenizer: Tokenizer, spec: Spec, tmp_path: Path) -> None:
     model = causal(spec)
     prompt = torch.tensor([tokenizer.pieces("the cat sat")])
-    beams = model.generate(input_ids=prompt, max_new_tokens=4, num_beams=3, do_sample=False)
-    assert beams.shape == (1, prompt.shape[1] + 4)
+    beams = {
+        use: model.generate(
+            input_ids=prompt.expand(2, -1), max_new_tokens=5, num_beams=4, do_sample=False, use_cache=use
+        )
+        for use in (True, False)
+    }
+    assert beams[True].shape == (2, prompt.shape[1] + 5)
+    assert torch.equal(beams[True], beams[False])
     torch.manual_seed(0)
     sampled = model.generate(
         input_ids=prompt, max_new_tokens=4, do_sample=True, top_k=5, num_return_sequences=3
@@ -147,8 +166,9 @@ def test_generation_in_other_ways(tokenizer: Tokenizer, spec: Spec, tmp_path: Pa
     assert written["generated_text"].startswith("the cat")
 
 
-def test_a_prefix_is_passed_on(tokenizer: Tokenizer, spec: Spec) -> None:
-    model = causal(spec, head="mlm", **{"model.scope.kind": "prefix"})
+@pytest.mark.parametrize("head", ["causal_lm", "mlm"])
+def test_a_prefix_is_passed_on(head: str, tokenizer: Tokenizer, spec: Spec) -> None:
+    model = causal(spec, head, **{"model.scope.kind": "prefix"})
     ids = tokenizer.pieces("the cat sat on the")
     prefix = torch.tensor([3])
     found = model.generate(
