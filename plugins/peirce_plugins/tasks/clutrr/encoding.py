@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
 from peirce_plugins.tasks.clutrr.stories import Story
+from peirce_plugins.tasks.text.tokenizer import Tokenizer
 
 Ints = NDArray[np.int64]
-
-
-class Pieces(Protocol):
-    """What is used of a tokenizer."""
-
-    vocabulary: int
-    cls_id: int
-    sep_id: int
-    pad_id: int
-
-    def pieces(self, text: str) -> list[int]:
-        """The ids of a text, without special tokens."""
 
 
 @frozen(eq=False)
@@ -54,7 +43,7 @@ class Encoder:
         length: the most tokens there may be; a longer story is cut at its end.
     """
 
-    tokenizer: Pieces
+    tokenizer: Tokenizer
     entities: int = 0
     first: Literal["story", "query"] = "story"
     length: int = 512

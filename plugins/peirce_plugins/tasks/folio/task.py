@@ -129,6 +129,10 @@ class Folio(Task):
         """Cross-entropy of the label."""
         return model.loss(HEAD, _run(model, batch), batch["labels"])
 
+    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
+        """The problems of a batch."""
+        return {"loss": len(batch["labels"])}
+
     def metrics(self, model: Model, data: FolioData, split: str) -> Mapping[str, float]:
         """Accuracy, and how many problems of each label got each label: `confusion/True/Unknown` counts those that
         are True and were called Unknown."""

@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -60,7 +60,13 @@ class Row:
         return value
 
 
-def read_rows(path: Path, columns: Collection[str] = (), *, quotes: bool | None = None) -> Iterator[Row]:
+def read_rows(
+    path: Path,
+    columns: Collection[str] = (),
+    *,
+    quotes: bool | None = None,
+    header: Sequence[str] = (),
+) -> Iterator[Row]:
     """The rows of a file, by the end of its name: `.csv`, `.tsv` or `.txt` with a header, `.jsonl` or `.json`; or
     any of these with `.gz` after it.
 
@@ -68,6 +74,7 @@ def read_rows(path: Path, columns: Collection[str] = (), *, quotes: bool | None 
         path: the file.
         columns: what each row must have.
         quotes: whether double quotes enclose fields; by default they do in a .csv and not in a .tsv.
+        header: the columns of a file that does not begin with their names.
 
     Raises:
         TaskError: the file cannot be read, or a row is not in its format.
@@ -75,7 +82,9 @@ def read_rows(path: Path, columns: Collection[str] = (), *, quotes: bool | None 
     kind = _format(path)
     try:
         with _opened(path) as file:
-            numbered = _objects(path, file) if kind == "jsonl" else _delimited(path, file, kind, quotes)
+            numbered = (
+                _objects(path, file) if kind == "jsonl" else _delimited(path, file, kind, quotes, header)
+            )
             for number, values in numbered:
                 row = Row(path, number, values)
                 for column in columns:
@@ -122,7 +131,7 @@ def _objects(path: Path, file: IO[str]) -> Iterator[tuple[int, Mapping[str, Any]
 
 
 def _delimited(
-    path: Path, file: IO[str], kind: str, quotes: bool | None
+    path: Path, file: IO[str], kind: str, quotes: bool | None, header: Sequence[str]
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     quoted = kind == "csv" if quotes is None else quotes
     csv.field_size_limit(LONGEST_FIELD)
@@ -134,17 +143,17 @@ def _delimited(
     )
     number = 0
     try:
-        header = next(reader, None)
-        if header is None:
+        columns = list(header) if header else next(reader, None)
+        if columns is None:
             raise TaskError(f"{path}: empty, without so much as a header")
         for number, fields in enumerate(reader, 1):
             if not fields:
                 continue
-            if len(fields) != len(header):
+            if len(fields) != len(columns):
                 raise TaskError(
-                    f"{path}, row {number}: {len(fields)} fields where the header has {len(header)}; "
+                    f"{path}, row {number}: {len(fields)} fields where the header has {len(columns)}; "
                     "look for a delimiter, a quote or a line break inside a field"
                 )
-            yield number, dict(zip(header, fields, strict=True))
+            yield number, dict(zip(columns, fields, strict=True))
     except csv.Error as error:
         raise TaskError(f"{path}, row {number + 1}: no {kind.upper()}: {error}") from error
