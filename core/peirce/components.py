@@ -468,7 +468,7 @@ class Task(Part, ABC):
         """How many targets each of `terms` is a mean over, by the term's name.
 
         With them, several batches of a step count as one large batch would. A term without them counts the same in
-        each batch, which is the same thing where batches have one size.
+        each batch, which is the same thing where batches have one size. Without targets a term is finite, such as 0.
         """
         return {}
 

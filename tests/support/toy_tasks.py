@@ -134,13 +134,17 @@ class Marked(Task):
             yield {"input_ids": ids[rows], "labels": labels[rows]}
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+        self.count()
+        outputs = model(input_ids=batch["input_ids"])
+        return model.loss("classification", outputs, batch["labels"])
+
+    def count(self) -> None:
+        """Count the losses asked for, and die or fail at the one that was named."""
         self.losses_asked += 1
         if self.losses_asked == int(os.environ.get(KILL_AT, -1)):
             os.kill(os.getpid(), signal.SIGKILL)
         if self.losses_asked == self.fail_at:
             raise StoppedError
-        outputs = model(input_ids=batch["input_ids"])
-        return model.loss("classification", outputs, batch["labels"])
 
     def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
         ids, labels = data[split]
@@ -154,6 +158,57 @@ class Marked(Task):
         return {"tokens.txt": "\n".join(map(str, range(self.options.tokens))).encode()}
 
 
+@frozen(kw_only=True)
+class FilledOptions(MarkedOptions):
+    """Those of `marked`.
+
+    Args:
+        masked: the part of the tokens that is masked.
+    """
+
+    masked: float = field(default=0.3, validator=[validators.gt(0), validators.lt(1)])
+
+
+class Filled(Marked):
+    """Fill in masked tokens, and tell as `marked` does what follows the mark: two terms, each over targets of its own.
+
+    Which tokens are masked depends on seed, epoch and example, whatever the batch.
+    """
+
+    name = "filled"
+    Options = FilledOptions
+
+    def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
+        ids, labels = data[split]
+        order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(1000 * seed + epoch))
+        for rows in order.split(self.options.batch):
+            hidden = torch.stack([self._hidden(seed, epoch, int(row)) for row in rows])
+            yield {
+                "input_ids": ids[rows].masked_fill(hidden, 0),
+                "labels": ids[rows].masked_fill(~hidden, -100),
+                "upper": labels[rows],
+            }
+
+    def _hidden(self, seed: int, epoch: int, row: int) -> Tensor:
+        generator = torch.Generator().manual_seed(10**6 * seed + 10**3 * epoch + row)
+        return torch.rand(self.options.length, generator=generator) < self.options.masked
+
+    def terms(self, model: Model, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        self.count()
+        outputs = model(input_ids=batch["input_ids"])
+        return {
+            "filled": model.loss("mlm", outputs, batch["labels"]),
+            "upper": model.loss("classification", outputs, batch["upper"]),
+        }
+
+    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+        terms = self.terms(model, batch)
+        return terms["filled"] + terms["upper"]
+
+    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
+        return {"filled": int((batch["labels"] != -100).sum()), "upper": len(batch["upper"])}
+
+
 @peirce.hookimpl
 def register_tasks() -> list[type[Task]]:
-    return [Marked]
+    return [Marked, Filled]

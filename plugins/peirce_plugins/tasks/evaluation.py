@@ -14,6 +14,7 @@ from peirce.storage import ASSETS
 
 from peirce_plugins.tasks import randomness
 from peirce_plugins.tasks.options import TrainingOptions
+from peirce_plugins.tasks.start import fitting
 
 
 def evaluate(model: Model, task: Task, data: Any, split: str, seed: int = 0) -> dict[str, float]:
@@ -39,19 +40,27 @@ def evaluate(model: Model, task: Task, data: Any, split: str, seed: int = 0) -> 
 
 
 def mean_loss(model: Model, task: Task, data: Any, split: str, seed: int = 0) -> float:
-    """The mean of the task's loss over the batches of one split, dropout off."""
-    training, losses = model.training, []
+    """The mean of the task's loss over one split, dropout off: of each term over its targets, or over batches."""
+    training = model.training
+    sums: dict[str, list[tuple[float, float]]] = {}
     device = next(model.parameters()).device
     model.eval()
     try:
         with torch.no_grad(), randomness.isolated(seed):
             for batch in task.batches(data, split, seed, 0):
-                losses.append(float(task.loss(model, {name: t.to(device) for name, t in batch.items()})))
+                counts = task.targets(batch)
+                for name, term in task.terms(model, {k: t.to(device) for k, t in batch.items()}).items():
+                    count = counts.get(name, 1)
+                    if count:
+                        sums.setdefault(name, []).append((float(term), count))
     finally:
         model.train(training)
-    if not losses:
+    if not sums:
         raise TaskError(f"task {task.name!r} gives no batches of split {split!r}; check train.valid_split")
-    return math.fsum(losses) / len(losses)
+    return math.fsum(
+        math.fsum(value * count for value, count in found) / math.fsum(count for _, count in found)
+        for found in sums.values()
+    )
 
 
 def monitored(
@@ -76,9 +85,8 @@ def check_data(model: Model, directory: Path, task: Task, data: Any) -> None:
     Raises:
         TaskError: names what differs.
     """
-    different = [
-        key for key, value in task.overrides(data).items() if model.spec.replace({key: value}) != model.spec
-    ]
+    overrides = fitting(task.overrides(data), model.spec)
+    different = [key for key, value in overrides.items() if model.spec.replace({key: value}) != model.spec]
     for name, content in task.assets(data).items():
         path = directory / ASSETS / name
         if path.is_file() and path.read_bytes() != content:

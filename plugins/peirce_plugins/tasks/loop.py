@@ -12,7 +12,6 @@ import math
 import shutil
 import time
 import warnings
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from peirce.model import Model, build
 from peirce.plan import resolve
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec, load_spec, to_plain
-from torch import Tensor, nn
+from torch import Tensor
 
 from peirce_plugins.tasks import randomness
 from peirce_plugins.tasks.checkpoints import FOLDER, Checkpoint, Checkpoints, CheckpointWarning
@@ -33,20 +32,24 @@ from peirce_plugins.tasks.curves import EVENTS, PICTURE, Curves, draw
 from peirce_plugins.tasks.evaluation import evaluate, monitored
 from peirce_plugins.tasks.extras import require_extra
 from peirce_plugins.tasks.feed import Feed
-from peirce_plugins.tasks.optimizer import adamw, optimizer_tensors, restore_optimizer
+from peirce_plugins.tasks.objective import Objective, shared
+from peirce_plugins.tasks.optimizer import make_optimizer, optimizer_tensors, restore_optimizer
 from peirce_plugins.tasks.options import HARMLESS, TrainingOptions, TrainResult, plain
 from peirce_plugins.tasks.precheck import precheck
 from peirce_plugins.tasks.processes import accelerator_of, threads
 from peirce_plugins.tasks.progress import Bar
+from peirce_plugins.tasks.recomputation import recomputed
 from peirce_plugins.tasks.records import METRICS, TRAINING, write_training
 from peirce_plugins.tasks.schedule import learning_rate
-from peirce_plugins.tasks.start import SavedModel, Start, flat, saved_spec, with_tokenizer
+from peirce_plugins.tasks.sharding import load_whole, shard, synchronise, whole_state
+from peirce_plugins.tasks.start import SavedModel, Start, fitting, flat, saved_spec, with_tokenizer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["TrainResult", "TrainingOptions", "evaluate", "train"]
 
+_TERM = "term/"
 TRAIN = "train"
 """The split that every task trains on."""
 
@@ -100,7 +103,7 @@ def train(
     given = task.options
     task = with_tokenizer(task, start) if start is not None else task
     data = task.prepare() if data is None else data
-    spec = _suited(spec, task, data, registry)
+    spec = _suited(spec, task, data, registry, saved)
     accelerator = accelerator_of(options)
     with randomness.isolated(), threads(options.threads):
         model = build(spec, seed=seed, registry=registry)
@@ -131,9 +134,11 @@ def _begin(model: Model, saved: SavedModel, task: Task, data: Any) -> Start:
     return saved.give(model)
 
 
-def _suited(spec: Spec, task: Task, data: Any, registry: Registry) -> Spec:
+def _suited(spec: Spec, task: Task, data: Any, registry: Registry, saved: SavedModel | None) -> Spec:
     """The spec with what the data determine; one that has no place for it does not suit the task."""
     overrides = task.overrides(data)
+    if saved is not None:
+        overrides = fitting(overrides, saved.model.spec)
     try:
         suited = spec.replace(overrides)
         resolve(suited, registry)
@@ -152,23 +157,12 @@ class _Progress:
     step: int = 0
     seconds: float = 0.0
     losses: list[float] = field(factory=list)
+    terms: dict[str, list[float]] = field(factory=dict)
     evaluations: list[dict[str, Any]] = field(factory=list)
     best: float | None = None
     best_step: int = 0
     worse: int = 0
     stopped: bool = False
-
-
-class _Objective(nn.Module):
-    """The task's loss as a module's forward pass, which is what processes synchronise and mixed precision wraps."""
-
-    def __init__(self, task: Task, model: Model) -> None:
-        super().__init__()
-        self.task = task
-        self.model = model
-
-    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
-        return self.task.loss(self.model, batch)
 
 
 class _Training:
@@ -193,15 +187,23 @@ class _Training:
         self.main = accelerator.is_main_process
         self.console = console if self.main else None
         self.model = model.to(accelerator.device)
+        self.numbers = sum(p.numel() for p in self.model.parameters())
+        self.sharded = options.parallel == "fsdp" and accelerator.num_processes > 1
+        if self.sharded:
+            shard(self.model, accelerator.num_processes)
         self.parameters = dict(self.model.named_parameters())
-        self.adamw = adamw(self.parameters, options)
-        self.objective, self.optimizer = accelerator.prepare(_Objective(task, self.model), self.adamw)
+        self.inner = make_optimizer(self.parameters, options)
+        objective = Objective(task, self.model, accelerator.num_processes)
+        if self.sharded:
+            self.objective, self.optimizer = objective, accelerator.prepare(self.inner)
+        else:
+            self.objective, self.optimizer = accelerator.prepare(objective, self.inner)
         self.per_step = options.accumulate * accelerator.num_processes
         self.total = options.steps or self._steps(options.epochs or 1)
         self.checkpoints = Checkpoints(directory, options.keep)
         self.progress = _Progress()
         self.best: dict[str, Tensor] = {}
-        self.pending: list[Tensor] = []
+        self.pending: list[dict[str, Tensor]] = []
         randomness.seed_all(seed, accelerator.process_index)
         self.feed = Feed(task, data, TRAIN, seed)
 
@@ -213,7 +215,7 @@ class _Training:
         bar = Bar(self.console, self.total, progress.step)
         try:
             self.objective.train()
-            with bar:
+            with bar, recomputed(self.model, active=options.checkpointing):
                 while progress.step < self.total and not progress.stopped:
                     self._step()
                     done = progress.step == self.total
@@ -232,30 +234,33 @@ class _Training:
         """One update of the parameters, from as many batches as a step has."""
         options, accelerator, progress = self.options, self.accelerator, self.progress
         rate = learning_rate(options, progress.step, self.total)
-        for group in self.adamw.param_groups:
+        for group in self.inner.param_groups:
             group["lr"] = rate
-        losses = []
-        for index, batch in enumerate(self.feed.take(self.per_step)):
-            if index % accelerator.num_processes != accelerator.process_index:
-                continue
-            last = index + accelerator.num_processes >= self.per_step
-            synchronised: AbstractContextManager[Any] = (
-                nullcontext() if last else accelerator.no_sync(self.objective)
-            )
-            with synchronised:
-                loss = self.objective({name: t.to(accelerator.device) for name, t in batch.items()})
-                if loss.dim():
-                    raise TaskError(
-                        f"the loss of task {self.task.name!r} has the shape {list(loss.shape)}; it must be a scalar"
-                    )
-                accelerator.backward(loss / options.accumulate)
-            losses.append(loss.detach().float())
+        sums: dict[str, Tensor] = {}
+        batches = self.feed.take(self.per_step)
+        for batch, share, last in shared(
+            self.task, batches, self.per_step, accelerator.process_index, accelerator.num_processes
+        ):
+            with self._gradients(last=last):
+                with accelerator.autocast():
+                    own = {name: t.to(accelerator.device) for name, t in batch.items()}
+                    loss, terms = self.objective(own, share)
+                accelerator.backward(loss)
+            for name, term in terms.items():
+                sums[name] = sums[name] + term if name in sums else term
         if options.clip_norm:
             accelerator.clip_grad_norm_(self.objective.parameters(), options.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.pending.append(torch.stack(losses).mean())
+        self.pending.append(sums)
         progress.step += 1
+
+    def _gradients(self, *, last: bool) -> AbstractContextManager[Any]:
+        """Gradients are summed over processes after the last batch of a step alone."""
+        if self.sharded:
+            synchronise(self.model, now=last)
+            return nullcontext()
+        return nullcontext() if last else self.accelerator.no_sync(self.objective)
 
     def _settle(self) -> None:
         """Fetch the losses of the last steps from the device, the mean over processes, and refuse what is no number.
@@ -264,16 +269,28 @@ class _Training:
         """
         if not self.pending:
             return
-        values = self.accelerator.reduce(torch.stack(self.pending), reduction="mean").tolist()
-        self.pending.clear()
-        first = len(self.progress.losses) + 1
-        for step, value in enumerate(values, first):
-            if not math.isfinite(value):
+        progress = self.progress
+        names = list(progress.terms or self.pending[0])
+        for sums in self.pending:
+            if list(sums) != names:
                 raise TaskError(
-                    f"the loss of step {step} is {value}; lower train.lr, lengthen train.warmup or set "
+                    f"task {self.task.name!r} gives the terms {', '.join(sums)} of its loss where it gave "
+                    f"{', '.join(names)} before; they must be the same for every batch"
+                )
+        rows = torch.stack([torch.stack(list(sums.values())) for sums in self.pending])
+        values = self.accelerator.reduce(rows, reduction="mean").tolist()
+        self.pending.clear()
+        first = len(progress.losses) + 1
+        for step, row in enumerate(values, first):
+            loss = math.fsum(row)
+            if not math.isfinite(loss):
+                raise TaskError(
+                    f"the loss of step {step} is {loss}; lower train.lr, lengthen train.warmup or set "
                     f"train.clip_norm, and look at the batch{self._after()}"
                 )
-        self.progress.losses += values
+            progress.losses.append(loss)
+            for name, value in zip(names, row, strict=True):
+                progress.terms.setdefault(name, []).append(value)
 
     def _after(self) -> str:
         paths = self.checkpoints.paths()
@@ -282,11 +299,22 @@ class _Training:
     def _log(self, bar: Bar) -> None:
         self._settle()
         progress = self.progress
-        recent = progress.losses[-self.options.log_every :]
-        loss = math.fsum(recent) / len(recent)
+        loss = self._recent(progress.losses)
         rate = learning_rate(self.options, progress.step - 1, self.total)
-        self.curves.add(progress.step, {"train/loss": loss, "train/learning_rate": rate})
+        terms = progress.terms if len(progress.terms) > 1 else {}
+        self.curves.add(
+            progress.step,
+            {
+                "train/loss": loss,
+                "train/learning_rate": rate,
+                **{f"train/{name}": self._recent(values) for name, values in terms.items()},
+            },
+        )
         bar.update(progress.step, loss, rate)
+
+    def _recent(self, values: list[float]) -> float:
+        recent = values[-self.options.log_every :]
+        return math.fsum(recent) / len(recent)
 
     def _evaluate(self) -> None:
         """Evaluate on the validation split; remember the best parameters and count how long ago they were."""
@@ -302,7 +330,7 @@ class _Training:
         if better:
             progress.best, progress.best_step, progress.worse = value, progress.step, 0
             if options.patience:
-                self.best = {name: t.detach().cpu().clone() for name, t in self.model.state_dict().items()}
+                self.best = {name: t.cpu().clone() for name, t in whole_state(self.model).items()}
         else:
             progress.worse += 1
             progress.stopped = bool(options.patience) and progress.worse >= options.patience
@@ -325,11 +353,13 @@ class _Training:
         folder = self.checkpoints.writing(step)
         self.checkpoints.add(folder, f"random-{accelerator.process_index}", randomness.capture())
         accelerator.wait_for_everyone()
+        tensors = whole_state(self.model), optimizer_tensors(self.inner, self.parameters)
         if self.main:
             add = self.checkpoints.add
-            add(folder, "model", self.model.state_dict())
-            add(folder, "optimizer", optimizer_tensors(self.adamw, self.parameters))
-            add(folder, "losses", {"losses": torch.tensor(progress.losses, dtype=torch.float64)})
+            for name, group in zip(("model", "optimizer"), tensors, strict=True):
+                add(folder, name, group)
+            losses = {"losses": progress.losses, **{f"{_TERM}{k}": v for k, v in progress.terms.items()}}
+            add(folder, "losses", {k: torch.tensor(v, dtype=torch.float64) for k, v in losses.items()})
             if self.best:
                 add(folder, "best", self.best)
             scaler = accelerator.scaler
@@ -362,13 +392,18 @@ class _Training:
             return
         self._compare(found)
         state, tensors = found.state, found.tensors
-        self.model.load_state_dict(tensors["model"])
-        restore_optimizer(self.adamw, self.parameters, tensors["optimizer"])
+        load_whole(self.model, tensors["model"])
+        restore_optimizer(self.inner, self.parameters, tensors["optimizer"])
         if self.accelerator.scaler is not None and state["scaler"] is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self.best = dict(tensors.get("best", {}))
         self.progress = _Progress(
             losses=tensors["losses"]["losses"].tolist(),
+            terms={
+                name.removeprefix(_TERM): values.tolist()
+                for name, values in tensors["losses"].items()
+                if name.startswith(_TERM)
+            },
             **{
                 key: state[key]
                 for key in ("step", "seconds", "evaluations", "best", "best_step", "worse", "stopped")
@@ -416,7 +451,7 @@ class _Training:
 
     def _finish(self) -> TrainResult:
         """Evaluate the trained model and write everything that a reader of the directory needs."""
-        options, progress, model = self.options, self.progress, self.model
+        options, progress, model = self.options, self.progress, self._whole_model()
         if self.best:
             model.load_state_dict(self.best)
         model.eval()
@@ -437,7 +472,7 @@ class _Training:
                 "threads": torch.get_num_threads(),
                 "processes": self.accelerator.num_processes,
                 "device": str(self.accelerator.device),
-                "parameters": sum(p.numel() for p in self.parameters.values()),
+                "parameters": self.numbers,
                 "start": self.start.plain() if self.start is not None else None,
             }
             write_training(
@@ -460,7 +495,16 @@ class _Training:
             steps=progress.step,
             evaluations=tuple(progress.evaluations),
             start=self.start,
+            terms={name: tuple(values) for name, values in progress.terms.items()},
         )
+
+    def _whole_model(self) -> Model:
+        """The model with whole tensors, one of its own where processes hold parts of it."""
+        if not self.sharded:
+            return self.model
+        whole = Model(self.model.plan, self.model.provenance)
+        whole.load_state_dict(self.best or whole_state(self.model))
+        return whole.to(self.accelerator.device)
 
     def _steps(self, epochs: int) -> int:
         """The steps of some passes over the data, by the length of the first; the last step is filled."""

@@ -41,13 +41,24 @@ class TrainingOptions:
         epochs: passes over the data: as many steps as they need, by the length of the first.
         lr: the highest learning rate.
         warmup: steps over which the learning rate rises linearly to `lr`.
-        schedule: what the learning rate does afterwards: stays, or falls to zero at the last step.
-        weight_decay: AdamW's, on everything that has more than one axis; biases have none.
-        beta1: decay of AdamW's first moment.
-        beta2: decay of AdamW's second moment.
-        epsilon: what AdamW adds to the root of the second moment.
+        warmup_ratio: the same as a part of all steps, such as 0.01; either this or `warmup` is given.
+        schedule: what the learning rate does afterwards: stays, or falls to `end_lr` at the last step, along a line,
+            half a cosine, or the line to the power of `power`.
+        power: the power of the schedule `poly`; 1 falls along a line.
+        end_lr: where a learning rate that falls ends.
+        optimizer: `adamw`, or `lamb` for batches of many thousands; LAMB needs pytorch-optimizer.
+        weight_decay: how much parameters shrink in each step, as a part of the learning rate.
+        decay: what shrinks: `matrices`, which is all that has more than one axis, or `all`. Under LAMB, what does not
+            shrink has no trust ratio.
+        beta1: decay of the optimiser's first moment.
+        beta2: decay of the optimiser's second moment.
+        epsilon: what the optimiser adds to the root of the second moment.
         clip_norm: gradients are scaled down to this norm; 0 leaves them.
-        accumulate: batches of the task in one step, for each process.
+        accumulate: batches of the task in one step, for each process. They count as one large batch would, also where
+            they have different numbers of targets.
+        checkpointing: whether layers run again in the backward pass, which takes a third more time and keeps no
+            activations but the layers' inputs.
+        parallel: what several processes do: `ddp` keeps the whole model in each of them, `fsdp` a part of every tensor.
         precision: `bf16` and `fp16` compute in mixed precision; parameters stay float32. `fp16` needs a GPU.
         device: `auto` takes an accelerator where there is one.
         threads: torch's threads; 0 leaves what is set. A resumed training is equal to the bit at one number only.
@@ -67,15 +78,24 @@ class TrainingOptions:
     epochs: int | None = field(default=None, validator=_at_least(1))
     lr: float = field(default=5e-4, validator=validators.gt(0))
     warmup: int = field(default=0, validator=validators.ge(0))
-    schedule: Literal["constant", "linear", "cosine"] = field(
-        default="linear", validator=validators.in_(("constant", "linear", "cosine"))
+    warmup_ratio: float = field(default=0.0, validator=[validators.ge(0), validators.le(1)])
+    schedule: Literal["constant", "linear", "cosine", "poly"] = field(
+        default="linear", validator=validators.in_(("constant", "linear", "cosine", "poly"))
     )
+    power: float = field(default=1.0, validator=validators.gt(0))
+    end_lr: float = field(default=0.0, validator=validators.ge(0))
+    optimizer: Literal["adamw", "lamb"] = field(default="adamw", validator=validators.in_(("adamw", "lamb")))
     weight_decay: float = field(default=0.01, validator=validators.ge(0))
+    decay: Literal["matrices", "all"] = field(
+        default="matrices", validator=validators.in_(("matrices", "all"))
+    )
     beta1: float = field(default=0.9, validator=[validators.ge(0), validators.lt(1)])
     beta2: float = field(default=0.999, validator=[validators.ge(0), validators.lt(1)])
     epsilon: float = field(default=1e-8, validator=validators.gt(0))
     clip_norm: float = field(default=1.0, validator=validators.ge(0))
     accumulate: int = field(default=1, validator=validators.ge(1))
+    checkpointing: bool = False
+    parallel: Literal["ddp", "fsdp"] = field(default="ddp", validator=validators.in_(("ddp", "fsdp")))
     precision: Literal["no", "bf16", "fp16"] = field(
         default="no", validator=validators.in_(("no", "bf16", "fp16"))
     )
@@ -107,6 +127,21 @@ class TrainingOptions:
             raise TaskError(
                 f"warmup lasts {self.warmup} steps, longer than the training's {self.steps}; lower train.warmup"
             )
+        if self.warmup and self.warmup_ratio:
+            raise TaskError("train.warmup and train.warmup_ratio say the same in two ways; leave one out")
+        if self.end_lr > self.lr:
+            raise TaskError(
+                f"train.end_lr is {self.end_lr}, above the highest learning rate, train.lr={self.lr}; lower it"
+            )
+        if self.power != 1 and self.schedule != "poly":
+            raise TaskError(
+                f"train.power belongs to train.schedule=poly, and the schedule is {self.schedule}; set that, or leave "
+                "the power out"
+            )
+        if self.precision == "fp16" and self.parallel == "fsdp":
+            raise TaskError(
+                "train.precision=fp16 does not go with train.parallel=fsdp; use bf16, which needs no scaling"
+            )
 
     @property
     def falls(self) -> bool:
@@ -127,6 +162,7 @@ class TrainResult:
     Args:
         model: the model, in evaluation mode; also saved in the training's directory.
         losses: the loss of each step, from the first; a resumed training's include those before it.
+        terms: the same for each term of the task's loss, by name.
         metrics: the metrics of the test split, empty without one.
         seconds: the time spent in steps and evaluations, all runs together.
         steps: how many steps there were; fewer than asked for if patience ended.
@@ -141,6 +177,7 @@ class TrainResult:
     steps: int
     evaluations: tuple[Mapping[str, Any], ...] = ()
     start: Start | None = None
+    terms: Mapping[str, tuple[float, ...]] = field(factory=dict)
 
 
 class _Settings:

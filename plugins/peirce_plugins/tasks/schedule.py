@@ -7,6 +7,11 @@ import math
 from peirce_plugins.tasks.options import TrainingOptions
 
 
+def warmup_steps(options: TrainingOptions, total: int) -> int:
+    """Over how many of all steps the learning rate rises."""
+    return options.warmup or round(options.warmup_ratio * total)
+
+
 def learning_rate(options: TrainingOptions, step: int, total: int) -> float:
     """The learning rate of a step.
 
@@ -15,11 +20,14 @@ def learning_rate(options: TrainingOptions, step: int, total: int) -> float:
         step: which step, from 0.
         total: how many steps there are.
     """
-    if step < options.warmup:
-        return options.lr * (step + 1) / options.warmup
+    warmup = warmup_steps(options, total)
+    if step < warmup:
+        return options.lr * (step + 1) / warmup
     if options.schedule == "constant":
         return options.lr
-    progress = min(1.0, (step - options.warmup) / max(1, total - options.warmup))
-    if options.schedule == "linear":
-        return options.lr * (1 - progress)
-    return options.lr * 0.5 * (1 + math.cos(math.pi * progress))
+    left = 1 - min(1.0, (step - warmup) / max(1, total - warmup))
+    if options.schedule == "cosine":
+        left = 0.5 * (1 - math.cos(math.pi * left))
+    elif options.schedule == "poly":
+        left **= options.power
+    return options.end_lr + (options.lr - options.end_lr) * left

@@ -6,6 +6,7 @@ written to `training.json`.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -104,7 +105,19 @@ def with_tokenizer(task: Task, directory: str | Path) -> Task:
     names = attrs.fields_dict(type(task.options))
     if TOKENIZER not in names or getattr(task.options, TOKENIZER) or not kept.is_file():
         return task
-    return type(task)(attrs.evolve(task.options, **{TOKENIZER: str(kept)}))
+    with_it = copy.copy(task)
+    with_it.options = attrs.evolve(task.options, **{TOKENIZER: str(kept)})
+    return with_it
+
+
+VOCABULARY = "model.input.vocabulary"
+
+
+def fitting(overrides: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
+    """What a task's data determine, for a model that exists: it may have more vectors than its task has tokens."""
+    vocabulary, asked = spec.input.vocabulary, overrides.get(VOCABULARY)
+    more = vocabulary is not None and isinstance(asked, int) and vocabulary > asked
+    return {**overrides, VOCABULARY: vocabulary} if more else dict(overrides)
 
 
 @frozen(eq=False)

@@ -1,51 +1,61 @@
-"""Two processes train one model: the same parameters in both, and the losses of twice the batches in one step."""
+"""Two processes train one model: the same parameters in both, and the losses of one process on twice the batch."""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
+import peirce
 import pytest
 import torch
 import toy_tasks
+import trainings
 from peirce.registry import Registry
 from peirce_plugins.tasks.checkpoints import Checkpoints
 from peirce_plugins.tasks.loop import TrainingOptions, train
 from safetensors.torch import load_file
-from toy_tasks import TRANSFORMER, Marked, MarkedOptions
+from toy_tasks import FOLNET, Filled, FilledOptions, MarkedOptions
 
-SPEC = TRANSFORMER.replace(
-    {"model.regularisation.dropout": 0.0, "model.heads": [{"use": "classification"}, {"use": "mlm"}]}
-)
+HEADS = [{"use": "mlm"}, {"use": "classification"}, {"use": "pair", "as": "unused"}]
+DROPPING = FOLNET.replace({"model.heads": HEADS})
+PLAIN = DROPPING.replace({"model.regularisation.dropout": 0.0})
 # A large epsilon, because Adam makes full steps of gradients that are nothing but rounding (a key's bias).
 OPTIONS = TrainingOptions(
-    steps=6, lr=1e-2, epsilon=1e-3, save_every=3, evaluate_every=3, accumulate=2, threads=1, device="cpu"
+    steps=20, lr=1e-2, epsilon=1e-3, save_every=5, evaluate_every=5, threads=1, device="cpu", log_every=5
 )
+CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "ddp": {},
+    "ddp-accumulating": {"accumulate": 2},
+    "fsdp": {"parallel": "fsdp"},
+    "fsdp-lamb": {"parallel": "fsdp", "optimizer": "lamb", "epsilon": 1e-6, "accumulate": 2, "checkpointing": True},
+}  # fmt: skip
+INTERRUPTED = {
+    "steps": 6,
+    "save_every": 2,
+    "evaluate_every": 0,
+    "accumulate": 2,
+    **CHANGES["fsdp"],
+    "optimizer": "lamb",
+}
 
 
-def test_two_processes_are_one_with_twice_the_batches(
-    parts: Registry, registry_file: Path, tmp_path: Path
-) -> None:
-    alone = train(
-        SPEC, Marked(MarkedOptions()), attrs.evolve(OPTIONS, accumulate=4), tmp_path / "one", registry=parts
-    )
-    (tmp_path / "spec.toml").write_text(SPEC.to_toml())
+def launch(arguments: Sequence[object]) -> list[subprocess.CompletedProcess[str]]:
+    """Two processes that train together, over gloo."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    keys = ("steps", "lr", "epsilon", "save_every", "evaluate_every", "accumulate", "threads")
-    sets = ["train.device=cpu", *(f"train.{key}={getattr(OPTIONS, key)}" for key in keys)]
-    command = [sys.executable, "-m", "peirce", "--registry", registry_file, "train", tmp_path / "spec.toml"]
-    command += ["--task", "marked", "-o", tmp_path / "two"]
-    command += [part for setting in sets for part in ("--set", setting)]
     common = {
         **os.environ, "PYTHONPATH": str(Path(toy_tasks.__file__).parent), "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "ACCELERATE_USE_CPU": "true", "LOCAL_WORLD_SIZE": "2",
     }  # fmt: skip
+    command = [sys.executable, *map(str, arguments)]
     processes = [
         subprocess.Popen(
             command,
@@ -56,16 +66,115 @@ def test_two_processes_are_one_with_twice_the_batches(
         )
         for rank in range(2)
     ]
-    printed = []
-    for process in processes:
-        output, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-        printed.append(output)
-    assert "saved in" in printed[0]
-    assert printed[1] == ""
-    found, _ = Checkpoints(tmp_path / "two", 1).newest()
+    done = []
+    try:
+        for process in processes:
+            output, errors = process.communicate(timeout=180)
+            done.append(subprocess.CompletedProcess(command, process.returncode, output, errors))
+            assert process.returncode == 0, errors
+    finally:
+        for process in processes[len(done) :]:  # one that waits for another that is gone
+            process.kill()
+            process.communicate()
+    return done
+
+
+def plain(options: TrainingOptions, **changes: Any) -> dict[str, Any]:
+    changed = attrs.evolve(options, **changes)
+    fields = attrs.fields(TrainingOptions)
+    return {f.name: getattr(changed, f.name) for f in fields if getattr(changed, f.name) != f.default}
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What two processes trained: each of CHANGES, and one training whole and interrupted."""
+    folder = tmp_path_factory.mktemp("two")
+    (folder / "plain.toml").write_text(PLAIN.to_toml())
+    (folder / "dropping.toml").write_text(DROPPING.to_toml())
+    batch = {name: 8 // change.get("accumulate", 1) for name, change in CHANGES.items()}
+    listed: list[dict[str, Any]] = [
+        {"name": name, "spec": "plain.toml", "options": plain(OPTIONS, **change), "task": {"batch": batch[name]}}
+        for name, change in CHANGES.items()
+    ]  # fmt: skip
+    dropping = {"spec": "dropping.toml", "options": plain(OPTIONS, **INTERRUPTED)}
+    listed += [
+        {"name": "whole", **dropping},
+        {"name": "part", **dropping, "fail_at": 9},  # in the fifth step
+        {"name": "part", **dropping, "resume": True},
+    ]
+    (folder / "trainings.json").write_text(json.dumps(listed))
+    launch(["-W", "error", trainings.__file__, folder])
+    return folder
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_two_processes_are_one_with_twice_the_batch(
+    name: str, two: Path, parts: Registry, tmp_path: Path
+) -> None:
+    """Targets differ in number from batch to batch and from term to term; a head that nothing trains is there."""
+    options = attrs.evolve(OPTIONS, **{**CHANGES[name], "accumulate": 1, "parallel": "ddp"})
+    alone = train(PLAIN, Filled(FilledOptions(batch=16)), options, tmp_path, registry=parts)
+    found, _ = Checkpoints(two / name, 1).newest()
     assert found is not None
-    assert found.tensors["losses"]["losses"].tolist() == pytest.approx(alone.losses, rel=1e-5)
-    assert {name for name in found.tensors if name.startswith("random")} == {"random-0", "random-1"}
-    one, two = (load_file(tmp_path / name / "weights.safetensors") for name in ("one", "two"))
-    torch.testing.assert_close(two, one, rtol=1e-3, atol=1e-5)
+    losses = found.tensors["losses"]
+    assert losses["losses"].tolist() == pytest.approx(alone.losses, rel=1e-5)
+    assert set(alone.terms) == {"filled", "upper"}
+    for term, values in alone.terms.items():
+        assert losses[f"term/{term}"].tolist() == pytest.approx(values, rel=1e-5)
+    assert {group for group in found.tensors if group.startswith("random")} == {"random-0", "random-1"}
+    weights = load_file(two / name / "weights.safetensors")
+    torch.testing.assert_close(weights, load_file(tmp_path / "weights.safetensors"), rtol=1e-3, atol=1e-5)
+    assert peirce.load(two / name, registry=parts).spec == alone.model.spec
+    metrics = json.loads((two / name / "metrics.json").read_text())
+    for ours, theirs in zip(metrics["during_training"], alone.evaluations, strict=True):
+        assert ours["metrics"] == pytest.approx(theirs["metrics"], rel=1e-4)
+
+
+def test_processes_that_hold_parts_resume_to_the_bit(two: Path) -> None:
+    """With dropout, and LAMB, whose state is sharded as the parameters are."""
+    (first, _), (second, _) = (Checkpoints(two / name, 1).newest() for name in ("whole", "part"))
+    assert first is not None
+    assert second is not None
+    assert len(first.tensors["losses"]["losses"]) == 6
+    assert torch.equal(first.tensors["losses"]["losses"], second.tensors["losses"]["losses"])
+    for file in ("weights.safetensors", "checkpoints/step-00000006/optimizer.safetensors"):
+        assert (two / "whole" / file).read_bytes() == (two / "part" / file).read_bytes()
+
+
+def test_checkpoints_of_processes_are_those_of_one(two: Path) -> None:
+    """Whoever holds a part of a tensor, a checkpoint holds the whole."""
+    first, second = (Checkpoints(two / name, 1).newest()[0] for name in ("ddp", "fsdp"))
+    assert first is not None
+    assert second is not None
+    for group in ("model", "optimizer"):
+        shapes = [{name: t.shape for name, t in found.tensors[group].items()} for found in (first, second)]
+        assert shapes[0] == shapes[1]
+
+
+def test_the_command_prints_in_the_first_process_alone(registry_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text(PLAIN.to_toml())
+    sets = ("train.steps=2", "train.device=cpu", "train.parallel=fsdp", "train.precision=bf16")
+    done = launch(
+        [
+            *(
+                "-m",
+                "peirce",
+                "--registry",
+                registry_file,
+                "train",
+                tmp_path / "spec.toml",
+                "--task",
+                "filled",
+            ),
+            *("-o", tmp_path / "model", *(part for setting in sets for part in ("--set", setting))),
+        ]
+    )
+    assert "saved in" in done[0].stdout
+    assert done[1].stdout == ""
+    record = json.loads((tmp_path / "model" / "training.json").read_text())
+    assert record["processes"] == 2
+    assert record["parameters"] == sum(p.numel() for p in peirce.build(_vocabulary()).parameters())
+
+
+def _vocabulary() -> peirce.Spec:
+    return PLAIN.replace({"model.input.vocabulary": 2 + MarkedOptions().tokens})

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from peirce.errors import TaskError
 from peirce_plugins.tasks.options import TrainingOptions
-from peirce_plugins.tasks.schedule import learning_rate
+from peirce_plugins.tasks.schedule import learning_rate, warmup_steps
 
 
 def rates(**options: object) -> list[float]:
@@ -25,6 +26,38 @@ def test_falls_as_a_cosine() -> None:
     assert found[5] == pytest.approx(0.5)
     assert found == sorted(found, reverse=True)
     assert learning_rate(TrainingOptions(steps=10, lr=1.0, schedule="cosine"), 10, 10) == pytest.approx(0.0)
+
+
+def test_falls_along_a_power_of_the_line_to_its_end() -> None:
+    assert rates(schedule="poly", power=2.0, end_lr=0.2) == pytest.approx(
+        [0.2 + 0.8 * (1 - step / 10) ** 2 for step in range(10)]
+    )
+    assert rates(schedule="poly") == rates(schedule="linear")
+    for schedule in ("linear", "cosine", "poly"):
+        made = TrainingOptions(steps=10, lr=1.0, end_lr=0.25, schedule=schedule)
+        assert learning_rate(made, 10, 10) == pytest.approx(0.25)
+
+
+def test_warm_up_may_be_a_part_of_all_steps() -> None:
+    made = TrainingOptions(epochs=1, lr=1.0, warmup_ratio=0.06)
+    assert warmup_steps(made, 1000) == 60
+    assert learning_rate(made, 29, 1000) == 0.5
+    assert learning_rate(made, 60, 1000) == 1.0
+    assert warmup_steps(made, 5) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"warmup": 2, "warmup_ratio": 0.1}, "say the same in two ways"),
+        ({"end_lr": 2.0}, r"end_lr is 2.0, above the highest learning rate, train\.lr=1.0"),
+        ({"power": 2.0}, r"power belongs to train\.schedule=poly, and the schedule is linear"),
+        ({"precision": "fp16", "parallel": "fsdp"}, "fp16 does not go with"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        rates(**given)
 
 
 def test_warm_up_may_last_the_whole_training() -> None:

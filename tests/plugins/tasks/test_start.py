@@ -16,6 +16,7 @@ from attrs import frozen
 from peirce.cli import main
 from peirce.errors import ModelFileError, TaskError
 from peirce.registry import Registry
+from peirce_plugins.tasks.evaluation import check_data
 from peirce_plugins.tasks.loop import TrainingOptions, TrainResult, train
 from peirce_plugins.tasks.start import with_tokenizer
 from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions, StoppedError
@@ -142,6 +143,20 @@ def test_another_vocabulary_is_refused(parts: Registry, saved: Path, tmp_path: P
         go(parts, tmp_path / "b", saved, task=Foreign(MarkedOptions()))
     with pytest.raises(TaskError, match="vocabulary is 11 and was 10"):
         go(parts, tmp_path / "c", _without_assets(saved, tmp_path), task=Marked(MarkedOptions(tokens=9)))
+
+
+def test_a_saved_model_may_have_more_vectors_than_tokens(parts: Registry, tmp_path: Path) -> None:
+    class Padded(Marked):
+        def overrides(self, data: Any) -> Mapping[str, Any]:
+            return {"model.input.vocabulary": 16}
+
+    task = Padded(MarkedOptions())
+    first = train(FOLNET, task, OPTIONS, tmp_path / "saved", registry=parts)
+    result = go(parts, tmp_path / "new", tmp_path / "saved", FOLNET)
+    assert result.model.spec.input.vocabulary == 16
+    check_data(result.model, tmp_path / "new", Marked(MarkedOptions()), None)
+    with pytest.raises(TaskError, match=r"model\.input\.vocabulary"):
+        check_data(first.model, tmp_path / "saved", Marked(MarkedOptions(tokens=15)), None)
 
 
 def _without_assets(saved: Path, tmp_path: Path) -> Path:

@@ -169,17 +169,6 @@ def test_gradients_are_clipped(parts: Registry, tmp_path: Path) -> None:
     assert moved[1] < moved[0]
 
 
-def test_biases_have_no_weight_decay(parts: Registry, tmp_path: Path) -> None:
-    from peirce_plugins.tasks.optimizer import adamw
-
-    model = peirce.build(TRANSFORMER.replace({"model.input.vocabulary": 10}), registry=parts)
-    groups = adamw(dict(model.named_parameters()), SHORT).param_groups
-    assert [group["weight_decay"] for group in groups] == [0.01, 0.0]
-    assert all(p.dim() > 1 for p in groups[0]["params"])
-    assert all(p.dim() == 1 for p in groups[1]["params"])
-    assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
-
-
 def test_patience_stops_and_gives_the_best_model(parts: Registry, tmp_path: Path) -> None:
     class Worsening(Marked):
         """Its metric is best at the second evaluation, and knows the parameters it saw."""

@@ -1,0 +1,70 @@
+"""Models whose tensors are spread over the processes of a training (FSDP), and their whole tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from peirce.model import Model
+from torch import Tensor
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from peirce_plugins.tasks.recomputation import layers_of
+
+
+def shard(model: Model, processes: int) -> None:
+    """Spread the tensors of a model over the processes: layer by layer, and the rest as one unit.
+
+    Torch shards here, not accelerate, which does so on accelerators alone and wraps what it shards.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(next(model.parameters()).device.type, (processes,))
+    for layer in layers_of(model):
+        fully_shard(layer, mesh=mesh)
+    # What gathers a unit's tensors again for the backward pass would be lost where a view is changed in place.
+    model.register_forward_hook(lambda module, inputs, outputs: _without_views(outputs))
+    fully_shard(model, mesh=mesh)
+
+
+def _without_views(outputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: t.clone() if t._is_view() else t for name, t in outputs.items()}
+
+
+def synchronise(model: Model, *, now: bool) -> None:
+    """Whether the next backward pass of a sharded model ends a step and sums gradients over processes."""
+    sharded = cast(Any, model)
+    sharded.set_requires_gradient_sync(now)
+    sharded.set_is_last_backward(now)
+
+
+def full(tensor: Tensor) -> Tensor:
+    """A tensor as a whole; every process that holds a part of it must ask for it together."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def like(pattern: Tensor, tensor: Tensor) -> Tensor:
+    """A whole tensor on the device of another one, and spread over processes as that one is."""
+    tensor = tensor.to(pattern.device)
+    if not isinstance(pattern, DTensor):
+        return tensor
+    return distribute_tensor(tensor, pattern.device_mesh, pattern.placements, src_data_rank=None)
+
+
+def whole_state(model: Model) -> dict[str, Tensor]:
+    """The state of a model with whole tensors; every process must ask for it together."""
+    return {name: full(tensor.detach()) for name, tensor in model.state_dict().items()}
+
+
+def load_whole(model: Model, state: Mapping[str, Tensor]) -> None:
+    """Put whole tensors into a model, sharded or not."""
+    own = model.state_dict()
+    model.load_state_dict(
+        {name: like(own[name], tensor) if name in own else tensor for name, tensor in state.items()}
+    )
+
+
+def is_sharded(model: Model) -> bool:
+    """Whether the tensors of a model are spread over processes."""
+    return any(isinstance(p, DTensor) for p in model.parameters())

@@ -1,0 +1,45 @@
+"""Trainings one after another in one process, which may be one of several that train together: `trainings.py FOLDER`.
+
+`FOLDER/trainings.json` holds a list of them: `name`, and what differs from the defaults in `options` (of training),
+`task` (of `filled`), `fail_at` (after so many losses the task fails) and `resume`. Models go to FOLDER/NAME.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import toy_tasks
+from peirce.registry import Registry
+from peirce.spec import load_spec
+from peirce_plugins.tasks.loop import TrainingOptions, train
+from toy_tasks import Filled, FilledOptions, StoppedError
+
+PARTS = (
+    "peirce_plugins.operators",
+    "peirce_plugins.positions",
+    "peirce_plugins.heads",
+    "peirce_plugins.architectures",
+)
+
+
+def main(folder: Path) -> None:
+    registry = Registry.of(*PARTS, toy_tasks)
+    for training in json.loads((folder / "trainings.json").read_text()):
+        fail_at = training.get("fail_at", 0)
+        with pytest.raises(StoppedError) if fail_at else nullcontext():
+            train(
+                load_spec(folder / training["spec"]),
+                Filled(FilledOptions(**training.get("task", {})), fail_at),
+                TrainingOptions(**training["options"]),
+                folder / training["name"],
+                resume=training.get("resume", False),
+                registry=registry,
+            )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
