@@ -136,7 +136,9 @@ def test_every_output_is_there(registry: Registry) -> None:
     assert torch.equal(made(ids(2, 5), mask, types, return_dict=False)[1], wanted["unary"])
 
 
-@pytest.mark.parametrize("case", ["ja", "jmc.atp-ape-only", "jmc.atp-diag-scl", "jmc.atp-reglu"])
+@pytest.mark.parametrize(
+    "case", ["ja", "ja-ape", "jm.ap", "jmc.atp", "jmc.atp-ape-only", "jmc.atp-diag-scl", "jmc.atp-reglu"]
+)
 def test_published_checkpoints(case: str, shared: Path, registry: Registry, tmp_path: Path) -> None:
     """`peirce import folnet`, then transformers, through its files: the published numbers."""
     folder = shared / "golden" / "folnet" / case
