@@ -204,7 +204,7 @@ def read_dataset(task: Subtask, name: str) -> dict[str, Examples]:
 
 def _load(task: Subtask, name: str) -> Mapping[str, Any]:
     require_text("datasets")
-    import datasets
+    import datasets  # type: ignore[import-untyped]
 
     folder = Path(name)
     try:

@@ -29,7 +29,6 @@ class Subtask:
         labels: how the classes are written in the files and in predictions, by class; empty for a regression.
         classes: what the classes are called.
         metrics: what it is measured by; the score is their mean.
-        headline: the one that tables of the development sets print.
         header: the columns of files without a header, which are those that have labels; empty where all have one.
         averaged: whether it counts in the average.
     """
@@ -42,7 +41,6 @@ class Subtask:
     labels: tuple[str, ...] = ("0", "1")
     classes: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ("accuracy",)
-    headline: Metric = "accuracy"
     header: tuple[str, ...] = ()
     averaged: bool = True
 
@@ -99,7 +97,6 @@ SUBTASKS: Mapping[str, Subtask] = {
             hub_texts=("sentence",),
             classes=("unacceptable", "acceptable"),
             metrics=("matthews",),
-            headline="matthews",
             header=("source", "label", "judgement", "sentence"),
         ),
         Subtask(
@@ -124,7 +121,6 @@ SUBTASKS: Mapping[str, Subtask] = {
             label="score",
             labels=(),
             metrics=("pearson", "spearman"),
-            headline="pearson",
         ),
         Subtask(
             name="qqp",

@@ -100,7 +100,7 @@ def best_thresholds(judged: Sequence[Judged]) -> Mapping[str, float]:
         `best_exact`, `best_exact_thresh`, `best_f1` and `best_f1_thresh`. Chosen on the questions that they are
         measured on, they are upper bounds there.
     """
-    found = {}
+    found: dict[str, float] = {}
     for name, score in (("exact", exact), ("f1", f1)):
         value, threshold = _best(judged, score)
         found |= {f"best_{name}": value, f"best_{name}_thresh": threshold}
