@@ -107,7 +107,19 @@ class Model(nn.Module):
         return self.network, heads
 
     def loss(self, head: str, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """The loss of one head, by the prefix of its outputs."""
+        """The mean loss of one head.
+
+        Args:
+            head: the prefix of its outputs.
+            outputs: what `forward` gave, by name; the head's own must be among them.
+            labels: as the head's `labels` says.
+
+        Returns:
+            A scalar.
+
+        Raises:
+            InputError: the model has no such head, or an output that it needs is not there.
+        """
         if head not in self.heads:
             raise InputError(unknown("head", head, self.heads))
         part = cast(Head, self.heads[head])
@@ -119,7 +131,15 @@ class Model(nn.Module):
         return part.loss(own, labels)
 
     def save(self, directory: str | Path, assets: Mapping[str, bytes] | None = None) -> None:
-        """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing."""
+        """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing.
+
+        Args:
+            directory: made if it is not there; a model that stands there is replaced, and other files stay.
+            assets: files to keep below assets/, by relative path.
+
+        Raises:
+            ModelFileError: the directory cannot be written, or an asset's name leads out of it.
+        """
         from peirce.storage import save
 
         save(self, Path(directory), assets or {})
@@ -217,11 +237,14 @@ def build(
         dtype: its floating dtype.
 
     Raises:
-        SpecError: the spec cannot be read or composed.
+        SpecError: the spec cannot be read or composed, or no memory of this machine holds its model.
     """
+    from peirce.capacity import refuse_beyond_memory
+
     registry = registry or _default_registry()
     spec = spec if isinstance(spec, Spec) else load_spec(spec)
     plan = resolve(spec, registry, fuse=fuse)
+    refuse_beyond_memory(plan, registry)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
     with torch.random.fork_rng(devices=[]):
