@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from peirce.errors import ExportError
 
@@ -19,6 +19,12 @@ class Mismatch(ExportError):  # noqa: N818  what does not match is the better na
     """
 
     report: Report | None = None
+
+    def saying(self, message: str) -> Self:
+        """The same fault with another message."""
+        other = type(self)(message)
+        other.__dict__.update(self.__dict__)
+        return other
 
 
 class NameMismatch(Mismatch):

@@ -118,11 +118,11 @@ class OnnxExporter(Exporter):
         return _moved(report, path)
 
 
-def trace(model: Any, opset: int, precision: Precision) -> ir.Model:
+def trace(model: Model, opset: int, precision: Precision) -> ir.Model:
     """The ONNX graph of a model, with its metadata, its weights in memory.
 
     Args:
-        model: a model with `.signature`; it is not changed.
+        model: the model; it is not changed.
         opset: of the graph.
         precision: of the weights.
 
@@ -212,7 +212,7 @@ def _clean(graph: ir.Model) -> None:
             value.name = value.name.removeprefix("model.")
 
 
-def _metadata(model: Any, signature: Signature, precision: Precision, asked: int, actual: int) -> Metadata:
+def _metadata(model: Model, signature: Signature, precision: Precision, asked: int, actual: int) -> Metadata:
     from importlib.metadata import version
 
     packages = ("torch", "onnx", "onnxscript", "onnxruntime")
@@ -261,7 +261,7 @@ def _kept(fault: Mismatch, scratch: Path, path: Path) -> Mismatch:
     while place.exists():
         place, number = path.with_name(f"{path.name}.rejected-{number}"), number + 1
     os.replace(scratch, place)
-    moved = type(fault)(
+    moved = fault.saying(
         str(fault).replace(str(scratch), str(place)) + f"\nThe file that failed is kept: {place / path.name}"
     )
     moved.report = None if fault.report is None else _moved(fault.report, place / path.name)

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from attrs import evolve
 from numpy.typing import NDArray
 from peirce.errors import InputError
+from peirce.model import Model
 from peirce.signature import Signature
 
 from peirce_export import structure
@@ -25,6 +27,7 @@ from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
 from peirce_export.metadata import Metadata
 from peirce_export.report import Line, Report
 from peirce_export.session import CPU, Session
+from peirce_export.spec_difference import spec_difference
 from peirce_export.widen import widen
 
 TOLERANCES: Mapping[str, tuple[float, str]] = {
@@ -52,7 +55,7 @@ Progress = Callable[[str], None]
 
 def verify(
     path: str | Path,
-    model: Any,
+    model: Model,
     *,
     seed: int = 0,
     providers: tuple[str, ...] = (CPU,),
@@ -62,13 +65,13 @@ def verify(
 
     Args:
         path: the file.
-        model: a model with `.signature`; it is not changed.
+        model: the model; it is not changed.
         seed: of the random inputs.
         providers: ONNX Runtime's execution providers.
         progress: called with a few words before each step.
 
     Returns:
-        What was measured; every output is within its tolerance.
+        What was measured; every output is within its tolerance. A note says where the file's spec is not the model's.
 
     Raises:
         NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the first kind of fault, in this order. The
@@ -82,15 +85,23 @@ def verify(
     properties = {entry.key: entry.value for entry in proto.metadata_props}
     metadata = Metadata.from_properties(properties, str(path))
     signature: Signature = model.signature
-    structure.check(proto, signature, metadata.precision, str(path))
-    structure.check_graph(path)
-    with tempfile.TemporaryDirectory() as scratch:
-        runnable = path
-        if metadata.precision == "bfloat16":
-            runnable = Path(scratch) / "widened.onnx"
-            widen(path, runnable)
-        with Session(runnable, providers) as session:
-            return _Values(path, model, metadata, proto, session, seed, say).check()
+    other_spec = spec_difference(metadata.spec, model.spec.to_toml())
+    try:
+        structure.check(proto, signature, metadata.precision, str(path))
+        structure.check_graph(path)
+        with tempfile.TemporaryDirectory() as scratch:
+            runnable = path
+            if metadata.precision == "bfloat16":
+                runnable = Path(scratch) / "widened.onnx"
+                widen(path, runnable)
+            with Session(runnable, providers) as session:
+                report = _Values(path, model, metadata, proto, session, seed, say).check()
+    except Mismatch as fault:
+        if other_spec is None:
+            raise
+        # Of all that a wrong model causes, this is what its user can act on.
+        raise fault.saying(f"{fault}\n{other_spec}") from fault
+    return report if other_spec is None else evolve(report, notes=(*report.notes, other_spec))
 
 
 class _Values:
@@ -99,7 +110,7 @@ class _Values:
     def __init__(
         self,
         path: Path,
-        model: Any,
+        model: Model,
         metadata: Metadata,
         proto: Any,
         session: Session,
@@ -213,7 +224,7 @@ class _Values:
         return save_arrays(self.path.with_name(f"{self.path.stem}.failed-inputs.npz"), feeds)
 
 
-def limits(model: Any) -> dict[str, int]:
+def limits(model: Model) -> dict[str, int]:
     """The largest size of each symbolic dim that has one: the length that a spec's positions are made for."""
     return {"length": model.spec.input.max_length}
 

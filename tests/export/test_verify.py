@@ -221,3 +221,29 @@ def test_relative_error() -> None:
     assert relative_error(ones, np.zeros(3)) == float("inf")
     assert relative_error(np.array([1.0, np.inf]), np.array([1.0, 2.0])) == float("inf")
     assert relative_error(np.ones(2), ones) == float("inf")
+
+
+def _respelt(proto: onnx.ModelProto, old: str, new: str) -> None:
+    entry = next(entry for entry in proto.metadata_props if entry.key == "peirce.spec")
+    assert old in entry.value
+    entry.value = entry.value.replace(old, new)
+
+
+def test_another_spec_is_told_and_is_no_fault_by_itself(hand: Any, changed: Callable[[Change], Path]) -> None:
+    report = verify(changed(lambda proto: _respelt(proto, '"hand"', '"foot"')), hand)
+    assert report.passed
+    assert report.notes == (
+        "The file was exported from another spec than that of the model: model.name is 'foot' in the file and 'hand' "
+        "in the model.",
+    )
+
+
+def test_a_fault_says_that_the_specs_differ(hand: Any, changed: Callable[[Change], Path]) -> None:
+    def change(proto: onnx.ModelProto) -> None:
+        _respelt(proto, 'name = "hand"', 'name = "hand"\nlayers = 2')
+        _node(proto, "output", "binary").type.tensor_type.shape.dim[2].dim_value = 5
+
+    with pytest.raises(
+        DimMismatch, match=r"fixed at 5.*\n.*model.layers is 2 in the file and absent in the model"
+    ):
+        verify(changed(change), hand)

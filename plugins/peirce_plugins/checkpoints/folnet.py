@@ -81,8 +81,13 @@ def import_folnet(
 def export_folnet(directory: Path, output: Path, *, registry: Registry | None = None) -> None:
     """Write a saved model as config.json and weights.safetensors, under the published names.
 
+    Args:
+        directory: of the saved model.
+        output: the folder to write to, made if it is not there.
+        registry: where the model's parts are looked up; the default registry if None.
+
     Raises:
-        ModelFileError: the model has parts that the published network does not.
+        ModelFileError: the model cannot be read, or has parts that the published network does not.
     """
     from peirce.model import load
 
@@ -106,7 +111,18 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
 
 
 def spec_of(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], *, name: str, source: Path) -> Spec:
-    """A published configuration as a spec. The table of absolute positions has as many rows as its tensor."""
+    """A published configuration as a spec.
+
+    Args:
+        settings: the configuration.
+        tensors: the published weights by name; the table of absolute positions has as many rows as its tensor.
+        name: of the spec.
+        source: the configuration's file, for errors.
+
+    Raises:
+        ModelFileError: the configuration asks for a loss or a form of bool that there is not.
+        SpecError: its values make no spec.
+    """
     losses = settings["pretrain_loss"].split(".") if settings["pretrain_loss"] else []
     for loss in losses:
         if loss not in LOSSES:
