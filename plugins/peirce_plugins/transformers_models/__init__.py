@@ -9,9 +9,9 @@ from peirce_plugins.transformers_models.auto import register
 from peirce_plugins.transformers_models.base import PeircePreTrainedModel
 from peirce_plugins.transformers_models.config import PeirceConfig
 from peirce_plugins.transformers_models.conversion import from_peirce
+from peirce_plugins.transformers_models.generating import PeirceForCausalLM, PeirceForConditionalGeneration
 from peirce_plugins.transformers_models.memory import PeirceMemory
 from peirce_plugins.transformers_models.models import (
-    PeirceForCausalLM,
     PeirceForMaskedLM,
     PeirceForMultipleChoice,
     PeirceForPreTraining,
@@ -27,6 +27,7 @@ __all__ = [
     "MissingTransformersError",
     "PeirceConfig",
     "PeirceForCausalLM",
+    "PeirceForConditionalGeneration",
     "PeirceForMaskedLM",
     "PeirceForMultipleChoice",
     "PeirceForPreTraining",

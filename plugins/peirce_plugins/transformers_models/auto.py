@@ -10,13 +10,14 @@ from transformers import (
     AutoModelForMultipleChoice,
     AutoModelForPreTraining,
     AutoModelForQuestionAnswering,
+    AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
 )
 
 from peirce_plugins.transformers_models.config import PeirceConfig
+from peirce_plugins.transformers_models.generating import PeirceForCausalLM, PeirceForConditionalGeneration
 from peirce_plugins.transformers_models.models import (
-    PeirceForCausalLM,
     PeirceForMaskedLM,
     PeirceForMultipleChoice,
     PeirceForPreTraining,
@@ -31,6 +32,7 @@ _CLASSES = (
     (AutoModelForPreTraining, PeirceForPreTraining),
     (AutoModelForMaskedLM, PeirceForMaskedLM),
     (AutoModelForCausalLM, PeirceForCausalLM),
+    (AutoModelForSeq2SeqLM, PeirceForConditionalGeneration),
     (AutoModelForSequenceClassification, PeirceForSequenceClassification),
     (AutoModelForTokenClassification, PeirceForTokenClassification),
     (AutoModelForQuestionAnswering, PeirceForQuestionAnswering),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import torch
 from peirce.errors import InputError, ModelFileError, SpecError
@@ -18,6 +18,7 @@ from peirce.model import Model
 from peirce.plan import Plan, resolve
 from peirce.provenance import differences, provenance_of
 from peirce.registry import default_registry
+from peirce.signature import Dtype
 from peirce.spec import Spec, to_plain
 from peirce.storage import ProvenanceWarning
 from torch import Tensor, nn
@@ -26,6 +27,7 @@ from transformers import PreTrainedModel
 from transformers import initialization as init
 from transformers.utils.generic import can_return_tuple
 
+from peirce_plugins.tasks.recomputation import layers_of
 from peirce_plugins.transformers_models.config import PeirceConfig
 
 if TYPE_CHECKING:
@@ -191,7 +193,10 @@ class PeircePreTrainedModel(PreTrainedModel):
         Raises:
             InputError: an input that the model does not have, or that it needs and does not get.
         """
-        given = self.inputs_of(input_ids, attention_mask, token_type_ids, inputs_embeds, others)
+        return self.call(self.inputs_of(input_ids, attention_mask, token_type_ids, inputs_embeds, others))
+
+    def call(self, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The outputs of the Peirce model on its own inputs, layers checkpointed if that is on."""
         with self._recomputing():
             return self.peirce(**given)
 
@@ -215,17 +220,18 @@ class PeircePreTrainedModel(PreTrainedModel):
                     f"{name} is not available: Peirce models give their final atoms; leave {name} out, or put hooks on "
                     "model.peirce.network.layers"
                 )
-        given = {
-            name: value for name, value in others.items() if name not in _EVERYBODYS and value is not None
+        named = {
+            **others,
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "token_type_ids": token_type_ids,
         }
-        if input_ids is not None:
-            given["input_ids"] = _integers(input_ids)
-        if token_type_ids is not None:
-            given["token_type_ids"] = _integers(token_type_ids)
-        if attention_mask is not None:
-            given["attention_mask"] = (
-                attention_mask if attention_mask.dtype == torch.bool else attention_mask != 0
-            )
+        given = {
+            name: value for name, value in named.items() if name not in _EVERYBODYS and value is not None
+        }
+        for spec in self.peirce.signature.inputs:
+            if spec.name in given:
+                given[spec.name] = _typed(given[spec.name], spec.dtype)
         return given
 
     def train(self, mode: bool = True) -> Self:
@@ -362,7 +368,7 @@ class PeircePreTrainedModel(PreTrainedModel):
         """Within it layers keep no activations, if checkpointing is on: the backward pass computes them again."""
         layers: Sequence[nn.Module] = ()
         if self.gradient_checkpointing and self.training:
-            layers = list(cast(nn.ModuleList, self.peirce.network.layers))[:: self._every_n_layers]
+            layers = layers_of(self.peirce)[:: self._every_n_layers]
         for layer in layers:
             layer.forward = partial(self._gradient_checkpointing_func, layer.forward)
         try:
@@ -422,9 +428,13 @@ def _given(model: Model) -> dict[str, Tensor]:
     }
 
 
-def _integers(values: Tensor) -> Tensor:
-    """int64, of integers; anything else is left for the model to refuse."""
-    return values if values.is_floating_point() else values.long()
+def _typed(values: Tensor, dtype: Dtype) -> Tensor:
+    """int64 of other integers, and bool of numbers that are nonzero; anything else is left for the model to refuse."""
+    if dtype == "bool" and values.dtype != torch.bool:
+        return values != 0
+    if dtype == "int64" and not values.is_floating_point() and values.dtype != torch.bool:
+        return values.long()
+    return values
 
 
 def _resized(value: Tensor, shape: torch.Size) -> Tensor:

@@ -22,6 +22,8 @@ class PeirceConfig(PreTrainedConfig):
             `transformers` compares others with.
         provenance: where the parts came from when the model was saved.
         num_choices: how many choices a question has, for `PeirceForMultipleChoice`; as the spec's head says if None.
+        decoder_start_token_id: what a target begins with, for `PeirceForConditionalGeneration`; the padding's id if
+            None.
         kwargs: what every configuration takes, such as `num_labels`, `id2label` and `problem_type`.
 
     Raises:
@@ -35,6 +37,7 @@ class PeirceConfig(PreTrainedConfig):
         spec: Spec | Mapping[str, Any] | None = None,
         provenance: Mapping[str, Any] | None = None,
         num_choices: int | None = None,
+        decoder_start_token_id: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -43,6 +46,7 @@ class PeirceConfig(PreTrainedConfig):
             self.spec = to_plain(spec if isinstance(spec, Spec) else _spec(spec))
         self.provenance = None if provenance is None else dict(provenance)
         self.num_choices = num_choices
+        self.decoder_start_token_id = decoder_start_token_id
         # Generation and pipelines look it up by name, in the file too; the spec decides.
         self.pad_token_id = None if self.spec is None else self.spec["input"]["pad_id"]
 

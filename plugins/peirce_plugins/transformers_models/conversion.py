@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from peirce.model import Model
 
 from peirce_plugins.transformers_models.base import PeircePreTrainedModel
+from peirce_plugins.transformers_models.generating import PeirceForCausalLM, PeirceForConditionalGeneration
 from peirce_plugins.transformers_models.models import (
-    PeirceForCausalLM,
     PeirceForMaskedLM,
     PeirceForMultipleChoice,
     PeirceForPreTraining,
@@ -27,6 +27,7 @@ _WITH_ONE_HEAD: tuple[type[PeircePreTrainedModel], ...] = (
     PeirceForTokenClassification,
     PeirceForQuestionAnswering,
     PeirceForMultipleChoice,
+    PeirceForConditionalGeneration,
 )
 
 

@@ -1,4 +1,4 @@
-"""The models: one for each task that `transformers` has an `AutoModelFor...` for and Peirce a head."""
+"""The models that predict: one for each task that `transformers` has an `AutoModelFor...` for and Peirce a head."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
-from peirce.components import GenerativeArchitecture
 from peirce.errors import InputError, SpecError
 from peirce.spec import Spec, to_plain
 from torch import Tensor
-from transformers import GenerationMixin
 from transformers.modeling_outputs import (
-    CausalLMOutputWithPast,
     MaskedLMOutput,
     MultipleChoiceModelOutput,
     QuestionAnsweringModelOutput,
@@ -23,7 +20,6 @@ from transformers.modeling_outputs import (
 from peirce_plugins.heads.losses import IGNORED
 from peirce_plugins.transformers_models.base import PeircePreTrainedModel, tuple_if_asked
 from peirce_plugins.transformers_models.config import PeirceConfig
-from peirce_plugins.transformers_models.memory import PeirceMemory
 from peirce_plugins.transformers_models.outputs import PeirceForPreTrainingOutput, PeirceModelOutput
 
 if TYPE_CHECKING:
@@ -132,99 +128,6 @@ class PeirceForMaskedLM(PeircePreTrainedModel):
         outputs = self.run(input_ids, attention_mask, token_type_ids, inputs_embeds, inputs)
         loss = None if labels is None else self.peirce.loss(self.prefix, outputs, labels)
         return MaskedLMOutput(loss=loss, logits=outputs[f"{self.prefix}_logits"])
-
-
-class PeirceForCausalLM(PeircePreTrainedModel, GenerationMixin):
-    """Which token comes next, in a spec whose scope is causal or a prefix's.
-
-    With the head `causal_lm` it generates with a memory of the tokens before, with `mlm` without.
-    """
-
-    uses = ("causal_lm", "mlm")
-
-    def __init__(self, config: PeirceConfig, registry: Registry | None = None) -> None:
-        super().__init__(config, registry)
-        heads = {planned.part.needs & {"past"} for planned in self.peirce.plan.heads}
-        self.remembers = isinstance(self.peirce.network, GenerativeArchitecture) and all(heads)
-        assert self.generation_config is not None
-        self.generation_config.use_cache = self.remembers
-
-    @classmethod
-    def spec_of(cls, config: PeirceConfig, registry: Registry) -> Spec:
-        """The spec, if nothing in it sees the future.
-
-        Raises:
-            SpecError: the spec's scope lets tokens see those that follow.
-        """
-        spec = super().spec_of(config, registry)
-        if spec.scope.kind not in ("causal", "prefix"):
-            raise SpecError(
-                f"{spec.at('model.scope')}: PeirceForCausalLM needs a scope in which no token sees the next, and this "
-                f"spec is {spec.scope.kind}; set model.scope.kind to causal or prefix and train the model so"
-            )
-        return spec
-
-    @tuple_if_asked
-    def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        labels: Tensor | None = None,
-        prefix_length: Tensor | None = None,
-        past_key_values: PeirceMemory | None = None,
-        use_cache: bool | None = None,
-        **inputs: Any,
-    ) -> CausalLMOutputWithPast:
-        """Logits [b, x, v] of the token after each, and the loss against labels [b, x], the tokens themselves.
-
-        A label counts as what the token before it should have predicted; -100 where none counts. A model with the scope
-        of a prefix needs `prefix_length`, int64 [b]. With `use_cache` there is a memory of the tokens in
-        `past_key_values`; given it, the inputs are those of the tokens that follow.
-        """
-        given = self.inputs_of(
-            input_ids,
-            attention_mask,
-            token_type_ids,
-            inputs_embeds,
-            {**inputs, "prefix_length": prefix_length},
-        )
-        memory = None
-        if self.remembers and (use_cache or past_key_values is not None):
-            before = None if past_key_values is None else past_key_values.tensors
-            outputs, tensors = self.peirce.advance(given, before or {})
-            length = given["input_ids"].shape[1] + (0 if past_key_values is None else past_key_values.length)
-            memory = PeirceMemory(tensors, length)
-        else:
-            with self._recomputing():
-                outputs = self.peirce(**given)
-        loss = None
-        if labels is not None:
-            following = torch.full_like(labels, IGNORED)
-            following[:, :-1] = labels[:, 1:]
-            loss = self.peirce.loss(self.prefix, outputs, following)
-        logits = outputs[f"{self.prefix}_logits"]
-        return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=memory)  # type: ignore[arg-type]
-
-    def prepare_inputs_for_generation(self, input_ids: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The text so far, or what follows a memory; of the other arguments, those that are the model's inputs."""
-        known = {spec.name for spec in self.peirce.signature.inputs}
-        inputs = {name: value for name, value in kwargs.items() if name in known and value is not None}
-        inputs["input_ids"] = input_ids
-        memory = kwargs.get("past_key_values")
-        if memory is not None:
-            lengths = {spec.name: spec.dims for spec in self.peirce.signature.inputs}
-            inputs = {
-                name: value[:, memory.length :]
-                for name, value in inputs.items()
-                if lengths[name] == ("batch", "length")
-            }
-        return {**inputs, "past_key_values": memory, "use_cache": kwargs.get("use_cache")}
-
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        return False
 
 
 class PeirceForSequenceClassification(PeircePreTrainedModel):
