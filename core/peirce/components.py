@@ -334,12 +334,12 @@ class Head(ModulePart):
     name itself.
 
     Attributes:
-        needs: which of `pooled` and `binary` the architecture must give; `past` where the head predicts each next token
-            of the input, which no token may see then; `target` where it predicts those of a decoder's target.
+        needs: which of `pooled` and `binary` the architecture must give; `past` where the head predicts next tokens,
+            which no token may see then.
         labels: what `loss` takes as labels, dtype, shape and meaning, in one sentence.
     """
 
-    needs: ClassVar[frozenset[Literal["pooled", "binary", "past", "target"]]] = frozenset()
+    needs: ClassVar[frozenset[Literal["pooled", "binary", "past"]]] = frozenset()
     labels: ClassVar[str] = ""
 
     @abstractmethod
@@ -364,6 +364,7 @@ class Architecture(Part, nn.Module, ABC):
         branches: the atoms that it keeps, `"U"` or `"UB"`.
         layer: the operators of a layer when a spec names none.
         state: the state operators that follow them when a spec names none.
+        rows: the symbolic dim of the tokens that it gives atoms of, which heads call `length`.
         scope: the kind of scope that the architecture fixes, for its operators to check; None where the spec says.
         fixed_layer: whether a spec may name no other operators.
     """
@@ -373,6 +374,7 @@ class Architecture(Part, nn.Module, ABC):
     branches: ClassVar[Literal["U", "UB"]]
     layer: ClassVar[str]
     state: ClassVar[tuple[str, ...]] = ()
+    rows: ClassVar[str] = "length"
     scope: ClassVar[str | None] = None
     fixed_layer: ClassVar[bool] = False
 
@@ -387,7 +389,7 @@ class Architecture(Part, nn.Module, ABC):
         return None
 
     @classmethod
-    def gives(cls, options: Any) -> frozenset[Literal["pooled", "binary", "past", "target"]]:
+    def gives(cls, options: Any) -> frozenset[Literal["pooled", "binary", "past"]]:
         """Which optional outputs heads may rely on; `past` is added where the spec's scope is causal or prefix."""
         return frozenset()
 

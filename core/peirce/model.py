@@ -94,10 +94,11 @@ class Model(nn.Module):
     def _generating(self) -> tuple[GenerativeArchitecture, dict[str, Head]]:
         """The network and the heads that predict next tokens."""
         heads = {prefix: cast(Head, head) for prefix, head in self.heads.items()}
-        heads = {prefix: head for prefix, head in heads.items() if head.needs & {"past", "target"}}
+        heads = {prefix: head for prefix, head in heads.items() if "past" in head.needs}
         if not isinstance(self.network, GenerativeArchitecture):
             raise InputError(
-                f"architecture {self.plan.architecture.name!r} keeps nothing of the tokens before, so it cannot generate"
+                f"architecture {self.plan.architecture.name!r} keeps nothing of the tokens before, so it cannot "
+                "generate"
             )
         if not heads:
             raise InputError(
@@ -159,7 +160,8 @@ class Model(nn.Module):
         outputs = list(self.network.outputs())
         for prefix, head in self.heads.items():
             for spec in cast(Head, head).outputs():
-                outputs.append(evolve(spec, name=_output(prefix, spec.name)))
+                dims = tuple(self.network.rows if dim == "length" else dim for dim in spec.dims)
+                outputs.append(evolve(spec, name=_output(prefix, spec.name), dims=dims))
         names = [spec.name for spec in outputs]
         for i, name in enumerate(names):
             if name in names[:i]:

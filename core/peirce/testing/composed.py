@@ -71,13 +71,14 @@ def fitting(spec: Spec, registry: Registry) -> Spec:
         return spec
     except PeirceError as error:
         refused = error
+    kind = registry.get("architectures", spec.architecture).scope or spec.scope.kind
     chosen: dict[str, Mapping[str, Any]] = {}
     for entry in registry.entries("operators"):
         part = entry.part
         options = example_options(part)
-        if part.check(options, BASE, spec.scope.kind) is None:
+        if part.check(options, BASE, kind) is None:
             continue
-        accepted = [o for _, o in choices(options) if part.check(o, BASE, spec.scope.kind) is None]
+        accepted = [o for _, o in choices(options) if part.check(o, BASE, kind) is None]
         if accepted:
             trial = attrs.evolve(
                 spec, operators=OperatorsSpec(options={**chosen, part.name: as_table(accepted[0])})
@@ -92,14 +93,23 @@ def fitting(spec: Spec, registry: Registry) -> Spec:
     raise refused
 
 
-def around(entry: Registered, options: Any, registry: Registry) -> Spec:
+def around(entry: Registered, options: Any, registry: Registry, *, scope: str | None = None) -> Spec:
     """The smallest spec that holds a part: few operators, since exports take as long as the graph is large.
+
+    Args:
+        entry: the part.
+        options: its options.
+        registry: where the others are looked up.
+        scope: the kind of scope, where the architecture does not fix it; what the part asks for if None.
 
     Raises:
         NotRunError: no registered architecture can hold the part.
     """
+    if scope is None:
+        scope = "causal" if entry.kind == "heads" and "past" in entry.part.needs else "bidirectional"
     if entry.kind == "architectures":
-        return fitting(tiny_spec(entry.part, options, layers=1), registry)
+        kind = scope if entry.part.scope is None else "bidirectional"
+        return fitting(tiny_spec(entry.part, options, layers=1, scope=kind), registry)
     places = set(entry.part.places()) if entry.kind == "positions" else set()
     candidates = sorted(
         (candidate.part for candidate in registry.entries("architectures")),
@@ -107,7 +117,13 @@ def around(entry: Registered, options: Any, registry: Registry) -> Spec:
     )
     why = []
     for architecture in candidates:
-        spec = tiny_spec(architecture, example_options(architecture), layers=1)
+        kind = scope if architecture.scope is None else "bidirectional"
+        spec = tiny_spec(architecture, example_options(architecture), layers=1, scope=kind)
+        try:
+            spec = fitting(spec, registry)
+        except PeirceError as error:
+            why.append(f"{architecture.name}: {error}")
+            continue
         for small in (_few_operators(spec, registry), spec):
             trial = with_part(small, entry, options, registry)
             if trial is None:

@@ -2,13 +2,14 @@
 
 import peirce
 
+from peirce_plugins.architectures.encoder_decoder import FolNetEncoderDecoder
 from peirce_plugins.architectures.folnet import FolNet
 from peirce_plugins.architectures.transformer import Transformer
 
-__all__ = ["FolNet", "Transformer", "register_architectures"]
+__all__ = ["FolNet", "FolNetEncoderDecoder", "Transformer", "register_architectures"]
 
 
 @peirce.hookimpl
 def register_architectures() -> list[type]:
-    """The dual-branch network of FOLNet and the single-branch transformer."""
-    return [FolNet, Transformer]
+    """FOLNet's dual-branch networks and the single-branch transformer."""
+    return [FolNet, FolNetEncoderDecoder, Transformer]

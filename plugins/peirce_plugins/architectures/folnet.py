@@ -91,7 +91,7 @@ class FolNet(GenerativeArchitecture):
         }
 
     @classmethod
-    def gives(cls, options: FolNetOptions) -> frozenset[Literal["pooled", "binary", "past", "target"]]:
+    def gives(cls, options: FolNetOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
         """Binary atoms always, a pooled output with a pooler."""
         return frozenset({"pooled", "binary"} if options.pooler else {"binary"})
 

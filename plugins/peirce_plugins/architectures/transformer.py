@@ -96,7 +96,7 @@ class Transformer(GenerativeArchitecture):
         return None
 
     @classmethod
-    def gives(cls, options: TransformerOptions) -> frozenset[Literal["pooled", "binary", "past", "target"]]:
+    def gives(cls, options: TransformerOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
         """A pooled output with a pooler."""
         return frozenset({"pooled"} if options.pooler else ())
 

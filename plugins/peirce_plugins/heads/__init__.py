@@ -2,10 +2,10 @@
 
 import peirce
 
+from peirce_plugins.heads.causal_lm import CausalLanguageModel
 from peirce_plugins.heads.classification import Classification
 from peirce_plugins.heads.contrastive import Contrastive
 from peirce_plugins.heads.entities import Entities
-from peirce_plugins.heads.language_model import CausalLanguageModel, SequenceToSequenceLanguageModel
 from peirce_plugins.heads.mlm import MaskedLanguageModel
 from peirce_plugins.heads.multiple_choice import MultipleChoice
 from peirce_plugins.heads.pair import SentencePair
@@ -22,7 +22,6 @@ __all__ = [
     "MultipleChoice",
     "Relation",
     "SentencePair",
-    "SequenceToSequenceLanguageModel",
     "Span",
     "Swap",
     "TokenClassification",
@@ -34,5 +33,4 @@ __all__ = [
 def register_heads() -> list[type]:
     """The heads that ship with Peirce: on the whole input, on tokens, on pairs of tokens."""
     whole = [SentencePair, Classification, MultipleChoice, Contrastive, Entities]
-    following = [CausalLanguageModel, SequenceToSequenceLanguageModel]
-    return [*whole, *following, MaskedLanguageModel, TokenClassification, Span, Relation, Swap]
+    return [*whole, CausalLanguageModel, MaskedLanguageModel, TokenClassification, Span, Relation, Swap]

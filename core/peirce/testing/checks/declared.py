@@ -24,6 +24,7 @@ from peirce.testing.failures import BrokenError
 from peirce.testing.options import example_options
 from peirce.testing.strategies import Example
 from peirce.testing.subjects import PositionSubject, Subject
+from peirce.testing.subjects.base import OTHER_AXES
 from peirce.testing.views import SCOPE_KINDS, View
 
 NETWORK = ("operators", "positions", "augmenters", "heads", "architectures")
@@ -76,8 +77,8 @@ def _specific(part: type[Any]) -> list[str]:
         known = [base.__name__ for base in PLACES.values()]
         return [] if part.places() else [f"it serves no place: subclass one of {', '.join(known)}"]
     if issubclass(part, Head):
-        unknown = sorted(set(part.needs) - {"pooled", "binary"})
-        return [f"needs = {unknown} is neither pooled nor binary"] if unknown else []
+        unknown = sorted(set(part.needs) - {"pooled", "binary", "past"})
+        return [f"needs = {unknown} is none of pooled, binary and past"] if unknown else []
     if issubclass(part, Architecture):
         return _architecture(part)
     return []
@@ -168,7 +169,7 @@ def shapes(case: Case) -> None:
             )
         sizes: dict[Any, int] = {"batch": view.batch, "length": view.length}
         for slot, (_, tensor) in zip(declared, raw, strict=True):
-            shape = [axis if isinstance(axis, int) else sizes.setdefault(axis, -1) for axis in slot.axes]
+            shape = [axis if isinstance(axis, int) else sizes.get(axis, OTHER_AXES) for axis in slot.axes]
             allowed = [shape]
             if isinstance(subject, PositionSubject):
                 allowed.append([1, *shape[1:]])

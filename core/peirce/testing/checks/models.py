@@ -1,4 +1,4 @@
-"""A part in a whole model: fused as unfused, and in ONNX Runtime as in torch."""
+"""A part in a whole model: fused as unfused, from a memory as in one pass, and in ONNX Runtime as in torch."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from peirce.components import GenerativeArchitecture
 from peirce.errors import ExportError
 from peirce.exporting import export
+from peirce.signature import TensorSpec
 from peirce.testing.check import Case, check
 from peirce.testing.checks.declared import NETWORK
 from peirce.testing.compare import same
 from peirce.testing.composed import around, build_random, fitting, tiny_spec
-from peirce.testing.failures import BrokenError, NotRunError
+from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError
 from peirce.testing.subjects import ArchitectureSubject, Subject
 from peirce.testing.views import plain_view
 
@@ -38,6 +40,60 @@ def fused(case: Case) -> None:
                 same(first / size, second / size, f"{slot.name} in a {kind} scope, fused", tolerance=1e-12)
 
     case.each(body)
+
+
+@check(
+    "operators",
+    "positions",
+    "augmenters",
+    "architectures",
+    contract="tokens that are inferred one by one from a memory have the atoms that one pass gives them",
+)
+def memory(case: Case) -> None:
+    """A tiny causal model that holds the part, to 1e-10 of the largest atom: two tokens, then one at a time."""
+    try:
+        spec = around(case.entry, case.subject.options, case.registry, scope="causal")
+    except NotRunError as error:
+        raise NotApplicableError(str(error)) from error
+    network = build_random(spec, case.registry).network
+    if not isinstance(network, GenerativeArchitecture):
+        raise NotApplicableError(f"architecture {spec.architecture!r} keeps no memory")
+    generator = torch.Generator().manual_seed(0)
+    inputs = {s.name: _drawn(s, generator) for s in network.inputs() if "prefix" not in s.name}
+    real = torch.ones(BATCH, LENGTH, dtype=torch.bool)
+    real[0, 1] = real[1, 0] = False
+    inputs["attention_mask"] = real
+    counted = {s.name: s.dims.index(network.rows) for s in network.inputs() if network.rows in s.dims}
+    with torch.no_grad():
+        whole = network(inputs)[0].unary
+        pieces, kept = [], {}
+        for start, stop in ((0, 2), *((at, at + 1) for at in range(2, LENGTH))):
+            new = {
+                n: inputs[n].narrow(axis, start, stop - start) for n, axis in counted.items() if n in inputs
+            }
+            encoded, _, kept = network.advance({**inputs, **new} if start == 0 else new, kept)
+            pieces.append(encoded.unary)
+    declared = [s.name for s in network.memory()]
+    if list(kept) != declared:
+        raise BrokenError(f"the architecture declares the memory {declared}, and keeps {list(kept)}")
+    size = max(float(whole.abs().max()), 1e-300)
+    same(
+        torch.cat(pieces, 1) / size,
+        whole / size,
+        f"in a {spec.architecture} model, one by one",
+        tolerance=1e-10,
+    )
+
+
+BATCH, LENGTH = 2, 6
+"""The sizes of the memory check's example."""
+
+
+def _drawn(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
+    shape = [dim if isinstance(dim, int) else BATCH if dim == "batch" else LENGTH for dim in spec.dims]
+    if spec.dtype == "bool":
+        return torch.ones(shape, dtype=torch.bool)
+    return torch.randint(0, spec.high or 2, shape, generator=generator)
 
 
 @check(

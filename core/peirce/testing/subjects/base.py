@@ -118,9 +118,13 @@ class Subject(ABC):
         return f"unary {dims.unary}, binary {dims.binary}, heads {dims.heads}, head_size {dims.head_size}"
 
 
+OTHER_AXES = 2
+"""The size of symbolic axes other than batch and length."""
+
+
 def _values(slot: Slot, view: View, generator: torch.Generator, dtype: torch.dtype, scale: float) -> Tensor:
     sizes = {"batch": view.batch, "length": view.length}
-    shape = [axis if isinstance(axis, int) else sizes.get(axis, 2) for axis in slot.axes]
+    shape = [axis if isinstance(axis, int) else sizes.get(axis, OTHER_AXES) for axis in slot.axes]
     if slot.dtype == "int64":
         return torch.randint(0, slot.high or 2, shape, generator=generator)
     if slot.dtype == "bool":

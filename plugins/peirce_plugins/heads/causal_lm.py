@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,9 +14,15 @@ from torch import Tensor, nn
 from peirce_plugins.heads.losses import mean_cross_entropy
 
 
-class LanguageModel(Head):
-    """The word embeddings as a linear classifier of the final unary atoms, with a bias for each token."""
+class CausalLanguageModel(Head):
+    """The next token: the word embeddings as a linear classifier of the final unary atoms, with a bias for each token.
 
+    In a causal or prefix scope it is the input's next token; in an encoder-decoder it is the target's.
+    """
+
+    name = "causal_lm"
+    source = "FOLNet (Chen, 2023), Appendix A.5"
+    needs = frozenset({"past"})
     labels = (
         "int64 [batch, length]: the token after each token; -100 where there is none, or it does not count."
     )
@@ -27,13 +32,9 @@ class LanguageModel(Head):
         self.vocabulary = dims.vocabulary
         self.bias = nn.Parameter(torch.zeros(dims.vocabulary))
 
-    @abstractmethod
-    def counted_by(self) -> str:
-        """The symbolic dim of the tokens whose successors are predicted."""
-
     def outputs(self) -> tuple[TensorSpec, ...]:
         """A score for each token of the vocabulary, to follow each token."""
-        dims = ("batch", self.counted_by(), self.vocabulary)
+        dims = ("batch", "length", self.vocabulary)
         meaning = "Scores of the vocabulary for the token after each one."
         return (TensorSpec(name="logits", dtype="float", dims=dims, meaning=meaning),)
 
@@ -45,27 +46,3 @@ class LanguageModel(Head):
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Mean cross-entropy of the tokens [b, x] that follow, where they are not -100; zero if none counts."""
         return mean_cross_entropy(outputs["logits"], labels)
-
-
-class CausalLanguageModel(LanguageModel):
-    """The next token of a text, from the atoms of those before it, in a causal or prefix scope."""
-
-    name = "causal_lm"
-    source = "FOLNet (Chen, 2023), Appendix A.5"
-    needs = frozenset({"past"})
-
-    def counted_by(self) -> str:
-        """The input's own tokens."""
-        return "length"
-
-
-class SequenceToSequenceLanguageModel(LanguageModel):
-    """The next token of a target, from the atoms of its source and of the target's tokens before it."""
-
-    name = "seq2seq_lm"
-    source = "FOLNet (Chen, 2023), Appendix A.5"
-    needs = frozenset({"target"})
-
-    def counted_by(self) -> str:
-        """The target's tokens."""
-        return "target_length"
