@@ -1,0 +1,32 @@
+"""Generated text whose masked words can be guessed: who does what to whom follows from the document's topic."""
+
+from __future__ import annotations
+
+import random
+
+_TOPICS = {
+    "farm": (("farmer", "shepherd", "miller"), ("feeds", "counts", "leads"), ("cows", "sheep", "geese")),
+    "ship": (("captain", "sailor", "cook"), ("mends", "hoists", "stows"), ("sails", "ropes", "barrels")),
+    "court": (("judge", "clerk", "lawyer"), ("reads", "signs", "files"), ("letters", "claims", "deeds")),
+    "forge": (("smith", "helper", "guest"), ("heats", "strikes", "cools"), ("irons", "blades", "chains")),
+}
+
+
+def documents(count: int, seed: int = 0, sentences: int = 6) -> list[list[str]]:
+    """Documents of one topic each, as their sentences."""
+    draw = random.Random(seed)
+    made = []
+    for _ in range(count):
+        people, deeds, things = _TOPICS[draw.choice(sorted(_TOPICS))]
+        made.append(
+            [
+                f"The {draw.choice(people)} {draw.choice(deeds)} the {draw.choice(things)} today."
+                for _ in range(sentences)
+            ]
+        )
+    return made
+
+
+def blocks(made: list[list[str]]) -> str:
+    """Documents as a text file has them: a sentence a line, a blank line between documents."""
+    return "\n\n".join("\n".join(document) for document in made) + "\n"
