@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from attrs import frozen
 from peirce.errors import TaskError
 
-from peirce_plugins.tasks.tables import Row, read_rows
+from peirce_plugins.tasks.tables import Row, read_dataset, read_rows
 
 COLUMNS = ("id", "story", "query", "target", "clean_story", "task_name")
 SPLITS = ("train", "valid", "test")
@@ -64,20 +64,32 @@ def read_folder(folder: Path, kind: Literal["train", "test"], text: Text) -> lis
             + ("1.2,1.3_train.csv" if kind == "train" else "1.2_test.csv, 1.3_test.csv, ...")
             + ", with .gz after it when it is gzipped"
         )
-    return [story for path in files.values() for story in read_stories(path, text)]
+    return [story for path in files.values() for story in read_stories(read_rows(path, COLUMNS), text)]
 
 
-def read_stories(path: Path, text: Text) -> Iterator[Story]:
-    """The stories of one file.
+def read_hub(name: str, text: Text) -> dict[str, list[Story]]:
+    """The stories of a data set of the library `datasets` by split, such as `CLUTRR/v1:gen_train23_test2to10`.
+
+    Raises:
+        TaskError: it cannot be loaded, lacks a split, or has other columns.
+    """
+    found = read_dataset(name)
+    if missing := {"train", "test"} - set(found):
+        raise TaskError(f"data set {name!r} has no {' and no '.join(sorted(missing))} split")
+    return {split: list(read_stories(rows, text)) for split, rows in found.items()}
+
+
+def read_stories(rows: Iterable[Row], text: Text) -> Iterator[Story]:
+    """The stories of some rows.
 
     Args:
-        path: the file.
+        rows: as they are published.
         text: the column with the story: `story`, whose sentences may be in any order, or `clean_story`.
 
     Raises:
         TaskError: a row is not in the published format.
     """
-    for row in read_rows(path, COLUMNS):
+    for row in rows:
         yield _story(row, text)
 
 
@@ -124,7 +136,8 @@ def _story(row: Row, column: Text) -> Story:
         segments=tuple(segment for segment in segments if segment != ""),
         people=people,
         query=(places[one], places[other]),
-        relation=row.text("target").strip(),
+        # in the hub's copy target is a number, and its name stands beside it
+        relation=row.text("target_text" if "target_text" in row.values else "target").strip(),
         hops=int(task.group(1)),
         share=zlib.crc32(key) % _PARTS / _PARTS,
     )

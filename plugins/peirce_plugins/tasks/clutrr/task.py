@@ -18,7 +18,7 @@ from torch import Tensor
 
 from peirce_plugins.heads.losses import IGNORED
 from peirce_plugins.tasks.clutrr.encoding import Encoded, Encoder, Ints, padded
-from peirce_plugins.tasks.clutrr.stories import SPLITS, Story, of_hops, read_folder
+from peirce_plugins.tasks.clutrr.stories import SPLITS, Story, of_hops, read_folder, read_hub
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 
 RELATIONS, TOKENIZER = "relations.json", "tokenizer.json"
@@ -32,6 +32,8 @@ class ClutrrOptions:
 
     Args:
         folder: holds the published files, such as `1.2,1.3_train.csv` and `1.2_test.csv`, gzipped or not.
+        dataset: in place of a folder, a data set of the library `datasets`, with its configuration after a colon,
+            such as `CLUTRR/v1:gen_train23_test2to10`; its own validation split is left alone.
         train_hops: the numbers of facts of the stories to train on.
         test_hops: those of the stories to test on; all that the folder has when empty.
         valid: the share of the training stories that is kept for validation, chosen by their content alone.
@@ -49,6 +51,7 @@ class ClutrrOptions:
     """
 
     folder: str = ""
+    dataset: str = ""
     train_hops: tuple[int, ...] = (2, 3)
     test_hops: tuple[int, ...] = ()
     valid: float = field(default=0.05, validator=[validators.ge(0), validators.lt(1)])
@@ -103,13 +106,18 @@ class Clutrr(Task):
     def prepare(self) -> ClutrrData:
         """Read the files and encode every story."""
         options: ClutrrOptions = self.options
-        if not options.folder:
+        if bool(options.folder) == bool(options.dataset):
             raise TaskError(
-                "task.folder is not set; give the folder with CLUTRR's files, such as --set folder=data"
+                "clutrr needs either task.folder or task.dataset: the folder of the published files, such as "
+                "--set folder=data, or a data set of the hub, such as "
+                "--set dataset=CLUTRR/v1:gen_train23_test2to10"
             )
-        folder = Path(options.folder)
-        read = of_hops(read_folder(folder, "train", options.text), options.train_hops, "train_hops")
-        test = read_folder(folder, "test", options.text)
+        if options.folder:
+            read, test = (read_folder(Path(options.folder), kind, options.text) for kind in ("train", "test"))
+        else:
+            found = read_hub(options.dataset, options.text)
+            read, test = found["train"], found["test"]
+        read = of_hops(read, options.train_hops, "train_hops")
         if options.test_hops:
             test = of_hops(test, options.test_hops, "test_hops")
         splits = {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from attrs import frozen
 from peirce.errors import TaskError, unknown
 
-from peirce_plugins.tasks.tables import Row, read_rows
+from peirce_plugins.tasks.tables import Row, read_dataset, read_rows
 
 LABELS = ("True", "False", "Unknown")
 """The labels, in the order of their numbers."""
@@ -56,14 +56,34 @@ def find_files(folder: Path) -> Mapping[str, Path]:
     return found
 
 
-def read_problems(path: Path) -> Iterator[Problem]:
-    """The problems of one file.
+def read_folder(folder: Path) -> dict[str, list[Problem]]:
+    """The problems of the files of a folder by split.
+
+    Raises:
+        TaskError: a file is missing, or a row is not in the published format.
+    """
+    return {split: read_problems(read_rows(path)) for split, path in find_files(folder).items()}
+
+
+def read_hub(name: str) -> dict[str, list[Problem]]:
+    """The same of a data set of the library `datasets`, such as `yale-nlp/FOLIO`.
+
+    Raises:
+        TaskError: it cannot be loaded, lacks a split, or has other columns.
+    """
+    found = {_SPLITS[split]: rows for split, rows in read_dataset(name).items() if split in _SPLITS}
+    if missing := {"train", "valid"} - set(found):
+        raise TaskError(f"data set {name!r} has no {' and no '.join(sorted(missing))} split")
+    return {split: read_problems(rows) for split, rows in found.items()}
+
+
+def read_problems(rows: Iterable[Row]) -> list[Problem]:
+    """The problems of some rows.
 
     Raises:
         TaskError: a row is not in the published format.
     """
-    for row in read_rows(path, ("premises", "conclusion", "label")):
-        yield Problem(row.where, _premises(row), row.text("conclusion").strip(), _label(row))
+    return [Problem(row.where, _premises(row), row.text("conclusion").strip(), _label(row)) for row in rows]
 
 
 def _premises(row: Row) -> str:

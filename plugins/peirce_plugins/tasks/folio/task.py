@@ -16,7 +16,7 @@ from peirce.model import Model
 from rich.console import Console
 from torch import Tensor
 
-from peirce_plugins.tasks.folio.problems import LABELS, find_files, read_problems
+from peirce_plugins.tasks.folio.problems import LABELS, read_folder, read_hub
 from peirce_plugins.tasks.text.extras import require_text
 from peirce_plugins.tasks.text.tokenizer import Encoding, Tokenizer, collate
 
@@ -31,6 +31,7 @@ class FolioOptions:
     Args:
         folder: holds the published files `train.jsonl` and `validation.jsonl`, gzipped or not; the published
             validation file also stands for a test file that is not there.
+        dataset: in place of a folder, a data set of the library `datasets`, such as `yale-nlp/FOLIO`.
         tokenizer: a tokenizers JSON, a BERT vocab.txt, or a folder with one; when empty, WordPiece is trained on the
             training file.
         vocabulary: how many entries it then has.
@@ -39,6 +40,7 @@ class FolioOptions:
     """
 
     folder: str = ""
+    dataset: str = ""
     tokenizer: str = ""
     vocabulary: int = field(default=8000, validator=validators.ge(1))
     length: int = field(default=512, validator=validators.ge(8))
@@ -65,18 +67,19 @@ class Folio(Task):
         """Read the files and encode every problem."""
         options: FolioOptions = self.options
         require_text("tokenizers", "sklearn")
-        if not options.folder:
+        if bool(options.folder) == bool(options.dataset):
             raise TaskError(
-                "task.folder is not set; give the folder with FOLIO's files, such as --set folder=data"
+                "folio needs either task.folder or task.dataset: the folder of the published files, such as "
+                "--set folder=data, or a data set of the hub, such as --set dataset=yale-nlp/FOLIO"
             )
-        read = {split: list(read_problems(path)) for split, path in find_files(Path(options.folder)).items()}
+        read = read_folder(Path(options.folder)) if options.folder else read_hub(options.dataset)
         console = Console(stderr=True)
         if "test" not in read:
             read["test"] = read["valid"]
-            console.print("There is no test file; the validation file stands for it.", highlight=False)
+            console.print("There is no test split; the validation split stands for it.", highlight=False)
         for split, problems in read.items():
             if not problems:
-                raise TaskError(f"{options.folder}: the {split} file has no problems")
+                raise TaskError(f"{options.folder or options.dataset}: the {split} split has no problems")
         if options.tokenizer:
             tokenizer = Tokenizer.load(Path(options.tokenizer))
         else:

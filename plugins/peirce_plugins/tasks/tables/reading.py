@@ -24,12 +24,12 @@ class Row:
     """One row, and where it stands.
 
     Args:
-        file: the file.
+        file: the file, or the split of a data set.
         number: which row, from 1, not counting a header.
         values: by column.
     """
 
-    file: Path
+    file: Path | str
     number: int
     values: Mapping[str, Any]
 

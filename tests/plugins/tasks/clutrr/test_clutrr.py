@@ -18,6 +18,7 @@ from peirce_plugins.tasks.clutrr.stories import read_stories
 from peirce_plugins.tasks.clutrr.task import Clutrr, ClutrrData, ClutrrOptions
 from peirce_plugins.tasks.loop import train
 from peirce_plugins.tasks.options import TrainingOptions, make_task
+from peirce_plugins.tasks.tables import read_rows
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 from small_specs import FOLNET, TRANSFORMER
 
@@ -37,7 +38,7 @@ def _model(spec: Spec, task: Clutrr, data: ClutrrData, registry: Registry) -> Mo
 
 
 def test_the_pair_of_texts_is_the_papers(tmp_path: Path) -> None:
-    (story,) = read_stories(write(tmp_path / "1.2_test.csv", [row()]), "story")
+    (story,) = read_stories(read_rows(write(tmp_path / "1.2_test.csv", [row()])), "story")
     tokenizer = Tokenizer.train([s for s in story.segments if isinstance(s, str)] * 2 + ["Ann Lil Nick"] * 2)
     text = "Ann's daughter, Lil, asked her mom to read. Nick's sister Lil helped him."
     pair = tokenizer.encode(text, "Ann Nick", length=128)
@@ -53,7 +54,7 @@ def test_the_pair_of_texts_is_the_papers(tmp_path: Path) -> None:
 
 
 def test_a_long_story_loses_its_end_and_never_the_question(tmp_path: Path) -> None:
-    (story,) = read_stories(write(tmp_path / "1.2_test.csv", [row()]), "story")
+    (story,) = read_stories(read_rows(write(tmp_path / "1.2_test.csv", [row()])), "story")
     tokenizer = Tokenizer.train([s for s in story.segments if isinstance(s, str)] * 2)
     whole = Encoder(tokenizer, entities=5).encode(story)
     for first in ("story", "query"):
@@ -156,7 +157,7 @@ def test_a_few_steps_learn_and_the_saved_model_evaluates_the_same(
 
 
 def test_what_cannot_be(folder: Path, tmp_path: Path, registry: Registry) -> None:
-    with pytest.raises(TaskError, match=r"task\.folder is not set"):
+    with pytest.raises(TaskError, match=r"needs either task\.folder or task\.dataset"):
         Clutrr(ClutrrOptions()).prepare()
     with pytest.raises(TaskError, match=r"4 people, and task\.entities is 3"):
         _task(folder, people="tokens", entities=3).prepare()

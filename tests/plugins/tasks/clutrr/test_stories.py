@@ -6,14 +6,28 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from kinship import COLUMNS, row, write
+from kinship import COLUMNS as PUBLISHED
+from kinship import row, write
 from peirce.errors import TaskError
-from peirce_plugins.tasks.clutrr.stories import of_hops, read_folder, read_stories
+from peirce_plugins.tasks.clutrr.stories import (
+    COLUMNS,
+    Story,
+    Text,
+    of_hops,
+    read_folder,
+    read_hub,
+    read_stories,
+)
+from peirce_plugins.tasks.tables import read_rows
+
+
+def _stories(path: Path, text: Text = "story") -> list[Story]:
+    return list(read_stories(read_rows(path, COLUMNS), text))
 
 
 def test_a_story_is_text_and_people(tmp_path: Path) -> None:
     path = write(tmp_path / "1.2_test.csv", [row()])
-    (story,) = read_stories(path, "story")
+    (story,) = _stories(path)
     assert story.segments == (
         0,
         "'s daughter,",
@@ -28,7 +42,7 @@ def test_a_story_is_text_and_people(tmp_path: Path) -> None:
     assert story.query == (0, 2)
     assert (story.relation, story.hops) == ("son", 2)
     assert story.where == f"{path}, row 1"
-    (clean,) = read_stories(path, "clean_story")
+    (clean,) = _stories(path, "clean_story")
     assert clean.segments[:2] == (0, "'s sister")
     assert clean.people == ("Nick", "Lil", "Ann")
     assert clean.query == (2, 0)
@@ -48,8 +62,8 @@ def test_gzipped_files_read_the_same_and_are_not_read_twice(tmp_path: Path) -> N
 
 def test_the_validation_share_depends_on_the_content_alone(tmp_path: Path) -> None:
     rows = [row(id=f"id-{i}") for i in range(400)]
-    one = list(read_stories(write(tmp_path / "a.csv", rows), "story"))
-    other = list(read_stories(write(tmp_path / "b.csv", rows[::-1]), "story"))
+    one = _stories(write(tmp_path / "a.csv", rows))
+    other = _stories(write(tmp_path / "b.csv", rows[::-1]))
     assert [s.share for s in one] == [s.share for s in other][::-1]
     assert 0.05 < sum(s.share < 0.1 for s in one) / len(one) < 0.15
 
@@ -69,7 +83,7 @@ def test_the_validation_share_depends_on_the_content_alone(tmp_path: Path) -> No
 def test_an_error_names_the_row(tmp_path: Path, change: dict[str, str], words: list[str]) -> None:
     path = write(tmp_path / "1.2_test.csv", [row(), row(**change)])
     with pytest.raises(TaskError) as error:
-        list(read_stories(path, "story"))
+        (_stories(path))
     for word in (str(path), *words):
         assert word in str(error.value)
 
@@ -77,9 +91,9 @@ def test_an_error_names_the_row(tmp_path: Path, change: dict[str, str], words: l
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     path = tmp_path / "1.2_test.csv"
     with path.open("w", newline="") as file:
-        csv.writer(file).writerows([[c for c in COLUMNS if c != "query"], ["x"] * (len(COLUMNS) - 1)])
+        csv.writer(file).writerows([[c for c in PUBLISHED if c != "query"], ["x"] * (len(PUBLISHED) - 1)])
     with pytest.raises(TaskError, match=r"row 1: unknown column 'query'"):
-        list(read_stories(path, "story"))
+        (_stories(path))
 
 
 def test_folders_without_the_files(tmp_path: Path) -> None:
@@ -112,3 +126,23 @@ def test_the_published_files_have_the_published_counts(
     assert len({story.relation for story in stories}) == 18
     counts = Counter(story.hops for story in read_folder(folder, "test", "story"))
     assert counts == dict(zip(range(2, 11), test, strict=True))
+
+
+def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = [{**row(task_name=f"task_1.{k}"), "target": k, "target_text": "son"} for k in (2, 3)]
+    tables = {split: datasets.Dataset.from_list(rows) for split in ("train", "validation", "test")}
+    datasets.DatasetDict(tables).save_to_disk(tmp_path / "saved")
+    found = read_hub(str(tmp_path / "saved"), "story")
+    assert set(found) == {"train", "validation", "test"}
+    assert [(story.relation, story.hops, story.query) for story in found["test"]] == [
+        ("son", 2, (0, 2)),
+        ("son", 3, (0, 2)),
+    ]
+    assert found["train"][1].where == f"data set {tmp_path / 'saved'}, train, row 2"
+    datasets.DatasetDict({"train": tables["train"]}).save_to_disk(tmp_path / "half")
+    with pytest.raises(TaskError, match="has no test split"):
+        read_hub(str(tmp_path / "half"), "story")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TaskError, match="cannot be loaded"):
+        read_hub(str(tmp_path / "empty"), "story")

@@ -12,10 +12,11 @@ import torch
 from peirce.errors import TaskError
 from peirce.model import build
 from peirce.registry import Registry
-from peirce_plugins.tasks.folio.problems import find_files, read_problems
+from peirce_plugins.tasks.folio.problems import find_files, read_hub, read_problems
 from peirce_plugins.tasks.folio.task import Folio, FolioOptions
 from peirce_plugins.tasks.loop import train
 from peirce_plugins.tasks.options import TrainingOptions
+from peirce_plugins.tasks.tables import read_rows
 from small_specs import FOLNET
 
 PREMISES = ["All cats sleep. ", "Tom is a cat."]
@@ -51,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_two_spellings_of_unknown_are_one(tmp_path: Path) -> None:
     rows = [problem(label=label) for label in ("True", "False", "Unknown", "Uncertain")]
     rows.append(problem(premises="All cats sleep.\n\nTom is a cat.\n"))
-    problems = list(read_problems(write(tmp_path / "train.jsonl", rows)))
+    problems = read_problems(read_rows(write(tmp_path / "train.jsonl", rows)))
     assert [p.label for p in problems] == [0, 1, 2, 2, 0]
     assert {p.premises for p in problems} == {"All cats sleep. Tom is a cat."}
     assert problems[0].conclusion == "Tom sleeps."
@@ -69,7 +70,7 @@ def test_the_two_spellings_of_unknown_are_one(tmp_path: Path) -> None:
 def test_an_error_names_the_row(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     path = write(tmp_path / "train.jsonl", [problem(), problem(**change)])
     with pytest.raises(TaskError) as error:
-        list(read_problems(path))
+        read_problems(read_rows(path))
     assert f"{path}, row 2: " in str(error.value)
     assert words in str(error.value)
 
@@ -87,7 +88,7 @@ def test_the_files_of_a_folder(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(TaskError, match=r"holds no train\.jsonl, gzipped or not; it holds nothing"):
         find_files(tmp_path / "empty")
-    with pytest.raises(TaskError, match=r"task\.folder is not set"):
+    with pytest.raises(TaskError, match=r"needs either task\.folder or task\.dataset"):
         Folio(FolioOptions()).prepare()
 
 
@@ -159,3 +160,22 @@ def test_the_published_files(shared: Path) -> None:
     counts = {split: np.bincount(labels).tolist() for split, labels in data.labels.items()}
     assert counts == {"train": [388, 286, 330], "valid": [72, 63, 69], "test": [72, 63, 69]}
     assert max(len(row) for rows in data.rows.values() for row in rows) < 512
+
+
+def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    classes = datasets.ClassLabel(names=["False", "True", "Uncertain"])
+    table = datasets.Dataset.from_list([problem(label=label) for label in (0, 1, 2)]).cast_column(
+        "label", classes
+    )
+    datasets.DatasetDict({"train": table, "validation": table}).save_to_disk(tmp_path / "saved")
+    found = read_hub(str(tmp_path / "saved"))
+    assert {split: [p.label for p in problems] for split, problems in found.items()} == {
+        "train": [1, 0, 2],
+        "valid": [1, 0, 2],
+    }
+    data = Folio(FolioOptions(dataset=str(tmp_path / "saved"), vocabulary=100)).prepare()
+    assert data.labels["test"].tolist() == [1, 0, 2]
+    datasets.DatasetDict({"train": table}).save_to_disk(tmp_path / "half")
+    with pytest.raises(TaskError, match="has no valid split"):
+        read_hub(str(tmp_path / "half"))

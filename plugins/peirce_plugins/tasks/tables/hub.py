@@ -1,0 +1,53 @@
+"""Rows of data sets of the library `datasets`, in place of published files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from peirce.errors import TaskError
+
+from peirce_plugins.tasks.tables.reading import Row
+from peirce_plugins.tasks.text.extras import require_text
+
+
+def read_dataset(name: str) -> Mapping[str, Iterator[Row]]:
+    """The rows of each split of a data set, classes by their names.
+
+    Args:
+        name: a data set of the hub, `OWNER/NAME` or `OWNER/NAME:CONFIGURATION`; or a folder that `datasets` saved or
+            can load.
+
+    Raises:
+        TaskError: it cannot be loaded.
+    """
+    require_text("datasets")
+    import datasets  # type: ignore[import-untyped]
+
+    place, _, configuration = (name, "", "") if Path(name).is_dir() else name.partition(":")
+    try:
+        if (Path(place) / "dataset_dict.json").is_file():
+            loaded = datasets.load_from_disk(place)
+        else:
+            loaded = datasets.load_dataset(place, configuration or None)
+    except Exception as error:  # whatever the library, its file formats and its network raise
+        cause = str(error).partition("\n")[0]
+        raise TaskError(
+            f"data set {name!r} cannot be loaded: {cause}; give a name of the hub, with its configuration after a "
+            "colon if it has several, a folder that `datasets` saved, or the published files with task.folder"
+        ) from error
+    return {split: _rows(f"data set {name}, {split}", table) for split, table in loaded.items()}
+
+
+def _rows(where: str, table: Any) -> Iterator[Row]:
+    classes = {name: getattr(feature, "names", None) for name, feature in table.features.items()}
+    for number, values in enumerate(table, 1):
+        yield Row(
+            where,
+            number,
+            {
+                name: names[value] if (names := classes[name]) and isinstance(value, int) else value
+                for name, value in values.items()
+            },
+        )
