@@ -10,28 +10,14 @@ import pytest
 from peirce.cli import application
 from peirce.errors import SpecError
 from peirce.resources import packaged_specs
+from small_specs import FOLNET
 from typer.testing import CliRunner, Result
-
-SMALL = """\
-format = 1
-extend = "folnet-base"
-[model]
-name = "small"
-[model.dims]
-layers = 2
-unary = 16
-binary = 4
-heads = 2
-head_size = 8
-[model.input]
-vocabulary = 32
-"""
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> str:
     path = tmp_path / "small.toml"
-    path.write_text(SMALL)
+    path.write_text(FOLNET.to_toml())
     return str(path)
 
 
@@ -61,15 +47,17 @@ def test_the_ready_specs_are_listed() -> None:
 
 def test_a_good_spec_is_ok(small: str) -> None:
     result = peirce("spec", "check", small)
-    assert (result.exit_code, result.stdout) == (0, f"OK: {small} (small, folnet)\n")
+    assert (result.exit_code, result.stdout) == (0, f"OK: {small} (small-folnet, folnet)\n")
     assert read(peirce("spec", "check", small, "--json"))["ok"] is True
 
 
 def test_what_only_the_composer_sees_is_found_too(small: str) -> None:
-    Path(small).write_text(SMALL.replace("[model.input]", '[model.operators]\nlayer = "ja.p"\n[model.input]'))
+    text = FOLNET.replace({"model.operators.layer": "ja.p"}).to_toml()
+    Path(small).write_text(text)
+    line = 1 + text.splitlines().index('layer = "ja.p"')
     result = peirce("spec", "check", small)
     assert isinstance(result.exception, SpecError)
-    assert f"{small}:12: 'a' (assoc) stands on the wrong side" in str(result.exception)
+    assert f"{small}:{line}: 'a' (assoc) stands on the wrong side" in str(result.exception)
     result = peirce("spec", "check", small, "--json")
     assert result.exit_code == 2
     assert read(result)["ok"] is False
@@ -85,6 +73,6 @@ def test_a_value_can_be_set_first(small: str) -> None:
 def test_a_summary_shows_the_plan_and_the_work(small: str) -> None:
     result = peirce("summary", small, "--batch", "2", "--length", "8")
     assert result.exit_code == 0
-    for text in ("U <- B x U", "U: h=2 s=8", "mlm_logits", "position distance", "batch 2, length 8"):
+    for text in ("U <- B x U", "U: h=3 s=4", "mlm_logits", "position distance", "batch 2, length 8"):
         assert text in result.stdout
     assert read(peirce("summary", small, "--json"))["schema"] == "peirce.summary/1"

@@ -8,17 +8,13 @@ from peirce.errors import InputError
 from peirce.model import build
 from peirce.spec import Spec, load_spec
 from peirce.summary import _Written, summarise
+from small_specs import FOLNET
 from torch import nn
-
-SMALL = {
-    "model.dims": {"layers": 2, "unary": 16, "binary": 4, "heads": 2, "head_size": 8},
-    "model.input.vocabulary": 32,
-}
 
 
 @pytest.fixture(scope="module")
 def spec() -> Spec:
-    return load_spec("folnet-base", SMALL)
+    return FOLNET
 
 
 def test_parameters_are_those_of_the_model(spec: Spec) -> None:
@@ -26,7 +22,7 @@ def test_parameters_are_those_of_the_model(spec: Spec) -> None:
     assert found.parameters == sum(p.numel() for p in model.parameters())
     assert found.parameters == sum(found.groups.values())
     assert found.parameter_bytes == 4 * found.parameters
-    assert found.groups["embedding"] == 32 * 16
+    assert found.groups["embedding"] == 40 * 24
     assert {"operator join", "operator bool", "position distance", "head mlm", "head nsp"} <= set(
         found.groups
     )
@@ -41,11 +37,11 @@ def test_the_plan_is_typed(spec: Spec) -> None:
     assert (found.layers, found.architecture) == (2, "folnet")
     join = found.operators[0]
     assert (join.index, join.name, join.typing) == (0, "join", "U <- B x U")
-    assert (join.kernel, join.premise, join.output) == ("B: h=2", "U: h=2 s=8", "U: h=2 s=8")
+    assert (join.kernel, join.premise, join.output) == ("B: h=3", "U: h=3 s=4", "U: h=3 s=4")
     assert (join.scope, join.activation) == ("reduce", "softmax")
     assert [op.name for op in found.operators] == ["join", "mu", "cjoin", "assoc", "trans", "prod", "bool"]
     assert found.inputs["input_ids"] == "int64 [batch, length]"
-    assert found.outputs["binary"] == "float [batch, length, length, 4]"
+    assert found.outputs["binary"] == "float [batch, length, length, 6]"
 
 
 def test_work_grows_with_batch_and_length(spec: Spec) -> None:

@@ -14,27 +14,10 @@ from peirce import build, load
 from peirce.cli import main
 from peirce.spec import Spec
 from peirce_export.session import Session
+from small_specs import TRANSFORMER
 
-SMALL = Spec.from_toml(
-    """
-format = 1
-[model]
-name = "small"
-architecture = "transformer"
-[model.dims]
-layers = 1
-unary = 12
-heads = 2
-[model.input]
-vocabulary = 20
-max_length = 16
-[[model.positions]]
-use = "absolute"
-[[model.heads]]
-use = "mlm"
-""",
-    source="small.toml",
-)
+# The least of the architecture: what these tests are about depends on no size.
+SMALL = TRANSFORMER.replace({"model.dims.layers": 1, "model.input.vocabulary": 20})
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +120,7 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             np.testing.assert_array_equal(found[name], expected[name])
     assert _run(*command, "--json", "--threads", 1) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["outputs"]["unary"] == {"dtype": "float32", "shape": [2, 6, 12]}
+    assert printed["outputs"]["unary"] == {"dtype": "float32", "shape": [2, 6, 24]}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npz", "y.npz"]
 
 

@@ -59,5 +59,8 @@ use = "mlm"
     source="small-transformer.toml",
 )
 
+NARROW: Mapping[str, Any] = {"model.dims.layers": 1, "model.dims.unary": 32, "model.dims.heads": 4}
+"""What makes a ready transformer small."""
+
 PAPER_CJOIN: Mapping[str, Any] = {"model.operators.options": {"cjoin": {"premise": "paper"}}}
 """The cjoin that causal and prefix scopes need."""

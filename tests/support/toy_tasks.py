@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import peirce
+import small_specs
 import torch
-from attrs import field, frozen, validators
+from attrs import evolve, field, frozen, validators
 from peirce.components import Task
 from peirce.model import Model
-from peirce.spec import Spec
+from peirce.spec import HeadSpec, InputSpec, Regularisation, Spec
 from torch import Tensor
 
 MARK = 1
@@ -31,50 +32,21 @@ def _kill_in_checkpoint(event: str, arguments: tuple[object, ...]) -> None:
 if KILL_IN_CHECKPOINT in os.environ:
     sys.addaudithook(_kill_in_checkpoint)
 
-FOLNET = Spec.from_toml(
-    """
-format = 1
-[model]
-name = "toy-folnet"
-architecture = "folnet"
-[model.dims]
-layers = 1
-unary = 16
-binary = 4
-heads = 2
-head_size = 4
-[model.operators]
-layer = "jmc.atp"
-[[model.positions]]
-use = "distance"
-clip = 4
-[[model.heads]]
-use = "classification"
-[model.regularisation]
-init_std = 0.1
-""",
-    source="toy-folnet.toml",
-)
-TRANSFORMER = Spec.from_toml(
-    """
-format = 1
-[model]
-name = "toy-transformer"
-architecture = "transformer"
-[model.dims]
-layers = 1
-unary = 16
-heads = 2
-[[model.positions]]
-use = "shaw"
-clip = 4
-[[model.heads]]
-use = "classification"
-[model.regularisation]
-init_std = 0.1
-""",
-    source="toy-transformer.toml",
-)
+
+def _toy(spec: Spec, **dims: int) -> Spec:
+    """A small spec, smaller still, for tokens of any number and with the one head that the task needs."""
+    return evolve(
+        spec,
+        name=spec.name.replace("small", "toy"),
+        dims={**spec.dims, "layers": 1, "unary": 16, "heads": 2, **dims},
+        input=InputSpec(),
+        heads=(HeadSpec(use="classification"),),
+        regularisation=Regularisation(init_std=0.1),
+    )
+
+
+FOLNET = _toy(small_specs.FOLNET, binary=4).replace({"model.positions.0.cls": False})
+TRANSFORMER = _toy(small_specs.TRANSFORMER)
 
 
 @frozen(kw_only=True)

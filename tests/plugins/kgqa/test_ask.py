@@ -22,10 +22,10 @@ from peirce_plugins.tasks.kgqa.language import QueryError, parse
 from peirce_plugins.tasks.kgqa.querytypes import load_types
 from peirce_plugins.tasks.kgqa.sampler import sample
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, KgQaOptions, model_scorer
+from small_specs import NARROW
 from typer.testing import CliRunner
 
 QUERY = "(embassy(usa,f))&(!(embassy(e1,usa)))|(embassy(ussr,f))"
-DIMS = {"model.dims.layers": 1, "model.dims.unary": 32, "model.dims.heads": 4}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> tu
     directory = tmp_path_factory.mktemp("kgqa") / "model"
     task = KgQa(KgQaOptions(graph="nations", types=("1p",), train_queries=5, eval_queries=5))
     data = task.prepare()
-    model = build(load_spec("tega", {**task.overrides(data), **DIMS}), registry=registry).eval()
+    model = build(load_spec("tega", {**task.overrides(data), **NARROW}), registry=registry).eval()
     model.save(directory, task.assets(data))
     peirce.export(model, to="onnx", path=directory / "model.onnx")
     return directory, model, data

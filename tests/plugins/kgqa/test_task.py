@@ -17,8 +17,7 @@ from peirce_plugins.tasks.kgqa.evaluation import evaluate, oracle_scorer
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from peirce_plugins.tasks.loop import train
 from peirce_plugins.tasks.options import TrainingOptions
-
-SMALL = {"model.dims.layers": 1, "model.dims.unary": 32, "model.dims.heads": 4}
+from small_specs import NARROW
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,7 @@ def data(task: KgQa) -> KgQaData:
 
 
 def _model(name: str, task: KgQa, data: KgQaData, registry: Registry) -> Model:
-    return build(load_spec(name, {**task.overrides(data), **SMALL}), registry=registry)
+    return build(load_spec(name, {**task.overrides(data), **NARROW}), registry=registry)
 
 
 def test_batches_hold_every_query_once_and_no_more_padding_than_needed(data: KgQaData) -> None:
@@ -100,7 +99,7 @@ def test_labels_are_answers(data: KgQaData) -> None:
 
 @pytest.mark.parametrize("name", ["tega", "transformer-absolute", "transformer-relative"])
 def test_a_few_steps_learn(name: str, task: KgQa, data: KgQaData, registry: Registry) -> None:
-    spec = load_spec(name, {**task.overrides(data), **SMALL, "model.regularisation.dropout": 0.0})
+    spec = load_spec(name, {**task.overrides(data), **NARROW, "model.regularisation.dropout": 0.0})
     model = build(spec, registry=registry)
     before = task.metrics(model, data, "train")
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
