@@ -25,7 +25,10 @@ TOKENIZER, SOURCE = "tokenizer.json", "tokenizer-source.json"
 @pretrain.command()
 def pretrain_command(
     recipe: Annotated[
-        str, typer.Argument(help="A recipe file, or the name of a ready recipe, such as folnet-base-16g.")
+        str,
+        typer.Argument(
+            metavar="RECIPE", help="A recipe file, or the name of a ready recipe, such as folnet-base-16g."
+        ),
     ],
     data: Annotated[
         list[str],
