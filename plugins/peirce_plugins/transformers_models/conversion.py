@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 from peirce.model import Model
 
 from peirce_plugins.transformers_models.base import PeircePreTrainedModel
-from peirce_plugins.transformers_models.generating import PeirceForCausalLM, PeirceForConditionalGeneration
+from peirce_plugins.transformers_models.generating import (
+    PeirceForCausalLM,
+    PeirceForConditionalGeneration,
+    has_decoder,
+)
 from peirce_plugins.transformers_models.models import (
     PeirceForMaskedLM,
     PeirceForMultipleChoice,
@@ -27,7 +31,6 @@ _WITH_ONE_HEAD: tuple[type[PeircePreTrainedModel], ...] = (
     PeirceForTokenClassification,
     PeirceForQuestionAnswering,
     PeirceForMultipleChoice,
-    PeirceForConditionalGeneration,
 )
 
 
@@ -53,6 +56,9 @@ def class_of(model: Model) -> type[PeircePreTrainedModel]:
         return PeirceModel
     if len(heads) > 1:
         return PeirceForPreTraining
-    if model.spec.scope.kind in ("causal", "prefix") and heads[0].use in PeirceForCausalLM.uses:
+    use = heads[0].use
+    if has_decoder(model.plan.architecture.part) and use in PeirceForConditionalGeneration.uses:
+        return PeirceForConditionalGeneration
+    if model.spec.scope.kind in ("causal", "prefix") and use in PeirceForCausalLM.uses:
         return PeirceForCausalLM
-    return next((cls for cls in _WITH_ONE_HEAD if heads[0].use in cls.uses), PeirceForPreTraining)
+    return next((cls for cls in _WITH_ONE_HEAD if use in cls.uses), PeirceForPreTraining)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
-from peirce.components import GenerativeArchitecture
+from peirce.components import Architecture, GenerativeArchitecture
 from peirce.errors import InputError, SpecError
 from peirce.spec import Spec
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast, Seq2SeqLMOutput
 
@@ -17,9 +17,18 @@ from peirce_plugins.heads.losses import IGNORED
 from peirce_plugins.transformers_models.base import PeircePreTrainedModel, tuple_if_asked
 from peirce_plugins.transformers_models.config import PeirceConfig
 from peirce_plugins.transformers_models.memory import PeirceMemory
+from peirce_plugins.transformers_models.outputs import PeirceSource
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
+
+
+def has_decoder(architecture: type[Architecture]) -> bool:
+    """Whether an architecture generates a target from a source."""
+    return (
+        issubclass(architecture, GenerativeArchitecture)
+        and architecture.generated == PeirceForConditionalGeneration.generated
+    )
 
 
 class PeirceGenerator(PeircePreTrainedModel, GenerationMixin):
@@ -34,7 +43,7 @@ class PeirceGenerator(PeircePreTrainedModel, GenerationMixin):
 
     def __init__(self, config: PeirceConfig, registry: Registry | None = None) -> None:
         super().__init__(config, registry)
-        heads = [planned.part.needs & {"past", "target"} for planned in self.peirce.plan.heads]
+        heads = ["past" in planned.part.needs for planned in self.peirce.plan.heads]
         self.remembers = isinstance(self.peirce.network, GenerativeArchitecture) and all(heads)
         assert self.generation_config is not None
         self.generation_config.use_cache = self.remembers
@@ -131,12 +140,12 @@ class PeirceForCausalLM(PeirceGenerator):
 
 
 class PeirceForConditionalGeneration(PeirceGenerator):
-    """Which token of a target comes next, given its source: a spec with two stacks and the head `seq2seq_lm`.
+    """Which token of a target comes next, given its source: an architecture with a decoder and the head `causal_lm`.
 
     A target begins with the configuration's `decoder_start_token_id`, the padding's id if it says nothing.
     """
 
-    uses = ("seq2seq_lm",)
+    uses = ("causal_lm",)
     generated = "decoder_input_ids"
 
     def __init__(self, config: PeirceConfig, registry: Registry | None = None) -> None:
@@ -144,6 +153,24 @@ class PeirceForConditionalGeneration(PeirceGenerator):
         super().__init__(config, registry)
         assert self.generation_config is not None
         self.generation_config.decoder_start_token_id = self.start_id
+
+    @classmethod
+    def spec_of(cls, config: PeirceConfig, registry: Registry) -> Spec:
+        """The spec, if its architecture has a decoder.
+
+        Raises:
+            SpecError: the architecture generates its own input.
+        """
+        spec = config.to_spec()
+        # An unknown architecture is named where the spec is composed.
+        known = {entry.name: entry.part for entry in registry.entries("architectures")}
+        if spec.architecture in known and not has_decoder(known[spec.architecture]):
+            raise SpecError(
+                f"{spec.at('model.architecture')}: PeirceForConditionalGeneration needs an architecture with a "
+                f"decoder, such as folnet_encoder_decoder, and {spec.architecture} has none; for the next token of one "
+                "text there is PeirceForCausalLM"
+            )
+        return super().spec_of(config, registry)
 
     @property
     def start_id(self) -> int:
@@ -209,13 +236,23 @@ class PeirceForConditionalGeneration(PeirceGenerator):
         if mask is not None:
             inputs["decoder_attention_mask"] = mask[:, before:]
         if memory is None:
-            inputs |= kwargs["encoder_outputs"]
+            inputs |= dict(kwargs["encoder_outputs"])
         return {**inputs, "past_key_values": memory, "use_cache": kwargs.get("use_cache")}
 
-    def _prepare_encoder_decoder_kwargs_for_generation(
-        self, inputs_tensor: Tensor, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> dict[str, Any]:
-        """Keep the source, which the first step encodes, where `generate` multiplies it for beams."""
-        names = ("attention_mask", "token_type_ids")
-        source = {name: model_kwargs.pop(name) for name in names if model_kwargs.get(name) is not None}
-        return {**model_kwargs, "encoder_outputs": {**source, "input_ids": inputs_tensor}}
+    def get_encoder(self, modality: str | None = None) -> SourceKeeper:
+        """What `generate` asks about the source; the model encodes it itself, with the target's first token."""
+        return SourceKeeper()
+
+
+class SourceKeeper(nn.Module):
+    """Keeps a source as it is, in the place where other models have their encoder."""
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        **kwargs: Any,
+    ) -> PeirceSource:
+        """The source."""
+        return PeirceSource(input_ids, attention_mask, token_type_ids)

@@ -40,3 +40,18 @@ class PeirceForPreTrainingOutput(ModelOutput):
     last_hidden_state: Tensor | None = None
     pooler_output: Tensor | None = None
     binary: Tensor | None = None
+
+
+@dataclass
+class PeirceSource(ModelOutput):
+    """The source of a target that is generated.
+
+    Args:
+        input_ids: int64 [b, x].
+        attention_mask: [b, x], nonzero at real tokens.
+        token_type_ids: int64 [b, x].
+    """
+
+    input_ids: Tensor | None = None
+    attention_mask: Tensor | None = None
+    token_type_ids: Tensor | None = None

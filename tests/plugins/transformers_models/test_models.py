@@ -18,6 +18,7 @@ from peirce_plugins.checkpoints.folnet import import_folnet
 from peirce_plugins.transformers_models import (
     PeirceConfig,
     PeirceForCausalLM,
+    PeirceForConditionalGeneration,
     PeirceForMaskedLM,
     PeirceForMultipleChoice,
     PeirceForPreTraining,
@@ -37,16 +38,26 @@ from transformers import (
     AutoModelForMultipleChoice,
     AutoModelForPreTraining,
     AutoModelForQuestionAnswering,
+    AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
 )
 
 CAUSAL = FOLNET.replace({"model.scope.kind": "causal", **PAPER_CJOIN, "model.heads": [{"use": "causal_lm"}]})
+TWO_STACKS = FOLNET.replace(
+    {
+        "model.architecture": "folnet_encoder_decoder",
+        "model.options": {"decoder_layers": 1},
+        **PAPER_CJOIN,
+        "model.heads": [{"use": "causal_lm"}],
+    }
+)
 CLASSES: dict[type, tuple[type, Spec]] = {
     PeirceModel: (AutoModel, FOLNET.replace({"model.heads": []})),
     PeirceForPreTraining: (AutoModelForPreTraining, FOLNET),
     PeirceForMaskedLM: (AutoModelForMaskedLM, FOLNET.replace({"model.heads": [{"use": "mlm"}]})),
     PeirceForCausalLM: (AutoModelForCausalLM, CAUSAL),
+    PeirceForConditionalGeneration: (AutoModelForSeq2SeqLM, TWO_STACKS),
     PeirceForSequenceClassification: (
         AutoModelForSequenceClassification,
         FOLNET.replace({"model.heads": [{"use": "classification", "as": "genre", "classes": 3}]}),
@@ -104,6 +115,8 @@ def test_there_and_back_through_files(cls: type, registry: Registry, tmp_path: P
     assert back.spec == model.spec
     assert back.provenance == model.provenance
     inputs = {"input_ids": ids(2, 6)}
+    if cls is PeirceForConditionalGeneration:
+        inputs["decoder_input_ids"] = ids(2, 3)
     for name, value in model(**inputs).items():
         assert torch.equal(back(**inputs)[name], value)
     assert back.network is not loaded.peirce.network
@@ -220,7 +233,9 @@ def test_losses_are_those_of_the_heads(cls: Any, registry: Registry) -> None:
     model = peirce.build(spec, registry=registry).eval()
     made = cls.from_peirce(model, registry=registry)
     tokens, mask = ids(2, 6), torch.tensor([[1] * 6, [1, 1, 1, 1, 0, 0]])
-    own = model(input_ids=tokens, attention_mask=mask.bool())
+    target = torch.tensor([[0, 5, 8], [0, 7, 0]])
+    two = {"decoder_input_ids": target} if cls is PeirceForConditionalGeneration else {}
+    own = model(input_ids=tokens, attention_mask=mask.bool(), **two)
     log = torch.log_softmax
     given: dict[str, Any] = {"input_ids": tokens, "attention_mask": mask}
     if cls is PeirceForPreTraining:
@@ -237,6 +252,14 @@ def test_losses_are_those_of_the_heads(cls: Any, registry: Registry) -> None:
         labels = torch.tensor([[-100, 5, 8, -100, -100, -100], [-100] * 6])
         found = made(**given, labels=labels)
         wanted = -(log(own["causal_lm_logits"], -1)[0, 0, 5] + log(own["causal_lm_logits"], -1)[0, 1, 8]) / 2
+    elif cls is PeirceForConditionalGeneration:
+        labels = torch.tensor([[5, 8, -100], [7, -100, -100]])
+        found = made(
+            **given, labels=labels
+        )  # the target begins with the padding's id, and goes on as the labels do
+        assert torch.equal(made.prepare_decoder_input_ids_from_labels(labels), target)
+        logits = log(own["causal_lm_logits"], -1)
+        wanted = -(logits[0, 0, 5] + logits[0, 1, 8] + logits[1, 0, 7]) / 3
     elif cls is PeirceForSequenceClassification:
         found = made(**given, labels=torch.tensor([2, 0]))
         wanted = -(log(own["genre_logits"], -1)[0, 2] + log(own["genre_logits"], -1)[1, 0]) / 2
@@ -371,6 +394,8 @@ def test_inputs_that_peirce_does_not_have(registry: Registry) -> None:
     everything = PeirceForPreTraining(PeirceConfig(spec=CAUSAL), registry=registry)
     with pytest.raises(InputError, match=r"'pair'.*it has causal_lm"):
         everything(tokens, next_sentence_label=torch.tensor([0]))
+    with pytest.raises(InputError, match="neither decoder_input_ids nor labels"):
+        PeirceForConditionalGeneration(PeirceConfig(spec=TWO_STACKS), registry=registry)(tokens)
     choice = PeirceForMultipleChoice(PeirceConfig(spec=FOLNET), registry=registry)
     with pytest.raises(InputError, match=r"\[batch, choices, length\]"):
         choice(tokens)
@@ -381,6 +406,10 @@ def test_inputs_that_peirce_does_not_have(registry: Registry) -> None:
 def test_specs_that_do_not_suit_a_class(registry: Registry) -> None:
     with pytest.raises(SpecError, match="bidirectional"):
         PeirceForCausalLM(PeirceConfig(spec=FOLNET), registry=registry)
+    with pytest.raises(SpecError, match=r"folnet has none.*PeirceForCausalLM"):
+        PeirceForConditionalGeneration(PeirceConfig(spec=CAUSAL), registry=registry)
+    with pytest.raises(SpecError, match="PeirceForCausalLM"):
+        PeirceForCausalLM(PeirceConfig(spec=TWO_STACKS), registry=registry)
     several = PeirceConfig(spec=FOLNET, problem_type="multi_label_classification")
     with pytest.raises(SpecError, match="multi_label_classification"):
         PeirceForSequenceClassification(several, registry=registry)

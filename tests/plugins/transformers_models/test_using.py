@@ -14,6 +14,7 @@ from peirce_plugins.tasks.text.tokenizer import Tokenizer
 from peirce_plugins.transformers_models import (
     PeirceConfig,
     PeirceForCausalLM,
+    PeirceForConditionalGeneration,
     PeirceForMaskedLM,
     PeirceForQuestionAnswering,
     PeirceForSequenceClassification,
@@ -22,7 +23,7 @@ from peirce_plugins.transformers_models import (
     tokenizer_for,
 )
 from small_specs import PAPER_CJOIN
-from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, pipeline
 
 CAUSAL = {"model.scope.kind": "causal", **PAPER_CJOIN}
 TEXTS = ["the cat sat", "the dog sat on the log"]
@@ -175,6 +176,48 @@ def test_a_prefix_is_passed_on(head: str, tokenizer: Tokenizer, spec: Spec) -> N
         input_ids=torch.tensor([ids]), prefix_length=prefix, max_new_tokens=4, do_sample=False
     )
     assert found[0, len(ids) :].tolist() == by_hand(model, ids, 4, prefix_length=prefix)
+
+
+@pytest.mark.parametrize("use_cache", [None, False])
+def test_a_target_from_its_source(
+    use_cache: bool | None, tokenizer: Tokenizer, spec: Spec, tmp_path: Path
+) -> None:
+    """Sources of different lengths give what each gives alone; the source is encoded once, or in every step."""
+    torch.manual_seed(0)
+    config = PeirceConfig(
+        spec=spec.replace(
+            {
+                **{key: value for key, value in CAUSAL.items() if key != "model.scope.kind"},
+                "model.architecture": "folnet_encoder_decoder",
+                "model.heads": [{"use": "causal_lm"}],
+                "model.regularisation.init_std": 0.4,
+            }
+        ),
+        decoder_start_token_id=tokenizer.cls_id,
+    )
+    model = PeirceForConditionalGeneration(config).eval()
+    saved(model, tokenizer, tmp_path)
+    loaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
+    inputs = AutoTokenizer.from_pretrained(tmp_path)(TEXTS, padding=True, return_tensors="pt")
+    seen: list[int] = []
+    loaded.peirce.network.encoder.register_forward_hook(lambda *_: seen.append(1))
+    options: dict[str, Any] = {"max_new_tokens": 5, "do_sample": False}
+    if use_cache is not None:
+        options["use_cache"] = use_cache
+    found = loaded.generate(**inputs, **options)
+    assert len(seen) == (1 if use_cache is None else 5)
+    own = loaded.to_peirce()
+    for text, row in zip(TEXTS, found, strict=True):
+        source = torch.tensor([tokenizer.encode(text, length=32).ids])
+        target = [tokenizer.cls_id]
+        for _ in range(5):
+            with torch.no_grad():
+                logits = own(input_ids=source, decoder_input_ids=torch.tensor([target]))["causal_lm_logits"]
+            target.append(int(logits[0, -1].argmax()))
+        assert row.tolist() == target
+    assert len(set(found.flatten().tolist())) > 2
+    beams = loaded.generate(**inputs, **options, num_beams=3)
+    assert torch.equal(beams, loaded.generate(**inputs, **{**options, "use_cache": False}, num_beams=3))
 
 
 def test_a_question_and_its_text_as_a_pair(tokenizer: Tokenizer, spec: Spec) -> None:
