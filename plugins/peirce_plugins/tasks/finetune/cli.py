@@ -37,16 +37,14 @@ def finetune(
         str | None,
         typer.Option(
             "--each",
-            metavar="KEY=VALUES",
+            metavar="KEY=VALUE",
             help="An option of the task and several values with a comma between them, each a search of its own: "
             "task=cola,mrpc,rte.",
         ),
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(
-            "--seeds", metavar="SEEDS", help="Such as 0,1,2; the recipe's if absent. The median counts."
-        ),
+        typer.Option("--seeds", help="Such as 0,1,2; the recipe's if absent. The median counts."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -56,9 +54,7 @@ def finetune(
             help="A setting as of `peirce train`; a list such as train.lr=[1e-5,2e-5] is searched. Repeatable.",
         ),
     ] = None,
-    metric: Annotated[
-        str | None, typer.Option("--metric", metavar="METRIC", help="What points are compared by.")
-    ] = None,
+    metric: Annotated[str | None, typer.Option("--metric", help="What points are compared by.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Show the runs, and run none.")] = False,
     json: Json = False,
 ) -> None:

@@ -103,3 +103,39 @@ def test_a_recipe_that_cannot_be_used_says_why(tmp_path: Path, text: str, messag
 def test_an_unknown_recipe_lists_the_ready_ones() -> None:
     with pytest.raises(TaskError, match=r"unknown recipe 'glue-16'\. Did you mean 'glue-16g'"):
         load_recipe("glue-16")
+
+
+def test_the_recipe_of_the_page_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[4] / "docs" / "fine-tuning.md").read_text(encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
+    recipe = load_recipe(tmp_path / "mine.toml")
+    counts = {
+        name: len(cases(recipe, {"task.task": name}, None, GlueOptions)[0].points) for name in ("rte", "cola")
+    }
+    assert counts == {"rte": 2, "cola": 6}
+
+
+def test_the_page_counts_the_points_of_the_ready_recipes() -> None:
+    counts = {
+        name: [
+            len(case.points) for case in cases(load_recipe(name), {}, each, OPTIONS[name.partition("-")[0]])
+        ]
+        for name, each in (
+            ("glue-16g", ("task.task", ["cola", "mnli"])),
+            ("glue-160g", ("task.task", ["cola", "mnli"])),
+            ("squad-16g", None),
+            ("squad-160g", None),
+            ("folio-16g", None),
+            ("folio-160g", None),
+            ("clutrr", None),
+        )
+    }
+    assert counts == {
+        "glue-16g": [48, 12],
+        "glue-160g": [48, 12],
+        "squad-16g": [12],
+        "squad-160g": [16],
+        "folio-16g": [24],
+        "folio-160g": [24],
+        "clutrr": [1],
+    }
