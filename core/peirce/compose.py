@@ -306,7 +306,7 @@ class SourceReader(nn.Module):
             pieces = reader.read(atoms).split_with_sizes(reader.widths, -1)
             for group, piece in zip(self.groups[branch], pieces, strict=True):
                 assert group.memory is not None
-                channels = piece.unflatten(-1, group.shape)
+                channels = piece.view(*piece.shape[:-1], *group.shape)
                 memory[group.memory] = scope.zero_binary(channels) if group.order == 2 else channels
         return memory
 

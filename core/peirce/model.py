@@ -11,7 +11,7 @@ import torch
 from attrs import evolve
 from torch import Tensor, nn
 
-from peirce.components import Architecture, GenerativeArchitecture, Head
+from peirce.components import Architecture, Encoded, GenerativeArchitecture, Head, Tokens
 from peirce.errors import InputError, PlanError, SpecError, unknown
 from peirce.plan import Plan, resolve
 from peirce.provenance import provenance_of
@@ -19,6 +19,7 @@ from peirce.signature import Signature, TensorSpec, merge
 from peirce.spec import Spec, load_spec
 
 if TYPE_CHECKING:
+    from peirce.generation import Generated
     from peirce.registry import Registry
 
 _DTYPES = {"int64": torch.int64, "bool": torch.bool}
@@ -60,10 +61,12 @@ class Model(nn.Module):
         if not torch.compiler.is_compiling():
             self._check(inputs)
         encoded, tokens = self.network(inputs)
-        outputs = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
+        return self._outputs(encoded, tokens)
+
+    def _outputs(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        outputs: dict[str, Any] = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
         for prefix, head in self.heads.items():
-            for name, value in cast(Head, head)(encoded, tokens).items():
-                outputs[_output(prefix, name)] = value
+            outputs |= _named(prefix, cast(Head, head)(encoded, tokens))
         return {spec.name: outputs[spec.name] for spec in self.signature.outputs}
 
     def advance(
@@ -77,22 +80,67 @@ class Model(nn.Module):
             memory: what the last call returned; empty at first.
 
         Returns:
-            The predictions of the heads that predict next tokens, for the new tokens; and the next memory, flat tensors
-            by name.
+            Without a memory, all outputs; then the predictions of the heads that predict next tokens, for the new ones
+            alone. And the next memory, flat tensors by name.
 
         Raises:
             InputError: the architecture or the heads do not generate.
         """
-        network, heads = self._generating()
+        network, heads = self.generating()
+        if not memory and not torch.compiler.is_compiling():
+            self._check(inputs)
         encoded, tokens, kept = network.advance(inputs, memory)
-        outputs = {}
+        if not memory:
+            return self._outputs(encoded, tokens), kept
+        outputs: dict[str, Tensor] = {}
         for prefix, head in heads.items():
-            for name, value in head(encoded, tokens).items():
-                outputs[_output(prefix, name)] = value
+            outputs |= _named(prefix, head(encoded, tokens))
         return outputs, kept
 
-    def _generating(self) -> tuple[GenerativeArchitecture, dict[str, Head]]:
-        """The network and the heads that predict next tokens."""
+    def generate(
+        self, inputs: Mapping[str, Tensor], *, cache: bool = True, **settings: Any
+    ) -> tuple[Generated, ...]:
+        """Generate a text for each prompt.
+
+        Args:
+            inputs: the prompts, as `signature.inputs` says; they may have different lengths, padded on either side.
+            cache: whether what was computed of the tokens before is kept.
+            settings: how tokens are chosen, as in `peirce.generation.Decoding`.
+
+        Returns:
+            The generated tokens of each row, without its prompt, and their score.
+
+        Raises:
+            InputError: the model does not generate, or an input or a setting is wrong.
+        """
+        from peirce.generation import decoding, generate
+        from peirce.steppers import ModelStepper
+
+        how, training = decoding(**settings), self.training
+        self.eval()
+        try:
+            self.generating()
+            self._check(inputs)
+            return generate(ModelStepper(self, inputs, cache=cache), how)
+        finally:
+            self.train(training)
+
+    def generates(self) -> tuple[str, str]:
+        """The input whose tokens are generated, and the output that scores the next one.
+
+        Raises:
+            InputError: the model does not generate.
+        """
+        network, heads = self.generating()
+        prefix, head = next(iter(heads.items()))
+        return network.generated, _output(prefix, head.outputs()[0].name)
+
+    def generating(self) -> tuple[GenerativeArchitecture, dict[str, Head]]:
+        """The network and the heads that predict next tokens, by prefix.
+
+        Raises:
+            InputError: there are none, or the architecture keeps no memory.
+        """
         heads = {prefix: cast(Head, head) for prefix, head in self.heads.items()}
         heads = {prefix: head for prefix, head in heads.items() if "past" in head.needs}
         if not isinstance(self.network, GenerativeArchitecture):
@@ -188,6 +236,10 @@ class Model(nn.Module):
 def _output(prefix: str, name: str) -> str:
     """What a model calls an output of the head with this prefix."""
     return f"{prefix}_{name}" if name else prefix
+
+
+def _named(prefix: str, predictions: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {_output(prefix, name): value for name, value in predictions.items()}
 
 
 def _check_tensor(spec: TensorSpec, value: Tensor, sizes: dict[str, tuple[int, str]]) -> None:

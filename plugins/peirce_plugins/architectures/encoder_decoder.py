@@ -8,7 +8,7 @@ the encoder's final atoms, once; to the decoder it is a memory like that of its 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +19,7 @@ from peirce.errors import PlanError
 from peirce.plan import Plan
 from peirce.predicates import Predicates
 from peirce.scope import Scope
-from peirce.signature import TensorSpec
+from peirce.signature import Dtype, TensorSpec
 from torch import Tensor, nn
 
 from peirce_plugins.architectures.folnet import FolNet, FolNetDims, FolNetOptions, Layer, Norms
@@ -121,15 +121,18 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
     def memory(self) -> tuple[TensorSpec, ...]:
         """Source and target so far: their tokens, and in each layer the channels that later tokens look at."""
         row = ("batch", "past")
+        columns: tuple[tuple[str, Dtype, int | None, str], ...] = (
+            (IDS, "int64", self.plan.dims.vocabulary, "Ids"),
+            (MASK, "bool", None, "True at the real ones"),
+            (TYPES, "int64", max(self.plan.dims.token_types, 1), "Sequences"),
+            (TARGET, "bool", None, "True at the target's ones"),
+        )
         known = [
-            TensorSpec(name=_kept(name), dtype=dtype, dims=row, high=high, meaning=f"{meaning} of the tokens before.")
-            for name, dtype, high, meaning in (
-                (IDS, "int64", self.plan.dims.vocabulary, "Ids"),
-                (MASK, "bool", None, "True at the real ones"),
-                (TYPES, "int64", max(self.plan.dims.token_types, 1), "Sequences"),
-                (TARGET, "bool", None, "True at the target's ones"),
+            TensorSpec(
+                name=_kept(name), dtype=dtype, dims=row, high=high, meaning=f"{meaning} of the tokens before."
             )
-        ]  # fmt: skip
+            for name, dtype, high, meaning in columns
+        ]
         return (*known, *layer_memories(self.layers))
 
     def advance(
@@ -169,7 +172,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         }
         source = Predicates(encoded.unary, encoded.binary)
         for i, layer in enumerate(self.layers):
-            memory |= named_of_layer(i, layer.source(source, encoded.scope))
+            memory |= named_of_layer(i, cast(Layer, layer).read_source(source, encoded.scope))
         return memory
 
     def _tokens(self, known: Memory, before: int) -> Tokens:

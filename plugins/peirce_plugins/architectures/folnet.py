@@ -216,6 +216,11 @@ class Layer(nn.Module):
             state = self._add(state, operator(normal, scope))
         return state, kept
 
+    def read_source(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
+        """What a decoder's layer looks at of its source, by name, from the encoder's final atoms and scope."""
+        assert self.source is not None
+        return self.source(source, scope)
+
     def kept(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """What the operators look at, by name: the branch that it is read from, and its channels."""
         return {name: (branch, shape) for name, (branch, shape) in self.mixing.memory().items()}

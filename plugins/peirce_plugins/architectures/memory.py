@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Protocol, cast
 
 from peirce.compose import Memory
 from peirce.signature import TensorSpec
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class Remembering(Protocol):
@@ -18,7 +18,7 @@ class Remembering(Protocol):
         ...
 
 
-def layer_memories(layers: Iterable[Remembering]) -> tuple[TensorSpec, ...]:
+def layer_memories(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
     """What the layers keep, in order: [batch, past, ...] of unary atoms, [batch, past, past, ...] of binary ones."""
     return tuple(
         TensorSpec(
@@ -27,7 +27,7 @@ def layer_memories(layers: Iterable[Remembering]) -> tuple[TensorSpec, ...]:
             dims=("batch", "past", *(("past",) if branch == "B" else ()), *shape),
             meaning=f"What layer {i} looks at of the tokens before.",
         )
-        for i, layer in enumerate(layers)
+        for i, layer in enumerate(cast(Iterable[Remembering], layers))
         for name, (branch, shape) in layer.kept().items()
     )
 

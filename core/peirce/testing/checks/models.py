@@ -66,7 +66,8 @@ def memory(case: Case) -> None:
     counted = {s.name: s.dims.index(network.rows) for s in network.inputs() if network.rows in s.dims}
     with torch.no_grad():
         whole = network(inputs)[0].unary
-        pieces, kept = [], {}
+        pieces: list[torch.Tensor] = []
+        kept: dict[str, torch.Tensor] = {}
         for start, stop in ((0, 2), *((at, at + 1) for at in range(2, LENGTH))):
             new = {
                 n: inputs[n].narrow(axis, start, stop - start) for n, axis in counted.items() if n in inputs

@@ -1,0 +1,208 @@
+"""Generating tokens: greedy, with beams, or drawn, over anything that gives logits for the next token.
+
+This module knows numpy alone, so that a model in torch and an exported file choose tokens by the same code, and a
+serving machine needs no torch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from attrs import field, frozen, validators
+from numpy.typing import NDArray
+
+from peirce.errors import InputError
+
+Logits = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+
+@frozen(kw_only=True)
+class Decoding:
+    """How the next token is chosen.
+
+    Args:
+        max_new: the most tokens to generate, `eos_id` included.
+        eos_id: the token that ends a text; None for texts of `max_new` tokens.
+        beams: how many partial texts are followed, the most probable ones; 1 is greedy.
+        length_penalty: a finished text is judged by its log-probability divided by its number of tokens to this power.
+        sample: whether tokens are drawn from their probabilities, and not the most probable ones taken.
+        temperature: what logits are divided by before they become probabilities.
+        top_k: draw among so many most probable tokens; 0 for all.
+        top_p: draw among the fewest most probable tokens whose probabilities reach this sum.
+        seed: what the draws depend on, together with the row, so that a text does not depend on its batch.
+    """
+
+    max_new: int = field(default=32, validator=validators.ge(1))
+    eos_id: int | None = field(default=None, validator=validators.optional(validators.ge(0)))
+    beams: int = field(default=1, validator=validators.ge(1))
+    length_penalty: float = 1.0
+    sample: bool = False
+    temperature: float = field(default=1.0, validator=validators.gt(0))
+    top_k: int = field(default=0, validator=validators.ge(0))
+    top_p: float = field(default=1.0, validator=[validators.gt(0), validators.le(1)])
+    seed: int = field(default=0, validator=validators.ge(0))
+
+    def __attrs_post_init__(self) -> None:
+        if self.sample and self.beams > 1:
+            raise InputError(f"sample and beams = {self.beams} exclude each other; draw with beams = 1")
+        drawn = {"temperature": self.temperature != 1, "top_k": self.top_k != 0, "top_p": self.top_p != 1}
+        unused = [name for name, given in drawn.items() if given]
+        if unused and not self.sample:
+            raise InputError(f"{', '.join(unused)} only matter where tokens are drawn; set sample = True")
+
+
+@frozen(kw_only=True)
+class Generated:
+    """A generated text.
+
+    Args:
+        tokens: the ids, without the prompt; `eos_id` is the last one where the text ended by itself.
+        score: the sum of the tokens' log-probabilities, as the model gives them.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+
+
+class Stepper(Protocol):
+    """A model that has read prompts and gives logits for the next token of each row."""
+
+    def begin(self) -> NDArray[Any]:
+        """Read the prompts: logits [b, v] of their next tokens."""
+        ...
+
+    def step(self, tokens: Ids) -> NDArray[Any]:
+        """Append one token to each row, int64 [b]: logits [b, v] of the next ones."""
+        ...
+
+    def select(self, rows: Ids) -> None:
+        """Go on with these rows, int64 [n], which may repeat."""
+        ...
+
+
+def decoding(**settings: Any) -> Decoding:
+    """Settings as a value.
+
+    Raises:
+        InputError: an unknown or impossible one.
+    """
+    from attrs import fields
+
+    from peirce.errors import unknown
+
+    known = [attribute.name for attribute in fields(Decoding)]
+    for name in settings:
+        if name not in known:
+            raise InputError(unknown("setting of generation", name, known))
+    try:
+        return Decoding(**settings)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"generation: {error.args[0] if error.args else error}") from error
+
+
+def generate(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
+    """One text for each prompt.
+
+    Args:
+        stepper: the model and its prompts.
+        how: the choice of tokens.
+    """
+    return _beams(stepper, how) if how.beams > 1 else _one_by_one(stepper, how)
+
+
+def _one_by_one(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
+    """Greedy or drawn: each row has one text."""
+    logits = _log_softmax(stepper.begin())
+    count = len(logits)
+    draws = [np.random.default_rng([how.seed, row]) for row in range(count)]
+    texts: list[list[int]] = [[] for _ in range(count)]
+    scores, open_ = np.zeros(count), np.ones(count, np.bool_)
+    for number in range(how.max_new):
+        if how.sample:
+            tokens = np.array([_draw(row, how, draw) for row, draw in zip(logits, draws, strict=True)])
+        else:
+            tokens = logits.argmax(1)
+        for row in np.flatnonzero(open_):
+            texts[row].append(int(tokens[row]))
+            scores[row] += logits[row, tokens[row]]
+        open_ &= tokens != (-1 if how.eos_id is None else how.eos_id)
+        if not open_.any() or number + 1 == how.max_new:
+            break
+        logits = _log_softmax(stepper.step(tokens))
+    return tuple(Generated(tokens=tuple(t), score=float(s)) for t, s in zip(texts, scores, strict=True))
+
+
+def _draw(log: Logits, how: Decoding, draw: np.random.Generator) -> int:
+    """One token from log-probabilities [v], tempered and cut."""
+    tempered = _log_softmax(log / how.temperature)
+    order = np.argsort(-tempered, kind="stable")
+    if how.top_k:
+        order = order[: how.top_k]
+    chances = np.exp(tempered[order])
+    if how.top_p < 1:
+        before = np.cumsum(chances) - chances
+        order, chances = order[before < how.top_p], chances[before < how.top_p]
+    # The inverse of the cumulative distribution takes one number a token, whatever was cut.
+    place = np.searchsorted(np.cumsum(chances), draw.random() * chances.sum(), side="right")
+    return int(order[min(place, len(order) - 1)])
+
+
+def _beams(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
+    """The most probable texts that a beam finds; rows of one prompt stand together."""
+    logits = _log_softmax(stepper.begin())
+    count, width, size = len(logits), how.beams, logits.shape[1]
+    stepper.select(np.repeat(np.arange(count), width))
+    logits = np.repeat(logits, width, 0).reshape(count, width, size)
+    scores = np.full((count, width), -np.inf)
+    scores[:, 0] = 0.0  # the beams of a prompt are the same at first: one of them goes on
+    texts: list[list[tuple[int, ...]]] = [[()] * width for _ in range(count)]
+    done: list[list[tuple[float, Generated]]] = [[] for _ in range(count)]
+    for number in range(1, how.max_new + 1):
+        rows, tokens = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
+        for prompt in range(count):
+            best = _best(scores[prompt, :, None] + logits[prompt], 2 * width)
+            later: list[tuple[int, ...]] = []
+            scores[prompt], kept = -np.inf, texts[prompt]
+            for total, beam, token in best:
+                text = (*kept[beam], token)
+                if token == how.eos_id or number == how.max_new:
+                    judged = total / number**how.length_penalty
+                    done[prompt].append((judged, Generated(tokens=text, score=total)))
+                if token != how.eos_id and len(later) < width:
+                    place = len(later)
+                    rows[prompt, place], tokens[prompt, place] = prompt * width + beam, token
+                    scores[prompt, place] = total
+                    later.append(text)
+            texts[prompt] = later + [()] * (width - len(later))
+        if number == how.max_new or all(
+            _settled(d, s, number, how) for d, s in zip(done, scores, strict=True)
+        ):
+            break
+        stepper.select(rows.ravel())
+        logits = _log_softmax(stepper.step(tokens.ravel())).reshape(count, width, size)
+    return tuple(max(found, key=lambda pair: pair[0])[1] for found in done)
+
+
+def _best(scores: Logits, count: int) -> list[tuple[float, int, int]]:
+    """The highest of [beams, v] with their beam and token, ties in order."""
+    flat = scores.ravel()
+    order = np.argsort(-flat, kind="stable")[:count]
+    found = [(float(flat[i]), int(i) // scores.shape[1], int(i) % scores.shape[1]) for i in order]
+    return [each for each in found if np.isfinite(each[0])]
+
+
+def _settled(done: list[tuple[float, Generated]], scores: Logits, number: int, how: Decoding) -> bool:
+    """Whether as many texts as beams have ended, and no open one can still be judged better than the best."""
+    if len(done) < how.beams:
+        return False
+    longest = how.max_new if how.length_penalty > 0 else number + 1
+    hope = float(scores.max()) / longest**how.length_penalty
+    return max(judged for judged, _ in done) >= hope
+
+
+def _log_softmax(logits: NDArray[Any]) -> Logits:
+    exact = np.asarray(logits, np.float64)
+    shifted = exact - exact.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
