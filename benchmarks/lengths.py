@@ -1,9 +1,9 @@
 """Sequences longer than those seen in training: masked language modelling at 128 tokens, measured at 64 to 512.
 
 A small FOLNet and a transformer of the same size, both with relative positions, are trained on texts of 128 tokens.
-Then the same held-out tokens are masked in the same stretches of 512, which the models see whole or in pieces of 64, 128 or
-256. A model that uses longer texts well loses nothing by them. Figures go to results/lengths.json, and a picture to
-results/lengths.png.
+Then the same held-out tokens are masked in the same stretches of 512, which the models see whole or in pieces of 64,
+128 or 256. A model that uses longer texts well loses nothing by them. Figures go to results/lengths.json, and a picture
+to results/lengths.png.
 
     python benchmarks/lengths.py --text wikitext2-valid.txt.gz
 """
