@@ -51,6 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/parts.md": parts_page(registry),
         "reference/specs.md": specs_page(),
         "reference/commands.md": commands_page(),
+        "reference/training.md": training_page(),
         "reference/api.md": api_page(),
     }
     for path, content in pages.items():
@@ -120,6 +121,23 @@ def commands_page() -> str:
                 rows.append((f"`{names}`", _escaped(getattr(parameter, "help", None) or "")))
             lines += _table(("argument or option", "meaning"), rows)
     return "\n".join(lines)
+
+
+def training_page() -> str:
+    """The settings of a training, with their defaults."""
+    from peirce_plugins.tasks.settings import rows
+
+    lines = [
+        "# Settings of training",
+        "",
+        "What `--set` takes in each command that trains, whatever the task. `peirce train --settings --task NAME`",
+        "lists those of a task as well, and [Parts](parts.md#tasks) has them all.",
+        "",
+    ]
+    shown = [
+        (f"`{name}`", f"`{default}`" if default else "", _escaped(said)) for name, default, said in rows()
+    ]
+    return "\n".join([*lines, *_table(("setting", "default", "meaning"), shown)])
 
 
 def api_page() -> str:

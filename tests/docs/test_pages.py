@@ -8,6 +8,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+import attrs
 import peirce
 import pytest
 from code_blocks import FENCE, blocks, run_page
@@ -101,6 +102,13 @@ def test_every_command_is_in_the_reference(reference: ModuleType) -> None:
         "export",
     ):
         assert f"## peirce {command}\n" in page
+
+
+def test_every_setting_of_training_is_in_the_reference(reference: ModuleType) -> None:
+    from peirce_plugins.tasks.options import TrainingOptions
+
+    rows = re.findall(r"^\| `train\.(\w+)` \| (?:`.+?`)? *\| (.+) \|$", reference.training_page(), re.M)
+    assert [name for name, _ in rows] == [field.name for field in attrs.fields(TrainingOptions)]
 
 
 def test_every_page_is_in_the_navigation_and_every_link_leads_somewhere() -> None:

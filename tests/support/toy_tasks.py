@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import peirce
@@ -181,6 +182,27 @@ class Filled(Marked):
         return {"filled": int((batch["labels"] != -100).sum()), "upper": len(batch["upper"])}
 
 
+@frozen(kw_only=True)
+class WithTokenizerOptions(MarkedOptions):
+    """Those of `marked`, and a tokenizer.
+
+    Args:
+        tokenizer: a file; the saved model's if empty.
+    """
+
+    tokenizer: str = ""
+
+
+class WithTokenizer(Marked):
+    """`marked` with a tokenizer, a file whose content it saves."""
+
+    name = "tokenized"
+    Options = WithTokenizerOptions
+
+    def assets(self, data: Any) -> Mapping[str, bytes]:
+        return {"tokenizer.json": Path(self.options.tokenizer).read_bytes()}
+
+
 @peirce.hookimpl
 def register_tasks() -> list[type[Task]]:
-    return [Marked, Filled]
+    return [Marked, Filled, WithTokenizer]

@@ -20,7 +20,8 @@ _Set = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="A setting: an option of the task (graph=umls or task.graph=umls), of the training (train.steps=1000), "
-        "or a key of the spec (model.dims.layers=2). Values are TOML, or else text. Repeatable.",
+        "or a key of the spec (model.dims.layers=2). Values are TOML, or else text. Repeatable. "
+        "`peirce train --settings --task NAME` lists them.",
     ),
 ]
 
@@ -30,18 +31,19 @@ evaluate = typer.Typer(add_completion=False, pretty_exceptions_enable=False, ric
 
 @train.command()
 def train_command(
-    task: Annotated[
-        str, typer.Option("--task", metavar="NAME", help="A registered task; `peirce list tasks` shows them.")
-    ],
-    directory: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
-    ],
     spec: Annotated[
         str | None,
         typer.Argument(
             metavar="SPEC",
             help="A spec file, or the name of a ready spec; with --from, the saved model's own if absent.",
         ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", metavar="NAME", help="A registered task; `peirce list tasks` shows them."),
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
     ] = None,
     settings: _Set = None,
     start: Annotated[
@@ -57,11 +59,25 @@ def train_command(
         bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")] = False,
+    list_settings: Annotated[
+        bool,
+        typer.Option(
+            "--settings",
+            help="List what --set takes for the training, and for the task that --task names, and do nothing else.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Train a model of a spec on a task, and save it in DIR with its curves, metrics and checkpoints."""
     from peirce.spec import load_spec
 
+    if list_settings:
+        _list_settings(task, json=json)
+        return
+    if task is None:
+        raise TaskError("give a task with --task, such as --task kgqa; `peirce list tasks` shows them")
+    if directory is None:
+        raise TaskError("give a directory for the trained model with -o")
     if spec is None and start is None:
         raise TaskError("give a spec, or a saved model to start from with --from")
     if resume and overwrite:
@@ -223,6 +239,19 @@ def _put(table: dict[str, Any], dotted: str, value: Any) -> None:
             )
         table = inner
     table[last] = value
+
+
+def _list_settings(task: str | None, *, json: bool) -> None:
+    from peirce_plugins.tasks.settings import rows
+    from peirce_plugins.tasks.settings import settings as all_settings
+
+    part = _task(task) if task is not None else None
+    if json:
+        as_json("peirce.settings/1", task=task, settings=all_settings(part))
+        return
+    as_table(("setting", "default", "meaning"), rows(part), title="--set KEY=VALUE")
+    if part is None:
+        typer.echo("With --task NAME, those of the task too; keys of the spec begin with model.")
 
 
 def _task(name: str) -> type[Any]:

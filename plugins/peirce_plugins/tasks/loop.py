@@ -249,7 +249,7 @@ class _Training:
             for name, term in terms.items():
                 sums[name] = sums[name] + term if name in sums else term
         if options.clip_norm:
-            accelerator.clip_grad_norm_(self.objective.parameters(), options.clip_norm)
+            accelerator.clip_grad_norm_(list(self.parameters.values()), options.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.pending.append(sums)

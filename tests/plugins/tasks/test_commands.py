@@ -5,12 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 from peirce.cli import main
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce_plugins.tasks.cli import read_settings
-from peirce_plugins.tasks.options import training_options
+from peirce_plugins.tasks.options import TrainingOptions, training_options
 from peirce_plugins.tasks.records import read_training
 from toy_tasks import TRANSFORMER, Marked
 
@@ -64,6 +65,30 @@ def test_train_then_evaluate(
     table = capsys.readouterr().out
     assert "train" in table
     assert "accuracy" in table
+
+
+def test_settings_are_listed(toy_registry: Registry, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", "--settings", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert listed["schema"] == "peirce.settings/1"
+    names = [setting["name"] for setting in listed["settings"]]
+    assert names == [f"train.{field.name}" for field in attrs.fields(TrainingOptions)]
+    assert all(setting["meaning"] for setting in listed["settings"])
+    assert run("train", "--settings", "--task", "marked") == 0
+    table = capsys.readouterr().out
+    assert "task.examples" in table
+    assert "the examples of the training split" in table
+    assert "0.0005" in table
+    assert run("train", "--settings", "--task", "markd") == 2
+
+
+def test_what_a_training_needs_is_asked_for(
+    toy_registry: Registry, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("train", spec, "-o", tmp_path / "model") == 2
+    assert "give a task with --task" in capsys.readouterr().err
+    assert run("train", spec, "--task", "marked") == 2
+    assert "give a directory for the trained model with -o" in capsys.readouterr().err
 
 
 def test_the_real_command_trains_with_warnings_as_errors(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import attrs
+import killed_trainings
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -82,6 +86,42 @@ def test_killed_processes_resume_to_the_bit(
     recorded = json.loads((directory / "metrics.json").read_text())
     assert recorded == json.loads((tmp_path / "whole" / "metrics.json").read_text())
     assert [p.name for p in (directory / "checkpoints").iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_training_killed_again_and_again_ends_as_if_nothing_had_been(
+    parts: Registry, tmp_path: Path
+) -> None:
+    """By SIGKILL, in steps and while checkpoints are written, renamed and removed."""
+    options = attrs.evolve(OPTIONS, save_every=1, keep=1)
+    whole = go(tmp_path / "whole", parts, seed=5, options=options)
+    spec = FOLNET.replace({"model.input.vocabulary": 10})
+    (tmp_path / "spec.toml").write_text(spec.to_toml())
+    given = {key: value for key, value in attrs.asdict(options).items() if value is not None}
+    (tmp_path / "options.json").write_text(json.dumps(given))
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(Path(killed_trainings.__file__).parent),
+    }
+    subprocess.run(
+        [sys.executable, killed_trainings.__file__, str(tmp_path), "20", "9"],
+        env=environment,
+        check=True,
+        timeout=180,
+    )
+    deaths = json.loads((tmp_path / "deaths.json").read_text())
+    killed = [death["place"] for death in deaths if death["status"] == -signal.SIGKILL]
+    assert killed.count("file") >= 2
+    assert killed.count("loss") >= 2
+    assert deaths[-1]["status"] == 0
+    steps = [max(death["left"], default="") for death in deaths]
+    assert steps == sorted(steps)  # a checkpoint that is there stays until a newer one is
+    assert len(set(steps)) > 3
+    found, damaged = Checkpoints(tmp_path / "model", 1).newest()
+    assert found is not None
+    assert not damaged
+    assert tuple(found.tensors["losses"]["losses"].tolist()) == whole.losses
+    assert weights(tmp_path / "model") == weights(tmp_path / "whole")
 
 
 @functools.cache

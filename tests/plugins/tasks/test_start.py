@@ -12,14 +12,21 @@ import attrs
 import peirce
 import pytest
 import torch
-from attrs import frozen
 from peirce.cli import main
 from peirce.errors import ModelFileError, TaskError
 from peirce.registry import Registry
 from peirce_plugins.tasks.evaluation import check_data
 from peirce_plugins.tasks.loop import TrainingOptions, TrainResult, train
 from peirce_plugins.tasks.start import with_tokenizer
-from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions, StoppedError
+from toy_tasks import (
+    FOLNET,
+    TRANSFORMER,
+    Marked,
+    MarkedOptions,
+    StoppedError,
+    WithTokenizer,
+    WithTokenizerOptions,
+)
 
 OPTIONS = TrainingOptions(steps=2, lr=1e-2, device="cpu", save_every=1, threads=1)
 BEFORE = FOLNET.replace(
@@ -165,26 +172,6 @@ def _without_assets(saved: Path, tmp_path: Path) -> Path:
     return copied
 
 
-@frozen(kw_only=True)
-class WithTokenizerOptions(MarkedOptions):
-    """Those of `marked`, and a tokenizer.
-
-    Args:
-        tokenizer: a file; the saved model's if empty.
-    """
-
-    tokenizer: str = ""
-
-
-class WithTokenizer(Marked):
-    """Its tokenizer is a file whose content it saves."""
-
-    Options = WithTokenizerOptions
-
-    def assets(self, data: Any) -> Mapping[str, bytes]:
-        return {"tokenizer.json": Path(self.options.tokenizer).read_bytes()}
-
-
 def test_an_empty_tokenizer_is_that_of_the_saved_model(parts: Registry, tmp_path: Path) -> None:
     own = tmp_path / "own.json"
     own.write_text('{"words": ["a", "b"]}')
@@ -257,3 +244,18 @@ def test_the_command_starts_from_a_saved_model(
     assert start["heads_new"] == ["sop"]
     assert start["heads_left"] == ["mlm", "nsp"]
     assert "new: head sop (" in printed.err
+
+
+def test_a_trained_model_is_evaluated_with_the_tokenizer_that_it_keeps(
+    toy_registry: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "own.json"
+    own.write_text("{}")
+    task = WithTokenizer(WithTokenizerOptions(tokenizer=str(own)))
+    trained = train(FOLNET, task, OPTIONS, tmp_path / "model", registry=toy_registry)
+    own.unlink()
+    moved = shutil.move(tmp_path / "model", tmp_path / "moved")
+    with pytest.raises(SystemExit) as exited:
+        main(["evaluate", str(moved), "--json"])
+    assert not exited.value.code
+    assert json.loads(capsys.readouterr().out)["metrics"] == trained.metrics
