@@ -12,6 +12,7 @@ import pytest
 from glue_files import write_glue, write_vocabulary
 from peirce.model import build, load
 from peirce_plugins.tasks.cli import evaluate
+from peirce_plugins.tasks.glue.task import Glue
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 from small_specs import FOLNET
 from typer.testing import CliRunner
@@ -184,3 +185,29 @@ def test_a_model_without_a_tokenizer_needs_one(
     code, text = finetune(tmp_path / "other", *few, model=tmp_path / "nothing")
     assert code == 2
     assert "there is no saved model" in text
+
+
+def test_an_interrupted_run_goes_on_from_its_checkpoint(
+    finetune: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = (
+        "--seeds", "0", "--set", "task=rte", "--set", "train.lr=1e-2", "--set", "train.epochs=2",
+        "--set", "batch_size=2", "--set", "train.warmup_ratio=0", "--json",
+    )  # fmt: skip
+    whole = json.loads(finetune(tmp_path / "whole", *arguments)[1])
+
+    def interrupted(*_: object) -> dict[str, float]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Glue, "metrics", interrupted)  # the steps are done by then, and in a checkpoint
+        finetune(tmp_path / "cut", *arguments)
+    (run,) = (tmp_path / "cut").rglob("seed-0")
+    assert not (run / "training.json").exists()
+    assert list((run / "checkpoints").iterdir())
+    code, text = finetune(tmp_path / "cut", *arguments)
+    assert code == 0
+    again = json.loads(text)
+    assert again["cases"][0]["best"]["median"] == whole["cases"][0]["best"]["median"]
+    weights = [next((tmp_path / name).rglob("weights.safetensors")).read_bytes() for name in ("whole", "cut")]
+    assert weights[0] == weights[1]
