@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json as _json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import TaskError
+from typer.core import TyperCommand
 
 if TYPE_CHECKING:
+    import click
+
     from peirce_plugins.tasks.pretraining.recipes import Recipe
     from peirce_plugins.tasks.text.shards import Shard
 
@@ -22,7 +25,28 @@ TOKENIZER, SOURCE = "tokenizer.json", "tokenizer-source.json"
 """The tokenizer that is trained where none is given, and what it was trained on."""
 
 
-@pretrain.command()
+class _ManyFiles(TyperCommand):
+    """A command whose `--data` and `--valid` take all that stands up to the next option, as a shell expands patterns."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(_repeated(args, ("--data", "--valid"))))
+
+
+def _repeated(arguments: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+    """The arguments with an option before each of its values."""
+    option, first = "", False
+    for argument in arguments:
+        if argument.startswith("-"):
+            option, first = (argument if argument in options else ""), True
+        elif option and not first:
+            yield option
+            first = False
+        else:
+            first = False
+        yield argument
+
+
+@pretrain.command(cls=_ManyFiles)
 def pretrain_command(
     recipe: Annotated[
         str,
@@ -35,8 +59,7 @@ def pretrain_command(
         typer.Option(
             "--data",
             metavar="FILES",
-            help="A file, a folder or a pattern of .txt, .jsonl, .parquet or .arrow; text and JSON also compressed. "
-            "Repeatable.",
+            help="Files, folders or patterns of .txt, .jsonl, .parquet or .arrow; text and JSON also compressed.",
         ),
     ],
     directory: Annotated[
@@ -44,7 +67,7 @@ def pretrain_command(
     ],
     valid: Annotated[
         list[str] | None,
-        typer.Option("--valid", metavar="FILES", help="Text to evaluate on. Repeatable."),
+        typer.Option("--valid", metavar="FILES", help="Text to evaluate on."),
     ] = None,
     tokenizer: Annotated[
         Path | None,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from peirce.cli import main
 from peirce.model import load
-from peirce_plugins.tasks.pretraining.cli import SOURCE
+from peirce_plugins.tasks.pretraining.cli import SOURCE, _repeated
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 from safetensors.torch import load_file
 
@@ -76,7 +76,7 @@ def test_the_masked_words_of_generated_text_are_learnt(
     recipe: Path, texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "model"
-    data = ("--data", texts / "train-*.txt", "--valid", texts / "valid.txt")
+    data = ("--data", texts / "train-0.txt", texts / "train-1.txt", "--valid", texts / "valid.txt")
     assert run("pretrain", recipe, *data, "-o", out, "--json") == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["schema"], printed["recipe"], printed["steps"]) == ("peirce.pretrain/1", "tiny", 160)
@@ -100,6 +100,14 @@ def test_the_masked_words_of_generated_text_are_learnt(
     assert run("evaluate", out, "--split", "valid", "--json") == 0
     again = json.loads(capsys.readouterr().out)["metrics"]
     assert again == pytest.approx(metrics, rel=1e-6)
+
+
+def test_a_shell_may_expand_the_files() -> None:
+    given = ["recipe", "--data", "a", "b", "c", "-o", "dir", "--valid=d", "--valid", "e", "f", "--resume"]
+    assert list(_repeated(given, ("--data", "--valid"))) == [
+        "recipe", "--data", "a", "--data", "b", "--data", "c", "-o", "dir", "--valid=d",
+        "--valid", "e", "--valid", "f", "--resume",
+    ]  # fmt: skip
 
 
 def test_an_interrupted_run_resumes_to_the_bit_and_only_on_the_same_text(
