@@ -160,3 +160,21 @@ def test_a_saved_data_set_is_read_by_the_names_of_its_classes(tmp_path: Path) ->
 def test_a_data_set_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"data set .*nothing.* of RTE cannot be loaded: "):
         read_dataset(SUBTASKS["rte"], str(tmp_path / "nothing"))
+
+
+def test_a_folder_laid_out_as_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "hub"
+    (folder / "rte").mkdir(parents=True)
+    files = "\n".join(f"  - split: {split}\n    path: rte/{split}-*" for split in ("train", "validation"))
+    (folder / "README.md").write_text(f"---\nconfigs:\n- config_name: rte\n  data_files:\n{files}\n---\n")
+    columns = {"sentence1": ["a", "b"], "sentence2": ["c", "d"], "label": [1, 0], "idx": [0, 1]}
+    for split in ("train", "validation"):
+        datasets.Dataset.from_dict(columns).to_parquet(folder / "rte" / f"{split}-0.parquet")
+    for place in (folder, folder / "rte"):  # with and without the README that names the task
+        found = read_dataset(SUBTASKS["rte"], str(place))
+        assert list(found) == ["train", "valid"]
+        assert found["train"].labels == (1.0, 0.0)
+        assert found["train"].texts == (("a", "b"), ("c", "d"))
