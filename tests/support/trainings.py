@@ -1,7 +1,8 @@
 """Trainings one after another in one process, which may be one of several that train together: `trainings.py FOLDER`.
 
-`FOLDER/trainings.json` holds a list of them: `name`, and what differs from the defaults in `options` (of training),
-`task` (of `filled`), `fail_at` (after so many losses the task fails) and `resume`. Models go to FOLDER/NAME.
+`FOLDER/trainings.json` holds a list of them: `name`, `spec`, and what differs from the defaults in `options` (of
+training), `task` (of the task that `on` names, `filled` if absent), `fail_at` (after so many losses the task fails) and
+`resume`. Models go to FOLDER/NAME.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import toy_tasks
 from peirce.registry import Registry
 from peirce.spec import load_spec
 from peirce_plugins.tasks.loop import TrainingOptions, train
-from toy_tasks import Filled, FilledOptions, StoppedError
+from peirce_plugins.tasks.options import make_task
+from toy_tasks import StoppedError
 
 PARTS = (
     "peirce_plugins.operators",
     "peirce_plugins.positions",
     "peirce_plugins.heads",
     "peirce_plugins.architectures",
+    "peirce_plugins.tasks.pretraining",
 )
 
 
@@ -30,10 +33,13 @@ def main(folder: Path) -> None:
     registry = Registry.of(*PARTS, toy_tasks)
     for training in json.loads((folder / "trainings.json").read_text()):
         fail_at = training.get("fail_at", 0)
+        task = make_task(training.get("on", "filled"), training.get("task"), registry)
+        if fail_at:
+            vars(task)["fail_at"] = fail_at
         with pytest.raises(StoppedError) if fail_at else nullcontext():
             train(
                 load_spec(folder / training["spec"]),
-                Filled(FilledOptions(**training.get("task", {})), fail_at),
+                task,
                 TrainingOptions(**training["options"]),
                 folder / training["name"],
                 resume=training.get("resume", False),

@@ -189,11 +189,11 @@ class _Training:
         self.model = model.to(accelerator.device)
         self.numbers = sum(p.numel() for p in self.model.parameters())
         self.sharded = options.parallel == "fsdp" and accelerator.num_processes > 1
+        objective = Objective(task, self.model, accelerator.num_processes)
         if self.sharded:
-            shard(self.model, accelerator.num_processes)
+            shard(objective, accelerator.num_processes)
         self.parameters = dict(self.model.named_parameters())
         self.inner = make_optimizer(self.parameters, options)
-        objective = Objective(task, self.model, accelerator.num_processes)
         if self.sharded:
             self.objective, self.optimizer = objective, accelerator.prepare(self.inner)
         else:
@@ -258,7 +258,7 @@ class _Training:
     def _gradients(self, *, last: bool) -> AbstractContextManager[Any]:
         """Gradients are summed over processes after the last batch of a step alone."""
         if self.sharded:
-            synchronise(self.model, now=last)
+            synchronise(self.objective, now=last)
             return nullcontext()
         return nullcontext() if last else self.accelerator.no_sync(self.objective)
 
@@ -320,7 +320,7 @@ class _Training:
         """Evaluate on the validation split; remember the best parameters and count how long ago they were."""
         self._settle()
         options, progress = self.options, self.progress
-        value, metrics = monitored(self.model, self.task, self.data, options, self.seed)
+        value, metrics = monitored(self._whole_model(), self.task, self.data, options, self.seed)
         self.curves.add(progress.step, {f"{options.valid_split}/{name}": v for name, v in metrics.items()})
         progress.evaluations.append(
             {"step": progress.step, "monitor": options.monitor, "value": value, "metrics": metrics}
@@ -502,8 +502,9 @@ class _Training:
         """The model with whole tensors, one of its own where processes hold parts of it."""
         if not self.sharded:
             return self.model
-        whole = Model(self.model.plan, self.model.provenance)
-        whole.load_state_dict(self.best or whole_state(self.model))
+        with randomness.isolated():  # what it is initialised with is overwritten
+            whole = Model(self.model.plan, self.model.provenance)
+        whole.load_state_dict(whole_state(self.model))
         return whole.to(self.accelerator.device)
 
     def _steps(self, epochs: int) -> int:

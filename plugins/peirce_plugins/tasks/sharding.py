@@ -9,32 +9,28 @@ from peirce.model import Model
 from torch import Tensor
 from torch.distributed.tensor import DTensor, distribute_tensor
 
+from peirce_plugins.tasks.objective import Objective
 from peirce_plugins.tasks.recomputation import layers_of
 
 
-def shard(model: Model, processes: int) -> None:
+def shard(objective: Objective, processes: int) -> None:
     """Spread the tensors of a model over the processes: layer by layer, and the rest as one unit.
 
-    Torch shards here, not accelerate, which does so on accelerators alone and wraps what it shards.
+    That unit is the objective, because a task may run parts of its model by themselves, and whatever it runs must find
+    its tensors gathered. Torch shards here, not accelerate, which does so on accelerators alone.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    mesh = init_device_mesh(next(model.parameters()).device.type, (processes,))
-    for layer in layers_of(model):
+    mesh = init_device_mesh(next(objective.parameters()).device.type, (processes,))
+    for layer in layers_of(objective.model):
         fully_shard(layer, mesh=mesh)
-    # What gathers a unit's tensors again for the backward pass would be lost where a view is changed in place.
-    model.register_forward_hook(lambda module, inputs, outputs: _without_views(outputs))
-    fully_shard(model, mesh=mesh)
+    fully_shard(objective, mesh=mesh)
 
 
-def _without_views(outputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: t.clone() if t._is_view() else t for name, t in outputs.items()}
-
-
-def synchronise(model: Model, *, now: bool) -> None:
+def synchronise(objective: Objective, *, now: bool) -> None:
     """Whether the next backward pass of a sharded model ends a step and sums gradients over processes."""
-    sharded = cast(Any, model)
+    sharded = cast(Any, objective)
     sharded.set_requires_gradient_sync(now)
     sharded.set_is_last_backward(now)
 

@@ -20,7 +20,10 @@ import trainings
 from peirce.registry import Registry
 from peirce_plugins.tasks.checkpoints import Checkpoints
 from peirce_plugins.tasks.loop import TrainingOptions, train
+from peirce_plugins.tasks.pretraining.task import Pretraining, PretrainingOptions
+from peirce_plugins.tasks.text.tokenizer import Tokenizer
 from safetensors.torch import load_file
+from small_texts import blocks, documents
 from toy_tasks import FOLNET, Filled, FilledOptions, MarkedOptions
 
 HEADS = [{"use": "mlm"}, {"use": "classification"}, {"use": "pair", "as": "unused"}]
@@ -85,10 +88,28 @@ def plain(options: TrainingOptions, **changes: Any) -> dict[str, Any]:
     return {f.name: getattr(changed, f.name) for f in fields if getattr(changed, f.name) != f.default}
 
 
+TEXT = PLAIN.replace({"model.positions.0.cls": True})
+PRETRAINING = {**CHANGES["fsdp"], "monitor": "mlm_loss", "evaluate_every": 10}
+
+
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two processes trained: each of CHANGES, and one training whole and interrupted."""
+def text(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
+    """Settings of `pretraining` on a few documents."""
+    folder = tmp_path_factory.mktemp("text")
+    made = documents(
+        100
+    )  # more than 20 steps need: an epoch ends at another place for another size of batches
+    (folder / "text.txt").write_text(blocks(made))
+    (folder / "tokenizer.json").write_bytes(Tokenizer.train(blocks(made).splitlines(), 120).content)
+    files = [str(folder / "text.txt")]
+    return {"files": files, "valid_files": files, "tokenizer": str(folder), "length": 24, "valid_rows": 16}
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory, text: Mapping[str, Any]) -> Path:
+    """What two processes trained: each of CHANGES, text, and one training whole and interrupted."""
     folder = tmp_path_factory.mktemp("two")
+    (folder / "text.toml").write_text(TEXT.to_toml())
     (folder / "plain.toml").write_text(PLAIN.to_toml())
     (folder / "dropping.toml").write_text(DROPPING.to_toml())
     batch = {name: 8 // change.get("accumulate", 1) for name, change in CHANGES.items()}
@@ -98,6 +119,13 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]  # fmt: skip
     dropping = {"spec": "dropping.toml", "options": plain(OPTIONS, **INTERRUPTED)}
     listed += [
+        {
+            "name": "text",
+            "on": "pretraining",
+            "spec": "text.toml",
+            "options": plain(OPTIONS, **PRETRAINING),
+            "task": {**text, "batch_size": 8},
+        },
         {"name": "whole", **dropping},
         {"name": "part", **dropping, "fail_at": 9},  # in the fifth step
         {"name": "part", **dropping, "resume": True},
@@ -128,6 +156,22 @@ def test_two_processes_are_one_with_twice_the_batch(
     metrics = json.loads((two / name / "metrics.json").read_text())
     for ours, theirs in zip(metrics["during_training"], alone.evaluations, strict=True):
         assert ours["metrics"] == pytest.approx(theirs["metrics"], rel=1e-4)
+
+
+def test_two_processes_pretrain_as_one(
+    two: Path, text: Mapping[str, Any], parts: Registry, tmp_path: Path
+) -> None:
+    """Sharded, by a task that runs parts of its model by themselves; masks depend on seed, epoch and example."""
+    task = Pretraining(PretrainingOptions(**text, batch_size=16))
+    options = attrs.evolve(OPTIONS, **{**PRETRAINING, "parallel": "ddp"})
+    alone = train(TEXT, task, options, tmp_path, registry=parts)
+    found, _ = Checkpoints(two / "text", 1).newest()
+    assert found is not None
+    for term, values in {"mlm": alone.terms["mlm"], "pair": alone.terms["pair"]}.items():
+        assert found.tensors["losses"][f"term/{term}"].tolist() == pytest.approx(values, rel=1e-5)
+    assert found.tensors["losses"]["losses"].tolist() == pytest.approx(alone.losses, rel=1e-5)
+    metrics = json.loads((two / "text" / "metrics.json").read_text())
+    assert metrics["test"] == pytest.approx(alone.metrics, rel=1e-4)
 
 
 def test_processes_that_hold_parts_resume_to_the_bit(two: Path) -> None:
