@@ -14,8 +14,6 @@ from peirce.errors import TaskError
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    import click
-
     from peirce_plugins.tasks.pretraining.recipes import Recipe
     from peirce_plugins.tasks.text.shards import Shard
 
@@ -26,9 +24,9 @@ TOKENIZER, SOURCE = "tokenizer.json", "tokenizer-source.json"
 
 
 class _ManyFiles(TyperCommand):
-    """A command whose `--data` and `--valid` take all that stands up to the next option, as a shell expands patterns."""
+    """A command whose `--data` and `--valid` take all up to the next option, as a shell expands patterns."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, list(_repeated(args, ("--data", "--valid"))))
 
 
