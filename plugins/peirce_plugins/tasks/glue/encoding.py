@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -103,4 +103,12 @@ def encode(
         firsts=np.array(firsts, dtype=np.int64),
         pad_id=tokenizer.pad_id,
         cut=cut,
+    )
+
+
+def shown(starts: Sequence[int], what: str) -> Iterable[int]:
+    """The starts of batches, with a progress bar on a terminal where there are more than a few."""
+    console = Console(stderr=True)
+    return track(
+        starts, what, console=console, disable=not console.is_terminal or len(starts) < 20, transient=True
     )

@@ -17,7 +17,7 @@ from peirce.model import Model
 from rich.console import Console
 from torch import Tensor
 
-from peirce_plugins.tasks.glue.encoding import EncodedTexts, encode
+from peirce_plugins.tasks.glue.encoding import EncodedTexts, encode, shown
 from peirce_plugins.tasks.glue.metrics import Numbers, measure
 from peirce_plugins.tasks.glue.reading import Examples, read_dataset, read_folder
 from peirce_plugins.tasks.glue.submission import write_submission
@@ -226,7 +226,8 @@ class Glue(Task):
         model.eval()
         try:
             with torch.inference_mode():
-                for start in range(0, len(order), self.options.batch_size):
+                starts = range(0, len(order), self.options.batch_size)
+                for start in shown(starts, f"predicting {self.subtask.title} {split}"):
                     rows = order[start : start + self.options.batch_size]
                     batch = {name: t.to(device) for name, t in part.texts.batch(rows).items()}
                     logits = _run(model, batch)[f"{HEAD}_logits"].float()

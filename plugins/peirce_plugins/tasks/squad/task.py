@@ -20,6 +20,7 @@ from rich.progress import track
 from torch import Tensor
 
 from peirce_plugins.heads.losses import IGNORED
+from peirce_plugins.tasks.glue.encoding import shown
 from peirce_plugins.tasks.squad.metrics import Judged, best_thresholds, measure
 from peirce_plugins.tasks.squad.reading import FILES, Question, Questions, read_dataset, read_folder
 from peirce_plugins.tasks.squad.windows import (
@@ -283,7 +284,8 @@ class Squad(Task):
         model.eval()
         try:
             with torch.inference_mode():
-                for start in range(0, len(part.parts), options.batch_size):
+                starts = range(0, len(part.parts), options.batch_size)
+                for start in shown(starts, f"predicting SQuAD {split}"):
                     rows = np.arange(start, min(start + options.batch_size, len(part.parts)))
                     batch = {name: t.to(device) for name, t in _inputs(data, part, rows).items()}
                     logits = _run(model, batch)[f"{HEAD}_logits"].float().cpu().numpy()
