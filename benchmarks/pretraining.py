@@ -170,7 +170,7 @@ def step_seconds(spec: Spec, options: PretrainingOptions, data: PretrainingData,
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
-        float(loss)  # waits for the device
+        float(loss.detach())  # waits for the device
     return (time.perf_counter() - start) / TIMED
 
 
