@@ -28,7 +28,8 @@ class TensorSpec:
     Args:
         name: the name in torch, in the ONNX graph and in a session.
         dtype: `int64`, `bool`, or `float` for the model's own floating dtype.
-        dims: one entry an axis; a string is symbolic (`batch`, `length`), an integer is fixed.
+        dims: one entry an axis; a string is symbolic (`batch`, `length`), an integer is fixed. A sum of an output, such
+            as `past + 1`, follows from the dims of the inputs.
         required: whether torch callers must give it; every declared input is an input of the exported graph.
         meaning: one sentence for the reader of `peirce describe`.
         high: for integers, the exclusive upper bound of valid values; None when there is none.
@@ -65,10 +66,12 @@ class Signature:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The symbolic dims, in order of first appearance."""
+        """The symbolic dims, in order of first appearance; of a sum, those that it adds."""
         seen: dict[str, None] = {}
         for spec in (*self.inputs, *self.outputs):
-            seen.update(dict.fromkeys(dim for dim in spec.dims if isinstance(dim, str)))
+            for dim in spec.dims:
+                if isinstance(dim, str):
+                    seen.update(dict.fromkeys(term for term in terms(dim) if not term.isdigit()))
         return tuple(seen)
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,6 +82,11 @@ class Signature:
     def from_dict(cls, data: Mapping[str, Any]) -> Signature:
         """The inverse of `to_dict`."""
         return cls([TensorSpec(**s) for s in data["inputs"]], [TensorSpec(**s) for s in data["outputs"]])
+
+
+def terms(dim: str) -> list[str]:
+    """What a symbolic dim adds: itself, or the terms of a sum such as `past + 1`, sorted."""
+    return sorted(term.strip() for term in dim.split("+"))
 
 
 def merge(groups: Iterable[tuple[str, Iterable[TensorSpec]]]) -> tuple[TensorSpec, ...]:

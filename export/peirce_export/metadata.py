@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from attrs import field, frozen
@@ -17,7 +18,17 @@ FORMAT = 1
 """The version of these properties; a file with a newer one is refused."""
 PREFIX = "peirce."
 
+MODEL, PREFILL, STEP = "model", "prefill", "step"
+"""The roles of a file: a model's own graph, and the two graphs of a model that generates."""
+NEXT = "next_"
+"""Begins the names of a step's outputs that are the memory of the next step."""
+
 Precision = Literal["float32", "float16", "bfloat16"]
+
+
+def step_of(path: Path) -> Path:
+    """Where the graph that adds a token lies: `model.step.onnx` beside `model.onnx`."""
+    return path.with_name(f"{path.stem}.{STEP}{path.suffix}")
 
 
 @frozen(kw_only=True)
@@ -32,6 +43,7 @@ class Metadata:
         opset_requested: the opset that the user or the default asked for.
         opset_actual: the opset that the file has.
         versions: of the packages that wrote the file, by name.
+        role: `model`, or `prefill` or `step` for the two graphs of one that generates.
     """
 
     signature: Signature
@@ -41,6 +53,7 @@ class Metadata:
     opset_requested: int
     opset_actual: int
     versions: Mapping[str, str] = field(factory=dict)
+    role: str = MODEL
 
     def to_properties(self) -> dict[str, str]:
         """The properties by name, each a text."""
@@ -50,6 +63,7 @@ class Metadata:
             f"{PREFIX}provenance": json.dumps(self.provenance, sort_keys=True),
             f"{PREFIX}signature": json.dumps(self.signature.to_dict()),
             f"{PREFIX}precision": self.precision,
+            f"{PREFIX}role": self.role,
             f"{PREFIX}opset.requested": str(self.opset_requested),
             f"{PREFIX}opset.actual": str(self.opset_actual),
             **{f"{PREFIX}version.{name}": version for name, version in sorted(self.versions.items())},
@@ -89,6 +103,7 @@ class Metadata:
                 precision=precision,  # type: ignore[arg-type]  # narrowed just above
                 opset_requested=int(properties[f"{PREFIX}opset.requested"]),
                 opset_actual=int(properties[f"{PREFIX}opset.actual"]),
+                role=properties.get(f"{PREFIX}role", MODEL),
                 versions={k.removeprefix(start): v for k, v in properties.items() if k.startswith(start)},
             )
         except (KeyError, ValueError, TypeError) as error:

@@ -23,10 +23,11 @@ from torch import Tensor, nn
 from peirce_export import cases
 from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
 from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
-from peirce_export.metadata import Metadata, Precision
-from peirce_export.report import Report
+from peirce_export.metadata import MODEL, Metadata, Precision
+from peirce_export.report import Report, together
 from peirce_export.steps import steps
 from peirce_export.verify import limits, verify
+from peirce_export.views import ROLES, Exported, View, file_of, view
 from peirce_export.warnings_of_others import silenced
 
 OPSETS = range(17, 24)
@@ -43,12 +44,15 @@ class OnnxOptions:
     Args:
         opset: the version of ONNX's operators, 17 to 23.
         precision: float32, float16 or bfloat16; None keeps the model's own. Norms and softmaxes stay float32.
+        generate: write two graphs for a model that generates: FILE, which also gives the memory of what it read, and
+            FILE with `.step` before its suffix, which adds a token; `peirce.Session.generate` runs them.
         external_above: bytes of weights above which they go into FILE.data beside the file.
         seed: of the random inputs that the file is verified with.
     """
 
     opset: int = field(default=DEFAULT_OPSET)
     precision: str | None = None
+    generate: bool = False
     external_above: int = EXTERNAL_ABOVE
     seed: int = field(default=0)
 
@@ -95,11 +99,15 @@ class OnnxExporter(Exporter):
             raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
         try:
             with steps(f"exporting {path.name}") as say:
-                say("tracing")
-                graph = trace(model, self.options.opset, precision)
-                say("writing")
-                write(graph, scratch / path.name, self.options.external_above)
-                report = verify(scratch / path.name, model, seed=self.options.seed, progress=say)
+                reports = []
+                for role in (*ROLES,) if self.options.generate else (MODEL,):
+                    file = file_of(role, scratch / path.name)
+                    say(f"tracing {role}")
+                    graph = trace(view(role, model), self.options.opset, precision)
+                    say(f"writing {role}")
+                    write(graph, file, self.options.external_above)
+                    reports.append(verify(file, model, seed=self.options.seed, progress=say))
+                report = together(reports)
         except Mismatch as fault:
             if not os.listdir(scratch):
                 scratch.rmdir()
@@ -118,7 +126,7 @@ class OnnxExporter(Exporter):
         return _moved(report, path)
 
 
-def trace(model: Model, opset: int, precision: Precision) -> ir.Model:
+def trace(model: Exported, opset: int, precision: Precision) -> ir.Model:
     """The ONNX graph of a model, with its metadata, its weights in memory.
 
     Args:
@@ -212,7 +220,9 @@ def _clean(graph: ir.Model) -> None:
             value.name = value.name.removeprefix("model.")
 
 
-def _metadata(model: Model, signature: Signature, precision: Precision, asked: int, actual: int) -> Metadata:
+def _metadata(
+    model: Exported, signature: Signature, precision: Precision, asked: int, actual: int
+) -> Metadata:
     from importlib.metadata import version
 
     packages = ("torch", "onnx", "onnxscript", "onnxruntime")
@@ -227,6 +237,7 @@ def _metadata(model: Model, signature: Signature, precision: Precision, asked: i
         spec=model.spec.to_toml(),
         provenance=model.provenance,
         precision=precision,
+        role=model.role if isinstance(model, View) else MODEL,
         opset_requested=asked,
         opset_actual=actual,
         versions=versions,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -136,3 +137,14 @@ class Report:
             *self.notes,
         ]
         return Group(table, *(Text(text, "dim") for text in below))
+
+
+def together(reports: Sequence[Report]) -> Report:
+    """One report of several files that belong together, named by the first; later files' outputs carry their file."""
+    first, *others = reports
+    lines = [
+        evolve(line, output=f"{other.file.name}: {line.output}") for other in others for line in other.lines
+    ]
+    cases = [case for other in others for case in other.cases]
+    notes = dict.fromkeys(note for report in reports for note in report.notes)
+    return evolve(first, lines=(*first.lines, *lines), cases=(*first.cases, *cases), notes=tuple(notes))

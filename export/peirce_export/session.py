@@ -17,9 +17,10 @@ import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, unknown
+from peirce.generation import Generated
 from peirce.signature import Signature, TensorSpec
 
-from peirce_export.metadata import Metadata
+from peirce_export.metadata import PREFILL, Metadata, step_of
 
 MOST_THREADS = 1024
 """More than this starts no faster, and ONNX Runtime would really start them."""
@@ -79,6 +80,8 @@ class Session:
             raise ModelFileError(f"{self.path} is not a file; `peirce export` writes one")
         if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
             raise InputError(f"threads is {threads!r}; it must be an integer from 1 to {MOST_THREADS}")
+        self._threads = threads
+        self._of_step: Session | None = None
         options = ort.SessionOptions()
         if threads is not None:
             options.intra_op_num_threads = threads
@@ -137,9 +140,62 @@ class Session:
         results = self._running(lambda: self._session.run(names, feeds))
         return dict(zip(names, results, strict=True))
 
+    def values(self, feeds: Mapping[str, Any], outputs: Sequence[str]) -> list[Any]:
+        """Run on ONNX Runtime's own values, which stay on its device; for `generate`, which has checked them."""
+
+        def call() -> list[Any]:
+            binding = self._session.io_binding()
+            for name, value in feeds.items():
+                binding.bind_ortvalue_input(name, value)
+            for name in outputs:
+                binding.bind_output(name, "cuda" if CUDA in self.providers else "cpu")
+            self._session.run_with_iobinding(binding)
+            return binding.get_outputs()
+
+        return self._running(call)
+
+    def generate(self, inputs: Mapping[str, Any], **settings: Any) -> tuple[Generated, ...]:
+        """Generate a text for each prompt, token for token what `Model.generate` gives.
+
+        Args:
+            inputs: the prompts, as for `run`; they may have different lengths, padded on either side.
+            settings: how tokens are chosen, as in `peirce.generation.Decoding`.
+
+        Returns:
+            The generated tokens of each row, without its prompt, and their score.
+
+        Raises:
+            InputError: an input or a setting is wrong, or the file was not exported to generate.
+            ModelFileError: the file of the step is missing, or belongs to another model.
+        """
+        from peirce.generation import decoding, generate
+
+        from peirce_export.stepper import SessionStepper
+
+        how = decoding(**settings)
+        return generate(SessionStepper(self, self._step(), self._feeds(inputs)), how)
+
+    def _step(self) -> Session:
+        """The session of the graph that adds a token, beside this file."""
+        if self._of_step is None:
+            if self.metadata.role != PREFILL:
+                raise InputError(
+                    f"{self.path} was not exported to generate; export the model with `--set generate=true`"
+                )
+            path = step_of(self.path)
+            self._of_step = Session(path, self.providers, self._threads)
+            if self._of_step.metadata.spec != self.metadata.spec:
+                raise ModelFileError(
+                    f"{path} is a step of another model than {self.path}; export the model again with "
+                    "`--set generate=true`"
+                )
+        return self._of_step
+
     def close(self) -> None:
         """Let go of the model's memory; the session cannot run after it."""
         self._session = None
+        if self._of_step is not None:
+            self._of_step.close()
 
     def __enter__(self) -> Session:
         return self

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto
 from peirce.errors import ExportError, ModelFileError
-from peirce.signature import Signature, TensorSpec
+from peirce.signature import Signature, TensorSpec, terms
 
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch
 
@@ -113,7 +113,7 @@ def _check_dims(kind: str, node: Any, spec: TensorSpec, source: str) -> None:
             f"{source}: {kind} {spec.name!r} has dims {_list(found)}, but the signature {_list(spec.dims)}"
         )
     for axis, (have, want) in enumerate(zip(found, spec.dims, strict=True)):
-        if have == want:
+        if have == want or (isinstance(have, str) and isinstance(want, str) and terms(have) == terms(want)):
             continue
         if isinstance(want, str) and isinstance(have, int):
             fault = f"is fixed at {have}, but must stay symbolic as {want!r}: one size was specialised"

@@ -28,6 +28,7 @@ from peirce_export.metadata import Metadata
 from peirce_export.report import Line, Report
 from peirce_export.session import CPU, Session
 from peirce_export.spec_difference import spec_difference
+from peirce_export.views import Exported, view
 from peirce_export.widen import widen
 
 TOLERANCES: Mapping[str, tuple[float, str]] = {
@@ -84,7 +85,8 @@ def verify(
     proto = structure.read(path)
     properties = {entry.key: entry.value for entry in proto.metadata_props}
     metadata = Metadata.from_properties(properties, str(path))
-    signature: Signature = model.signature
+    shown = view(metadata.role, model)
+    signature = shown.signature
     other_spec = spec_difference(metadata.spec, model.spec.to_toml())
     try:
         structure.check(proto, signature, metadata.precision, str(path))
@@ -95,7 +97,7 @@ def verify(
                 runnable = Path(scratch) / "widened.onnx"
                 widen(path, runnable)
             with Session(runnable, providers) as session:
-                report = _Values(path, model, metadata, proto, session, seed, say).check()
+                report = _Values(path, shown, metadata, proto, session, seed, say).check()
     except Mismatch as fault:
         if other_spec is None:
             raise
@@ -110,7 +112,7 @@ class _Values:
     def __init__(
         self,
         path: Path,
-        model: Model,
+        model: Exported,
         metadata: Metadata,
         proto: Any,
         session: Session,
@@ -224,9 +226,10 @@ class _Values:
         return save_arrays(self.path.with_name(f"{self.path.stem}.failed-inputs.npz"), feeds)
 
 
-def limits(model: Model) -> dict[str, int]:
+def limits(model: Exported) -> dict[str, int]:
     """The largest size of each symbolic dim that has one: the length that a spec's positions are made for."""
-    return {"length": model.spec.input.max_length}
+    most = model.spec.input.max_length
+    return {"length": most, "target_length": most, "past": most - 1}
 
 
 def reference(model: Any, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
