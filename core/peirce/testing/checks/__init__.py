@@ -29,6 +29,7 @@ CHECKS: tuple[Check, ...] = (
     state.state_dict,
     state.save_load,
     models.fused,
+    models.memory,
     models.onnx,
 )
 """Every check, in the order in which the suite runs them."""
