@@ -121,8 +121,9 @@ def test_the_lowest_releases_are_the_lower_bounds(project: dict[str, Any]) -> No
 
 def test_extras(project: dict[str, Any]) -> None:
     extras = project["project"]["optional-dependencies"]
-    assert set(extras) == {"onnx", "gpu", "train", "kg", "testing", "tensorrt", "docs", "all"}
-    assert extras["all"] == ["peirce[onnx,train,kg,testing]"]
+    everyday = ["onnx", "train", "kg", "text", "transformers", "testing"]
+    assert set(extras) == {*everyday, "gpu", "tensorrt", "docs", "all"}
+    assert extras["all"] == [f"peirce[{','.join(everyday)}]"]
     assert "onnxruntime" in {Requirement(line).name for line in extras["onnx"]}
     assert "onnxruntime-gpu" in {Requirement(line).name for line in extras["gpu"]}
     core = {Requirement(line).name for line in project["project"]["dependencies"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,19 @@ def test_doctor_never_advises_both_runtimes(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(doctor, "_version", {}.get)
     gpu = next(check for check in doctor._extras() if check["name"] == "extra gpu")
     assert gpu["finding"].endswith("(pip install 'peirce[gpu]')")
+
+
+def test_doctor_knows_every_extra() -> None:
+    from peirce.commands import doctor
+
+    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    names = {
+        extra: tuple(re.split(r"[<>=\[]", line)[0] for line in lines)
+        for extra, lines in extras.items()
+        if extra not in ("all", "docs")
+    }
+    assert names == doctor._EXTRAS
 
 
 def test_doctor_fails_on_a_conflict(peirce: Run) -> None:

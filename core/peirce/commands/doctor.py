@@ -19,6 +19,8 @@ _EXTRAS = {
     "gpu": ("onnx", "onnxscript", "onnxruntime-gpu"),
     "train": ("accelerate", "tensorboard", "matplotlib"),
     "kg": ("lark", "pykeen"),
+    "text": ("tokenizers", "datasets", "scikit-learn", "pytorch-optimizer"),
+    "transformers": ("transformers",),
     "testing": ("pytest", "hypothesis"),
     "tensorrt": ("tensorrt",),
 }
