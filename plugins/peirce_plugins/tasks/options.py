@@ -56,8 +56,8 @@ class TrainingOptions:
         clip_norm: gradients are scaled down to this norm; 0 leaves them.
         accumulate: batches of the task in one step, for each process. They count as one large batch would, also where
             they have different numbers of targets.
-        checkpointing: whether layers run again in the backward pass, which takes a third more time and keeps no
-            activations but the layers' inputs.
+        checkpointing: whether layers run again in the backward pass, which takes a third to a half more time and keeps
+            no activations but the layers' inputs.
         parallel: what several processes do: `ddp` keeps the whole model in each of them, `fsdp` a part of every tensor.
         precision: `bf16` and `fp16` compute in mixed precision; parameters stay float32. `fp16` needs a GPU.
         device: `auto` takes an accelerator where there is one.
