@@ -26,7 +26,7 @@ from peirce_plugins.tasks.text.tokenizer import Tokenizer
 from torch import Tensor
 
 TRAINED, LONGEST, LENGTHS = 128, 512, (64, 128, 256, 512)
-VOCABULARY, BATCH, STRETCHES, SHARE, IGNORED = 1000, 8, 16, 0.15, -100
+VOCABULARY, BATCH, STRETCHES, SHARE, IGNORED = 1000, 4, 16, 0.15, -100
 TEXT = ROOT.parent / "shared" / "data" / "text" / "wikitext2-valid.txt.gz"
 COMMON = """
 [model.input]
@@ -43,10 +43,10 @@ name = "folnet"
 architecture = "folnet"
 [model.dims]
 layers = 2
-unary = 64
-binary = 16
+unary = 48
+binary = 8
 heads = 4
-head_size = 16
+head_size = 12
 [model.operators]
 layer = "jmc.atp"
 [[model.positions]]
@@ -61,7 +61,7 @@ name = "transformer"
 architecture = "transformer"
 [model.dims]
 layers = 2
-unary = 64
+unary = 48
 heads = 4
 [[model.positions]]
 use = "shaw"
@@ -74,7 +74,7 @@ clip = 16
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--text", type=Path, default=TEXT, help="a text, gzipped or not")
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=1000)
     arguments = parser.parse_args()
     if not arguments.text.is_file():
         raise SystemExit(f"there is no text {arguments.text}; give one with --text")
