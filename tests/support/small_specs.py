@@ -64,3 +64,20 @@ NARROW: Mapping[str, Any] = {"model.dims.layers": 1, "model.dims.unary": 32, "mo
 
 PAPER_CJOIN: Mapping[str, Any] = {"model.operators.options": {"cjoin": {"premise": "paper"}}}
 """The cjoin that causal and prefix scopes need."""
+
+DECODER = FOLNET.replace(
+    {
+        "model.name": "small-decoder",
+        "model.scope.kind": "causal",
+        **PAPER_CJOIN,
+        "model.heads": [{"use": "causal_lm", "as": "lm"}],
+    }
+)
+
+ENCODER_DECODER = DECODER.replace(
+    {
+        "model.name": "small-encoder-decoder",
+        "model.architecture": "folnet_encoder_decoder",
+        "model.scope.kind": "bidirectional",
+    }
+)
