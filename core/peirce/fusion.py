@@ -102,6 +102,18 @@ def folded(model: nn.Module) -> Iterator[None]:
             module._folded = None
 
 
+def fold_in(model: nn.Module, dtype: torch.dtype) -> None:
+    """Make every fused map of the model constant for good, joined and scaled in its own dtype, then cast to `dtype`.
+
+    What an export in half precision folds is rounded once more than its parameters; this is the same rounding, for a
+    reference that computes in another dtype.
+    """
+    for module in model.modules():
+        if isinstance(module, FusedLinear) and module.fuse:
+            weight, bias = module._join()
+            module._folded = weight.to(dtype), None if bias is None else bias.to(dtype)
+
+
 def _scaled(linear: nn.Linear, scale: float) -> Weights:
     if scale == 1.0:
         return linear.weight, linear.bias

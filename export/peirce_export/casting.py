@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from peirce.errors import ExportError
+from peirce.fusion import fold_in
 from torch import nn
 
 from peirce_export.metadata import Precision
@@ -36,6 +37,13 @@ def checked(name: str) -> Precision:
     if name not in DTYPES:
         raise ExportError(f"precision {name!r} is not one of {', '.join(DTYPES)}")
     return name
+
+
+def rounded_copy(model: nn.Module, dtype: torch.dtype) -> Any:
+    """A float64 copy of the model whose constants are rounded to `dtype` as an export rounds them, the fused ones too."""
+    rounded = cast_copy(model, dtype)
+    fold_in(rounded, torch.float64)
+    return rounded.to(torch.float64)
 
 
 def cast_copy(model: nn.Module, *dtypes: torch.dtype) -> Any:

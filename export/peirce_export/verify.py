@@ -22,7 +22,7 @@ from peirce.signature import Signature
 from peirce_export import structure
 from peirce_export.arrays import save_arrays
 from peirce_export.cases import Case, cases, inputs
-from peirce_export.casting import DTYPES, cast_copy, precision_of
+from peirce_export.casting import DTYPES, cast_copy, precision_of, rounded_copy
 from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
 from peirce_export.metadata import Metadata
 from peirce_export.report import Line, Report
@@ -124,7 +124,7 @@ class _Values:
         self.limits = limits(model)
         self.nodes = {node.name: node for node in proto.graph.output}
         dtype = DTYPES[metadata.precision]
-        self.reference = cast_copy(model, dtype, torch.float64)
+        self.reference = rounded_copy(model, dtype)
         changed = precision_of(model) != metadata.precision
         self.before = cast_copy(model, torch.float64) if changed else None
         self.worst: dict[str, tuple[float, Case]] = {}

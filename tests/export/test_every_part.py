@@ -70,6 +70,21 @@ batch_over = "heads"
 [[model.positions]]
 use = "distance"
 clip = 4
+[[model.heads]]
+use = "causal_lm"
+""",
+    "decoder": FOLNET.replace("folnet", "folnet_encoder_decoder")
+    + """
+[model.operators]
+layer = "jmc.atp"
+[model.operators.options.cjoin]
+premise = "paper"
+[[model.positions]]
+use = "distance"
+clip = 4
+[[model.heads]]
+use = "causal_lm"
+as = "lm"
 """,
     "prefix": FOLNET
     + """

@@ -1,0 +1,124 @@
+"""A model that generates, as two graphs: token for token what torch gives, in ONNX Runtime and without torch."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peirce
+import pytest
+import torch
+from peirce.errors import InputError, ModelFileError
+from peirce.model import Model, build
+from peirce.registry import Registry
+from peirce_export.session import Session
+from peirce_export.verify import verify
+from small_specs import DECODER, ENCODER_DECODER, FOLNET
+
+CHOICES: list[dict[str, Any]] = [
+    {"max_new": 7},
+    {"max_new": 7, "beams": 3, "eos_id": 5},
+    {"max_new": 7, "sample": True, "temperature": 0.8, "top_k": 12, "top_p": 0.9, "seed": 3},
+]
+SMALL = {"model.dims.layers": 1, "model.regularisation.init_std": 0.5}
+
+
+def exported(spec: Any, folder: Path, registry: Registry) -> tuple[Model, Path]:
+    model = build(spec.replace(SMALL), seed=2, registry=registry).eval()
+    path = folder / "model.onnx"
+    report = peirce.export(model, path=path, to="onnx", generate=True)
+    assert report.passed
+    assert any(line.output.startswith("model.step.onnx: ") for line in report.lines)
+    return model, path
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> tuple[Model, Path]:
+    return exported(DECODER, tmp_path_factory.mktemp("decoder"), registry)
+
+
+@pytest.fixture(scope="module")
+def two_stacks(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> tuple[Model, Path]:
+    return exported(ENCODER_DECODER, tmp_path_factory.mktemp("two-stacks"), registry)
+
+
+def prompts() -> dict[str, torch.Tensor]:
+    """Prompts of different lengths, padded right and left."""
+    ids = torch.randint(0, 40, (4, 6), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones(4, 6, dtype=torch.bool)
+    mask[0, 4:] = mask[1, :3] = mask[2, 1:] = False
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+@pytest.mark.parametrize("how", CHOICES, ids=["greedy", "beams", "drawn"])
+@pytest.mark.parametrize("which", ["decoder", "two_stacks"])
+def test_it_equals_torch(how: dict[str, Any], which: str, request: pytest.FixtureRequest) -> None:
+    model, path = request.getfixturevalue(which)
+    inputs = prompts()
+    if which == "two_stacks":
+        inputs["decoder_input_ids"] = torch.full((4, 1), 3)
+    wanted = model.generate(inputs, **how)
+    assert wanted == model.generate(inputs, **how)
+    uncached = model.generate(inputs, cache=False, **how)
+    assert [text.tokens for text in uncached] == [text.tokens for text in wanted]
+    assert len({text.score for text in wanted}) > 1  # prompts matter
+    with Session(path) as session:
+        found = session.generate({name: value.numpy() for name, value in inputs.items()}, **how)
+    assert [text.tokens for text in found] == [text.tokens for text in wanted]
+    assert [text.score for text in found] == pytest.approx([text.score for text in wanted], rel=1e-4)
+
+
+def test_torch_is_not_needed(decoder: tuple[Model, Path]) -> None:
+    model, path = decoder
+    script = f"""
+import sys
+class Refuse:
+    def find_spec(self, name, *rest):
+        if name.partition('.')[0] == 'torch':
+            raise ImportError('torch is refused')
+sys.meta_path.insert(0, Refuse())
+import numpy, peirce
+with peirce.Session({str(path)!r}) as session:
+    print(session.generate({{'input_ids': numpy.array([[3, 4, 5]])}}, max_new=5)[0].tokens)
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    wanted = model.generate({"input_ids": torch.tensor([[3, 4, 5]])}, max_new=5)[0].tokens
+    assert done.stdout.strip() == str(wanted)
+
+
+def test_both_files_verify_against_the_model(decoder: tuple[Model, Path]) -> None:
+    model, path = decoder
+    assert verify(path, model).passed
+    assert verify(path.with_name("model.step.onnx"), model).passed
+
+
+def test_what_is_missing_is_named(
+    decoder: tuple[Model, Path], two_stacks: tuple[Model, Path], tmp_path: Path
+) -> None:
+    ids = {"input_ids": np.array([[1, 2]])}
+    alone = tmp_path / "alone.onnx"
+    shutil.copy(decoder[1], alone)
+    with Session(alone) as session, pytest.raises(ModelFileError, match=r"alone\.step\.onnx is not a file"):
+        session.generate(ids)
+    shutil.copy(two_stacks[1].with_name("model.step.onnx"), tmp_path / "alone.step.onnx")
+    with Session(alone) as session, pytest.raises(ModelFileError, match="a step of another model"):
+        session.generate(ids)
+    with (
+        Session(decoder[1].with_name("model.step.onnx")) as session,
+        pytest.raises(InputError, match="not exported to generate"),
+    ):
+        session.generate({**ids})
+    with Session(decoder[1]) as session, pytest.raises(InputError, match="no real token"):
+        session.generate({**ids, "attention_mask": np.zeros((1, 2), np.bool_)})
+
+
+def test_a_model_that_does_not_generate_is_refused(tmp_path: Path, registry: Registry) -> None:
+    model = build(FOLNET, registry=registry)
+    with pytest.raises(InputError, match="causal_lm"):
+        peirce.export(model, path=tmp_path / "model.onnx", to="onnx", generate=True)
+    assert not list(tmp_path.iterdir())
