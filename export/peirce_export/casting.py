@@ -40,7 +40,7 @@ def checked(name: str) -> Precision:
 
 
 def rounded_copy(model: nn.Module, dtype: torch.dtype) -> Any:
-    """A float64 copy of the model whose constants are rounded to `dtype` as an export rounds them, the fused ones too."""
+    """A float64 copy of the model, its constants rounded to `dtype` as an export rounds them, the fused ones too."""
     rounded = cast_copy(model, dtype)
     fold_in(rounded, torch.float64)
     return rounded.to(torch.float64)
