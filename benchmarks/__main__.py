@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NOT_BENCHMARKS = {"__main__", "direct_gather", "measuring", "lengths"}
-"""What others import, and `lengths`, which trains for minutes and measures no speed: run it by itself."""
+NOT_BENCHMARKS = {"__main__", "direct_gather", "measuring", "lengths", "pretraining"}
+"""What others import; and what trains for minutes and measures no speed: run those two by themselves."""
 
 
 def main() -> None:

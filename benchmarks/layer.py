@@ -71,7 +71,7 @@ def step(fuse: bool) -> Callable[[], object]:
 
     def run() -> None:
         mixing.zero_grad()
-        result = mixing(*arguments)
+        result, _ = mixing(*arguments)
         (result.unary.sum() + result.binary.sum()).backward()
 
     return run

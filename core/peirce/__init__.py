@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from peirce.components import Dims as Dims
     from peirce.components import Encoded as Encoded
     from peirce.components import Exporter as Exporter
+    from peirce.components import GenerativeArchitecture as GenerativeArchitecture
     from peirce.components import Head as Head
     from peirce.components import NoOptions as NoOptions
     from peirce.components import Operator as Operator
@@ -57,8 +58,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "peirce.components": (
-        "Architecture", "Augmenter", "BinaryPosition", "Dims", "Encoded", "Exporter", "Head", "NoOptions",
-        "Operator", "PairPosition", "Part", "Position", "Reader", "ScopePosition", "StateOperator", "Task",
+        "Architecture", "Augmenter", "BinaryPosition", "Dims", "Encoded", "Exporter", "GenerativeArchitecture", "Head",
+        "NoOptions", "Operator", "PairPosition", "Part", "Position", "Reader", "ScopePosition", "StateOperator", "Task",
         "Tokens", "UnaryPosition", "Writer",
     ),
     "peirce.errors": (

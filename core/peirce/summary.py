@@ -163,7 +163,7 @@ def _measure(model: Model, inputs: Mapping[str, Tensor]) -> tuple[int, int]:
 
 
 def _inputs(model: Model, batch: int, length: int) -> dict[str, Tensor]:
-    sizes = {"batch": batch, "length": length}
+    sizes = {"batch": batch, "length": length, model.network.rows: length}
     inputs = {}
     for spec in model.signature.inputs:
         shape = [sizes.get(dim, OTHER_DIMS) if isinstance(dim, str) else dim for dim in spec.dims]
@@ -185,7 +185,9 @@ def _group(name: str, plan: Plan) -> str:
     for kind, label in named.items():
         if kind in parts:
             return label(int(parts[parts.index(kind) + 1]))
-    modules = [part for part in parts[1:-1] if not part.isdecimal() and part not in ("input", "layers")]
+    modules = [
+        part for part in parts[1:-1] if not part.isdecimal() and part not in ("input", "layers", "encoder")
+    ]
     return modules[0] if modules else parts[0]
 
 

@@ -30,7 +30,7 @@ GROUPS = {
     "Writing parts": (
         "hookimpl", "Part", "NoOptions", "Dims", "Operator", "Reader", "Writer", "StateOperator", "Position",
         "UnaryPosition", "BinaryPosition", "PairPosition", "ScopePosition", "Tokens", "PairBias", "Augmenter", "Head",
-        "Encoded", "Architecture", "Task", "Exporter", "Scope", "Predicates",
+        "Encoded", "Architecture", "GenerativeArchitecture", "Task", "Exporter", "Scope", "Predicates",
     ),
     "Registries": ("Registry", "Registered", "default_registry"),
     "Errors": (
