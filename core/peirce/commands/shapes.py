@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -19,9 +20,11 @@ from peirce.components import (
     StateOperator,
     Writer,
 )
+from peirce.errors import SpecError
 from peirce.model import build
+from peirce.plan import resolve
 from peirce.signature import TensorSpec
-from peirce.spec import InputSpec, Spec
+from peirce.spec import InputSpec, OperatorSpec, OperatorsSpec, Spec
 from peirce.spec_structure import CONVERTER
 from peirce.spec_values import freeze
 
@@ -140,11 +143,30 @@ def _model_tensors(part: type[Any], dims: Dims, registry: Registry) -> list[_Ten
     )
     spec = Spec(name="example", architecture=part.name, dims=sizes, options=dict(part.example), input=tokens)
     with torch.device("meta"):
-        signature = build(spec, registry=registry).signature
+        signature = build(_accepted(spec, registry), registry=registry).signature
     return [
         *(_declared("input", tensor) for tensor in signature.inputs),
         *(_declared("output", tensor) for tensor in signature.outputs),
     ]
+
+
+def _accepted(spec: Spec, registry: Registry) -> Spec:
+    """The spec, or where the default layer needs options in the architecture's scope, with one operator that needs none.
+
+    Raises:
+        SpecError: no operator alone is accepted either.
+    """
+    try:
+        resolve(spec, registry)
+        return spec
+    except SpecError as error:
+        refused = error
+    for name in registry.names("operators"):
+        trial = attrs.evolve(spec, operators=OperatorsSpec(layer=(OperatorSpec(use=name),)))
+        with suppress(SpecError):
+            resolve(trial, registry)
+            return trial
+    raise refused
 
 
 def _declared(side: str, spec: TensorSpec) -> _Tensor:
