@@ -151,7 +151,7 @@ def _model_tensors(part: type[Any], dims: Dims, registry: Registry) -> list[_Ten
 
 
 def _accepted(spec: Spec, registry: Registry) -> Spec:
-    """The spec, or where the default layer needs options in the architecture's scope, with one operator that needs none.
+    """The spec; or one operator that needs no options, where the default layer needs some in the architecture's scope.
 
     Raises:
         SpecError: no operator alone is accepted either.
