@@ -19,6 +19,7 @@ def row(**values: str) -> dict[str, str]:
     """One row: the story above, or what is given in its place."""
     given = {"id": "0fc6", "story": STORY, "clean_story": CLEAN, "query": "('Ann', 'Nick')"}
     given |= {"target": "son", "task_name": "task_1.2", "edge_types": "['daughter', 'brother']"}
+    given |= {"story_edges": "[(0, 1), (1, 2)]", "genders": "Ann:female,Lil:female,Nick:male"}
     return dict.fromkeys(COLUMNS, "") | given | values
 
 

@@ -20,7 +20,7 @@ class Encoded:
     """One story as ids.
 
     Args:
-        ids: int64 [x]; a person that has a token is the vocabulary's size plus the person's place in the story.
+        ids: int64 [x]; a person that has a token is the vocabulary's size plus a number, which `named` changes.
         types: int64 [x], 1 in the second part.
         query: where the two people stand in the question, the first piece of each.
         cut: how many tokens of the story found no room.
@@ -39,12 +39,14 @@ class Encoder:
     Args:
         tokenizer: splits text into pieces.
         entities: how many tokens there are for people, beside the vocabulary; 0 writes names as words.
+        roles: whether the first two of them are those of the people asked for.
         first: which part comes first, `story` or `query`.
         length: the most tokens there may be; a longer story is cut at its end.
     """
 
     tokenizer: Tokenizer
     entities: int = 0
+    roles: bool = False
     first: Literal["story", "query"] = "story"
     length: int = 512
     _known: dict[str, list[int]] = field(factory=dict, init=False, repr=False)
@@ -81,10 +83,25 @@ class Encoder:
         tokens = np.take_along_axis(order, np.maximum(place, 0), axis=1)
         return np.where(place >= 0, self.tokenizer.vocabulary + tokens, ids)
 
+    def drawn(self, rows: int, random: np.random.Generator | None) -> Ints:
+        """[rows, entities], the tokens of each story's people, for `named`: drawn, or in order without a generator."""
+        order = np.tile(np.arange(self.entities), (rows, 1))
+        if random is not None:
+            fixed = 2 if self.roles else 0
+            order[:, fixed:] = random.permuted(order[:, fixed:], axis=1)
+        return order
+
+    def _token(self, story: Story, person: int) -> int:
+        """The token of a person before it is drawn."""
+        if not self.roles:
+            return person
+        asked = dict.fromkeys(story.query)
+        return [*asked, *(other for other in range(len(story.people)) if other not in asked)].index(person)
+
     def _pieces(self, story: Story, segment: str | int) -> list[int]:
         if isinstance(segment, int):
             if self.entities:
-                return [self.tokenizer.vocabulary + segment]
+                return [self.tokenizer.vocabulary + self._token(story, segment)]
             segment = story.people[segment]
         if segment not in self._known:
             self._known[segment] = self.tokenizer.pieces(segment)

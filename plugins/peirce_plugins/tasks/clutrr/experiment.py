@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import attrs
 import numpy as np
@@ -33,6 +33,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from peirce_plugins.tasks.clutrr.stories import Text
 from peirce_plugins.tasks.clutrr.task import Clutrr, ClutrrData, ClutrrOptions
 from peirce_plugins.tasks.extras import require_extra
 from peirce_plugins.tasks.loop import train
@@ -51,7 +52,7 @@ _FOLNET = {
     },
     "model.positions": [{"use": "distance", "clip": 32, "cls": True}],
 }
-_SMALL = {"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.2}
+_SMALL = {"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.1}
 
 
 @frozen(kw_only=True)
@@ -222,7 +223,7 @@ def run(plan: Plan, console: Console) -> list[Result]:
                 soft_wrap=True,
             )
     rows = [row for row in kept if row.run in wanted]
-    draw(plan.directory / FIGURE, rows, plan.task.train_hops, commonest(data))
+    draw(plan.directory / FIGURE, rows, plan.task, commonest(data))
     console.print(table(rows))
     console.print(f"{path} and {plan.directory / FIGURE}", highlight=False, soft_wrap=True)
     return rows
@@ -295,18 +296,19 @@ def table(rows: Sequence[Result]) -> Table:
     return shown
 
 
-def draw(path: Path, rows: Sequence[Result], trained: Sequence[int], guess: Mapping[int, float]) -> None:
+def draw(path: Path, rows: Sequence[Result], task: ClutrrOptions, guess: Mapping[int, float]) -> None:
     """Draw test accuracy by number of facts: each seed a dot, the mean a line, lowest to highest a band.
 
     Args:
         path: the PNG file to write.
         rows: the results.
-        trained: the numbers of facts that were trained on.
+        task: what was trained on.
         guess: the accuracy of the commonest relation, by number of facts.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    trained = task.train_hops
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
@@ -324,7 +326,9 @@ def draw(path: Path, rows: Sequence[Result], trained: Sequence[int], guess: Mapp
     axes.set_ylim(0, 102)
     axes.set_xticks(sorted(guess))
     seeds = len({row.seed for row in rows})
-    axes.set_title(f"CLUTRR from scratch, trained on {', '.join(map(str, trained))} facts, {seeds} seeds")
+    axes.set_title(
+        f"CLUTRR ({task.text}) from scratch, trained on {', '.join(map(str, trained))} facts, {seeds} seeds"
+    )
     axes.legend()
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=120)
@@ -388,6 +392,13 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
         raise TaskError(f"{option} must be whole numbers with commas between them, not {text!r}") from None
 
 
+def _text(name: str) -> Text:
+    for known in get_args(Text):
+        if name == known:
+            return known
+    raise TaskError(f"--text: {unknown('text', name, get_args(Text))}")
+
+
 def main(
     folder: Annotated[
         Path, typer.Option("--data", metavar="FOLDER", help="CLUTRR's files, such as 1.2,1.3_train.csv.gz.")
@@ -399,7 +410,10 @@ def main(
     seeds: Annotated[str, typer.Option(help="Seeds, with commas between them.")] = "0,1,2",
     steps: Annotated[int, typer.Option(min=1, help="Training steps of each run.")] = 2000,
     batch: Annotated[int, typer.Option(min=1, help="Stories in a batch.")] = 32,
-    lr: Annotated[float, typer.Option(help="The highest learning rate.")] = 2e-3,
+    lr: Annotated[float, typer.Option(help="The highest learning rate.")] = 1e-3,
+    text: Annotated[
+        str, typer.Option(help="What is read: story, clean_story, or facts for the graph in plain words.")
+    ] = "story",
     threads: Annotated[int, typer.Option(min=0, help="Torch's threads; 0 leaves what is set.")] = 0,
     only: Annotated[list[str] | None, typer.Option("--arm", help="Only this network; repeatable.")] = None,
 ) -> None:
@@ -415,11 +429,12 @@ def main(
             task=ClutrrOptions(
                 folder=str(folder),
                 train_hops=_numbers(train_hops, "--train"),
-                people="tokens",
+                people="roles",
+                text=_text(text),
                 batch_size=batch,
             ),
             training=TrainingOptions(
-                steps=steps, lr=lr, warmup_ratio=0.05, threads=threads, save_every=500, keep=1
+                steps=steps, lr=lr, beta2=0.98, warmup_ratio=0.05, threads=threads, save_every=500, keep=1
             ),
             arms=tuple(known[name] for name in only) if only else ARMS,
             seeds=_numbers(seeds, "--seeds"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import random
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from attrs import frozen
 from peirce.errors import TaskError
@@ -15,8 +16,9 @@ from peirce.errors import TaskError
 from peirce_plugins.tasks.tables import Row, read_dataset, read_rows
 
 COLUMNS = ("id", "story", "query", "target", "clean_story", "task_name")
+"""The columns that every row needs; `facts` are made from three more."""
 SPLITS = ("train", "valid", "test")
-Text = Literal["story", "clean_story"]
+Text = Literal["story", "clean_story", "facts"]
 _FILE = re.compile(r"\d+\.\d+(?:,\d+\.\d+)*_(train|test)\.csv(?:\.gz)?")
 _TASK = re.compile(r"task_\d+\.(\d+)")
 _ENTITY = re.compile(r"\[([^\[\]]+)\]")
@@ -84,7 +86,8 @@ def read_stories(rows: Iterable[Row], text: Text) -> Iterator[Story]:
 
     Args:
         rows: as they are published.
-        text: the column with the story: `story`, whose sentences may be in any order, or `clean_story`.
+        text: the column with the story: `story`, whose sentences may be in any order, or `clean_story`; or `facts`
+            for the relations of the story's graph in plain words, in an order that the story's content determines.
 
     Raises:
         TaskError: a row is not in the published format.
@@ -119,18 +122,19 @@ def _story(row: Row, column: Text) -> Story:
         raise TaskError(
             f"{row.where}: task_name is {row.value('task_name')!r}, where task_1.3 or the like must stand"
         )
-    text = row.text(column)
-    pieces = _ENTITY.split(text)  # text and names in turn
+    text = row.text("story" if column == "facts" else column)
+    one, other = _query(row)
+    key = f"{row.value('id')}\n{text}\n{one}\n{other}".encode()
+    # text and names in turn
+    pieces = _facts(row, random.Random(key)) if column == "facts" else _ENTITY.split(text)
     if any("[" in piece or "]" in piece for piece in pieces[::2]):
         raise TaskError(f"{row.where}: {column} has a bracket without its other half: {text[:80]!r}")
     people = tuple(dict.fromkeys(pieces[1::2]))
     places = {name: place for place, name in enumerate(people)}
     segments = [places[piece] if i % 2 else piece.strip() for i, piece in enumerate(pieces)]
-    one, other = _query(row)
     for name in (one, other):
         if name not in places:
             raise TaskError(f"{row.where}: the query asks for {name!r}, whom {column} does not name")
-    key = f"{row.value('id')}\n{text}\n{one}\n{other}".encode()
     return Story(
         where=row.where,
         segments=tuple(segment for segment in segments if segment != ""),
@@ -143,12 +147,38 @@ def _story(row: Row, column: Text) -> Story:
     )
 
 
-def _query(row: Row) -> tuple[str, str]:
+def _facts(row: Row, order: random.Random) -> list[str]:
+    """Text and names in turn: `[Ann] daughter [Lil] .` for each edge of the graph, Lil being Ann's daughter."""
+    edges, kinds = _literal(row, "story_edges"), _literal(row, "edge_types")
+    names = [person.partition(":")[0] for person in row.text("genders").split(",")]
+    facts = []
     try:
-        value = ast.literal_eval(row.text("query").strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        raise TaskError(f"{row.where}: query is {row.value('query')!r}, no pair of names") from error
+        for (begin, end), kind in zip(edges, kinds, strict=True):
+            if begin < 0 or end < 0 or not isinstance(kind, str):
+                raise ValueError(f"({begin}, {end}) {kind!r} is no fact")
+            facts.append((names[begin], kind, names[end]))
+    except (TypeError, ValueError, IndexError) as error:
+        raise TaskError(
+            f"{row.where}: story_edges, edge_types and genders do not fit together: {error}"
+        ) from error
+    order.shuffle(facts)
+    pieces = [""]
+    for one, kind, other in facts:
+        pieces += [one, kind, other, "."]
+    return pieces
+
+
+def _query(row: Row) -> tuple[str, str]:
+    value = _literal(row, "query")
     match value:
         case (str() as one, str() as other):
             return one, other
     raise TaskError(f"{row.where}: query is {row.value('query')!r}, no pair of names such as ('Ann', 'Bob')")
+
+
+def _literal(row: Row, column: str) -> Any:
+    """The value that a column's Python literal stands for."""
+    try:
+        return ast.literal_eval(row.text(column).strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        raise TaskError(f"{row.where}: {column} is {row.value(column)!r}, no Python literal") from error

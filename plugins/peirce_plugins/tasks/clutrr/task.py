@@ -37,9 +37,10 @@ class ClutrrOptions:
         train_hops: the numbers of facts of the stories to train on.
         test_hops: those of the stories to test on; all that the folder has when empty.
         valid: the share of the training stories that is kept for validation, chosen by their content alone.
-        text: the column with the story: `story`, its sentences in any order, or `clean_story`, in order.
+        text: the column with the story: `story`, its sentences in any order, or `clean_story`, in order; or `facts`,
+            the relations of the story's graph in plain words, in any order, which leaves only the reasoning to learn.
         people: `words` writes names as they are; `tokens` gives each person of a story a token of their own, drawn
-            anew in each epoch.
+            anew in each epoch; `roles` does so too, but the two people asked for always have the first two tokens.
         entities: how many such tokens there are.
         first: whether the story or the two people asked for come first.
         head: `classification` of the pooled output, or the `relation` between the two people's tokens.
@@ -55,11 +56,13 @@ class ClutrrOptions:
     train_hops: tuple[int, ...] = (2, 3)
     test_hops: tuple[int, ...] = ()
     valid: float = field(default=0.05, validator=[validators.ge(0), validators.lt(1)])
-    text: Literal["story", "clean_story"] = field(
-        default="story", validator=validators.in_(("story", "clean_story"))
+    text: Literal["story", "clean_story", "facts"] = field(
+        default="story", validator=validators.in_(("story", "clean_story", "facts"))
     )
-    people: Literal["words", "tokens"] = field(default="words", validator=validators.in_(("words", "tokens")))
-    entities: int = field(default=20, validator=validators.ge(2))
+    people: Literal["words", "tokens", "roles"] = field(
+        default="words", validator=validators.in_(("words", "tokens", "roles"))
+    )
+    entities: int = field(default=20, validator=validators.ge(3))
     first: Literal["story", "query"] = field(default="story", validator=validators.in_(("story", "query")))
     head: Literal["classification", "relation"] = field(
         default="classification", validator=validators.in_(("classification", "relation"))
@@ -126,8 +129,13 @@ class Clutrr(Task):
             "test": test,
         }
         tokenizer = self._tokenizer(splits["train"])
-        entities = options.entities if options.people == "tokens" else 0
-        encoder = Encoder(tokenizer, entities, options.first, options.length)
+        encoder = Encoder(
+            tokenizer=tokenizer,
+            entities=0 if options.people == "words" else options.entities,
+            roles=options.people == "roles",
+            first=options.first,
+            length=options.length,
+        )
         relations = tuple(sorted({story.relation for story in (*read, *test)}))
         encoded = {name: self._encoded(encoder, relations, stories) for name, stories in splits.items()}
         _tell(splits, encoded, len(relations), options.length)
@@ -189,9 +197,9 @@ class Clutrr(Task):
         training = split == "train"
         for chosen in _cut(part, self.options.batch_size, random if training else None):
             ids, types, mask, query = padded([part.rows[i] for i in chosen], data.tokenizer.pad_id)
-            if entities := data.encoder.entities:
-                places = np.broadcast_to(np.arange(entities), (len(chosen), entities))
-                ids = data.encoder.named(ids, random.permuted(places, axis=1) if training else places)
+            if data.encoder.entities:
+                order = data.encoder.drawn(len(chosen), random if training else None)
+                ids = data.encoder.named(ids, order)
             arrays = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
             arrays |= {"labels": part.relations[chosen], "query": query}
             yield chosen, {name: torch.from_numpy(array) for name, array in arrays.items()}

@@ -85,6 +85,20 @@ def test_people_get_tokens_drawn_anew_in_each_epoch(folder: Path) -> None:
     assert torch.equal(*(next(iter(task.batches(data, "test", s, 0)))["input_ids"] for s in (0, 1)))
 
 
+def test_those_asked_for_have_roles_and_the_others_are_drawn(folder: Path) -> None:
+    task = _task(folder, people="roles", entities=7, batch_size=100, valid=0.0)
+    data = task.prepare()
+    words = data.tokenizer.vocabulary
+    others = set()
+    for epoch in range(6):
+        (batch,) = task.batches(data, "train", 0, epoch)
+        for ids in batch["input_ids"]:
+            *told, one, other = ids[ids >= words].tolist()
+            assert (told[0], told[-1]) == (one, other) == (words, words + 1)
+            others |= set(told) - {one, other}
+    assert others == set(range(words + 2, words + 7))
+
+
 def test_batches_hold_every_story_once_in_an_order_of_seed_and_epoch(folder: Path) -> None:
     task = _task(folder, batch_size=8, valid=0.3)
     data = task.prepare()

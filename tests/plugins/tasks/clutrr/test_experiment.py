@@ -126,7 +126,7 @@ def test_the_table_and_the_figure(tmp_path: Path) -> None:
     text = console.export_text()
     assert "80 (70-90)" in text
     assert "50 (50-50)" in text
-    draw(tmp_path / FIGURE, rows, (2, 3), {2: 0.1, 3: 0.2})
+    draw(tmp_path / FIGURE, rows, ClutrrOptions(), {2: 0.1, 3: 0.2})
     assert (tmp_path / FIGURE).stat().st_size > 10_000
 
 

@@ -71,9 +71,9 @@ def test_the_validation_share_depends_on_the_content_alone(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"query": "('Ann', 'Nick'"}, ["row 2", "query is", "no pair of names"]),
+        ({"query": "('Ann', 'Nick'"}, ["row 2", "query is", "no Python literal"]),
         ({"query": "'Ann'"}, ["row 2", "such as ('Ann', 'Bob')"]),
-        ({"query": "__import__('os').getcwd()"}, ["row 2", "no pair of names"]),
+        ({"query": "__import__('os').getcwd()"}, ["row 2", "no Python literal"]),
         ({"query": "('Ann', 'Bob')"}, ["row 2", "'Bob'", "story does not name"]),
         ({"task_name": "task_2"}, ["row 2", "task_name is 'task_2'"]),
         ({"target": " "}, ["row 2", "'target'"]),
@@ -83,7 +83,7 @@ def test_the_validation_share_depends_on_the_content_alone(tmp_path: Path) -> No
 def test_an_error_names_the_row(tmp_path: Path, change: dict[str, str], words: list[str]) -> None:
     path = write(tmp_path / "1.2_test.csv", [row(), row(**change)])
     with pytest.raises(TaskError) as error:
-        (_stories(path))
+        _stories(path)
     for word in (str(path), *words):
         assert word in str(error.value)
 
@@ -93,7 +93,7 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([[c for c in PUBLISHED if c != "query"], ["x"] * (len(PUBLISHED) - 1)])
     with pytest.raises(TaskError, match=r"row 1: unknown column 'query'"):
-        (_stories(path))
+        _stories(path)
 
 
 def test_folders_without_the_files(tmp_path: Path) -> None:
@@ -126,6 +126,41 @@ def test_the_published_files_have_the_published_counts(
     assert len({story.relation for story in stories}) == 18
     counts = Counter(story.hops for story in read_folder(folder, "test", "story"))
     assert counts == dict(zip(range(2, 11), test, strict=True))
+
+
+def test_facts_are_the_edges_of_the_graph_in_an_order_of_their_own(tmp_path: Path) -> None:
+    rows = [row(id=f"id-{i}") for i in range(20)]
+    path = write(tmp_path / "1.2_test.csv", rows)
+    orders = set()
+    for story in _stories(path, "facts"):
+        words = [story.people[s] if isinstance(s, int) else s for s in story.segments]
+        one, other = "Ann daughter Lil .", "Lil brother Nick ."
+        assert " ".join(words) in (f"{one} {other}", f"{other} {one}")
+        assert (story.people[story.query[0]], story.people[story.query[1]]) == ("Ann", "Nick")
+        orders.add(words[0])
+    assert orders == {"Ann", "Lil"}
+    again, told = _stories(path, "facts"), _stories(path)
+    assert [s.segments for s in again] == [s.segments for s in _stories(path, "facts")]
+    # the same stories are kept for validation, whatever is read of them
+    assert [s.share for s in again] == [s.share for s in told]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"edge_types": "['daughter']"}, "do not fit together"),
+        ({"story_edges": "[(0, 1), (1, 3)]"}, "do not fit together"),
+        ({"story_edges": "[(0, 1), (-1, 2)]"}, "is no fact"),
+        ({"story_edges": "[(0, 1), 2]"}, "do not fit together"),
+        ({"edge_types": "['daughter'"}, "edge_types is"),
+    ],
+)
+def test_a_graph_that_does_not_fit_is_named(tmp_path: Path, change: dict[str, str], words: str) -> None:
+    path = write(tmp_path / "1.2_test.csv", [row(), row(**change)])
+    with pytest.raises(TaskError) as error:
+        _stories(path, "facts")
+    assert f"{path}, row 2: " in str(error.value)
+    assert words in str(error.value)
 
 
 def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
