@@ -23,7 +23,7 @@ from peirce.signature import Dtype, TensorSpec
 from torch import Tensor, nn
 
 from peirce_plugins.architectures.folnet import FolNet, FolNetDims, FolNetOptions, Layer, Norms
-from peirce_plugins.architectures.memory import layer_memories, named_of_layer, of_layer
+from peirce_plugins.architectures.memory import layer_memories, named_of_layer, through
 
 IDS, MASK, TYPES, TARGET = "input_ids", "attention_mask", "token_type_ids", "target"
 """What is known of each column: its id, whether it is real, its sequence, and whether it is the target's."""
@@ -152,12 +152,10 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         before = memory[_kept(IDS)].shape[1]
         tokens = self._tokens(kept, before)
         scope = Scope.padding(tokens.real, before) & Scope.past(tokens.length, ids.device, before)
-        state = self._begin(tokens, kept, scope)
-        for i, layer in enumerate(self.layers):
-            state, own = layer(state, scope, (), of_layer(i, memory))
-            kept |= named_of_layer(i, own)
+        begun = self._begin(tokens, kept, scope)
+        state, own = through(self.layers, begun, scope, [()] * len(self.layers), memory)
         unary = self.final_norm(state, scope).unary
-        return Encoded(unary, None, None, scope, self.encoder.input.embedding.weight), tokens, kept
+        return Encoded(unary, None, None, scope, self.encoder.input.embedding.weight), tokens, kept | own
 
     def _encode(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The memory before the target's first token: what every layer looks at of the source."""

@@ -18,7 +18,7 @@ from peirce.scope import Scope
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
-from peirce_plugins.architectures.memory import layer_memories, named_of_layer, of_layer
+from peirce_plugins.architectures.memory import layer_memories, through
 from peirce_plugins.architectures.pooler import Pooler, binary_output, pooled_output, unary_output
 
 
@@ -121,9 +121,7 @@ class FolNet(GenerativeArchitecture):
         """Embed, deduce layer by layer, normalise, pool."""
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
-        state = self._begin(tokens, scope)
-        for layer, biases in zip(self.layers, self.input.pairs(tokens), strict=True):
-            state, _ = layer(state, scope, biases)
+        state, _ = through(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
         return self._end(state, tokens, scope), tokens
 
     def memory(self) -> tuple[TensorSpec, ...]:
@@ -136,12 +134,9 @@ class FolNet(GenerativeArchitecture):
         """The same for tokens that follow others: O(T) each, and O(T^2 d2) where relations are composed."""
         tokens, kept = self.input.following(inputs, memory)
         scope = self.input.scope(tokens)
-        state = self._begin(tokens, scope)
-        layers = zip(self.layers, self.input.pairs(tokens), strict=True)
-        for i, (layer, biases) in enumerate(layers):
-            state, own = layer(state, scope, biases, of_layer(i, memory))
-            kept |= named_of_layer(i, own)
-        return self._end(state, tokens, scope), tokens, kept
+        begun = self._begin(tokens, scope)
+        state, own = through(self.layers, begun, scope, self.input.pairs(tokens), memory)
+        return self._end(state, tokens, scope), tokens, kept | own
 
     def _end(self, state: Predicates, tokens: Tokens, scope: Scope) -> Encoded:
         """Normalise the atoms of the rows, and pool them."""

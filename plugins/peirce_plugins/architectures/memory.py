@@ -1,11 +1,13 @@
-"""What architectures keep for the tokens that follow: flat names for what each layer keeps."""
+"""What architectures keep for the tokens that follow: a pass through layers, and flat names for what each keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, cast
 
 from peirce.compose import Memory
+from peirce.pairs import PairBias
+from peirce.scope import Scope
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
@@ -32,15 +34,39 @@ def layer_memories(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
     )
 
 
-def of_layer(layer: int, memory: Memory) -> dict[str, Tensor]:
-    """One layer's part of a memory, by the layer's own names."""
-    start = _flat(layer, "")
-    return {name.removeprefix(start): value for name, value in memory.items() if name.startswith(start)}
+def through(
+    layers: Iterable[nn.Module],
+    state: Any,
+    scope: Scope,
+    biases: Iterable[Sequence[PairBias]],
+    memory: Memory | None = None,
+) -> tuple[Any, dict[str, Tensor]]:
+    """The state of the rows after all layers, and what the layers keep of it for later tokens.
+
+    Args:
+        layers: called with a state, a scope, their pair biases and their own part of the memory.
+        state: what the first layer is given.
+        scope: who may look at whom.
+        biases: of each layer.
+        memory: what the layers kept of the tokens before; None when nothing is to be kept.
+    """
+    kept: dict[str, Tensor] = {}
+    for i, (layer, each) in enumerate(zip(layers, biases, strict=True)):
+        state, own = layer(state, scope, each, None if memory is None else _of_layer(i, memory))
+        if memory is not None:
+            kept |= named_of_layer(i, own)
+    return state, kept
 
 
 def named_of_layer(layer: int, own: Memory) -> dict[str, Tensor]:
-    """The inverse of `of_layer`."""
+    """What one layer keeps, by the names that it has in a memory."""
     return {_flat(layer, name): value for name, value in own.items()}
+
+
+def _of_layer(layer: int, memory: Memory) -> dict[str, Tensor]:
+    """The inverse of `named_of_layer`, for one layer of a whole memory."""
+    start = _flat(layer, "")
+    return {name.removeprefix(start): value for name, value in memory.items() if name.startswith(start)}
 
 
 def _flat(layer: int, name: str) -> str:

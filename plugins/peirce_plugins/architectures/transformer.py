@@ -19,7 +19,7 @@ from peirce.scope import Scope
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
-from peirce_plugins.architectures.memory import layer_memories, named_of_layer, of_layer
+from peirce_plugins.architectures.memory import layer_memories, through
 from peirce_plugins.architectures.pooler import Pooler, pooled_output, unary_output
 
 QUERY, KEY, VALUE = "query", "key", "value"
@@ -123,9 +123,7 @@ class Transformer(GenerativeArchitecture):
         """Embed, attend layer by layer, pool."""
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
-        atoms = self._begin(tokens, scope)
-        for layer, biases in zip(self.layers, self.input.pairs(tokens), strict=True):
-            atoms, _ = layer(atoms, scope, biases)
+        atoms, _ = through(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
         return self._end(atoms, tokens, scope), tokens
 
     def memory(self) -> tuple[TensorSpec, ...]:
@@ -138,12 +136,9 @@ class Transformer(GenerativeArchitecture):
         """The same for tokens that follow others, O(T) each."""
         tokens, kept = self.input.following(inputs, memory)
         scope = self.input.scope(tokens)
-        atoms = self._begin(tokens, scope)
-        layers = zip(self.layers, self.input.pairs(tokens), strict=True)
-        for i, (layer, biases) in enumerate(layers):
-            atoms, own = layer(atoms, scope, biases, of_layer(i, memory))
-            kept |= named_of_layer(i, own)
-        return self._end(atoms, tokens, scope), tokens, kept
+        begun = self._begin(tokens, scope)
+        atoms, own = through(self.layers, begun, scope, self.input.pairs(tokens), memory)
+        return self._end(atoms, tokens, scope), tokens, kept | own
 
     def _begin(self, tokens: Tokens, scope: Scope) -> Tensor:
         """The initial atoms [b, x, d1], dropped out."""

@@ -164,7 +164,8 @@ def test_a_graph_that_does_not_fit_is_named(tmp_path: Path, change: dict[str, st
 
 
 def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     rows = [{**row(task_name=f"task_1.{k}"), "target": k, "target_text": "son"} for k in (2, 3)]
     tables = {split: datasets.Dataset.from_list(rows) for split in ("train", "validation", "test")}
     datasets.DatasetDict(tables).save_to_disk(tmp_path / "saved")

@@ -163,7 +163,8 @@ def test_the_published_files(shared: Path) -> None:
 
 
 def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     classes = datasets.ClassLabel(names=["False", "True", "Uncertain"])
     table = datasets.Dataset.from_list([problem(label=label) for label in (0, 1, 2)]).cast_column(
         "label", classes
