@@ -1,0 +1,14 @@
+"""`peirce kg`: what is done with knowledge graphs and queries. Each command is a function of a module of its own."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
+)
+
+
+@app.callback()
+def kg() -> None:
+    """Look at knowledge graphs and at first-order queries over them."""
