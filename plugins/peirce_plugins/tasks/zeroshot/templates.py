@@ -1,18 +1,34 @@
-"""Templates: a text with the columns of a row and one mask, `{sentence} It was [MASK] .`, as token ids."""
+"""Templates: a text with the columns of a row and one mask, `{sentence} It was [MASK] .`, as token ids.
+
+A column may say in which form its text is put in: `{sentence1:open}` without the punctuation that ends it,
+`{sentence2:small}` with a small first letter, as within a sentence.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
-from peirce.errors import TaskError
+from peirce.errors import TaskError, unknown
 
 from peirce_plugins.tasks.tables import Row
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 
 MASK, NEXT = "[MASK]", "[SEP]"
 _PART = re.compile(r"(\{[^{}]+\}|\[MASK\]|\[SEP\])")
+
+
+def _open(text: str) -> str:
+    return text[:-1].rstrip() if text and unicodedata.category(text[-1]).startswith("P") else text
+
+
+def _small(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+_FORMS: Mapping[str, Callable[[str], str]] = {"": str, "open": _open, "small": _small}
 
 
 @frozen
@@ -47,7 +63,7 @@ class Template:
         """Read a template.
 
         Raises:
-            TaskError: it has not one mask, or names no column.
+            TaskError: it has not one mask, names no column, or asks for a form that there is not.
         """
         parts = tuple(part for part in _PART.split(text) if part)
         if parts.count(MASK) != 1:
@@ -57,14 +73,20 @@ class Template:
             )
         if parts.count(NEXT) > 1:
             raise TaskError(f"template {text!r} has {parts.count(NEXT)} separators and may have one")
-        if not any(_column(part) for part in parts):
+        columns = [found for part in parts if (found := _column(part))]
+        for _, form in columns:
+            if form not in _FORMS:
+                raise TaskError(
+                    f"template {text!r}: {unknown('form', form, [name for name in _FORMS if name])}"
+                )
+        if not columns:
             raise TaskError(f"template {text!r} names no column in braces, so every row would look the same")
         return cls(text, parts)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it names."""
-        return tuple(dict.fromkeys(name for part in self.parts if (name := _column(part))))
+        return tuple(dict.fromkeys(found[0] for part in self.parts if (found := _column(part))))
 
     def encode(self, tokenizer: Tokenizer, row: Row, length: int) -> Prompt:
         """One row as ids; where they are too many, the longest column is cut at its end, and never the template.
@@ -79,8 +101,8 @@ class Template:
                 pieces.append([tokenizer.mask_id if part == MASK else tokenizer.sep_id])
                 space = ""
                 continue
-            name = _column(part)
-            text = space + (_text(row, name) if name else part)
+            column = _column(part)
+            text = space + (_text(row, *column) if column else part)
             # A tokenizer whose words carry the space before them gets it with the word.
             kept = text.rstrip()
             space = " " if len(kept) < len(text) else ""
@@ -129,16 +151,20 @@ def label_ids(tokenizer: Tokenizer, words: Mapping[str, str]) -> tuple[tuple[str
     return distinct, tuple(ids)
 
 
-def _column(part: str) -> str:
-    return part[1:-1] if part.startswith("{") and part.endswith("}") else ""
+def _column(part: str) -> tuple[str, str] | None:
+    """The column that a part of a template names, and the form of its text."""
+    if not (part.startswith("{") and part.endswith("}")):
+        return None
+    name, _, form = part[1:-1].partition(":")
+    return name, form
 
 
-def _text(row: Row, column: str) -> str:
-    """The text of a column; a list of sentences, as of premises, is one text."""
+def _text(row: Row, column: str, form: str) -> str:
+    """The text of a column in a form; a list of sentences, as of premises, is one text."""
     value = row.value(column)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return " ".join(item.strip() for item in value)
-    return row.text(column).strip()
+        return _FORMS[form](" ".join(item.strip() for item in value))
+    return _FORMS[form](row.text(column).strip())
 
 
 def _fitted(sizes: Sequence[int], room: int) -> list[int]:

@@ -83,11 +83,29 @@ def test_a_template_as_ids(tokenizer: Tokenizer) -> None:
         ("{sentence} [MASK] [MASK]", "2 masks"),
         ("It was [MASK] .", "names no column"),
         ("{a} [SEP] {b} [SEP] [MASK]", "2 separators"),
+        ("{a:opne} [MASK]", "unknown form .opne.; did you mean .open."),
     ],
 )
 def test_templates_that_cannot_be(text: str, words: str) -> None:
     with pytest.raises(TaskError, match=words):
         Template.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("{one}", "A good film."),
+        ("{one:open}", "A good film"),
+        ("{one:small}", "a good film."),
+        ("{two:open}", "fine"),
+        ("{two:small}", "fine"),
+    ],
+)
+def test_forms_of_a_column(column: str, text: str, tmp_path: Path) -> None:
+    cased = Tokenizer.train(["A good film. a fine one"] * 4, vocabulary=100, lowercase=False)
+    row = Row(Path("x.tsv"), 1, {"one": "A good film.", "two": "fine"})
+    prompt = Template.parse(f"{column} [MASK]").encode(cased, row, 64)
+    assert prompt.ids == (cased.cls_id, *cased.pieces(text), cased.mask_id, cased.sep_id)
 
 
 def test_label_words_are_single_tokens(tokenizer: Tokenizer) -> None:
