@@ -86,8 +86,7 @@ def test_quoted_names() -> None:
         ('r("a\\q",f)', 5, "unknown escape"),
         ("r(a,e1)", 1, "the free variable f"),
         ("", 1, "the end of the query"),
-        ("(" * (MAX_DEPTH + 1) + "r(a,f)", MAX_DEPTH + 1, "nests deeper than 50"),
-        ("!" * (MAX_DEPTH + 1) + "r(a,f)", MAX_DEPTH + 1, "nests deeper than 50"),
+        ("!" * (MAX_DEPTH + 1) + "r(a,f)", MAX_DEPTH + 2, "nests deeper than 50"),
     ],
 )
 def test_mistakes_are_shown_at_their_column(text: str, column: int, problem: str) -> None:
@@ -111,11 +110,23 @@ def test_column_within_a_later_line_and_a_long_one() -> None:
     assert line[caret.index("^")] == "&"
 
 
-def test_length_is_bounded_and_depth_counts_nesting_only() -> None:
-    with pytest.raises(QueryError, match="at most 20000"):
+def test_length_is_bounded_as_given_and_as_printed() -> None:
+    with pytest.raises(QueryError, match="20006 characters; at most 20000"):
         parse("r(a,f)" + " " * MAX_LENGTH)
     flat = parse("&".join(["!(r(a,f))"] * 500))
     assert len(flat.atoms) == 500
+    assert parse(str(flat)) == flat
+    with pytest.raises(QueryError, match="with all parentheses, has 22"):
+        parse("&".join(["r(a,f)"] * 2500))
+
+
+def test_what_is_read_at_the_bound_of_depth_prints_to_what_is_read() -> None:
+    for text in ("!" * MAX_DEPTH + "r(a,f)", "!(p(a,f)&" * (MAX_DEPTH // 2) + "r(a,f)" + ")" * (MAX_DEPTH // 2)):
+        query = parse(text)
+        assert parse(str(query)) == query
+    assert parse("(" * 1000 + "r(a,f)" + ")" * 1000) == parse("r(a,f)")
+    with pytest.raises(QueryError, match="column 10004: the end of the query"):
+        parse("r(a,f)|" + "!(" * 4998)
 
 
 def test_normal_form() -> None:

@@ -9,41 +9,51 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from itertools import product
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from attrs import frozen
 from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
-from peirce.errors import TaskError
 
-MAX_LENGTH = 20_000
-"""Characters that a query may have."""
-MAX_DEPTH = 50
-"""How deep parentheses and negations may nest."""
+from peirce_plugins.tasks.kgqa.reading import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    VARIABLE,
+    QueryError,
+    deeper,
+    located,
+    name_of,
+    parser,
+    printable,
+    printed,
+    quoted,
+    read,
+)
+
+__all__ = [
+    "FREE",
+    "MAX_CONJUNCTIONS",
+    "MAX_DEPTH",
+    "MAX_LENGTH",
+    "And",
+    "Atom",
+    "Conjunction",
+    "Constant",
+    "Formula",
+    "Literal",
+    "Not",
+    "Or",
+    "Query",
+    "QueryError",
+    "Term",
+    "Variable",
+    "parse",
+]
+
 MAX_CONJUNCTIONS = 1024
 """Conjunctions that a disjunctive normal form may have."""
 
-_VARIABLE = re.compile(r"f|e[1-9][0-9]*")
-_BARE = re.compile(r"[^\s(),&|!\"'\\]+")
 _PLACEHOLDER = re.compile(r"[rs][1-9][0-9]*")
-_ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
-_TOKENS = {
-    "LPAR": "'('",
-    "RPAR": "')'",
-    "COMMA": "','",
-    "VBAR": "'|'",
-    "AMPERSAND": "'&'",
-    "BANG": "'!'",
-    "NAME": "a name",
-    "QUOTED": "a quoted name",
-    "$END": "the end of the query",
-}
-
-
-class QueryError(TaskError):
-    """A query that cannot be read; the message shows the column."""
 
 
 @frozen
@@ -63,7 +73,7 @@ class Constant:
     name: str
 
     def __str__(self) -> str:
-        return _quoted(self.name) if _VARIABLE.fullmatch(self.name) else _printed(self.name)
+        return quoted(self.name) if VARIABLE.fullmatch(self.name) else printed(self.name)
 
 
 Term: TypeAlias = Variable | Constant
@@ -78,7 +88,7 @@ class Atom:
     tail: Term
 
     def __str__(self) -> str:
-        return f"{_printed(self.relation)}({self.head},{self.tail})"
+        return f"{printed(self.relation)}({self.head},{self.tail})"
 
     @property
     def terms(self) -> tuple[Term, Term]:
@@ -211,140 +221,51 @@ def parse(text: str) -> Query:
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    if len(text) > MAX_LENGTH:
-        raise QueryError(f"the query has {len(text)} characters; at most {MAX_LENGTH} are read")
-    try:
-        _check_depth(text)
-        formula = cast(Formula, _parser().parse(text))
-    except UnexpectedCharacters as error:
-        position = error.pos_in_stream or 0
-        raise _error(text, position, _about_character(text, position)) from None
-    except UnexpectedToken as error:
-        raise _error(text, _end(text, error), _about_token(error)) from None
-    except _Misplaced as error:
-        raise _error(text, error.position, error.problem) from None
-    query = Query(formula)
+    query = Query(read(text, _parser()).formula)
     if FREE not in query.variables:
-        raise _error(text, 0, "the free variable f, which stands for the answer, does not occur")
+        raise located(text, 0, "the free variable f, which stands for the answer, does not occur")
+    printable(str(query))
     return query
 
 
-class _Misplaced(Exception):  # noqa: N818  (becomes a QueryError)
-    def __init__(self, position: int, problem: str) -> None:
-        super().__init__(problem)
-        self.position, self.problem = position, problem
+@frozen
+class _Read:
+    """A formula that was read. start: where its first atom begins; depth: operators that lie one in another."""
+
+    formula: Formula
+    start: int
+    depth: int = 0
 
 
-class _Build(Transformer[Token, Formula]):
-    """Turns the parse into formulas; runs inside the parser, so that nothing recurses."""
+class _Build(Transformer[Token, _Read]):
+    """Turns the parse into formulas."""
 
-    def start(self, children: list[Any]) -> Formula:
+    def start(self, children: list[Any]) -> _Read:
         return children[0]
 
-    def disjunction(self, children: list[Any]) -> Formula:
-        return Or(tuple(children))
+    def disjunction(self, children: list[_Read]) -> _Read:
+        return _Read(Or(tuple(c.formula for c in children)), children[0].start, deeper(children))
 
-    def conjunction(self, children: list[Any]) -> Formula:
-        return And(tuple(children))
+    def conjunction(self, children: list[_Read]) -> _Read:
+        return _Read(And(tuple(c.formula for c in children)), children[0].start, deeper(children))
 
-    def negation(self, children: list[Any]) -> Formula:
-        return Not(children[0])
+    def negation(self, children: list[_Read]) -> _Read:
+        return _Read(Not(children[0].formula), children[0].start, deeper(children))
 
-    def atom(self, children: list[Token]) -> Formula:
+    def atom(self, children: list[Token]) -> _Read:
         relation, head, tail = children
-        return Atom(_text(relation), _term(head), _term(tail))
+        return _Read(Atom(name_of(relation), _term(head), _term(tail)), relation.start_pos or 0)
 
 
 @cache
 def _parser() -> Lark:
-    grammar = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", transformer=_Build())
-
-
-def _check_depth(text: str) -> None:
-    depth, negations = 0, []
-    for token in _parser().lex(text):
-        if token.type == "BANG":
-            negations.append(depth)
-        elif token.type == "LPAR":
-            depth += 1
-        elif token.type == "RPAR":
-            depth = max(depth - 1, 0)
-        if token.type in ("RPAR", "AMPERSAND", "VBAR"):
-            while negations and negations[-1] >= depth:
-                negations.pop()
-        if depth + len(negations) > MAX_DEPTH:
-            raise _error(text, token.start_pos or 0, f"the query nests deeper than {MAX_DEPTH} levels")
-
-
-def _text(token: Token) -> str:
-    if token.type == "NAME":
-        return str(token)
-    start = token.start_pos or 0
-    parts = []
-    inside = iter(enumerate(token[1:-1], start + 1))
-    for position, character in inside:
-        if character == "\\":
-            _, escaped = next(inside)
-            if escaped not in _ESCAPES:
-                raise _Misplaced(position, f"unknown escape \\{escaped}; write \\\\ for a backslash")
-            character = _ESCAPES[escaped]
-        parts.append(character)
-    if not parts:
-        raise _Misplaced(start, "a name may not be empty")
-    return "".join(parts)
+    return parser("grammar.lark", _Build())
 
 
 def _term(token: Token) -> Term:
-    if token.type == "NAME" and _VARIABLE.fullmatch(token):
+    if token.type == "NAME" and VARIABLE.fullmatch(token):
         return Variable(str(token))
-    return Constant(_text(token))
-
-
-def _printed(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _quoted(name)
-
-
-def _quoted(name: str) -> str:
-    for character, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
-        name = name.replace(character, escape)
-    return f'"{name}"'
-
-
-def _error(text: str, position: int, problem: str) -> QueryError:
-    """The problem, the column, and the line with a caret under it; long lines are cut around the caret."""
-    start = text.rfind("\n", 0, position) + 1
-    end = text.find("\n", position)
-    line = text[start : end if end >= 0 else len(text)]
-    column = position - start
-    first = max(0, column - 60)
-    shown = line[first : column + 40].replace("\t", " ")
-    where = (
-        f"column {column + 1}"
-        if "\n" not in text
-        else f"line {text.count(chr(10), 0, position) + 1}, column {column + 1}"
-    )
-    return QueryError(f"{where}: {problem}\n  {shown}\n  {' ' * (column - first)}^")
-
-
-def _about_character(text: str, position: int) -> str:
-    character = text[position]
-    if character in "\"'":
-        return f"the quote {character} is not closed"
-    return f"{character!r} cannot stand here; a name with it must stand in quotes"
-
-
-def _end(text: str, error: UnexpectedInput) -> int:
-    token = getattr(error, "token", None)
-    if token is None or token.type == "$END" or token.start_pos is None:
-        return len(text.rstrip())
-    return int(token.start_pos)
-
-
-def _about_token(error: UnexpectedToken) -> str:
-    found = "the end of the query" if error.token.type == "$END" else repr(str(error.token))
-    wanted = sorted(_TOKENS.get(name, name) for name in error.accepts or error.expected)
-    return f"{found} cannot stand here; expected {' or '.join(wanted)}"
+    return Constant(name_of(token))
 
 
 def _atoms(formula: Formula) -> Iterator[Atom]:

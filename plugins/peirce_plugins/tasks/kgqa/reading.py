@@ -1,0 +1,179 @@
+"""What both syntaxes of queries share: names and quotes, bounds, and errors that point at a column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any, Protocol
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from peirce.errors import TaskError
+
+MAX_LENGTH = 20_000
+"""Characters that a query may have, as it is given and as it is printed."""
+MAX_DEPTH = 50
+"""How deep the operators of a query may nest."""
+
+VARIABLE = re.compile(r"f|e[1-9][0-9]*")
+"""Bare names that are variables."""
+_BARE = re.compile(r"[^\s(),&|!\"'\\]+")
+_ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
+_TOKENS = {
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "COMMA": "','",
+    "VBAR": "'|'",
+    "AMPERSAND": "'&'",
+    "BANG": "'!'",
+    "NAME": "a name",
+    "QUOTED": "a quoted name",
+    "$END": "the end of the query",
+}
+
+
+class QueryError(TaskError):
+    """A query that cannot be read or converted; the message of a parser shows the column."""
+
+
+class MisplacedError(Exception):
+    """Something in a text, found while it was parsed; becomes a `QueryError` that shows its column."""
+
+    def __init__(self, position: int, problem: str) -> None:
+        super().__init__(problem)
+        self.position, self.problem = position, problem
+
+
+class Nested(Protocol):
+    """What a parser builds: it knows where its text begins and how deep it nests."""
+
+    @property
+    def start(self) -> int:
+        """Where its text begins."""
+
+    @property
+    def depth(self) -> int:
+        """How many operators lie one in another."""
+
+
+def parser(grammar: str, build: Transformer[Token, Any]) -> Lark:
+    """The parser of a grammar beside this file. `build` runs inside it, so that no tree is walked recursively."""
+    text = files(__package__).joinpath(grammar).read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", lexer="basic", transformer=build)
+
+
+def read(text: str, grammar: Lark) -> Any:
+    """Parse a text.
+
+    Raises:
+        QueryError: it is too long, or no text of the grammar; the message shows the column.
+    """
+    if len(text) > MAX_LENGTH:
+        raise QueryError(f"the query has {len(text)} characters; at most {MAX_LENGTH} are read")
+    try:
+        return grammar.parse(text)
+    except UnexpectedCharacters as error:
+        position = error.pos_in_stream or 0
+        raise located(text, position, _about_character(text, position)) from None
+    except UnexpectedToken as error:
+        raise located(text, _end(text, error), _about_token(error)) from None
+    except MisplacedError as error:
+        raise located(text, error.position, error.problem) from None
+
+
+def deeper(parts: Sequence[Nested]) -> int:
+    """How deep an operator nests that has these operands.
+
+    Raises:
+        MisplacedError: deeper than `MAX_DEPTH`.
+    """
+    deepest = max(parts, key=lambda part: part.depth)
+    if deepest.depth >= MAX_DEPTH:
+        raise MisplacedError(deepest.start, f"the query nests deeper than {MAX_DEPTH} levels")
+    return deepest.depth + 1
+
+
+def printable(query: str) -> str:
+    """The text of a query, if it is one that can be read again.
+
+    Raises:
+        QueryError: it is longer than `MAX_LENGTH`.
+    """
+    if len(query) > MAX_LENGTH:
+        raise QueryError(
+            f"the query, with all parentheses, has {len(query)} characters; at most {MAX_LENGTH} are allowed, "
+            "so split it"
+        )
+    return query
+
+
+def name_of(token: Token) -> str:
+    """The name that a token stands for, quoted or not.
+
+    Raises:
+        MisplacedError: it is empty, or has an escape that there is not.
+    """
+    if token.type == "NAME":
+        return str(token)
+    start = token.start_pos or 0
+    parts = []
+    inside = iter(enumerate(token[1:-1], start + 1))
+    for position, character in inside:
+        if character == "\\":
+            _, escaped = next(inside)
+            if escaped not in _ESCAPES:
+                raise MisplacedError(position, f"unknown escape \\{escaped}; write \\\\ for a backslash")
+            character = _ESCAPES[escaped]
+        parts.append(character)
+    if not parts:
+        raise MisplacedError(start, "a name may not be empty")
+    return "".join(parts)
+
+
+def printed(name: str) -> str:
+    """A name as it stands in a query, in quotes where it needs them."""
+    return name if _BARE.fullmatch(name) else quoted(name)
+
+
+def quoted(name: str) -> str:
+    """A name in quotes."""
+    for character, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
+        name = name.replace(character, escape)
+    return f'"{name}"'
+
+
+def located(text: str, position: int, problem: str) -> QueryError:
+    """The problem, the column, and the line with a caret under it; long lines are cut around the caret."""
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    line = text[start : end if end >= 0 else len(text)]
+    column = position - start
+    first = max(0, column - 60)
+    shown = line[first : column + 40].replace("\t", " ")
+    where = (
+        f"column {column + 1}"
+        if "\n" not in text
+        else f"line {text.count(chr(10), 0, position) + 1}, column {column + 1}"
+    )
+    return QueryError(f"{where}: {problem}\n  {shown}\n  {' ' * (column - first)}^")
+
+
+def _about_character(text: str, position: int) -> str:
+    character = text[position]
+    if character in "\"'":
+        return f"the quote {character} is not closed"
+    return f"{character!r} cannot stand here; a name with it must stand in quotes"
+
+
+def _end(text: str, error: UnexpectedInput) -> int:
+    token = getattr(error, "token", None)
+    if token is None or token.type == "$END" or token.start_pos is None:
+        return len(text.rstrip())
+    return int(token.start_pos)
+
+
+def _about_token(error: UnexpectedToken) -> str:
+    found = "the end of the query" if error.token.type == "$END" else repr(str(error.token))
+    wanted = sorted(_TOKENS.get(name, name) for name in error.accepts or error.expected)
+    return f"{found} cannot stand here; expected {' or '.join(wanted)}"
