@@ -255,6 +255,13 @@ class ModulePart(Part, nn.Module, ABC):
         """The inputs that the part needs beside the standard ones."""
         return ()
 
+    def begin(self) -> None:
+        """Take what a new model starts with from outside its spec, such as a file of trained vectors.
+
+        It is called once, after a model is built and initialised, and never when one is loaded: what it changes is in
+        the state dict.
+        """
+
 
 class Position(ModulePart):
     """Where tokens stand. Subclass the places that a position serves: `UnaryPosition`, `BinaryPosition`,
@@ -313,6 +320,10 @@ class Augmenter(ModulePart):
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         """[b, x, d1] -> [b, x, d1]."""
 
+    def words(self, embeddings: Tensor) -> Tensor:
+        """The word embeddings that heads tie to, [v, d1] -> [v, d1], where a token's id alone decides the change."""
+        return embeddings
+
 
 class Encoded(NamedTuple):
     """What an architecture gives to the heads: final atoms, pooled output, scope and the word embeddings to tie to.
@@ -362,7 +373,7 @@ class Architecture(Part, nn.Module, ABC):
         Dims: the attrs class of `[model.dims]`.
         places: the places that it has.
         branches: the atoms that it keeps, `"U"` or `"UB"`.
-        layer: the operators of a layer when a spec names none.
+        layer: the operators of a layer when a spec names none; empty, with `fixed_layer`, where there are none.
         state: the state operators that follow them when a spec names none.
         rows: the symbolic dim of the tokens that it gives atoms of, which heads call `length`.
         scope: the kind of scope that the architecture fixes, for its operators to check; None where the spec says.

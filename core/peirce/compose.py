@@ -263,7 +263,7 @@ class Mixing(nn.Module):
         kernel, premise = channels[i, "kernel"], channels[i, "premise"]
         drops = planned.kernel.branch == "U" and planned.kernel.dropout and self.training
         result = planned.operator.infer(kernel, premise, scope.dropping(self.dropout) if drops else scope)
-        result = add_pairs(planned, result, kernel, biases)
+        result = add_pairs(planned, result, kernel, premise, biases)
         return activate(planned.activation, result)
 
 
@@ -311,16 +311,20 @@ class SourceReader(nn.Module):
         return memory
 
 
-def add_pairs(planned: PlannedOperator, result: Tensor, kernel: Tensor, biases: Sequence[PairBias]) -> Tensor:
-    """A static key term beside an operator that scores pairs, a static value term beside one that sums values.
+def add_pairs(
+    planned: PlannedOperator, result: Tensor, kernel: Tensor, premise: Tensor, biases: Sequence[PairBias]
+) -> Tensor:
+    """Static key and query terms beside an operator that scores pairs, a static value term beside one that sums values.
 
     FOLNet, Appendix E: the key term is prod, and the value term mu, with premises that depend on the positions alone.
     """
     role = planned.part.pair
     for bias in biases:
-        if role == "score" and (bias.key is not None or bias.score is not None):
+        if role == "score" and not (bias.key is None and bias.query is None and bias.score is None):
+            assert planned.kernel is not None
             assert planned.premise is not None
-            result = result + pairs.scores(kernel * planned.premise.scale, bias)
+            key = premise * planned.kernel.scale if bias.query is not None else None
+            result = result + pairs.scores(kernel * planned.premise.scale, bias, key)
         elif role == "value" and bias.value is not None:
             result = result + pairs.mix(kernel, bias)
     return result

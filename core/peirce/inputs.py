@@ -171,6 +171,13 @@ class TokenInput(nn.Module):
             atoms = atoms + position.unary(tokens)
         return atoms
 
+    def words(self) -> Tensor:
+        """[v, d1]: the word embeddings that heads tie to, as the augmenters change them."""
+        words = self.embedding.weight
+        for augmenter in cast(Iterable[Augmenter], self.augmenters):
+            words = augmenter.words(words)
+        return words
+
     def binary(self, tokens: Tokens) -> Tensor:
         """[b, x, y, d2]: the sum of the binary positions, zero without any, before any norm."""
         batch = tokens.inputs["input_ids"].shape[0]

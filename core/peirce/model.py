@@ -11,7 +11,7 @@ import torch
 from attrs import evolve
 from torch import Tensor, nn
 
-from peirce.components import Architecture, Encoded, GenerativeArchitecture, Head, Tokens
+from peirce.components import Architecture, Encoded, GenerativeArchitecture, Head, ModulePart, Tokens
 from peirce.errors import InputError, PlanError, SpecError, unknown
 from peirce.plan import Plan, resolve
 from peirce.provenance import provenance_of
@@ -310,6 +310,9 @@ def build(
             raise
         if torch.get_default_device().type != "meta":
             _initialise(model, spec.regularisation.init_std)
+            for module in model.modules():
+                if isinstance(module, ModulePart):
+                    module.begin()
     return placed(model, device, dtype)
 
 

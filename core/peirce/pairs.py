@@ -40,6 +40,7 @@ class PairBias(NamedTuple):
         ids: int64 [b or 1, x, y] in [0, r): the pair's bucket.
         rows: int64 [b or 1, x] in [0, k): the row's kind; None when k is 1.
         key: [k, r, g, s], added to the keys that x's query meets; g is the number of heads, or 1 to share.
+        query: [1, r, g, s], added to the query that meets y's key.
         value: [k, r, g, s], added to the values that x sums.
         score: [k, r, h], added to the score itself.
     """
@@ -49,17 +50,22 @@ class PairBias(NamedTuple):
     key: Tensor | None = None
     value: Tensor | None = None
     score: Tensor | None = None
+    query: Tensor | None = None
 
 
-def scores(query: Tensor, bias: PairBias) -> Tensor:
-    """What a pair bias adds to attention scores: queries times their pairs' key vectors, and its own score.
+def scores(query: Tensor, bias: PairBias, key: Tensor | None = None) -> Tensor:
+    """What a pair bias adds to attention scores: queries and keys times their pairs' vectors, and its own score.
 
     Args:
         query: [b, x, h, s], scaled as the attention scales it.
-        bias: its `key` and `score` are used; what is None adds nothing.
+        bias: its `key`, `query` and `score` are used; what is None adds nothing.
+        key: [b, y, h, s], scaled likewise; a bias with `query` needs it.
 
     Returns:
         [b, x, y, h], in the dtype of `query`; it may be a view with any strides.
+
+    Raises:
+        ValueError: the bias needs `rows` or `key`, which are not there, or its `query` has several kinds.
     """
     batch, length, heads, _ = query.shape
     total = None
@@ -67,6 +73,12 @@ def scores(query: Tensor, bias: PairBias) -> Tensor:
         layout = _Layout.of(bias, bias.key, batch, length, heads)
         table = _head_first(bias.key, query)
         total = layout.unpack(_score(layout.pack(query), table, layout.ids, layout.rows)).transpose(2, 3)
+    if bias.query is not None:
+        # The same product with the parts of x and y exchanged.
+        if key is None or bias.query.shape[0] > 1:
+            raise ValueError("a pair bias with `query` needs the keys [b, y, h, s], and has one kind of rows")
+        term = scores(key, PairBias(bias.ids.transpose(1, 2), key=bias.query)).transpose(1, 2)
+        total = term if total is None else total + term
     if bias.score is not None:
         kinds, buckets, _ = bias.score.shape
         ids = bias.ids

@@ -210,7 +210,7 @@ def _operators(
                 f"not have; it has {', '.join(sorted({*named, *state_default}))}"
             )
     planned = [_operator(finder, cls, entry, path, dims) for entry, path in entries]
-    if not any(p.operator for p in planned):
+    if cls.layer and not any(p.operator for p in planned):
         raise PlanError(f"{spec.at('model.operators.layer')}: the layer has no operator that mixes tokens")
     return tuple(p for p in planned if p.operator), tuple(p for p in planned if not p.operator)
 
@@ -221,9 +221,12 @@ def _layer(finder: _Finder, cls: type[Architecture]) -> list[tuple[OperatorSpec,
     layer = spec.operators.layer
     if cls.fixed_layer and layer not in (None, cls.layer):
         raise PlanError(
-            f"{spec.at(path)}: architecture {cls.name!r} has the fixed layer {cls.layer!r}; leave `layer` out, or "
-            "choose an architecture whose layers are open, such as one with two branches"
+            f"{spec.at(path)}: architecture {cls.name!r} has "
+            + (f"the fixed layer {cls.layer!r}" if cls.layer else "no operators")
+            + "; leave `layer` out, or choose an architecture whose layers are open, such as one with two branches"
         )
+    if not cls.layer:
+        return []
     if layer is None or isinstance(layer, str):
         letters = finder.registry.letters
         written = {name: finder.registry.get("operators", name).typing[0] for name in letters.values()}

@@ -113,7 +113,7 @@ def around(entry: Registered, options: Any, registry: Registry, *, scope: str | 
     places = set(entry.part.places()) if entry.kind == "positions" else set()
     candidates = sorted(
         (candidate.part for candidate in registry.entries("architectures")),
-        key=lambda part: (len(places - part.places), not part.fixed_layer),
+        key=lambda part: (len(places - part.places), not part.layer, not part.fixed_layer),
     )
     why = []
     for architecture in candidates:

@@ -155,7 +155,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         begun = self._begin(tokens, kept, scope)
         state, own = through(self.layers, begun, scope, [()] * len(self.layers), memory)
         unary = self.final_norm(state, scope).unary
-        return Encoded(unary, None, None, scope, self.encoder.input.embedding.weight), tokens, kept | own
+        return Encoded(unary, None, None, scope, self.encoder.input.words()), tokens, kept | own
 
     def _encode(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The memory before the target's first token: what every layer looks at of the source."""

@@ -146,7 +146,7 @@ class FolNet(GenerativeArchitecture):
             unary = scope.zero_unary(unary + self.diagonal_out(scope.diagonal(binary)))
         real = None if tokens.real is None else tokens.rows(tokens.real)
         pooled = self.pooler(unary, real) if self.pooler is not None else None
-        return Encoded(unary, binary, pooled, scope, self.input.embedding.weight)
+        return Encoded(unary, binary, pooled, scope, self.input.words())
 
     def _begin(self, tokens: Tokens, scope: Scope) -> Predicates:
         """The initial atoms, normalised and dropped out."""

@@ -154,7 +154,7 @@ class Transformer(GenerativeArchitecture):
         atoms = scope.zero_unary(atoms)
         real = None if tokens.real is None else tokens.rows(tokens.real)
         pooled = self.pooler(atoms, real) if self.pooler is not None else None
-        return Encoded(atoms, None, pooled, scope, self.input.embedding.weight)
+        return Encoded(atoms, None, pooled, scope, self.input.words())
 
 
 class Layer(nn.Module):
@@ -258,8 +258,9 @@ class Attention(nn.Module):
             own = channels[name]
             kept[name] = torch.cat([memory[name], own], 1) if name in memory else own
         query, key, values = channels[QUERY], kept[KEY], kept[VALUE]
-        scores = add_pairs(self.score, self.score.operator.infer(query, key, scope), query, biases)
+        scores = add_pairs(self.score, self.score.operator.infer(query, key, scope), query, key, biases)
         weights = scope.softmax(activate(self.score.activation, scores))
         weights = F.dropout(weights, self.rate, self.training)
-        summed = add_pairs(self.value, self.value.operator.infer(weights, values, scope), weights, biases)
+        summed = self.value.operator.infer(weights, values, scope)
+        summed = add_pairs(self.value, summed, weights, values, biases)
         return self.writer.write([activate(self.value.activation, summed).flatten(2)])

@@ -72,6 +72,7 @@ def _pair_vectors(bias: PairBias, name: str, dims: Dims) -> Outputs:
     outputs = []
     for role, table, size in (
         ("key", bias.key, (dims.heads, dims.head_size)),
+        ("query", bias.query, (dims.heads, dims.head_size)),
         ("value", bias.value, (dims.heads, dims.head_size)),
         ("score", bias.score, (dims.heads,)),
     ):
