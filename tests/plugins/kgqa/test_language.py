@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
+from kgqa_queries import formulas
 from peirce_plugins.tasks.kgqa.language import (
     FREE,
     MAX_DEPTH,
@@ -13,7 +13,6 @@ from peirce_plugins.tasks.kgqa.language import (
     And,
     Atom,
     Constant,
-    Formula,
     Literal,
     Not,
     Or,
@@ -24,19 +23,6 @@ from peirce_plugins.tasks.kgqa.language import (
 )
 from peirce_plugins.tasks.kgqa.querytypes import load_types, select
 
-names = st.text(min_size=1, max_size=8).filter(
-    lambda name: name.encode("utf-8", "ignore") == name.encode("utf-8", "replace")
-)
-terms = st.one_of(st.just(FREE), st.integers(1, 12).map(lambda i: Variable(f"e{i}")), names.map(Constant))
-atoms = st.builds(Atom, names, terms, terms)
-
-
-def _grow(inner: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
-    several = st.lists(inner, min_size=2, max_size=3).map(tuple)
-    return st.one_of(st.builds(Not, inner), st.builds(And, several), st.builds(Or, several))
-
-
-formulas: st.SearchStrategy[Formula] = st.recursive(atoms, _grow, max_leaves=6)
 queries = formulas.map(Query).filter(lambda query: FREE in query.variables)
 
 
@@ -121,7 +107,10 @@ def test_length_is_bounded_as_given_and_as_printed() -> None:
 
 
 def test_what_is_read_at_the_bound_of_depth_prints_to_what_is_read() -> None:
-    for text in ("!" * MAX_DEPTH + "r(a,f)", "!(p(a,f)&" * (MAX_DEPTH // 2) + "r(a,f)" + ")" * (MAX_DEPTH // 2)):
+    for text in (
+        "!" * MAX_DEPTH + "r(a,f)",
+        "!(p(a,f)&" * (MAX_DEPTH // 2) + "r(a,f)" + ")" * (MAX_DEPTH // 2),
+    ):
         query = parse(text)
         assert parse(str(query)) == query
     assert parse("(" * 1000 + "r(a,f)" + ")" * 1000) == parse("r(a,f)")

@@ -24,7 +24,7 @@ from peirce_plugins.tasks.kgqa.reading import (
     located,
     name_of,
     parser,
-    printable,
+    check_length,
     printed,
     quoted,
     read,
@@ -224,7 +224,7 @@ def parse(text: str) -> Query:
     query = Query(read(text, _parser()).formula)
     if FREE not in query.variables:
         raise located(text, 0, "the free variable f, which stands for the answer, does not occur")
-    printable(str(query))
+    check_length(str(query))
     return query
 
 

@@ -94,8 +94,8 @@ def deeper(parts: Sequence[Nested]) -> int:
     return deepest.depth + 1
 
 
-def printable(query: str) -> str:
-    """The text of a query, if it is one that can be read again.
+def check_length(query: str) -> None:
+    """Refuse a printed query that could not be read again.
 
     Raises:
         QueryError: it is longer than `MAX_LENGTH`.
@@ -105,7 +105,6 @@ def printable(query: str) -> str:
             f"the query, with all parentheses, has {len(query)} characters; at most {MAX_LENGTH} are allowed, "
             "so split it"
         )
-    return query
 
 
 def name_of(token: Token) -> str:
