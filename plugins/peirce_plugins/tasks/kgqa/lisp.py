@@ -16,10 +16,10 @@ from peirce_plugins.tasks.kgqa.language import Constant
 from peirce_plugins.tasks.kgqa.reading import (
     VARIABLE,
     MisplacedError,
+    check_length,
     deeper,
     name_of,
     parser,
-    check_length,
     printed,
     read,
 )
