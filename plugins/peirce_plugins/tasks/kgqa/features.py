@@ -61,7 +61,7 @@ def _graph(conjunction: Conjunction) -> Any:
     def node(term: Term, place: tuple[int, str]) -> object:
         return term if isinstance(term, Variable) else place
 
-    graph = nx.MultiDiGraph()
+    graph: Any = nx.MultiDiGraph()
     atoms = dict.fromkeys(literal.atom for literal in conjunction)
     graph.add_edges_from(
         (node(atom.head, (number, "head")), node(atom.tail, (number, "tail")))
