@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,9 +10,11 @@ from peirce.errors import TaskError
 from peirce_plugins.tasks.kgqa import evaluation
 from peirce_plugins.tasks.kgqa.engine import Answers, Groundings, Template
 from peirce_plugins.tasks.kgqa.evaluation import (
+    FILTERINGS,
+    Filtering,
     Report,
+    Scorer,
     constant_scorer,
-    evaluate,
     frequency_scorer,
     oracle_scorer,
     random_scorer,
@@ -25,6 +29,10 @@ from rich.console import Console
 
 NATIONS = load_graph("nations")
 SETS = sample(select(("1p", "2i", "2in"), load_types()), NATIONS, "test", 40, seed=0)
+
+
+def evaluate(name: str, sets: Sequence[QuerySet], scorer: Scorer, entities: int = NATIONS.entities) -> Report:
+    return evaluation.evaluate(name, sets, scorer, entities=entities)
 
 
 def _answers(*sets: list[int]) -> Answers:
@@ -59,9 +67,15 @@ def test_ranks_equal_their_definition(data: st.DataObject) -> None:
 def test_entities_are_compared_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = frequency_scorer(NATIONS.index("train"))
     whole = evaluate("f", SETS, scorer)
-    monkeypatch.setattr(evaluation, "COLUMNS", 3)
-    monkeypatch.setattr(evaluation, "ROWS", 7)
-    assert evaluate("f", SETS, scorer).metrics() == pytest.approx(whole.metrics())
+    monkeypatch.setattr(evaluation, "MAX_NUMBERS", 7 * NATIONS.entities)
+    asked: list[int] = []
+
+    def watched(template: Template, groundings: Groundings) -> evaluation.Floats:
+        asked.append(len(groundings))
+        return scorer(template, groundings)
+
+    assert evaluate("f", SETS, watched).metrics() == pytest.approx(whole.metrics())
+    assert max(asked) == 7
 
 
 def test_constant_random_and_oracle() -> None:
@@ -95,10 +109,52 @@ def test_inferred_answers_and_the_filter() -> None:
     queries = QuerySet(load_types()["1p"], "test", template, groundings, found)
     # d is inferred; b and c score higher but are answers too, and e scores higher and is none
     scores = np.array([[0.0, 4.0, 3.0, 1.0, 2.0]])
-    report = evaluate("s", [queries], lambda template, groundings: scores)
+    report = evaluate("s", [queries], lambda template, groundings: scores, 5)
     assert report.cells["1p"]["inferred"].mrr == 0.5
     assert report.cells["1p"]["entailed"].mrr == 1.0
     assert report.cells["1p"]["inferred"].answers == 1
+
+
+def test_the_filter_is_an_option_and_said() -> None:
+    graph = from_names(
+        "g", {"train": [("a", "r", "b"), ("a", "r", "c")], "valid": [], "test": [("a", "r", "d")]}
+    )
+    template = Template.of(parse("r1(s1,f)"))
+    groundings = Groundings(np.array([[0]]), np.array([[graph.entity("a")]]))
+    found = {s: evaluation.answers(template, groundings, graph.index(s)) for s in SPLITS}
+    queries = QuerySet(load_types()["1p"], "test", template, groundings, found)
+    scores = np.array([[0.0, 1.0, 2.0, 3.0]])  # d, inferred, beats the entailed b and c
+
+    def found_with(filtering: Filtering) -> Report:
+        return evaluation.evaluate("s", [queries], lambda *_: scores, entities=4, filtering=filtering)
+
+    reports = {filtering: found_with(filtering) for filtering in FILTERINGS}
+    assert reports["graphs"].mean("entailed").mrr == 1.0
+    assert reports["graph"].mean("entailed").mrr == 0.5
+    assert reports["graph"].mean("inferred").mrr == 1.0
+    assert "A(train), A(valid) and A(test)" in " ".join(_print(reports["graphs"]).split())
+    assert "A(train) for entailed answers" in " ".join(_print(reports["graph"]).split())
+
+
+def test_means_of_seen_and_unseen_types() -> None:
+    scorer = frequency_scorer(NATIONS.index("train"))
+    report = evaluation.evaluate("f", SETS, scorer, entities=NATIONS.entities, seen=("1p", "2i"))
+    by_type = {name: by["inferred"].mrr for name, by in report.cells.items()}
+    assert report.mean("inferred", "seen").mrr == pytest.approx((by_type["1p"] + by_type["2i"]) / 2)
+    assert report.mean("inferred", "unseen").mrr == by_type["2in"]
+    metrics = report.metrics()
+    assert metrics["inferred/mrr/unseen"] == by_type["2in"]
+    assert metrics["inferred/mrr"] == pytest.approx(np.mean(list(by_type.values())))
+    assert "mean, unseen types" in _print(report)
+    everything = evaluate("f", SETS, scorer)
+    assert not everything.has("unseen", "inferred")
+    with pytest.raises(TaskError, match="no test query of unseen types has inferred answers"):
+        everything.mean("inferred", "unseen")
+
+
+def test_a_scorer_must_score_every_entity() -> None:
+    with pytest.raises(TaskError, match=r"gave scores \[40, 3\] to 40 queries about 14 entities"):
+        evaluate("few", SETS, lambda template, groundings: np.zeros((len(groundings), 3)))
 
 
 def test_answers_of_later_splits_are_filtered_too() -> None:
@@ -110,7 +166,7 @@ def test_answers_of_later_splits_are_filtered_too() -> None:
     found = {s: evaluation.answers(template, groundings, graph.index(s)) for s in SPLITS}
     queries = QuerySet(load_types()["1p"], "valid", template, groundings, found)
     scores = np.array([[0.0, 2.0, 1.0, 3.0]])
-    cells = evaluate("s", [queries], lambda template, groundings: scores).cells["1p"]
+    cells = evaluate("s", [queries], lambda template, groundings: scores, 4).cells["1p"]
     assert cells["inferred"].mrr == 1.0
     assert cells["inferred"].answers == 1
 
@@ -139,7 +195,7 @@ def test_training_queries_have_no_inferred_answers() -> None:
     sets = sample(select(("1p",), load_types()), NATIONS, "train", 10, seed=0)
     report = evaluate("c", sets, constant_scorer(NATIONS.entities))
     assert not any(name.startswith("inferred") for name in report.metrics())
-    with pytest.raises(TaskError, match="no train query has inferred answers"):
+    with pytest.raises(TaskError, match="no train query of all types has inferred answers"):
         report.mean("inferred")
     _print(report)
 

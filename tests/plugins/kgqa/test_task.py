@@ -48,6 +48,37 @@ def test_batches_hold_every_query_once_and_no_more_padding_than_needed(data: KgQ
     assert len(set(trimmed)) == len(trimmed)
 
 
+def test_queries_of_like_length_come_together_and_leave_less_padding(data: KgQaData) -> None:
+    def batches(grouped: bool, epoch: int = 0) -> list[dict[str, torch.Tensor]]:
+        options = KgQaOptions(graph="nations", batch_size=32, balance=False, group_by_length=grouped)
+        return [dict(b) for b in KgQa(options).batches(data, "train", 0, epoch)]
+
+    def rows(found: list[dict[str, torch.Tensor]]) -> list[tuple[int, ...]]:
+        return [tuple(r[r != PAD].tolist()) for b in found for r in b["input_ids"]]
+
+    def padding(found: list[dict[str, torch.Tensor]]) -> int:
+        return sum(int((~b["attention_mask"]).sum()) for b in found)
+
+    mixed, grouped = batches(False), batches(True)
+    assert sorted(rows(mixed)) == sorted(rows(grouped))
+    assert padding(grouped) < 0.3 * padding(mixed)
+    assert rows(grouped) != rows(batches(True, epoch=1))
+    widths = [b["input_ids"].shape[1] for b in grouped]
+    assert widths != sorted(widths)
+
+
+def test_means_over_seen_and_unseen_types(registry: Registry) -> None:
+    task = KgQa(
+        KgQaOptions(
+            graph="nations", types=("1p", "2i"), eval_types=("1p", "2in"), train_queries=20, eval_queries=5
+        )
+    )
+    data = task.prepare()
+    metrics = task.metrics(_model("tega", task, data, registry), data, "test")
+    assert metrics["inferred/mrr/seen"] == metrics["inferred/mrr/1p"]
+    assert metrics["inferred/mrr/unseen"] == metrics["inferred/mrr/2in"]
+
+
 def test_types_with_fewer_queries_are_repeated() -> None:
     sets = KgQa(
         KgQaOptions(graph="nations", types=("1p", "2i"), train_queries=2000, eval_queries=2, batch_size=64)
@@ -132,7 +163,9 @@ def test_padding_does_not_change_scores(task: KgQa, data: KgQaData, registry: Re
 
 
 def test_oracle_on_the_task_s_own_queries(data: KgQaData) -> None:
-    report = evaluate("oracle", data.sets["test"], oracle_scorer(data.graph.index("test")))
+    report = evaluate(
+        "oracle", data.sets["test"], oracle_scorer(data.graph.index("test")), entities=data.graph.entities
+    )
     assert report.mean("inferred").mrr == 1.0
 
 

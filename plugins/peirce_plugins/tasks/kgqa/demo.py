@@ -194,10 +194,12 @@ def _summary(name: str, result: TrainResult, data: KgQaData) -> str:
 
 
 def _reports(plan: Plan, task: KgQa, data: KgQaData, models: Mapping[str, Model]) -> dict[str, Report]:
-    test = data.sets["test"]
+    test, entities = data.sets["test"], data.graph.entities
     return {
-        "random": evaluate("random", test, random_scorer(plan.seed, data.graph.entities)),
-        "frequency": evaluate("frequency", test, frequency_scorer(data.graph.index("train"))),
+        "random": evaluate("random", test, random_scorer(plan.seed, entities), entities=entities),
+        "frequency": evaluate(
+            "frequency", test, frequency_scorer(data.graph.index("train")), entities=entities
+        ),
         **{name: task.report(model, data, "test") for name, model in models.items()},
     }
 

@@ -22,15 +22,19 @@ from peirce_plugins.tasks.kgqa.graph import SPLITS, Index, Split
 from peirce_plugins.tasks.kgqa.language import FREE
 from peirce_plugins.tasks.kgqa.sampler import QuerySet
 
-PROTOCOL = (
-    "filtered: the other members of A(train), A(valid) and A(test) take no part in an answer's ranking; "
-    "ties rank at the mean of the optimistic and the pessimistic rank; "
-    "means over a query's answers, then over queries, then over types"
-)
-"""What the figures mean, to stand beside them."""
+Filtering = Literal["graphs", "graph"]
+"""Which other answers take no part in a ranking: those on any of the graphs, or on the ranked answers' own alone."""
+FILTERINGS: tuple[Filtering, ...] = get_args(Filtering)
+_FILTERED = {
+    "graphs": "the other members of A(train), A(valid) and A(test)",
+    "graph": "the other answers on the same graph (A(train) for entailed answers, A of the split for inferred ones)",
+}
 Knowledge = Literal["entailed", "inferred"]
-"""Which answers are ranked."""
+"""Which answers are ranked; TEGA calls them ID (K) and OOD (K)."""
 KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)
+Types = Literal["seen", "unseen", "all"]
+"""Which types a mean is over: those trained on, the others, or both; TEGA calls them ID (Q), OOD (Q) and all."""
+TYPES: tuple[Types, ...] = get_args(Types)
 TOP = (1, 3, 10)
 """The k of Hits@k."""
 
@@ -38,10 +42,10 @@ Floats = NDArray[np.floating[Any]]
 Scorer = Callable[[Template, Groundings], Floats]
 """Scores [n, entities] of every entity as an answer to n groundings of a template; higher is better."""
 
-ROWS = 256
-"""Queries that are scored at once."""
-COLUMNS = 4096
-"""Entities that an answer is compared with at once."""
+MAX_ROWS = 256
+"""The most queries that are scored at once."""
+MAX_NUMBERS = 2**22
+"""The most scores that are held at once, and the most comparisons: the fewer rows, the more entities there are."""
 
 
 @frozen
@@ -62,21 +66,34 @@ class Report:
         scorer: what is evaluated.
         split: where the queries were sampled.
         cells: by type name, then by kind of answers; a type without such answers has no cell.
+        seen: the types that the scorer was trained on.
+        filtering: which other answers took no part in a ranking.
     """
 
     scorer: str
     split: Split
     cells: Mapping[str, Mapping[Knowledge, Cell]]
+    seen: frozenset[str] = frozenset()
+    filtering: Filtering = "graphs"
 
-    def mean(self, knowledge: Knowledge) -> Cell:
+    @property
+    def protocol(self) -> str:
+        """What the figures mean, to stand beside them."""
+        return protocol(self.filtering)
+
+    def has(self, types: Types, knowledge: Knowledge) -> bool:
+        """Whether there is anything to take the mean of."""
+        return bool(self._of(types, knowledge))
+
+    def mean(self, knowledge: Knowledge, types: Types = "all") -> Cell:
         """The mean over types; queries and answers are totals.
 
         Raises:
             TaskError: no type has answers of this kind.
         """
-        cells = [by[knowledge] for by in self.cells.values() if knowledge in by]
+        cells = self._of(types, knowledge)
         if not cells:
-            raise TaskError(f"no {self.split} query has {knowledge} answers")
+            raise TaskError(f"no {self.split} query of {types} types has {knowledge} answers")
         return Cell(
             float(np.mean([cell.mrr for cell in cells])),
             {k: float(np.mean([cell.hits[k] for cell in cells])) for k in TOP},
@@ -84,12 +101,24 @@ class Report:
             sum(cell.answers for cell in cells),
         )
 
+    def _of(self, types: Types, knowledge: Knowledge) -> list[Cell]:
+        wanted = {"all": (True, False), "seen": (True,), "unseen": (False,)}[types]
+        return [
+            by[knowledge] for n, by in self.cells.items() if knowledge in by and (n in self.seen) in wanted
+        ]
+
     def metrics(self) -> dict[str, float]:
-        """Flat names, such as `entailed/mrr` for the mean over types and `inferred/hits@3/2in` for a type."""
+        """Flat names, such as `entailed/mrr` for the mean over all types, `inferred/mrr/unseen` for that over those not
+        trained on, and `inferred/hits@3/2in` for one type."""
         flat: dict[str, float] = {}
         for knowledge in KNOWLEDGE:
             cells = {name: by[knowledge] for name, by in self.cells.items() if knowledge in by}
-            for suffix, cell in {"": self.mean(knowledge), **cells}.items() if cells else ():
+            means = {
+                "" if types == "all" else types: self.mean(knowledge, types)
+                for types in ("all", "seen", "unseen")
+                if self.has(types, knowledge)
+            }
+            for suffix, cell in {**means, **cells}.items():
                 end = f"/{suffix}" if suffix else ""
                 flat[f"{knowledge}/mrr{end}"] = cell.mrr
                 flat.update({f"{knowledge}/hits@{k}{end}": value for k, value in cell.hits.items()})
@@ -97,7 +126,25 @@ class Report:
         return flat
 
 
-def evaluate(name: str, sets: Sequence[QuerySet], scorer: Scorer, console: Console | None = None) -> Report:
+def protocol(filtering: Filtering) -> str:
+    """What figures mean, to stand beside them."""
+    return (
+        f"filtered: {_FILTERED[filtering]} take no part in an answer's ranking; "
+        "ties rank at the mean of the optimistic and the pessimistic rank; "
+        "means over a query's answers, then over queries, then over types"
+    )
+
+
+def evaluate(
+    name: str,
+    sets: Sequence[QuerySet],
+    scorer: Scorer,
+    console: Console | None = None,
+    *,
+    entities: int,
+    seen: Iterable[str] | None = None,
+    filtering: Filtering = "graphs",
+) -> Report:
     """Rank every answer of sampled queries.
 
     Args:
@@ -105,31 +152,39 @@ def evaluate(name: str, sets: Sequence[QuerySet], scorer: Scorer, console: Conso
         sets: the queries, all of one split.
         scorer: what gives the scores.
         console: where a progress bar is shown; nowhere when None.
+        entities: how many entities there are to score; queries are taken a few at a time where they are many.
+        seen: the types that the scorer was trained on; all of them when None.
+        filtering: which other answers take no part in a ranking.
 
     Raises:
-        TaskError: a score is not finite.
+        TaskError: a score is not finite, or there are not as many as entities.
     """
     split = sets[0].split
     cells: dict[str, dict[Knowledge, Cell]] = {}
-    batches = [(queries, start) for queries in sets for start in range(0, len(queries), ROWS)]
+    step = min(MAX_ROWS, max(1, MAX_NUMBERS // entities))
+    batches = [(queries, start) for queries in sets for start in range(0, len(queries), step)]
     tallies: dict[str, dict[Knowledge, list[tuple[Answers, Floats]]]] = {}
     for queries, start in track(
         batches, f"evaluating {name}", console=console, disable=console is None, transient=True
     ):
-        rows = np.arange(start, min(start + ROWS, len(queries)))
+        rows = np.arange(start, min(start + step, len(queries)))
         groundings = queries.groundings[rows]
         found = {s: a.select(rows) for s, a in queries.answers.items()}
         scores = scorer(queries.template, groundings)
-        entities = scores.shape[1]
+        if scores.shape != (len(rows), entities):
+            raise TaskError(
+                f"{name} gave scores {list(scores.shape)} to {len(rows)} queries about {entities} entities"
+            )
         union = np.unique(np.concatenate([a.keys(entities) for a in found.values()]))
         known = Answers.of(union, len(rows), entities)
         kinds = tallies.setdefault(queries.type.name, {})
         for knowledge, targets in _targets(found, split, entities).items():
-            ranked = ranks(scores, targets, known)
+            own = found["train" if knowledge == "entailed" else split]
+            ranked = ranks(scores, targets, known if filtering == "graphs" else own)
             kinds.setdefault(knowledge, []).append((targets, ranked))
     for type_name, kinds in tallies.items():
         cells[type_name] = {k: cell for k, parts in kinds.items() if (cell := _cell(parts)) is not None}
-    return Report(name, split, cells)
+    return Report(name, split, cells, frozenset(cells if seen is None else seen), filtering)
 
 
 def ranks(scores: Floats, targets: Answers, known: Answers) -> NDArray[np.float64]:
@@ -147,12 +202,14 @@ def ranks(scores: Floats, targets: Answers, known: Answers) -> NDArray[np.float6
         raise TaskError("a scorer gave a score that is not finite; the ranks would mean nothing")
     rows, wanted = targets.queries, scores[targets.queries, targets.entities][:, None]
     others = np.where(_mask(known, scores.shape), -np.inf, scores)
-    better = np.zeros(len(rows), np.int64)
-    equal = np.zeros(len(rows), np.int64)
-    for start in range(0, scores.shape[1], COLUMNS):
-        chunk = others[rows, start : start + COLUMNS]
-        better += (chunk > wanted).sum(axis=1)
-        equal += (chunk == wanted).sum(axis=1)
+    better = np.empty(len(rows), np.int64)
+    equal = np.empty(len(rows), np.int64)
+    step = max(1, MAX_NUMBERS // scores.shape[1])
+    for start in range(0, len(rows), step):
+        own = slice(start, start + step)
+        compared = others[rows[own]]
+        better[own] = (compared > wanted[own]).sum(axis=1)
+        equal[own] = (compared == wanted[own]).sum(axis=1)
     return 1.0 + better + equal / 2
 
 
@@ -209,7 +266,7 @@ def table(reports: Iterable[Report], title: str) -> Table:
     """MRR per type and on average, a column per scorer and kind of answers."""
     reports = list(reports)
     present = [k for k in KNOWLEDGE if any(k in by for by in reports[0].cells.values())]
-    shown = Table(title=title, caption=PROTOCOL)
+    shown = Table(title=title, caption=reports[0].protocol)
     shown.add_column("type")
     for knowledge in present:
         shown.add_column(f"{knowledge}\nqueries", justify="right")
@@ -223,11 +280,13 @@ def table(reports: Iterable[Report], title: str) -> Table:
             row += [f"{100 * cell.mrr:.1f}" if cell else "-" for cell in cells]
         shown.add_row(*row)
     shown.add_section()
-    row = ["mean"]
-    for knowledge in present:
-        means = [report.mean(knowledge) for report in reports]
-        row += [str(means[0].queries), *(f"{100 * mean.mrr:.1f}" for mean in means)]
-    shown.add_row(*row)
+    for types in TYPES if reports[0].has("unseen", present[0]) else ("all",):
+        row = ["mean" if types == "all" else f"mean, {types} types"]
+        for knowledge in present:
+            means = [report.mean(knowledge, types) for report in reports if report.has(types, knowledge)]
+            row.append(str(means[0].queries) if means else "0")
+            row += [f"{100 * mean.mrr:.1f}" for mean in means] or ["-"] * len(reports)
+        shown.add_row(*row)
     return shown
 
 

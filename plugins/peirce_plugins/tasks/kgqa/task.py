@@ -17,13 +17,15 @@ from torch import Tensor
 from peirce_plugins.tasks.kgqa.assets import assets_of
 from peirce_plugins.tasks.kgqa.encoding import Encoded, Vocabulary, pad
 from peirce_plugins.tasks.kgqa.engine import Groundings, Template
-from peirce_plugins.tasks.kgqa.evaluation import Floats, Report, Scorer, evaluate
+from peirce_plugins.tasks.kgqa.evaluation import FILTERINGS, Filtering, Floats, Report, Scorer, evaluate
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Ints, Split, load_graph
 from peirce_plugins.tasks.kgqa.querytypes import load_types, select
 from peirce_plugins.tasks.kgqa.sampler import MAX_ANSWERS, QuerySet, sample
 
 TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
 """The types of a run that names none."""
+POOL = 50
+"""Batches whose queries are sorted by length together."""
 
 
 @frozen(kw_only=True)
@@ -41,6 +43,9 @@ class KgQaOptions:
         batch_size: how many queries are in a batch.
         balance: whether an epoch repeats the queries of types that have fewer, so that every type weighs the same.
         labels: `one` draws one answer of a query anew in each epoch; `all` spreads the label over all its answers.
+        group_by_length: whether queries of like length come into one batch, which leaves less padding.
+        filtering: which other answers take no part in an answer's ranking: those on any of the `graphs`, or on the
+            answer's own `graph` alone.
     """
 
     graph: str = "umls"
@@ -53,6 +58,8 @@ class KgQaOptions:
     batch_size: int = field(default=256, validator=validators.ge(1))
     balance: bool = True
     labels: Literal["one", "all"] = field(default="all", validator=validators.in_(("one", "all")))
+    group_by_length: bool = False
+    filtering: Filtering = field(default="graphs", validator=validators.in_(FILTERINGS))
 
 
 @frozen(eq=False)
@@ -142,8 +149,10 @@ class KgQa(Task):
         owner = np.repeat(np.arange(len(sets)), [len(rows) for rows in rows_of_sets])
         row = np.concatenate(rows_of_sets)
         order = random.permutation(len(owner)) if split == "train" else np.arange(len(owner))
-        for start in range(0, len(order), self.options.batch_size):
-            chosen = order[start : start + self.options.batch_size]
+        lengths = np.array([ids.shape[1] for ids, _ in tokens])[owner[order]]
+        grouped = self.options.group_by_length and split == "train"
+        for places in _batched(lengths, self.options.batch_size, random if grouped else None):
+            chosen = order[places]
             # queries of one type stand together, which changes no mean over the batch
             groups = [(i, row[chosen[owner[chosen] == i]]) for i in np.unique(owner[chosen])]
             encoded = pad([(tokens[i][0][rows], tokens[i][1][rows]) for i, rows in groups])
@@ -180,7 +189,13 @@ class KgQa(Task):
         model.eval()
         try:
             return evaluate(
-                model.spec.name, data.sets[_split(split)], scorer, console if console.is_terminal else None
+                model.spec.name,
+                data.sets[_split(split)],
+                scorer,
+                console if console.is_terminal else None,
+                entities=data.graph.entities,
+                seen={queries.type.name for queries in data.sets["train"]},
+                filtering=self.options.filtering,
             )
         finally:
             model.train(training)
@@ -210,6 +225,20 @@ def _repeated(count: int, most: int, random: np.random.Generator) -> Ints:
     return np.concatenate(
         [np.tile(np.arange(count), max(most // count, 1)), random.permutation(count)[:rest]]
     )
+
+
+def _batched(lengths: Ints, size: int, random: np.random.Generator | None) -> list[Ints]:
+    """Which places of an order each batch takes: those that follow each other, or, with `random`, those of like length
+    within pools of many batches, so that the batches of an epoch differ from those of another."""
+    places = np.arange(len(lengths))
+    if random is None:
+        return [places[start : start + size] for start in range(0, len(places), size)]
+    batches = []
+    for start in range(0, len(places), size * POOL):
+        pool = places[start : start + size * POOL]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[at : at + size] for at in range(0, len(pool), size)]
+    return [batches[i] for i in random.permutation(len(batches))]
 
 
 def _tensors(encoded: Encoded) -> dict[str, Tensor]:
