@@ -1,0 +1,75 @@
+r"""N-Triples, a line at a time: https://www.w3.org/TR/n-triples/.
+
+An IRI is called by itself, without the angle brackets; a blank node as it is written, `_:b0`. A literal is an entity
+too, called as N-Triples writes it: in quotes, with its language or type, and escapes for `\`, `"` and line ends alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SPACE = r"[ \t]*"
+_UNICODE = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+_IRI = rf"<(?:[^\x00-\x20<>\"{{}}|^`\\]|{_UNICODE})*>"
+_NAME_START = (
+    "A-Za-z0-9_:\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
+    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_NAME = rf"{_NAME_START}\-\u00b7\u0300-\u036f\u203f-\u2040"
+_BLANK = rf"_:[{_NAME_START}](?:[{_NAME}.]*[{_NAME}])?"
+_STRING = rf'"(?:[^"\\\n\r]|\\[tbnrf"\'\\]|{_UNICODE})*"'
+_LITERAL = rf"{_STRING}(?:\^\^{_IRI}|@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*)?"
+_LINE = re.compile(
+    rf"{_SPACE}(?:(?P<head>{_IRI}|{_BLANK}){_SPACE}(?P<relation>{_IRI}){_SPACE}"
+    rf"(?P<tail>{_IRI}|{_BLANK}|{_LITERAL}){_SPACE}\.{_SPACE})?(?:\#.*)?"
+)
+_ESCAPE = re.compile(rf"{_UNICODE}|\\.")
+_NAMED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
+_WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
+
+
+class MalformedError(Exception):
+    """A line that holds no triple; whoever reads the file adds where it stands."""
+
+
+def parse_line(line: str) -> tuple[str, str, str] | None:
+    """Head, relation and tail of a line, by name; None for a comment or an empty line.
+
+    Raises:
+        MalformedError: the line is no triple of N-Triples.
+    """
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise MalformedError(
+            f"expected an N-Triples statement, `<head> <relation> <tail> .`, found {line[:200]!r}"
+        )
+    head, relation, tail = match.group("head", "relation", "tail")
+    return (_name(head), _name(relation), _name(tail)) if head else None
+
+
+def _name(term: str) -> str:
+    if term.startswith("<"):
+        return _unescaped(term[1:-1])
+    if term.startswith("_"):
+        return term
+    end = term.rindex('"')
+    text = _unescaped(term[1:end])
+    written = "".join(_WRITTEN.get(character, character) for character in text)
+    kind = term[end + 1 :]
+    # language tags are alike in any case
+    kind = kind.lower() if kind.startswith("@") else _unescaped(kind)
+    return f'"{written}"{kind}'
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(match: re.Match[str]) -> str:
+    escape = match[0][1:]
+    if escape[0] not in "uU":
+        return _NAMED.get(escape, escape)
+    code = int(escape[1:], 16)
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise MalformedError(f"{match[0]} is no character")
+    return chr(code)
