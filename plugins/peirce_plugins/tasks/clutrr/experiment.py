@@ -8,15 +8,10 @@ facts.
 
 from __future__ import annotations
 
-import csv
-import hashlib
 import io
-import json
 import shlex
-import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -35,6 +30,7 @@ from rich.table import Table
 
 from peirce_plugins.tasks.clutrr.stories import Text
 from peirce_plugins.tasks.clutrr.task import Clutrr, ClutrrData, ClutrrOptions
+from peirce_plugins.tasks.experiments.results import commit, digest, read_rows, write_rows
 from peirce_plugins.tasks.extras import require_extra
 from peirce_plugins.tasks.loop import train
 from peirce_plugins.tasks.options import TrainingOptions, plain
@@ -166,7 +162,7 @@ def run(plan: Plan, console: Console) -> list[Result]:
     data = task.prepare()
     plan.directory.mkdir(parents=True, exist_ok=True)
     path = plan.directory / RESULTS
-    kept = read_results(path) if path.exists() else []
+    kept = read_rows(path, Result)
     specs = sized(plan, task, data, console)
     wanted = []
     for seed in plan.seeds:
@@ -210,12 +206,12 @@ def run(plan: Plan, console: Console) -> list[Result]:
                             steps=found.steps,
                             seconds=round(found.seconds, 1),
                             last_loss=round(float(np.mean(found.losses[-100:])), 4),
-                            commit=_commit(),
+                            commit=commit(),
                             command=plan.command,
                         )
                     )
             kept += rows
-            write_results(path, kept)
+            write_rows(path, kept, (*COLUMNS, *FACTS))
             console.print(
                 f"{title}: {found.steps:,} steps in {found.seconds:.0f} s, last loss {rows[0].last_loss:.3f}; "
                 + ", ".join(f"{row.split} {row.hops}: {row.accuracy:.2f}" for row in rows),
@@ -246,30 +242,6 @@ def sized(plan: Plan, task: Clutrr, data: ClutrrData, console: Console) -> dict[
         console.print(f"{arm.name}: {_parameters(spec, plan.registry):,} parameters", highlight=False)
         specs[arm.name] = spec
     return specs
-
-
-def read_results(path: Path) -> list[Result]:
-    """What `write_results` wrote.
-
-    Raises:
-        TaskError: the file is no file of results.
-    """
-    names = [attribute.name for attribute in attrs.fields(Result)]
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [Result(**{name: row[name] for name in names}) for row in csv.DictReader(file)]
-    except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
-        raise TaskError(f"{path} is no file of results: {error!r}; move it away to begin anew") from error
-
-
-def write_results(path: Path, rows: Iterable[Result]) -> None:
-    """Write a CSV file, whole or not at all."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, (*COLUMNS, *FACTS), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({**attrs.asdict(row), "accuracy": f"{row.accuracy:.4f}"})
-    write_whole(path, text.getvalue())
 
 
 def commonest(data: ClutrrData) -> dict[int, float]:
@@ -353,8 +325,7 @@ def _identity(plan: Plan, spec: Spec, training: TrainingOptions, seed: int) -> s
     """A name that two runs share only if they do the same; where the data lie and the number of threads count not."""
     asked = plain(plan.task) | {"folder": ""}
     told = plain(training) | {"threads": 0}
-    text = json.dumps([spec.to_toml(), asked, told, seed], sort_keys=True)
-    return f"{spec.name}-{seed}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+    return f"{spec.name}-{seed}-{digest(spec.to_toml(), asked, told, seed)}"
 
 
 def _hops(plan: Plan) -> str:
@@ -367,22 +338,6 @@ def _slug(name: str) -> str:
 
 def _parameters(spec: Spec, registry: Registry | None) -> int:
     return sum(p.numel() for p in build(spec, registry=registry).parameters())
-
-
-def _commit() -> str:
-    """The commit that runs, with a plus sign if files differ from it; the version where there is no repository."""
-    here = Path(__file__).resolve().parent
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=False)
-        return done.stdout.strip() if done.returncode == 0 else ""
-
-    try:
-        commit = git("rev-parse", "--short", "HEAD") if git("ls-files", Path(__file__).name) else ""
-        changed = "+" if commit and git("status", "--porcelain", "--untracked-files=no", ":/") else ""
-    except OSError:  # there is no git
-        commit = changed = ""
-    return commit + changed or f"peirce {version('peirce')}"
 
 
 def _numbers(text: str, option: str) -> tuple[int, ...]:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from kinship import write_folder
-from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce_plugins.tasks.clutrr.experiment import (
     ARMS,
@@ -18,13 +17,12 @@ from peirce_plugins.tasks.clutrr.experiment import (
     Result,
     commonest,
     draw,
-    read_results,
     run,
     sized,
     table,
-    write_results,
 )
 from peirce_plugins.tasks.clutrr.task import Clutrr, ClutrrOptions
+from peirce_plugins.tasks.experiments.results import read_rows
 from peirce_plugins.tasks.options import TrainingOptions
 from rich.console import Console
 
@@ -87,7 +85,7 @@ def test_every_run_is_kept_once_and_what_is_missing_is_done(plan: Plan) -> None:
         evolve(plan, seeds=(0,), arms=plan.arms[2:], training=evolve(plan.training, steps=4)), console
     )
     assert {row.steps for row in other} == {4}
-    assert len(read_results(path)) == len(both) + len(other)
+    assert len(read_rows(path, Result)) == len(both) + len(other)
 
 
 def test_the_networks_have_one_size(plan: Plan) -> None:
@@ -108,15 +106,6 @@ def _row(arm: str, seed: int, hops: int, right: int, split: str = "test") -> Res
     return Result(
         f"{arm}-{seed}", arm, seed, "2 3", split, hops, 10, right, 5, 3, 1.5, 0.1, "abc", "python, -m x"
     )
-
-
-def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
-    rows = [_row("A", 0, 2, 9), _row("A", 0, 3, 4), _row("B, longer", 1, 2, 10)]
-    write_results(tmp_path / RESULTS, rows)
-    assert read_results(tmp_path / RESULTS) == rows
-    (tmp_path / RESULTS).write_text("run,arm\nx,y\n")
-    with pytest.raises(TaskError, match=r"results\.csv is no file of results"):
-        read_results(tmp_path / RESULTS)
 
 
 def test_the_table_and_the_figure(tmp_path: Path) -> None:
