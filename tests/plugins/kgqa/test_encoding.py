@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from attrs import evolve
 from peirce.errors import TaskError
-from peirce_plugins.tasks.kgqa.encoding import KINDS, PAD, Vocabulary, pad
+from peirce_plugins.tasks.kgqa.encoding import PAD, Vocabulary, pad
 from peirce_plugins.tasks.kgqa.engine import resolve
 from peirce_plugins.tasks.kgqa.graph import from_names
-from peirce_plugins.tasks.kgqa.language import parse
+from peirce_plugins.tasks.kgqa.language import QueryError, parse
+from peirce_plugins.tasks.kgqa.writing import KINDS
 
 GRAPH = from_names("g", {"train": [("a", "r", "b c"), ("b c", "q", "d")]})
 VOCABULARY = Vocabulary.of(GRAPH)
@@ -35,6 +37,32 @@ def test_tokens_and_kinds_follow_the_efo_text() -> None:
         "disjunction": {"|"},
         "negation": {"!"},
     }
+
+
+def _words(text: str, vocabulary: Vocabulary) -> str:
+    ids, _ = vocabulary.encode(*resolve(parse(text), GRAPH))
+    return " ".join(vocabulary.decode(ids[0]))
+
+
+def test_the_lisp_like_text() -> None:
+    lisp = Vocabulary.of(GRAPH, "lisp")
+    assert _words("(r(a,e1))&(!(q(e1,f)))&(q(d,f))", VOCABULARY).startswith("( r ( a e1 ) ) & ( ! (")
+    text = "(r(a,e1))&(q(e1,f))&(!(q(d,f)))"
+    assert _words(text, lisp) == "( i ( p ( q ) ( p ( r ) ( a ) ) ) ( n ( p ( q ) ( d ) ) ) )"
+    assert _words("(r(a,f))|(q(d,f))", lisp) == "( u ( p ( r ) ( a ) ) ( p ( q ) ( d ) ) )"
+    _, kinds = lisp.encode(*resolve(parse("(r(a,f))&(!(q(d,f)))"), GRAPH))
+    assert [KINDS[k] for k in kinds[0][[1, 3, 12]]] == ["conjunction", "special", "negation"]
+    assert len(set(lisp.decode(range(len(lisp))))) == len(lisp)
+    with pytest.raises(QueryError, match="Lisp-like"):
+        _words("(r(a,f))&(q(e1,f))", lisp)
+    assert Vocabulary.from_bytes(lisp.to_bytes()) == lisp
+    assert lisp != VOCABULARY
+
+
+def test_reversed_queries() -> None:
+    turned = evolve(VOCABULARY, reversed_=True)
+    assert _words("(r(a,e1))&(q(e1,f))", turned) == "( q ( e1 f ) ) & ( r ( a e1 ) )"
+    assert Vocabulary.from_bytes(turned.to_bytes()) == VOCABULARY
 
 
 def test_ids_are_contiguous() -> None:
@@ -73,3 +101,5 @@ def test_file_round_trip_and_damage() -> None:
     ):
         with pytest.raises(TaskError, match=r"vocabulary\.json is no vocabulary"):
             Vocabulary.from_bytes(broken)
+    with pytest.raises(TaskError, match=r"unknown syntax 'lips'\. Did you mean 'lisp'"):
+        Vocabulary.from_bytes(json.dumps({**json.loads(data), "syntax": "lips"}).encode())

@@ -1,38 +1,24 @@
-"""From queries to tokens: the vocabulary, the EFO token sequence, and the file that is kept beside a model.
-
-A query is the sequence of its EFO text without the commas: parentheses, `&`, `|`, `!`, variables, entities, relations.
-Every token has one of TEGA's six kinds (section 6.1), and padding a seventh.
-"""
+"""From queries to numbers: the vocabulary, the batch of token sequences, and the file that is kept beside a model."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
-from peirce.errors import TaskError
+from peirce.errors import TaskError, unknown
 
 from peirce_plugins.tasks.kgqa.engine import Groundings, Template
 from peirce_plugins.tasks.kgqa.graph import Bools, Graph, Ints
-from peirce_plugins.tasks.kgqa.language import And, Atom, Constant, Formula, Not, Term, Variable
+from peirce_plugins.tasks.kgqa.language import Constant, Variable
+from peirce_plugins.tasks.kgqa.writing import KINDS, SYMBOLS, SYNTAXES, Syntax, written
 
 FORMAT = 1
 PAD = 0
-SYMBOLS = ("[PAD]", "(", ")", "&", "|", "!")
-"""The first tokens; `[PAD]` is 0."""
-KINDS = ("parenthesis", "entity", "relation", "conjunction", "disjunction", "negation", "special")
-"""The kinds of tokens by number; variables are of the kind `entity`."""
 _KIND = {name: number for number, name in enumerate(KINDS)}
-_SYMBOL_KINDS = {
-    "(": "parenthesis",
-    ")": "parenthesis",
-    "&": "conjunction",
-    "|": "disjunction",
-    "!": "negation",
-}
 EXISTENTIALS = 8
 """Existential variables, e1 to e8, that have a token."""
 
@@ -54,17 +40,26 @@ class Vocabulary:
         entity_names: the entities in the order of their ids.
         relation_names: the relations in the order of their ids.
         existentials: how many existential variables there are tokens for.
+        syntax: the language that queries are written in.
+        reversed_: whether they are written from their end; not kept in the file.
     """
 
     graph: str
     entity_names: tuple[str, ...] = field(repr=False)
     relation_names: tuple[str, ...] = field(repr=False)
     existentials: int = EXISTENTIALS
+    syntax: Syntax = "efo"
+    reversed_: bool = False
 
     @classmethod
-    def of(cls, graph: Graph) -> Vocabulary:
+    def of(cls, graph: Graph, syntax: Syntax = "efo") -> Vocabulary:
         """The vocabulary of a graph."""
-        return cls(graph.name, graph.entity_names, graph.relation_names)
+        return cls(graph.name, graph.entity_names, graph.relation_names, syntax=syntax)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """What the first tokens stand for; `[PAD]` is 0."""
+        return ("[PAD]", *SYMBOLS[self.syntax])
 
     def __len__(self) -> int:
         return self.first_relation + len(self.relation_names)
@@ -72,7 +67,7 @@ class Vocabulary:
     @property
     def free(self) -> int:
         """The token of the free variable."""
-        return len(SYMBOLS)
+        return len(self.symbols)
 
     @property
     def first_entity(self) -> int:
@@ -100,10 +95,14 @@ class Vocabulary:
         return self.free + number
 
     def encode(self, template: Template, groundings: Groundings) -> tuple[Ints, Ints]:
-        """Token ids [n, x] and token kinds [n, x] of groundings of one template, int64."""
+        """Token ids [n, x] and token kinds [n, x] of groundings of one template, int64.
+
+        Raises:
+            QueryError: the syntax has no way to write the template.
+        """
         relations = {name: i for i, name in enumerate(template.relations)}
         constants = {name: i for i, name in enumerate(template.constants)}
-        tokens = list(_tokens(template.query.formula))
+        tokens = list(written(template.query, self.syntax, reversed_=self.reversed_))
         ids = np.empty((len(groundings), len(tokens)), np.int64)
         for place, (kind, token) in enumerate(tokens):
             if isinstance(token, Variable):
@@ -113,14 +112,14 @@ class Vocabulary:
             elif kind == "relation":
                 ids[:, place] = self.first_relation + groundings.relations[:, relations[token]]
             else:
-                ids[:, place] = SYMBOLS.index(token)
+                ids[:, place] = self.symbols.index(token)
         kinds = np.array([_KIND[kind] for kind, _ in tokens], np.int64)
         return ids, np.broadcast_to(kinds, ids.shape)
 
     def decode(self, ids: Sequence[int]) -> list[str]:
         """What each token stands for."""
         variables = ["f", *(f"e{i + 1}" for i in range(self.existentials))]
-        names = [*SYMBOLS, *variables, *self.entity_names, *self.relation_names]
+        names = [*self.symbols, *variables, *self.entity_names, *self.relation_names]
         return [names[i] for i in ids]
 
     def to_bytes(self) -> bytes:
@@ -128,7 +127,8 @@ class Vocabulary:
         data = {
             "format": FORMAT,
             "graph": self.graph,
-            "symbols": SYMBOLS,
+            "syntax": self.syntax,
+            "symbols": self.symbols,
             "existentials": self.existentials,
             "entities": self.entity_names,
             "relations": self.relation_names,
@@ -150,9 +150,12 @@ class Vocabulary:
                     f"{source} has format {version}; this version reads up to {FORMAT}: upgrade peirce"
                 )
             names = [loaded["entities"], loaded["relations"]]
+            syntax = loaded["syntax"]
+            if syntax not in SYNTAXES:
+                raise TaskError(f"{source}: {unknown('syntax', str(syntax), SYNTAXES)}; save the model again")
             sound = (
                 version == FORMAT
-                and tuple(loaded["symbols"]) == SYMBOLS
+                and tuple(loaded["symbols"]) == ("[PAD]", *SYMBOLS[syntax])
                 and isinstance(loaded["existentials"], int)
                 and isinstance(loaded["graph"], str)
                 and all(isinstance(n, list) and n and all(isinstance(name, str) for name in n) for n in names)
@@ -161,7 +164,7 @@ class Vocabulary:
             raise TaskError(f"{source} is no vocabulary: {error!r}; save the model again") from error
         if not sound:
             raise TaskError(f"{source} is no vocabulary of first-order queries; save the model again")
-        return cls(loaded["graph"], tuple(names[0]), tuple(names[1]), loaded["existentials"])
+        return cls(loaded["graph"], tuple(names[0]), tuple(names[1]), loaded["existentials"], syntax)
 
 
 def pad(sequences: Sequence[tuple[Ints, Ints]]) -> Encoded:
@@ -177,27 +180,3 @@ def pad(sequences: Sequence[tuple[Ints, Ints]]) -> Encoded:
         token_kinds[rows, : ids.shape[1]] = kinds
         row += len(ids)
     return Encoded(input_ids, input_ids != PAD, token_kinds)
-
-
-def _tokens(formula: Formula) -> Iterator[tuple[str, str | Term]]:
-    if isinstance(formula, Atom):
-        yield "relation", formula.relation
-        yield "parenthesis", "("
-        yield "entity", formula.head
-        yield "entity", formula.tail
-        yield "parenthesis", ")"
-    elif isinstance(formula, Not):
-        yield "negation", "!"
-        yield from _enclosed(formula.operand)
-    else:
-        symbol = "&" if isinstance(formula, And) else "|"
-        for number, operand in enumerate(formula.operands):
-            if number:
-                yield _SYMBOL_KINDS[symbol], symbol
-            yield from _enclosed(operand)
-
-
-def _enclosed(formula: Formula) -> Iterator[tuple[str, str | Term]]:
-    yield "parenthesis", "("
-    yield from _tokens(formula)
-    yield "parenthesis", ")"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+import attrs
 import numpy as np
 import torch
 from attrs import field, frozen, validators
@@ -21,6 +22,7 @@ from peirce_plugins.tasks.kgqa.evaluation import FILTERINGS, Filtering, Floats, 
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Ints, Split, load_graph
 from peirce_plugins.tasks.kgqa.querytypes import load_types, select
 from peirce_plugins.tasks.kgqa.sampler import MAX_ANSWERS, QuerySet, sample
+from peirce_plugins.tasks.kgqa.writing import SYNTAXES, Syntax
 
 TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
 """The types of a run that names none."""
@@ -43,6 +45,9 @@ class KgQaOptions:
         batch_size: how many queries are in a batch.
         balance: whether an epoch repeats the queries of types that have fewer, so that every type weighs the same.
         labels: `one` draws one answer of a query anew in each epoch; `all` spreads the label over all its answers.
+        syntax: the language that queries are written in; the Lisp-like one has no way to write some types, and no
+            variable whose states could be pooled.
+        reverse: whether queries are written from their end to their beginning, as in TEGA's Table 13.
         group_by_length: whether queries of like length come into one batch, which leaves less padding.
         filtering: which other answers take no part in an answer's ranking: those on any of the `graphs`, or on the
             answer's own `graph` alone.
@@ -58,6 +63,8 @@ class KgQaOptions:
     batch_size: int = field(default=256, validator=validators.ge(1))
     balance: bool = True
     labels: Literal["one", "all"] = field(default="all", validator=validators.in_(("one", "all")))
+    syntax: Syntax = field(default="efo", validator=validators.in_(SYNTAXES))
+    reverse: bool = False
     group_by_length: bool = False
     filtering: Filtering = field(default="graphs", validator=validators.in_(FILTERINGS))
 
@@ -122,12 +129,15 @@ class KgQa(Task):
                 highlight=False,
                 soft_wrap=True,
             )
-        return KgQaData(graph, Vocabulary.of(graph), sets)
+        vocabulary = attrs.evolve(Vocabulary.of(graph, options.syntax), reversed_=options.reverse)
+        return KgQaData(graph, vocabulary, sets)
 
     def overrides(self, data: KgQaData) -> Mapping[str, Any]:
         """The vocabulary's size, and which tokens are entities and the free variable, for the spec's first head."""
         vocabulary = data.vocabulary
+        pooling = {"model.heads.0.pool": "cls"} if vocabulary.syntax == "lisp" else {}
         return {
+            **pooling,
             "model.input.vocabulary": len(vocabulary),
             "model.heads.0.first": vocabulary.first_entity,
             "model.heads.0.count": len(vocabulary.entity_names),
