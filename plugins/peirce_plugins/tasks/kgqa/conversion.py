@@ -43,6 +43,19 @@ _SHOWN = 200
 """Characters of a formula that a message shows."""
 
 
+class NoLispFormError(QueryError):
+    """A query that the Lisp-like syntax cannot say.
+
+    Args:
+        query: the query.
+        reason: what in it stands in the way.
+    """
+
+    def __init__(self, query: Query, reason: str) -> None:
+        super().__init__(f"{_shown(query)} has no Lisp-like form: {reason}; keep the EFO syntax for it")
+        self.reason = reason
+
+
 def read_query(text: str) -> Query:
     """Read a query in either syntax; the Lisp-like one begins with an operator and a comma.
 
@@ -67,7 +80,7 @@ def to_lisp(query: Query) -> SetExpression:
     """The set expression of a formula, or else of its disjunctive normal form.
 
     Raises:
-        QueryError: there is none; the message says why.
+        NoLispFormError: there is none; the message says why. QueryError: it is too long.
     """
     try:
         expression = _expression(query.formula, _Place(FREE))
@@ -75,9 +88,7 @@ def to_lisp(query: Query) -> SetExpression:
         try:
             expression = _expression(disjunctive(query).formula, _Place(FREE))
         except (_InexpressibleError, QueryError):
-            raise QueryError(
-                f"{_shown(query)} has no Lisp-like form: {reason}; keep the EFO syntax for it"
-            ) from None
+            raise NoLispFormError(query, str(reason)) from None
     check_length(str(expression))
     return expression
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from peirce_plugins.tasks.kgqa import query_commands
+
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
 )
@@ -12,3 +14,8 @@ app = typer.Typer(
 @app.callback()
 def kg() -> None:
     """Look at knowledge graphs and at first-order queries over them."""
+
+
+app.command()(query_commands.show)
+app.command()(query_commands.draw)
+app.command()(query_commands.types)
