@@ -141,6 +141,49 @@ width = 6
 use = "entities"
 pool = "mean"
 """,
+    "mapped": TRANSFORMER
+    + """
+[[model.augmenters]]
+use = "kge"
+file = ""
+width = 6
+frozen = false
+[[model.positions]]
+use = "disentangled"
+clip = 4
+[[model.heads]]
+use = "entities"
+""",
+    "graph": FOLNET
+    + """
+[model.operators]
+layer = "jmc.atp"
+[[model.positions]]
+use = "atoms"
+distances = true
+[[model.positions]]
+use = "adjacency"
+outside = "both"
+[[model.positions]]
+use = "directed_distance"
+share_layers = true
+[[model.heads]]
+use = "entities"
+""",
+    "forward": """
+format = 1
+[model]
+name = "part"
+architecture = "recurrent"
+[model.dims]
+layers = 2
+unary = 8
+[model.options]
+directions = "forward"
+[model.input]
+vocabulary = 20
+max_length = 40
+""",
     "unmasked": FOLNET
     + """
 [model.scope]
@@ -173,6 +216,8 @@ def smallest(spec: Spec) -> Spec:
     for i, head in enumerate(spec.heads):
         changes |= {f"model.heads.{i}.{name}": HEADS[name] for name in head.options if name in HEADS}
         changes[f"model.heads.{i}.as"] = head.use
+    for i, augmenter in enumerate(spec.augmenters):
+        changes |= {f"model.augmenters.{i}.file": "" for name in augmenter.options if name == "file"}
     return spec.replace(changes)
 
 

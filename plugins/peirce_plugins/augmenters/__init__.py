@@ -2,13 +2,14 @@
 
 import peirce
 
+from peirce_plugins.augmenters.kge import Kge
 from peirce_plugins.augmenters.logical import Logical
 from peirce_plugins.augmenters.tpr import TensorProduct
 
-__all__ = ["Logical", "TensorProduct", "register_augmenters"]
+__all__ = ["Kge", "Logical", "TensorProduct", "register_augmenters"]
 
 
 @peirce.hookimpl
 def register_augmenters() -> list[type]:
     """The augmenters that ship with Peirce."""
-    return [Logical, TensorProduct]
+    return [Logical, TensorProduct, Kge]

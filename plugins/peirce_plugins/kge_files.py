@@ -1,0 +1,110 @@
+"""Files of trained entity and relation vectors: what `peirce kg embed` writes and the augmenter `kge` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import asdict, fields, frozen
+from peirce.errors import ModelFileError, TaskError
+from peirce.files import replacing
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FORMAT = 1
+_AGAIN = "write it again with `peirce kg embed`"
+
+
+@frozen(kw_only=True)
+class KgeFacts:
+    """What a file says of its vectors.
+
+    Args:
+        model: transe, distmult or complex.
+        graph: the graph that they were trained on.
+        width: the numbers of a vector.
+        epochs: how often the training triples were seen.
+        seed: what the training depended on.
+        vocabulary: how many tokens a model of the graph's queries has.
+        first_entity: the token of the first entity vector; the others follow.
+        first_relation: the token of the first relation vector; the others follow.
+    """
+
+    model: str
+    graph: str
+    width: int
+    epochs: int
+    seed: int
+    vocabulary: int
+    first_entity: int
+    first_relation: int
+
+
+def write_kge(path: Path, facts: KgeFacts, entities: Tensor, relations: Tensor) -> None:
+    """Write vectors, whole or not at all.
+
+    Args:
+        path: the file.
+        facts: what it says of them.
+        entities: float32 [entities, width].
+        relations: float32 [relations, width].
+
+    Raises:
+        TaskError: the file cannot be written.
+    """
+    from safetensors.torch import save_file
+
+    metadata = {"format": str(FORMAT), **{name: str(value) for name, value in asdict(facts).items()}}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as fresh:
+            save_file({"entities": entities, "relations": relations}, fresh, metadata=metadata)
+    except OSError as error:
+        raise TaskError(f"{path} cannot be written: {error.strerror or error}; choose another -o") from error
+
+
+def read_kge(path: Path) -> tuple[KgeFacts, Tensor, Tensor]:
+    """The inverse of `write_kge`.
+
+    Raises:
+        ModelFileError: the file is missing, damaged, foreign or newer.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise ModelFileError(
+            f"there is no file {path} of entity and relation vectors; write it with `peirce kg embed --graph GRAPH "
+            f"--model MODEL -o {path}`, or give the augmenter 'kge' another `file`"
+        )
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = _facts(path, file.metadata() or {})
+            tensors = [file.get_tensor(name) for name in ("entities", "relations")]
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(f"{path} is no file of vectors: {error}; {_AGAIN}") from error
+    for name, first, tensor in zip(
+        ("entities", "relations"), (facts.first_entity, facts.first_relation), tensors, strict=True
+    ):
+        if (
+            tensor.dim() != 2
+            or tensor.shape[1] != facts.width
+            or not 0 <= first <= facts.vocabulary - len(tensor)
+        ):
+            raise ModelFileError(f"{path}: its {name} do not fit what it says of them ({facts}); {_AGAIN}")
+    return facts, tensors[0], tensors[1]
+
+
+def _facts(path: Path, metadata: Mapping[str, str]) -> KgeFacts:
+    try:
+        version = int(metadata["format"])
+        values: dict[str, Any] = {}
+        for field in fields(KgeFacts):
+            text = metadata[field.name]
+            values[field.name] = text if field.type == "str" else int(text)
+    except (KeyError, ValueError) as error:
+        raise ModelFileError(f"{path} says nothing of its vectors ({error!r}); {_AGAIN}") from error
+    if version > FORMAT:
+        raise ModelFileError(f"{path} has format {version}, and this version reads {FORMAT}: upgrade peirce")
+    return KgeFacts(**values)
