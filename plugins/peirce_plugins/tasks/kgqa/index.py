@@ -35,8 +35,8 @@ class _Side:
     Args:
         first: int64 [relations + 1]: where the groups of each relation begin.
         entity: int32 [groups]: the entity of each group, sorted within a relation.
-        start: [groups + 1]: where the triples of each group begin.
-        later: per split, [groups]: how many triples of each group are of later splits; None for the last split.
+        start: [groups + 2]: where the triples of each group begin; after the last stands an empty one.
+        later: per split, [groups + 1]: how many triples of each group are of later splits; None for the last split.
         other: int32 [triples]: the entity at the other end, sorted within a group and an added split.
         low, span, scale, base: int64 [relations]: the least entity, how far they reach, buckets per entity in units of
             2**-31, and the first bucket.
@@ -72,11 +72,11 @@ class _Side:
         scale = (count << _SHIFT) // np.maximum(span, 1)
         base = first[:-1]
         bucket = base[relation] + ((entity - low[relation]) * scale[relation] >> _SHIFT)
-        later = [_later(added > number, start) if len(start) else None for number in range(len(SPLITS) - 1)]
+        later = [_later(added > number, start) for number in range(len(SPLITS) - 1)]
         return cls(
             first,
             entity.astype(np.int32),
-            _small(np.append(start, len(order))),
+            _small(np.append(start, [len(order), len(order)])),
             (*later, None),
             other[order].astype(np.int32),
             low,
@@ -93,8 +93,11 @@ class _Side:
         arrays = (*sizes, self.entity, self.start, self.other, self.bucket, *self.later)
         return sum(array.nbytes for array in arrays if array is not None)
 
-    def groups(self, relation: Ints, entity: Ints) -> tuple[Ints, Bools]:
-        """The group of each relation and entity, and whether there is one; where there is none, any group."""
+    def groups(self, relation: Ints, entity: Ints) -> Ints:
+        """The group of each relation and entity; the empty one after the last, where there is none."""
+        none = len(self.entity)
+        if not none:
+            return np.zeros(len(entity), np.int64)
         offset = entity - self.low[relation]
         found = (offset >= 0) & (offset < self.span[relation])
         place = (offset * self.scale[relation] >> _SHIFT) + self.base[relation]
@@ -108,7 +111,7 @@ class _Side:
             end = self.first[relation[waiting] + 1]
             group[waiting] = lower_bound(self.entity, group[waiting], end, entity[waiting])
         found &= self.entity.take(group) == entity
-        return group, found
+        return np.where(found, group, none)
 
     def stop(self, group: Ints, split: int) -> Ints:
         """Where each group's triples that a split holds stop in `other`."""
@@ -116,21 +119,10 @@ class _Side:
         later = self.later[split]
         return stop if later is None else stop - later.take(group)
 
-    def ranges(self, relation: Ints, entity: Ints, split: int) -> tuple[Ints, Ints]:
-        """Where the triples that a split holds of each group start and stop in `other`."""
-        if not len(self.entity):
-            return np.zeros(len(entity), np.int64), np.zeros(len(entity), np.int64)
-        group, found = self.groups(relation, entity)
-        start = self.start.take(group).astype(np.int64)
-        return start, np.where(found, self.stop(group, split), start)
-
-    def contains(self, relation: Ints, entity: Ints, other: Ints, split: int) -> Bools:
-        """Whether a split holds each triple."""
-        if not len(self.entity):
-            return np.zeros(len(entity), dtype=bool)
-        group, found = self.groups(relation, entity)
-        rows = np.flatnonzero(found)
-        found[:] = False
+    def linked(self, group: Ints, other: Ints, split: int) -> Bools:
+        """Whether a split holds the triple of each group with an entity at the other end."""
+        found = np.zeros(len(group), dtype=bool)
+        rows = np.flatnonzero(group < len(self.entity))
         group, other = group[rows], other[rows]
         start = self.start.take(group).astype(np.int64)
         for added in range(split + 1):  # what a split adds to a group is sorted by itself
@@ -193,24 +185,41 @@ class Index:
         """Bytes of the arrays that all splits share."""
         return self.forward.nbytes + self.backward.nbytes
 
+    def groups(self, relation: Ints, entity: Ints, *, heads: bool) -> Ints:
+        """The group of each relation and head (`heads`) or tail: a number that `edges` and `linked` take."""
+        return self._side(heads).groups(relation, entity)
+
+    def edges(self, group: Ints, *, heads: bool) -> tuple[Ints, Ints]:
+        """Where the triples of each group start in the array that `others` reads, and how many there are."""
+        side = self._side(heads)
+        start = side.start.take(group).astype(np.int64)
+        return start, side.stop(group, self.split) - start
+
+    def linked(self, group: Ints, other: Ints, *, heads: bool) -> Bools:
+        """Whether each group has a triple with an entity at the other end."""
+        return self._side(heads).linked(group, other, self.split)
+
     def contains(self, relation: Ints, head: Ints, tail: Ints) -> Bools:
         """Whether each triple is in the graph; the arguments are int64 [n]."""
-        return self.forward.contains(relation, head, tail, self.split)
+        return self.linked(self.groups(relation, head, heads=True), tail, heads=True)
 
     def ranges(self, relation: Ints, entity: Ints, *, heads: bool) -> tuple[Ints, Ints]:
         """Where the triples of each relation and entity start and stop in the array that `others` reads; where there is
         none, both are equal. `heads`: the entity is the head; otherwise it is the tail."""
-        return (self.forward if heads else self.backward).ranges(relation, entity, self.split)
+        start, counts = self.edges(self.groups(relation, entity, heads=heads), heads=heads)
+        return start, start + counts
 
     def others(self, places: Ints, *, heads: bool) -> Ints:
-        """The entities at the other end of the triples at places that `ranges` gave."""
-        return (self.forward if heads else self.backward).other.take(places).astype(np.int64)
+        """The entities at the other end of the triples at places that `ranges` or `edges` gave."""
+        return self._side(heads).other.take(places).astype(np.int64)
 
-    def ends(self, relation: int, *, heads: bool) -> Ints:
-        """The entities that are a head (`heads`) or a tail of a relation, sorted."""
-        side = self.forward if heads else self.backward
-        group = np.arange(side.first[relation], side.first[relation + 1])
-        return side.entity[group[side.stop(group, self.split) > side.start[group]]].astype(np.int64)
+    def ends(self, relation: Ints, *, heads: bool) -> tuple[Ints, Ints]:
+        """The entities that are a head (`heads`) or a tail of each relation: the row of each, and the entity."""
+        side = self._side(heads)
+        first = side.first[relation]
+        group = spans(first, counts := side.first[relation + 1] - first)
+        held = np.flatnonzero(side.stop(group, self.split) > side.start[group])
+        return np.repeat(np.arange(len(relation)), counts)[held], side.entity[group[held]].astype(np.int64)
 
     def of_relation(self, relation: Ints) -> tuple[Ints, Ints]:
         """The numbers of the first triple of each relation and of the one after its last, for `triples`."""
@@ -223,44 +232,56 @@ class Index:
         # the k-th skipped place has skipped[k] - k triples of the split before it
         before = np.searchsorted(self._before_skipped, number, side="right")
         place = number + before
-        group = np.searchsorted(self.forward.start, place, side="right") - 1
+        group = np.searchsorted(self.forward.start[:-2], place, side="right") - 1
         relation = np.searchsorted(self.forward.first, group, side="right") - 1
         return self.forward.entity[group].astype(np.int64), relation, self.others(place, heads=True)
+
+    def _side(self, heads: bool) -> _Side:
+        return self.forward if heads else self.backward
 
     @cached_property
     def _before_skipped(self) -> NDArray[np.signedinteger]:
         return self.skipped - np.arange(len(self.skipped), dtype=self.skipped.dtype)
 
 
+def spans(start: Ints, counts: Ints) -> Ints:
+    """The numbers start[i], ..., start[i] + counts[i] - 1 for each i, one after another."""
+    total = int(counts.sum())
+    before = np.cumsum(counts) - counts
+    return np.arange(total) + np.repeat(start - before, counts)
+
+
 def lower_bound(sorted_parts: NDArray[np.int32], start: Ints, stop: Ints, value: Ints) -> Ints:
     """The first place in [start, stop) whose entry is not below the value, or stop; each such part is sorted."""
-    found = start.copy()
-    length = stop - start
-    rows = np.flatnonzero(length > 0)
-    place, length, value = start[rows], length[rows], value[rows]
+    found, length = start.copy(), stop - start
+    if not len(sorted_parts):
+        return found
+    rows = np.flatnonzero(length > 1)
+    place, left, wanted = start[rows], length[rows], value[rows]
     while len(rows):
-        half = length >> 1
-        below = sorted_parts.take(place + half) < value
-        place += np.where(below, half + 1, 0)
-        length = np.where(below, length - half - 1, half)
-        open_ = length > 0
-        if not open_.all():
-            found[rows[~open_]] = place[~open_]
-            rows, place, length, value = rows[open_], place[open_], length[open_], value[open_]
+        half = left >> 1
+        place += half * (sorted_parts.take(place + (half - 1)) < wanted)
+        left -= half
+        # rows that are done cost little, as long as they are few
+        if 2 * np.count_nonzero(left > 1) <= len(rows):
+            found[rows] = place
+            open_ = np.flatnonzero(left > 1)
+            rows, place, left, wanted = rows[open_], place[open_], left[open_], wanted[open_]
+    found += (length > 0) & (sorted_parts.take(found, mode="clip") < value)
     return found
 
 
 def _later(is_later: Bools, start: Ints) -> NDArray[np.unsignedinteger]:
-    count = np.add.reduceat(is_later, start, dtype=np.int64)
+    """How many of each group are later; none of the empty group after the last."""
+    ends = np.append(start, len(is_later))
+    count = np.append(np.diff(np.concatenate([[0], np.cumsum(is_later)])[ends]), 0)
     return count.astype(np.min_scalar_type(count.max()))
 
 
 def _places_of_later(side: _Side, split: int) -> Ints:
     """Which places of `other` hold triples of later splits."""
-    group = np.arange(len(side.entity))
-    stop = side.stop(group, split)
-    count = side.start[1:] - stop
-    return np.arange(count.sum()) + np.repeat(stop - (np.cumsum(count) - count), count)
+    stop = side.stop(np.arange(len(side.entity)), split)
+    return spans(stop, side.start[1:-1] - stop)
 
 
 def _small(values: Ints) -> NDArray[np.signedinteger]:
