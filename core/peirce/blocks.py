@@ -1,4 +1,4 @@
-"""Work on binary atoms by blocks of rows that stay in a processor's cache.
+"""Work on binary atoms by blocks that stay in a processor's cache.
 
 A branch of [b, x, y, d] atoms is far larger than a cache, and what is computed from each pair alone need not be written
 for all pairs at once. Blocks serve inference on a processor: with gradients the intermediate results are kept anyway,
@@ -7,6 +7,7 @@ a graph that is traced must not depend on the length, and a GPU is faster with f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import torch
@@ -14,17 +15,43 @@ from torch import Tensor
 
 BLOCK_BYTES = 2 << 20
 """What one block's widest intermediate result may take."""
+PORTION_BYTES = 8 << 20
+"""What the binary atoms of the examples that go through the layers together may take.
+
+Allocators keep tensors of this size for the next one; larger ones come from the system anew each time, page by page.
+"""
 
 
 def blocked(atoms: Tensor) -> bool:
     """Whether binary atoms are worked on in blocks here and now."""
-    return atoms.device.type == "cpu" and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    return _in_inference(atoms) and atoms.numel() * atoms.element_size() > BLOCK_BYTES
 
 
-def row_blocks(atoms: Tensor, channels: int) -> Iterator[slice]:
-    """Blocks of rows x of [b, x, y, d] atoms, for intermediate results of `channels` channels."""
+def blocks(atoms: Tensor, channels: int) -> Iterator[tuple[slice, slice]]:
+    """Blocks of examples b and rows x of [b, x, y, d] atoms, for intermediate results of `channels` channels.
+
+    A block is contiguous in memory: some rows of one example, or all rows of some.
+    """
     batch, rows, columns, _ = atoms.shape
-    row_bytes = batch * columns * channels * atoms.element_size()
-    step = max(1, BLOCK_BYTES // max(1, row_bytes))
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
+    step = max(1, BLOCK_BYTES // max(1, columns * channels * atoms.element_size()))
+    examples = max(1, step // max(1, rows))
+    for item in range(0, batch, examples):
+        for start in range(0, rows, step):
+            yield slice(item, min(item + examples, batch)), slice(start, min(start + step, rows))
+
+
+def portion(like: Tensor, length: int, width: int) -> int:
+    """How many examples go through the layers together, for binary atoms of [b, length, length, width].
+
+    Args:
+        like: a tensor of the atoms' device and dtype.
+        length: tokens of an example.
+        width: channels of a pair.
+    """
+    if not _in_inference(like):
+        return sys.maxsize
+    return max(1, PORTION_BYTES // max(1, length * length * width * like.element_size()))
+
+
+def _in_inference(atoms: Tensor) -> bool:
+    return atoms.device.type == "cpu" and not torch.is_grad_enabled() and not torch.compiler.is_compiling()

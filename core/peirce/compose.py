@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from peirce import pairs
-from peirce.blocks import blocked, row_blocks
 from peirce.components import Branch, Dims, Reader, Writer
 from peirce.fusion import FusedLinear
 from peirce.pairs import PairBias
@@ -52,18 +51,18 @@ class Projections(nn.Module):
     ) -> None:
         super().__init__()
         if kernel is not None:
-            self.kernel = nn.Linear(_width(dims, kernel), _channels(kernel), bias=kernel.bias)
+            self.kernel = nn.Linear(_width(dims, kernel), channels_of(kernel), bias=kernel.bias)
         if premise is not None:
-            self.premise = nn.Linear(_width(dims, premise), _channels(premise), bias=premise.bias)
+            self.premise = nn.Linear(_width(dims, premise), channels_of(premise), bias=premise.bias)
         if output is not None:
-            self.output = nn.Linear(_channels(output), _width(dims, output), bias=output.bias)
+            self.output = nn.Linear(channels_of(output), _width(dims, output), bias=output.bias)
         for role, reader in (("kernel", kernel), ("premise", premise)):
             if source and reader is not None and reader.looked_at:
-                linear = nn.Linear(_width(dims, reader), _channels(reader), bias=reader.bias)
+                linear = nn.Linear(_width(dims, reader), channels_of(reader), bias=reader.bias)
                 self.add_module(f"source_{role}", linear)
 
 
-class _Group(NamedTuple):
+class Group(NamedTuple):
     """One channel group of a branch: whose it is, which role it plays, and how it is treated.
 
     Groups that are treated alike stand side by side (`order`), so that one softmax and one mask serve them all: 0 and 1
@@ -81,7 +80,8 @@ class _Group(NamedTuple):
     memory: str | None
 
     @classmethod
-    def of(cls, operator: int, role: str, reader: Reader, planned: PlannedOperator) -> _Group:
+    def of(cls, operator: int, role: str, reader: Reader, planned: PlannedOperator) -> Group:
+        """The group that the `role` of an operator, the one at place `operator` of its layer, reads."""
         if reader.branch == "U":
             order = 3
         elif reader.activation == "softmax":
@@ -93,7 +93,7 @@ class _Group(NamedTuple):
             role,
             reader.branch,
             order,
-            width=_channels(reader),
+            width=channels_of(reader),
             shape=tuple(reader.shape.values()),
             scale=reader.scale,
             tokens_last=reader.tokens_last,
@@ -128,14 +128,14 @@ class Mixing(nn.Module):
         self.plans = plan.mixing
         self.dropout = plan.dims.dropout
         self.fuse = plan.fuse
-        self.groups: dict[Branch, list[_Group]] = {"U": [], "B": []}
+        self.groups: dict[Branch, list[Group]] = {"U": [], "B": []}
         self.writes: dict[Branch, list[int]] = {"U": [], "B": []}
         for i, planned in enumerate(self.plans):
             assert planned.kernel is not None
             assert planned.premise is not None
             assert planned.output is not None
             for role, reader in (("kernel", planned.kernel), ("premise", planned.premise)):
-                self.groups[reader.branch].append(_Group.of(i, role, reader, planned))
+                self.groups[reader.branch].append(Group.of(i, role, reader, planned))
             self.writes[planned.output.branch].append(i)
         self.readers: dict[Branch, FusedLinear] = {}
         self.writers: dict[Branch, FusedLinear] = {}
@@ -199,60 +199,21 @@ class Mixing(nn.Module):
     ) -> None:
         """Read every channel group of one branch, and keep the mask contract of each."""
         groups, reader = self.groups[branch], self.readers[branch]
-        if self.fuse and branch == "B" and blocked(atoms):
-            pieces = self._by_blocks(atoms, scope)
-        elif self.fuse:
-            pieces = self._treat(reader.read(atoms), groups, scope)
+        rate = self.dropout if self.training else 0.0
+        if self.fuse:
+            pieces = treat(reader.read(atoms), groups, scope, rate)
         else:
             apart = zip(reader.read_each(atoms), groups, strict=True)
-            pieces = [piece for each, group in apart for piece in self._treat(each, [group], scope)]
+            pieces = [piece for each, group in apart for piece in treat(each, [group], scope, rate)]
         for group, piece in zip(groups, pieces, strict=True):
             channels[group.operator, group.role] = piece.view(*piece.shape[:-1], *group.shape)
 
-    def _by_blocks(self, atoms: Tensor, scope: Scope) -> list[Tensor]:
-        """The channel groups of the binary branch, each in its own place and layout, by blocks of rows."""
-        groups, (weight, bias) = self.groups["B"], self.readers["B"].weights()
-        batch, length, width = atoms.shape[:3]
-        places = []
-        for group in groups:
-            if group.tokens_last:
-                places.append(atoms.new_empty(batch, group.width, length, width).permute(0, 2, 3, 1))
-            else:
-                places.append(atoms.new_empty(batch, length, width, group.width))
-        for rows in row_blocks(atoms, len(weight)):
-            block = F.linear(atoms[:, rows], weight, bias)
-            for place, piece in zip(places, self._treat(block, groups, scope.rows(rows)), strict=True):
-                place[:, rows] = piece
-        return places
-
-    def _treat(self, read: Tensor, groups: Sequence[_Group], scope: Scope) -> list[Tensor]:
-        """Take the channel groups of one product apart, each normalised, dropped or zeroed as it must be."""
-        widths = [[g.width for g in groups if g.order == order] for order in range(4)]
-        dropped, plain, zeroed, rest = (sum(each) for each in widths)
-        kernels, premises, others = read.split_with_sizes([dropped + plain, zeroed, rest], -1)
-        if dropped or plain:
-            kernels = scope.softmax(kernels)
-        if zeroed:
-            premises = scope.zero_binary(premises)
-        treated = [kernels[..., :dropped], kernels[..., dropped:], premises, others]
-        if dropped:
-            treated[0] = F.dropout(treated[0], self.dropout, self.training)
-        parts = zip(treated, widths, strict=True)
-        return [piece for part, each in parts if each for piece in part.split_with_sizes(each, -1)]
-
-    def _write(self, branch: Branch, results: Sequence[Tensor]) -> Tensor | None:
+    def _write(self, branch: Branch, results: Sequence[Tensor] | Mapping[int, Tensor]) -> Tensor | None:
         """The sum of what the operators that write a branch infer, or None where none does."""
         if branch not in self.writers:
             return None
-        writer, first_channel = self.writers[branch], 2 if branch == "U" else 3
-        channels = [results[i].flatten(first_channel) for i in self.writes[branch]]
-        if not self.fuse or branch == "U" or not blocked(channels[0]):
-            return writer.write(channels)
-        weight, bias = writer.weights()
-        written = channels[0].new_empty(*channels[0].shape[:-1], len(weight))
-        for rows in row_blocks(written, weight.shape[1]):
-            written[:, rows] = F.linear(torch.cat([c[:, rows] for c in channels], -1), weight, bias)
-        return written
+        first_channel = 2 if branch == "U" else 3
+        return self.writers[branch].write([results[i].flatten(first_channel) for i in self.writes[branch]])
 
     def _infer(
         self, i: int, channels: Mapping[tuple[int, str], Tensor], scope: Scope, biases: Sequence[PairBias]
@@ -280,11 +241,11 @@ class SourceReader(nn.Module):
 
     def __init__(self, plan: Plan, operators: Sequence[Projections]) -> None:
         super().__init__()
-        self.groups: dict[Branch, list[_Group]] = {"U": [], "B": []}
+        self.groups: dict[Branch, list[Group]] = {"U": [], "B": []}
         for i, planned in enumerate(plan.mixing):
             for role, reader in (("kernel", planned.kernel), ("premise", planned.premise)):
                 if reader is not None and reader.looked_at:
-                    self.groups[reader.branch].append(_Group.of(i, role, reader, planned))
+                    self.groups[reader.branch].append(Group.of(i, role, reader, planned))
         self.readers: dict[Branch, FusedLinear] = {}
         for branch, groups in self.groups.items():
             maps = [(operators[g.operator].get_submodule(f"source_{g.role}"), g.scale) for g in groups]
@@ -309,6 +270,32 @@ class SourceReader(nn.Module):
                 channels = piece.view(*piece.shape[:-1], *group.shape)
                 memory[group.memory] = scope.zero_binary(channels) if group.order == 2 else channels
         return memory
+
+
+def treat(
+    read: Tensor, groups: Sequence[Group], scope: Scope, dropout: float = 0.0, *, tokens_last: bool = False
+) -> list[Tensor]:
+    """Take the channel groups of one product apart, each normalised, dropped or zeroed as it must be.
+
+    Args:
+        read: [b, x, ..., channels].
+        groups: whose the channels are, in order.
+        scope: of the rows x.
+        dropout: the rate at which softmax weights are dropped.
+        tokens_last: whether `read` is [b, x, a, channels] with channels first and tokens last in memory.
+    """
+    widths = [[g.width for g in groups if g.order == order] for order in range(4)]
+    dropped, plain, zeroed, rest = (sum(each) for each in widths)
+    kernels, premises, others = read.split_with_sizes([dropped + plain, zeroed, rest], -1)
+    if dropped or plain:
+        kernels = scope.softmax(kernels, tokens_last=tokens_last)
+    if zeroed:
+        premises = scope.zero_binary(premises)
+    treated = [kernels[..., :dropped], kernels[..., dropped:], premises, others]
+    if dropped and dropout:
+        treated[0] = F.dropout(treated[0], dropout)
+    parts = zip(treated, widths, strict=True)
+    return [piece for part, each in parts if each for piece in part.split_with_sizes(each, -1)]
 
 
 def add_pairs(
@@ -342,5 +329,6 @@ def _width(dims: Dims, channels: Reader | Writer) -> int:
     return dims.unary if channels.branch == "U" else dims.binary
 
 
-def _channels(channels: Reader | Writer) -> int:
+def channels_of(channels: Reader | Writer) -> int:
+    """How many channels there are, of all names."""
     return math.prod(channels.shape.values())

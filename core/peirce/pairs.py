@@ -52,6 +52,14 @@ class PairBias(NamedTuple):
     score: Tensor | None = None
     query: Tensor | None = None
 
+    def part(self, items: slice, rows: slice) -> PairBias:
+        """The bias of some rows x of some examples."""
+
+        def own(each: Tensor) -> Tensor:
+            return each[items if len(each) > 1 else slice(None), rows]
+
+        return self._replace(ids=own(self.ids), rows=None if self.rows is None else own(self.rows))
+
 
 def scores(query: Tensor, bias: PairBias, key: Tensor | None = None) -> Tensor:
     """What a pair bias adds to attention scores: queries and keys times their pairs' vectors, and its own score.

@@ -101,11 +101,13 @@ class Scope:
         """The same scope, with weights dropped at `rate` by `weigh`."""
         return replace(self, dropout=rate)
 
-    def rows(self, rows: slice) -> Scope:
-        """What some rows x may look at, for `softmax` and `zero_binary` on those rows alone."""
+    def part(self, items: slice, rows: slice) -> Scope:
+        """What some rows x of some examples may look at, for what is done with those rows alone."""
         if self.pairs is None:
             return self
-        return replace(self, pairs=self.pairs[:, rows], uniform=False, causal=False)
+        tokens = None if self.tokens is None else self.tokens[items, rows]
+        pairs = self.pairs[items if len(self.pairs) > 1 else slice(None), rows]
+        return replace(self, tokens=tokens, pairs=pairs, uniform=False, causal=False)
 
     def zero_unary(self, atoms: Tensor) -> Tensor:
         """Unary atoms [b, x, ...] with exact zeros at padding, whatever stood there."""
@@ -129,14 +131,22 @@ class Scope:
         """What relates each row to itself: [b, x, y, d] -> [b, x, d]."""
         return atoms.diagonal(self.before or 0, 1, 2).transpose(1, 2)
 
-    def softmax(self, logits: Tensor) -> Tensor:
-        """Normalise [b, x, a, ...] over the tokens a that x may look at, in at least float32; zeros elsewhere."""
+    def softmax(self, logits: Tensor, *, tokens_last: bool = False) -> Tensor:
+        """Normalise [b, x, a, ...] over the tokens a that x may look at, in at least float32; zeros elsewhere.
+
+        With `tokens_last`, logits are [b, x, a, c] with channels first and tokens last in memory, and so is the result.
+        """
         exact = at_least_float32(logits)
-        if self.pairs is None:
-            return exact.softmax(2).to(logits.dtype)
-        pairs = _stretch(self.pairs, logits)
-        weights = exact.masked_fill(~pairs, torch.finfo(exact.dtype).min).softmax(2)
-        return weights.masked_fill(~pairs, 0.0).to(logits.dtype)
+        if self.pairs is not None:
+            pairs = _stretch(self.pairs, logits)
+            exact = exact.masked_fill(~pairs, torch.finfo(exact.dtype).min)
+        # A softmax is computed over contiguous memory: in the order that the logits have, nothing is copied.
+        weights = (
+            exact.permute(3, 0, 1, 2).softmax(3).permute(1, 2, 3, 0) if tokens_last else exact.softmax(2)
+        )
+        if self.pairs is not None:
+            weights = weights.masked_fill(~pairs, 0.0)
+        return weights.to(logits.dtype)
 
     def weigh(self, logits: Tensor, values: Tensor) -> Tensor:
         """Sum a premise with unary weights that are normalised over what each row may look at.

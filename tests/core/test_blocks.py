@@ -36,8 +36,47 @@ def test_blocks_change_nothing(
         assert (value - apart[name]).abs().max() <= 1e-12 * value.abs().max(), name
 
 
+@pytest.mark.parametrize("layer", ["j.", "c.", "m.t", ".p", "jmc.atp"])
+def test_portions_and_rows_change_no_layer(
+    layer: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    positions = [{"use": "distance", "clip": 4}, {"use": "absolute"}]
+    if "j" in layer:
+        positions.append({"use": "shaw", "clip": 3})
+    spec = FOLNET.replace({"model.operators.layer": layer, "model.positions": positions})
+    model = peirce.build(spec, registry=registry, dtype=torch.float64).eval()
+    whole = model(input_ids=IDS, attention_mask=MASK)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(blocks, "PORTION_BYTES", 1)
+    with torch.no_grad():
+        apart = model(input_ids=IDS, attention_mask=MASK)
+    for name, value in whole.items():
+        assert (value - apart[name]).abs().max() <= 1e-12 * value.abs().max(), name
+
+
+def test_blocks_leave_the_atoms_of_each_layer(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = peirce.build(FOLNET, registry=registry).eval()
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for layer in model.network.layers:
+        layer.register_forward_hook(lambda _, given, result: seen.append((given[0].binary, result[0].binary)))
+        layer.register_forward_pre_hook(
+            lambda _, given: seen.append((given[0].binary, given[0].binary.clone()))
+        )
+    with torch.no_grad():
+        model(input_ids=IDS)
+    (first, before), (_, after), (second, between), _ = seen
+    assert torch.equal(first, before)
+    assert torch.equal(second, between)
+    assert torch.equal(after, between)
+    assert not torch.equal(before, between)
+
+
 def test_blocks_cover_every_row_once() -> None:
-    atoms = torch.empty(2, 7, 5, 3)
+    atoms = torch.zeros(2, 7, 5, 3)
     for channels in (1, 40, 1 << 24):
-        rows = [x for block in blocks.row_blocks(atoms, channels) for x in range(7)[block]]
-        assert rows == list(range(7))
+        atoms.zero_()
+        for block in blocks.blocks(atoms, channels):
+            assert atoms[block].is_contiguous()
+            atoms[block] += 1
+        assert torch.equal(atoms, torch.ones_like(atoms))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from peirce.blocks import portion
+from peirce.by_rows import RowMixing
 from peirce.components import Encoded, GenerativeArchitecture, StateOperator, Tokens
-from peirce.compose import Memory, Mixing, Projections, SourceReader
+from peirce.compose import Memory, Projections, SourceReader
 from peirce.inputs import TokenInput
 from peirce.pairs import PairBias
 from peirce.plan import Plan
@@ -118,11 +120,35 @@ class FolNet(GenerativeArchitecture):
         return (unary_output(dims.unary), binary_output(dims.binary), *pooled)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
-        """Embed, deduce layer by layer, normalise, pool."""
+        """Embed, deduce layer by layer, normalise, pool; in inference on a processor, a few examples at a time."""
         tokens = self.input.tokens(inputs)
+        size = portion(self.input.embedding.weight, tokens.length, self.plan.dims.binary)
+        if self.training or size >= len(inputs["input_ids"]):
+            return self._encode(tokens), tokens
+        parts = [self._encode(self.input.tokens(some)) for some in self._portions(inputs, size)]
+        pooled = None if self.pooler is None else torch.cat([cast(Tensor, part.pooled) for part in parts])
+        encoded = Encoded(
+            torch.cat([part.unary for part in parts]),
+            torch.cat([cast(Tensor, part.binary) for part in parts]),
+            pooled,
+            self.input.scope(tokens),
+            self.input.words(),
+        )
+        return encoded, tokens
+
+    def _portions(self, inputs: Mapping[str, Tensor], size: int) -> Iterator[dict[str, Tensor]]:
+        """The inputs of `size` examples at a time."""
+        axes = {spec.name: spec.dims.index("batch") for spec in self.inputs() if "batch" in spec.dims}
+        apart = {name: value.split(size, axes[name]) for name, value in inputs.items() if name in axes}
+        whole = {name: value for name, value in inputs.items() if name not in axes}
+        for values in zip(*apart.values(), strict=True):
+            yield {**whole, **dict(zip(apart, values, strict=True))}
+
+    def _encode(self, tokens: Tokens) -> Encoded:
+        """All layers, for the examples of `tokens`."""
         scope = self.input.scope(tokens)
         state, _ = through(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
-        return self._end(state, tokens, scope), tokens
+        return self._end(state, tokens, scope)
 
     def memory(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and in each layer the channels that later tokens look at."""
@@ -171,9 +197,16 @@ class Norms(nn.Module):
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """Both branches, in the dtype that they come in."""
-        return Predicates(
-            scope.zero_unary(self.unary(state.unary)), scope.zero_binary(self.binary(state.binary))
-        )
+        assert state.binary is not None
+        return Predicates(self.of_unary(state.unary, scope), self.of_binary(state.binary, scope))
+
+    def of_unary(self, atoms: Tensor, scope: Scope) -> Tensor:
+        """[b, x, d1] -> [b, x, d1]."""
+        return scope.zero_unary(self.unary(atoms))
+
+    def of_binary(self, atoms: Tensor, scope: Scope) -> Tensor:
+        """[b, x, y, d2] -> [b, x, y, d2]; the rows may be a block."""
+        return scope.zero_binary(self.binary(atoms))
 
 
 class Layer(nn.Module):
@@ -190,7 +223,7 @@ class Layer(nn.Module):
         states: list[StateOperator] = [p.build(plan.dims) for p in plan.state]
         named = [*zip(plan.mixing, projections, strict=True), *zip(plan.state, states, strict=True)]
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
-        self.mixing = Mixing(plan, projections)
+        self.mixing = RowMixing(plan, projections)
         self.source = SourceReader(plan, projections) if source else None
         self._states = tuple(states)
         self.parallel = options.wiring == "parallel"
@@ -202,6 +235,8 @@ class Layer(nn.Module):
         self, state: Predicates, scope: Scope, biases: Sequence[PairBias], memory: Memory | None = None
     ) -> tuple[Predicates, Memory]:
         """Add what the operators infer from the normalised atoms to the atoms; keep what later tokens look at."""
+        if self.mixing.by_rows(state.binary) and not self.parallel:
+            return self._by_rows(state, scope, biases, memory)
         normal = self.mixing_norm(state, scope)
         increment, kept = self.mixing(normal, scope, biases, memory)
         state = self._add(state, increment)
@@ -210,6 +245,24 @@ class Layer(nn.Module):
                 normal = self.state_norm(state, scope)
             state = self._add(state, operator(normal, scope))
         return state, kept
+
+    def _by_rows(
+        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], memory: Memory | None
+    ) -> tuple[Predicates, Memory]:
+        """The same in inference, with few tensors that hold every pair; the atoms that come in stay as they are."""
+        assert state.binary is not None
+        assert self.state_norm is not None
+        norms = self.mixing_norm
+        normal = norms.of_unary(state.unary, scope)
+        deduced, kept = self.mixing.deduce(normal, state.binary, norms.of_binary, scope, biases, memory)
+        unary, binary = state.unary + deduced.unary, deduced.binary
+        assert binary is not None
+        for operator in self._states:
+            increment = operator(self.state_norm(Predicates(unary, binary), scope), scope)
+            unary = unary + increment.unary
+            if increment.binary is not None:
+                binary.add_(increment.binary)
+        return Predicates(unary, binary), kept
 
     def read_source(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
         """What a decoder's layer looks at of its source, by name, from the encoder's final atoms and scope."""

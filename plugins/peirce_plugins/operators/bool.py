@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.blocks import blocked, row_blocks
+from peirce.blocks import blocked, blocks
 from peirce.components import Dims, StateOperator
 from peirce.predicates import Predicates
 from peirce.scope import Scope
@@ -55,14 +55,15 @@ class Bool(StateOperator):
         if not blocked(atoms):
             return self._rows(atoms, converse)
         result = torch.empty_like(atoms)
-        for rows in row_blocks(atoms, self.binary.hidden.out_features):
-            result[:, rows] = self._rows(atoms[:, rows], converse[:, rows])
+        for block in blocks(atoms, self.binary.hidden.out_features):
+            result[block] = self._rows(atoms[block], converse[block])
         return result
 
     def _rows(self, atoms: Tensor, converse: Tensor) -> Tensor:
         """u(x,y) and u(y,x) of some rows x, both [b, x, y, d2] -> [b, x, y, d2]."""
         assert self.binary is not None
         assert self.converse is not None
+        converse = converse.contiguous()  # once, and not in each of the two products that read it
         return self.binary(torch.cat([atoms, converse], -1)) + self.converse(converse)
 
 

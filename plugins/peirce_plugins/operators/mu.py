@@ -20,7 +20,8 @@ class Mu(Operator):
 
     def kernel(self) -> Reader:
         """K: [b, x, a, h], from the relations."""
-        return Reader(branch="B", shape={"h": self.dims.heads}, bias=False, activation="softmax")
+        shape = {"h": self.dims.heads}
+        return Reader(branch="B", shape=shape, bias=False, activation="softmax", tokens_last=True)
 
     def premise(self) -> Reader:
         """v: [b, x, a, s], from the relations."""
