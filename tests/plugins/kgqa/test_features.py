@@ -62,6 +62,7 @@ def test_features_belong_to_the_meaning(query: Query) -> None:
     ("text", "expected"),
     [
         ("r(f,f)", (False, True, False, False, 0)),
+        ("r(f,f)&p(f,f)&q(a,f)", (False, True, False, False, 1)),
         ("r(e1,f)&p(f,e1)", (True, False, True, False, 1)),
         ("r(a,f)&p(a,f)", (False, False, False, False, 1)),
         ("r(a,e1)&p(e1,a)&q(e1,f)", (False, False, False, False, 2)),

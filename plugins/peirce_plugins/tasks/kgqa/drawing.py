@@ -56,8 +56,8 @@ def _picture(graph: QueryGraph, form: str, title: str) -> bytes:
 
     laid = layout(graph)
     picture = io.BytesIO()
-    # One query gives one file: no date in it and no random names. Text stays text, so that it can be searched.
-    with rc_context({"svg.hashsalt": "peirce", "svg.fonttype": "none"}), warnings.catch_warnings():
+    # Text stays text, so that it can be searched; without a date, one query gives one file.
+    with rc_context({"svg.fonttype": "none"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=laid.size)
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, laid.size[0]), ylim=(0, laid.size[1]))
