@@ -25,8 +25,3 @@ the free variable. `atom` and `negative_atom`: the head of an atom, to its tail.
 """
 ROLE_SETS = 2 ** len(ROLES)
 """The codes of sets of roles are below this."""
-
-
-def code(distance: int | None) -> int:
-    """The code of a signed distance; None for two nodes that no path joins."""
-    return APART if distance is None else max(-REACH, min(REACH, distance)) + REACH

@@ -16,6 +16,7 @@ from peirce_plugins.tasks.kgqa.assets import read_assets
 from peirce_plugins.tasks.kgqa.encoding import Vocabulary, pad
 from peirce_plugins.tasks.kgqa.engine import QueryTooLargeError, Template, answers, resolve
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split
+from peirce_plugins.tasks.kgqa.graph_inputs import GRAPH_INPUTS, graph_inputs
 from peirce_plugins.tasks.kgqa.language import Query, parse
 
 MODEL = "model.onnx"
@@ -99,7 +100,11 @@ class Asker:
         if length > most:
             raise TaskError(f"the query has {length} tokens; the model reads at most {most}")
         inputs = {spec.name for spec in self.session.signature.inputs}
-        feeds = {name: np.ascontiguousarray(v) for name, v in encoded._asdict().items() if name in inputs}
+        arrays: dict[str, Any] = encoded._asdict()
+        if not inputs.isdisjoint(GRAPH_INPUTS):
+            shown = graph_inputs(query, 1, self.vocabulary.syntax)
+            arrays |= {name: values.astype(np.int64) for name, values in shown.items()}
+        feeds = {name: np.ascontiguousarray(v) for name, v in arrays.items() if name in inputs}
         return self.session.run(feeds, [self.output])[self.output][0]
 
     def ask(self, text: str, top: int = 10) -> Reply:

@@ -15,11 +15,13 @@ from peirce.model import Model
 from rich.console import Console
 from torch import Tensor
 
+from peirce_plugins.graph_codes import NODES
 from peirce_plugins.tasks.kgqa.assets import assets_of
-from peirce_plugins.tasks.kgqa.encoding import Encoded, Vocabulary, pad
+from peirce_plugins.tasks.kgqa.encoding import Vocabulary, pad
 from peirce_plugins.tasks.kgqa.engine import Groundings, Template
 from peirce_plugins.tasks.kgqa.evaluation import FILTERINGS, Filtering, Floats, Report, Scorer, evaluate
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Ints, Split, load_graph
+from peirce_plugins.tasks.kgqa.graph_inputs import GRAPH_INPUTS, TokenGraph, graph_inputs, padded, token_graph
 from peirce_plugins.tasks.kgqa.querytypes import load_types, select
 from peirce_plugins.tasks.kgqa.sampler import MAX_ANSWERS, QuerySet, sample
 from peirce_plugins.tasks.kgqa.writing import SYNTAXES, Syntax
@@ -78,12 +80,14 @@ class KgQaData:
         vocabulary: its tokens.
         sets: the queries by split, a set per type.
         tokens: token ids and kinds of every set, in the order of `sets`.
+        graphs: the query graph of every set, in the order of `sets`; empty where a query has none.
     """
 
     graph: Graph
     vocabulary: Vocabulary
     sets: Mapping[Split, tuple[QuerySet, ...]]
     tokens: Mapping[Split, tuple[tuple[Ints, Ints], ...]] = field(init=False)
+    graphs: Mapping[Split, tuple[TokenGraph, ...]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         tokens = {
@@ -91,6 +95,8 @@ class KgQaData:
             for split, sets in self.sets.items()
         }
         object.__setattr__(self, "tokens", tokens)
+        graphs = {split: _graphs(sets, self.vocabulary) for split, sets in self.sets.items()}
+        object.__setattr__(self, "graphs", graphs)
 
 
 class KgQa(Task):
@@ -149,7 +155,7 @@ class KgQa(Task):
 
         Yields:
             input_ids, token_kinds: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b] or float32
-            [b, entities].
+            [b, entities]; and, as uint8, what `graph_inputs.padded` gives.
         """
         sets, tokens = data.sets[_split(split)], data.tokens[_split(split)]
         found = [queries.answers[_split(split)] for queries in sets]
@@ -180,7 +186,11 @@ class KgQa(Task):
                 labels[torch.from_numpy(rows_of), torch.from_numpy(entities)] = torch.from_numpy(
                     (1 / counts[rows_of]).astype(np.float32)
                 )
-            yield {**_tensors(encoded), "labels": labels}
+            graphs = [
+                (data.graphs[_split(split)][i], len(rows)) for i, rows in groups if data.graphs[_split(split)]
+            ]
+            shown = padded(graphs, encoded.input_ids.shape[1]) if graphs else {}
+            yield {**_tensors(encoded._asdict() | shown), "labels": labels}
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The head's loss, label-smoothed cross-entropy for `entities`."""
@@ -221,7 +231,12 @@ def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
     name = f"{_head(model)}_logits"
 
     def score(template: Template, groundings: Groundings) -> Floats:
-        batch = _tensors(pad([vocabulary.encode(template, groundings)]))
+        arrays: dict[str, Any] = pad([vocabulary.encode(template, groundings)])._asdict()
+        if any(spec.name in GRAPH_INPUTS for spec in model.signature.inputs):
+            arrays |= graph_inputs(
+                template.query, len(groundings), vocabulary.syntax, reversed_=vocabulary.reversed_
+            )
+        batch = _tensors(arrays)
         with torch.inference_mode():
             outputs = model(**{key: value.to(device) for key, value in _taken(model, batch).items()})
         return outputs[name].float().cpu().numpy()
@@ -251,13 +266,31 @@ def _batched(lengths: Ints, size: int, random: np.random.Generator | None) -> li
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def _tensors(encoded: Encoded) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in encoded._asdict().items()}
+def _graphs(sets: tuple[QuerySet, ...], vocabulary: Vocabulary) -> tuple[TokenGraph, ...]:
+    """The query graph of every set; none where a syntax or a query has none, as few models look at it."""
+    if vocabulary.syntax != "efo":
+        return ()
+    try:
+        return tuple(token_graph(q.template.query, reversed_=vocabulary.reversed_) for q in sets)
+    except TaskError:
+        return ()
+
+
+def _tensors(arrays: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
 
 def _taken(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a batch that the model takes."""
-    return {spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch}
+    names = [spec.name for spec in model.signature.inputs]
+    if any(name in GRAPH_INPUTS and name not in batch for name in names):
+        raise TaskError(
+            f"{model.spec.name!r} looks at query graphs, and these queries have none: they are not in EFO syntax, or "
+            f"one has more than {NODES - 1} nodes; choose another syntax or types, or a spec without such a position"
+        )
+    return {
+        name: batch[name].long() if name in GRAPH_INPUTS else batch[name] for name in names if name in batch
+    }
 
 
 def _head(model: Model) -> str:
