@@ -10,7 +10,8 @@ from peirce_plugins.tasks.kgqa.engine import Groundings, Template, answers
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split, from_ids, load_graph
 from peirce_plugins.tasks.kgqa.language import And, Atom, Formula, Not, Or, Query, parse
 from peirce_plugins.tasks.kgqa.querytypes import QueryType, load_types
-from peirce_plugins.tasks.kgqa.sampler import canonical, redundant, sample, symmetries
+from peirce_plugins.tasks.kgqa.sampler import sample
+from peirce_plugins.tasks.kgqa.symmetry import canonical, redundant, repetitions, symmetries
 
 TYPES = load_types()
 
@@ -78,7 +79,7 @@ def _all_valid(kind: QueryType, graph: Graph, split: Split) -> set[bytes]:
     groundings = Groundings(every[:, : len(template.relations)], every[:, len(template.relations) :])
     index = graph.index(split)
     counts = answers(template, groundings, index).counts
-    good = (counts > 0) & ~redundant(template, groundings)
+    good = (counts > 0) & ~redundant(groundings, repetitions(template))
     for slot in template.negated:
         good &= answers(template.without(slot), groundings, index).counts > counts
     branches = range(len(template.conjunctions))
@@ -155,7 +156,8 @@ def test_implied_atoms_are_found(
     query: str, relations: list[int], constants: list[int], vacuous: bool
 ) -> None:
     template = Template.of(parse(query))
-    assert redundant(template, Groundings(np.array([relations]), np.array([constants]))).tolist() == [vacuous]
+    grounding = Groundings(np.array([relations]), np.array([constants]))
+    assert redundant(grounding, repetitions(template)).tolist() == [vacuous]
 
 
 def test_umls_has_queries_of_all_types(shared) -> None:
