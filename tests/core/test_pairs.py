@@ -142,6 +142,36 @@ def test_terms_that_are_absent_add_nothing() -> None:
         scores(query, _bias(kinds=3)._replace(rows=None))
 
 
+@pytest.mark.parametrize("groups", [1, HEADS])
+@pytest.mark.parametrize("shared_ids", [False, True])
+def test_a_query_term_is_the_key_term_of_the_converse(groups: int, shared_ids: bool, way: str) -> None:
+    bias = _bias(groups=groups, shared_ids=shared_ids)
+    query = torch.randn(2, 7, HEADS, SIZE, dtype=torch.float64)
+    key = torch.randn(2, 7, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
+    assert bias.key is not None
+    vectors = bias.key[0][bias.ids].expand(2, 7, 7, HEADS, SIZE)  # [b, x, y, h, s]
+    wanted = (key.unsqueeze(1) * vectors).sum(4)
+    term = scores(query, PairBias(bias.ids, query=bias.key), key)
+    torch.testing.assert_close(term, wanted)
+    torch.testing.assert_close(
+        torch.autograd.grad(term.sin().sum(), [key, bias.key], retain_graph=True),
+        torch.autograd.grad(wanted.sin().sum(), [key, bias.key]),
+    )
+    both = scores(query, bias._replace(query=bias.key), key)
+    torch.testing.assert_close(both, scores(query, bias) + term)
+
+
+def test_a_query_term_needs_keys_and_one_kind_of_rows() -> None:
+    bias = _bias(kinds=3)
+    query = torch.randn(2, 7, HEADS, SIZE, dtype=torch.float64)
+    for wrong, key in (
+        (PairBias(bias.ids, query=bias.key), query),
+        (PairBias(bias.ids, query=bias.key[:1]), None),
+    ):
+        with pytest.raises(ValueError, match="needs the keys"):
+            scores(query, wrong, key)
+
+
 class WholePairs(TorchDispatchMode):
     """Collects every tensor with as many vectors of the head's size as there are pairs, whatever its axes."""
 
@@ -167,8 +197,10 @@ def test_no_vector_for_every_pair_is_held_forward_or_backward(groups: int, kinds
     batch, length = 2, 40
     bias = _bias(kinds, groups, buckets, batch, length)
     query = torch.randn(batch, length, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
+    converse = PairBias(bias.ids, query=None if bias.key is None else bias.key[:1])
     with WholePairs(batch * length * length, SIZE) as watch:
         _run(scores, mix, bias, query)
+        torch.autograd.grad(scores(query, converse, query).sum(), [query, bias.key])
     assert watch.calls > 20
     assert watch.found == []
     with WholePairs(batch * length * length, SIZE) as watch:
