@@ -145,7 +145,7 @@ def _answers(template: Template, groundings: Groundings, index: Index, limit: in
     except QueryTooLargeError as error:
         if count <= 1:
             raise QueryTooLargeError(
-                f"{template.query}: {error}; a query of this shape is too large for this graph"
+                f"{template.query}: {error}; name more entities in the query, or raise the limit if memory allows"
             ) from None
         halves = (groundings[: count // 2], groundings[count // 2 :])
         return Answers.joined([_answers(template, half, index, limit) for half in halves])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from peirce_plugins.tasks.kgqa import query_commands
+from peirce_plugins.tasks.kgqa import graph_commands, query_commands, sampling_commands
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
@@ -19,3 +19,6 @@ def kg() -> None:
 app.command()(query_commands.show)
 app.command()(query_commands.draw)
 app.command()(query_commands.types)
+app.command()(graph_commands.info)
+app.command()(graph_commands.answer)
+app.command()(sampling_commands.sample)
