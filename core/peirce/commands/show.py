@@ -16,6 +16,7 @@ METAVARS = {
     "FILES": "files, folders or patterns",
     "PATH": "a file or a folder",
     "DIR": "a folder to write to",
+    "NAMES": "names with commas between them",
     "NAME": "the name of something registered or installed: a part, a task, an exporter, a provider",
     "KIND": "a kind of parts, such as `operators`",
     "KIND.NAME": "a part's kind and name, such as `operators.prod`",
@@ -25,6 +26,9 @@ METAVARS = {
     "CONFIG": "the configuration of a published model",
     "WEIGHTS": "the tensors of a published model",
     "QUERY": "a first-order query",
+    "GRAPH": "a knowledge graph: a data set of pykeen by name, or a folder of triples",
+    "LABEL": "a row of a table",
+    "EXPERIMENT": "an experiment, such as `tega/table7`",
     "KEY=VALUE": "a setting; its value is TOML, or else text",
 }
 """What stands for a value in the help of commands, each always for the same."""

@@ -145,7 +145,7 @@ class Result:
     @property
     def accuracy(self) -> float:
         """The share of stories whose relation is named right."""
-        return self.right / self.stories
+        return round(self.right / self.stories, 4)
 
 
 def run(plan: Plan, console: Console) -> list[Result]:

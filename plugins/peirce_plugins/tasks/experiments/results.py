@@ -55,8 +55,7 @@ def write_rows(path: Path, rows: Iterable[Any], columns: Sequence[str]) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        values = [getattr(row, name) for name in columns]
-        writer.writerow([f"{value:.6g}" if isinstance(value, float) else value for value in values])
+        writer.writerow([getattr(row, name) for name in columns])
     write_whole(path, text.getvalue())
 
 

@@ -140,15 +140,7 @@ class KgQa(Task):
 
     def overrides(self, data: KgQaData) -> Mapping[str, Any]:
         """The vocabulary's size, and which tokens are entities and the free variable, for the spec's first head."""
-        vocabulary = data.vocabulary
-        pooling = {"model.heads.0.pool": "cls"} if vocabulary.syntax == "lisp" else {}
-        return {
-            **pooling,
-            "model.input.vocabulary": len(vocabulary),
-            "model.heads.0.first": vocabulary.first_entity,
-            "model.heads.0.count": len(vocabulary.entity_names),
-            "model.heads.0.free": vocabulary.free,
-        }
+        return overrides_of(data.vocabulary)
 
     def batches(self, data: KgQaData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         """The batches of one pass; each is as long as its longest query.
@@ -223,6 +215,18 @@ class KgQa(Task):
     def assets(self, data: KgQaData) -> Mapping[str, bytes]:
         """The vocabulary, and the graph's triples, so that `peirce ask` can mark known answers."""
         return assets_of(data.graph, data.vocabulary)
+
+
+def overrides_of(vocabulary: Vocabulary) -> dict[str, Any]:
+    """The size of a vocabulary, and which tokens are entities and the free variable, for a spec's first head."""
+    pooling = {"model.heads.0.pool": "cls"} if vocabulary.syntax == "lisp" else {}
+    return {
+        **pooling,
+        "model.input.vocabulary": len(vocabulary),
+        "model.heads.0.first": vocabulary.first_entity,
+        "model.heads.0.count": len(vocabulary.entity_names),
+        "model.heads.0.free": vocabulary.free,
+    }
 
 
 def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:

@@ -20,7 +20,7 @@ class Measured:
 
     @property
     def share(self) -> float:
-        return self.right / 3
+        return self.right / 4
 
 
 COLUMNS = ("run", "seed", "share", "right", "seconds")
@@ -32,7 +32,7 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_rows(path, Measured) == []
     write_rows(path, rows, COLUMNS)
     assert read_rows(path, Measured) == rows
-    assert path.read_text().splitlines()[:2] == [",".join(COLUMNS), "a,0,0.333333,1,1.5"]
+    assert path.read_text().splitlines()[:2] == [",".join(COLUMNS), "a,0,0.25,1,1.5"]
 
 
 @pytest.mark.parametrize("text", ["run,seed\nx,1\n", "run,seed,right,seconds\nx,one,1,2\n"])

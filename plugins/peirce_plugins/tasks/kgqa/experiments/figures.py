@@ -1,0 +1,109 @@
+"""The figures of a table: means of what models were measured to do, their parameters, or the sizes of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from attrs import evolve, frozen
+from peirce.model import build
+
+from peirce_plugins.tasks.kgqa.encoding import Vocabulary
+from peirce_plugins.tasks.kgqa.experiments.running import Plan, Result, jobs, key
+from peirce_plugins.tasks.kgqa.experiments.tables import Cell
+from peirce_plugins.tasks.kgqa.graph import SPLITS, load_graph
+from peirce_plugins.tasks.kgqa.task import overrides_of
+
+
+@frozen
+class Figure:
+    """One figure of one row: the mean, the lowest and the highest over seeds, and the paper's.
+
+    Args:
+        row: the label of the row.
+        column: the head of the column.
+        seeds: how many seeds there are; 1 of what does not depend on them.
+        mean: their mean; None where nothing was measured.
+        low: the lowest.
+        high: the highest.
+        paper: what the paper printed; None where it printed nothing.
+    """
+
+    row: str
+    column: str
+    seeds: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    paper: float | None
+
+
+def figures_of(plan: Plan, results: Sequence[Result], paper_graph: str) -> dict[str, list[Figure]]:
+    """The figures of a table by the label of their row, in the order of the columns.
+
+    Args:
+        plan: the table, and what was done for it.
+        results: what came out, where models were trained; MRR becomes percent.
+        paper_graph: the graph of the paper whose figures stand beside.
+    """
+    values = {"mrr": _ranked, "parameters": _sizes, "graph": _statistics}[plan.table.measure]
+    found: dict[str, list[Figure]] = {}
+    for row, columns in zip(plan.table.rows, values(plan, results), strict=True):
+        printed = row.paper.get(paper_graph, (None,) * len(columns))
+        found[row.label] = [
+            Figure(
+                row.label,
+                column,
+                len(seeds),
+                float(np.mean(seeds)) if seeds else None,
+                min(seeds, default=None),
+                max(seeds, default=None),
+                paper,
+            )
+            for column, seeds, paper in zip(plan.table.columns, columns, printed, strict=True)
+        ]
+    return found
+
+
+def _ranked(plan: Plan, results: Sequence[Result]) -> Iterator[list[list[float]]]:
+    """Of each row and cell: MRR in percent, a value for each seed that is done."""
+    runs: dict[str, list[str]] = {}
+    for job in jobs(plan):
+        runs.setdefault(job.row.label, []).append(job.run)
+    for row in plan.table.rows:
+        yield [_means(plan, results, cell, runs[row.label]) for cell in plan.table.cells]
+
+
+def _means(plan: Plan, results: Sequence[Result], cell: Cell, runs: Sequence[str]) -> list[float]:
+    evaluation = key(plan.evaluations[cell.evaluation])
+    means = []
+    for run in runs:
+        found = [
+            100 * r.mrr
+            for r in results
+            if r.run == run
+            and r.evaluation == evaluation
+            and r.answers == cell.knowledge
+            and cell.types in ("all", "seen" if r.seen else "unseen")
+        ]
+        if found:
+            means.append(float(np.mean(found)))
+    return means
+
+
+def _sizes(plan: Plan, results: Sequence[Result]) -> Iterator[list[list[float]]]:
+    """Millions of parameters of each row's model, for the graph's vocabulary."""
+    graph = load_graph(plan.graph)
+    for job in jobs(evolve(plan, seeds=plan.seeds[:1])):
+        spec = job.spec.replace(overrides_of(Vocabulary.of(graph, job.task.options.syntax)))
+        model = build(spec, registry=plan.registry)
+        yield [[sum(p.numel() for p in model.parameters()) / 1e6]]
+
+
+def _statistics(plan: Plan, results: Sequence[Result]) -> Iterator[list[list[float]]]:
+    """The sizes of the graph."""
+    graph = load_graph(plan.graph)
+    edges = [len(graph.added[split]) for split in SPLITS]
+    counts = [graph.relations, graph.entities, *edges, sum(edges)]
+    for _ in plan.table.rows:
+        yield [[float(count)] for count in counts]

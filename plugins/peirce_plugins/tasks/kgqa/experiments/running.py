@@ -1,0 +1,286 @@
+"""Doing what a table needs: a model is trained once, whatever tables it is in, and what is done is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from attrs import field, frozen
+from peirce.errors import TaskError
+from peirce.model import Model
+from peirce.registry import Registry
+from peirce.spec import Spec, load_spec
+from rich.console import Console
+
+from peirce_plugins.tasks.experiments.results import commit, digest, read_rows, write_rows
+from peirce_plugins.tasks.kgqa.evaluation import TOP, Report, evaluate
+from peirce_plugins.tasks.kgqa.experiments.tables import Definitions, Evaluation, Row, Scale, Table
+from peirce_plugins.tasks.kgqa.experiments.vectors import vectors_file
+from peirce_plugins.tasks.kgqa.querytypes import load_types, select
+from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, model_scorer
+from peirce_plugins.tasks.loop import train
+from peirce_plugins.tasks.options import (
+    PREFIX_TASK,
+    PREFIX_TRAIN,
+    TrainingOptions,
+    make_task,
+    plain,
+    training_options,
+)
+
+RESULTS, RUNS = "results.csv", "runs"
+
+
+@frozen(kw_only=True)
+class Plan:
+    """What an experiment does.
+
+    Args:
+        table: the table.
+        scale: how large everything is.
+        definitions: where groups of types are looked up.
+        graph: a graph, as the task's option `graph`.
+        directory: where results go, and the trained models below it; other tables may use the same one.
+        seeds: the seeds of each model; the queries are those of one seed.
+        settings: what differs from the scale's, by dotted key.
+        command: how the experiment was started.
+        registry: where parts are looked up; the default registry if None.
+    """
+
+    table: Table
+    scale: Scale
+    definitions: Definitions
+    graph: str
+    directory: Path
+    seeds: tuple[int, ...] = (0, 1, 2)
+    settings: Mapping[str, Any] = field(factory=dict)
+    command: str = ""
+    registry: Registry | None = None
+
+    @property
+    def evaluations(self) -> Mapping[str, Evaluation]:
+        """The table's evaluations by name."""
+        return self.table.evaluations or {"": Evaluation(types=self.table.types)}
+
+
+@frozen(kw_only=True)
+class Result:
+    """How a trained model ranks the answers of one kind of one type's test queries; MRR and Hits@k are in [0, 1]."""
+
+    run: str
+    spec: str
+    graph: str
+    scale: str
+    seed: int = field(converter=int)
+    evaluation: str
+    type: str
+    seen: bool = field(converter=lambda value: str(value) == "True")
+    answers: str
+    mrr: float = field(converter=float)
+    hits1: float = field(converter=float)
+    hits3: float = field(converter=float)
+    hits10: float = field(converter=float)
+    queries: int = field(converter=int)
+    parameters: int = field(converter=int)
+    steps: int = field(converter=int)
+    seconds: float = field(converter=float)
+    loss: float = field(converter=float)
+    filtering: str
+    commit: str
+    command: str
+
+
+COLUMNS = tuple(attribute.name for attribute in attrs.fields(Result))
+
+
+@frozen
+class Job:
+    """One training of a table: a row with one seed.
+
+    Args:
+        row: the row.
+        seed: the seed.
+        run: what it is known by.
+        spec: what is trained.
+        task: on what.
+        training: and how.
+    """
+
+    row: Row
+    seed: int
+    run: str
+    spec: Spec
+    task: KgQa
+    training: TrainingOptions
+
+
+def jobs(plan: Plan) -> Iterator[Job]:
+    """The trainings of a table, all rows of one seed before the next seed.
+
+    Raises:
+        TaskError: a setting is unknown or impossible. SpecError: so is one of a spec.
+    """
+    seen = [t.name for t in select(plan.definitions.types(plan.table.types), load_types()) if t.seen]
+    common = {
+        **plan.scale.settings,
+        "task.graph": plan.graph,
+        "task.types": seen,
+        "task.eval_types": list(plan.definitions.types(plan.table.types)),
+        "train.test_split": "",
+        "train.keep": 1,
+    }
+    for seed in plan.seeds:
+        for row in plan.table.rows:
+            wanted = {k: v for k, v in common.items() if k not in row.without}
+            model, task, training = _parts({**wanted, **row.settings, **plan.settings})
+            spec = load_spec(row.spec, model)
+            made = make_task(KgQa.name, task, plan.registry)
+            assert isinstance(made, KgQa)
+            options = training_options(training)
+            identity = digest(
+                spec.to_toml(), row.vectors, plain(made.options), {**plain(options), "threads": 0}, seed
+            )
+            yield Job(row, seed, f"{spec.name}-{seed}-{identity}", spec, made, options)
+
+
+def run(plan: Plan, console: Console) -> list[Result]:
+    """Do the trainings and evaluations of a table that are not done yet; there are none in a table of sizes.
+
+    Returns:
+        The results of the table's runs, earlier ones included.
+
+    Raises:
+        PeirceError: a run cannot be done; what was done before it is kept.
+    """
+    if plan.table.measure != "mrr":
+        return []
+    path = plan.directory / RESULTS
+    kept = read_rows(path, Result)
+    plan.directory.mkdir(parents=True, exist_ok=True)
+    data = _Data()
+    wanted = list(jobs(plan))
+    for number, job in enumerate(wanted, 1):
+        title = f"{number}/{len(wanted)} {job.row.label}, seed {job.seed}"
+        missing = {
+            name: evaluation
+            for name, evaluation in plan.evaluations.items()
+            if not any(r.run == job.run and r.evaluation == key(evaluation) for r in kept)
+        }
+        if not missing:
+            console.print(f"{title}: done before (run {job.run})", highlight=False)
+            continue
+        console.rule(title)
+        found = _do(plan, job, missing, data.of(job.task), console)
+        kept += found
+        write_rows(path, kept, COLUMNS)
+        console.print(f"{title}: {found[0].steps:,} steps in {found[0].seconds:.0f} s", highlight=False)
+    runs = {job.run for job in wanted}
+    keys = {key(evaluation) for evaluation in plan.evaluations.values()}
+    return [r for r in kept if r.run in runs and r.evaluation in keys]
+
+
+def key(evaluation: Evaluation) -> str:
+    """What results call an evaluation, whatever tables it is in."""
+    return evaluation.types + ("-reversed" if evaluation.reverse else "")
+
+
+@frozen
+class _Data:
+    """Graphs and queries, shared by the runs that have the same options; one at a time, since they are large."""
+
+    _kept: dict[str, KgQaData] = field(factory=dict)
+
+    def of(self, task: KgQa) -> KgQaData:
+        name = digest(plain(task.options))
+        if name not in self._kept:
+            self._kept.clear()
+            self._kept[name] = task.prepare()
+        return self._kept[name]
+
+
+def _do(
+    plan: Plan, job: Job, evaluations: Mapping[str, Evaluation], data: KgQaData, console: Console
+) -> list[Result]:
+    spec = job.spec
+    if job.row.vectors:
+        width = spec.dims["unary"]
+        path = vectors_file(plan.directory, data.graph, job.row.vectors, width, console)
+        spec = spec.replace({"model.augmenters.0.file": str(path)})
+    trained = train(
+        spec,
+        job.task,
+        job.training,
+        plan.directory / RUNS / job.run,
+        seed=job.seed,
+        resume=True,
+        registry=plan.registry,
+        console=console,
+        data=data,
+    )
+    results = []
+    for evaluation in evaluations.values():
+        report = _report(plan, job, trained.model, data, evaluation)
+        for name, by in report.cells.items():
+            for knowledge, cell in by.items():
+                results.append(
+                    Result(
+                        run=job.run,
+                        spec=job.spec.name,
+                        graph=data.graph.name,
+                        scale=plan.scale.name,
+                        seed=job.seed,
+                        evaluation=key(evaluation),
+                        type=name,
+                        seen=name in report.seen,
+                        answers=knowledge,
+                        mrr=round(cell.mrr, 6),
+                        **{f"hits{k}": round(cell.hits[k], 6) for k in TOP},
+                        queries=cell.queries,
+                        parameters=sum(p.numel() for p in trained.model.parameters()),
+                        steps=trained.steps,
+                        seconds=round(trained.seconds, 1),
+                        loss=round(float(np.mean(trained.losses[-100:])), 4),
+                        filtering=report.filtering,
+                        commit=commit(),
+                        command=plan.command,
+                    )
+                )
+    return results
+
+
+def _report(plan: Plan, job: Job, model: Model, data: KgQaData, evaluation: Evaluation) -> Report:
+    """Evaluate a trained model; its data hold the queries of all types of the table."""
+    chosen = {t.name for t in select(plan.definitions.types(evaluation.types), load_types())}
+    sets = [queries for queries in data.sets["test"] if queries.type.name in chosen]
+    if not sets:
+        raise TaskError(f"{plan.table.name}: no test queries of the types {evaluation.types!r}")
+    turned = data.vocabulary.reversed_ != evaluation.reverse
+    vocabulary = attrs.evolve(data.vocabulary, reversed_=turned)
+    console = Console(stderr=True)
+    return evaluate(
+        job.row.label,
+        sets,
+        model_scorer(model.eval(), vocabulary),
+        console if console.is_terminal else None,
+        entities=data.graph.entities,
+        seen={queries.type.name for queries in data.sets["train"]},
+        filtering=job.task.options.filtering,
+    )
+
+
+def _parts(settings: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    """Settings of the model, of the task and of the training; the first with whole keys."""
+    model: dict[str, Any] = {}
+    others: dict[str, dict[str, Any]] = {PREFIX_TASK: {}, PREFIX_TRAIN: {}}
+    for name, value in settings.items():
+        first, _, rest = name.partition(".")
+        if first == "model":
+            model[name] = value
+        elif first in others:
+            others[first][rest] = value
+        else:
+            raise TaskError(f"the setting {name!r} begins with none of model., task. and train.")
+    return model, others[PREFIX_TASK], others[PREFIX_TRAIN]
