@@ -35,7 +35,7 @@ def read_rows(path: Path, of: type[Row]) -> list[Row]:
     """
     if not path.exists():
         return []
-    names = [attribute.name for attribute in attrs.fields(of)]  # type: ignore[arg-type,misc]
+    names = [attribute.name for attribute in attrs.fields(of)]  # type: ignore[arg-type]
     try:
         with path.open(encoding="utf-8", newline="") as file:
             return [of(**{name: row[name] for name in names}) for row in csv.DictReader(file)]

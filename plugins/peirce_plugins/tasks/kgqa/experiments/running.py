@@ -66,6 +66,10 @@ class Plan:
         return self.table.evaluations or {"": Evaluation(types=self.table.types)}
 
 
+def _truth(value: object) -> bool:
+    return str(value) == "True"
+
+
 @frozen(kw_only=True)
 class Result:
     """How a trained model ranks the answers of one kind of one type's test queries; MRR and Hits@k are in [0, 1]."""
@@ -77,7 +81,7 @@ class Result:
     seed: int = field(converter=int)
     evaluation: str
     type: str
-    seen: bool = field(converter=lambda value: str(value) == "True")
+    seen: bool = field(converter=_truth)
     answers: str
     mrr: float = field(converter=float)
     hits1: float = field(converter=float)
