@@ -1,17 +1,17 @@
 """Work on binary atoms by blocks that stay in a processor's cache.
 
 A branch of [b, x, y, d] atoms is far larger than a cache, and what is computed from each pair alone need not be written
-for all pairs at once. Blocks serve inference on a processor: with gradients the intermediate results are kept anyway,
-a graph that is traced must not depend on the length, and a GPU is faster with few large products.
+for all pairs at once. Blocks serve a processor: a graph that is traced must not depend on the length, and a GPU is
+faster with few large products. In training a block's intermediate results are computed again in the backward pass.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 BLOCK_BYTES = 2 << 20
 """What one block's widest intermediate result may take."""
@@ -23,8 +23,13 @@ Allocators keep tensors of this size for the next one; larger ones come from the
 
 
 def blocked(atoms: Tensor) -> bool:
-    """Whether binary atoms are worked on in blocks here and now."""
-    return _in_inference(atoms) and atoms.numel() * atoms.element_size() > BLOCK_BYTES
+    """Whether binary atoms are worked on in blocks here and now, without gradients."""
+    return _in_inference(atoms) and _large(atoms)
+
+
+def blocked_training(atoms: Tensor) -> bool:
+    """Whether binary atoms are worked on in blocks here and now, with gradients."""
+    return _on_processor(atoms) and torch.is_grad_enabled() and _large(atoms)
 
 
 def blocks(atoms: Tensor, channels: int) -> Iterator[tuple[slice, slice]]:
@@ -40,18 +45,42 @@ def blocks(atoms: Tensor, channels: int) -> Iterator[tuple[slice, slice]]:
             yield slice(item, min(item + examples, batch)), slice(start, min(start + step, rows))
 
 
-def portion(like: Tensor, length: int, width: int) -> int:
-    """How many examples go through the layers together, for binary atoms of [b, length, length, width].
+def row_splits(atoms: Tensor, channels: int) -> tuple[Tensor, ...]:
+    """Blocks of all rows of [b, x, y, d] atoms, [rows, y, d] each, for intermediate results of `channels` channels.
+
+    Their gradients are joined once; those of slices would each fill a tensor of all rows.
+    """
+    row = atoms.shape[2] * channels * atoms.element_size()
+    return torch.split(atoms.flatten(0, 1), max(1, BLOCK_BYTES // max(1, row)))
+
+
+def portion(like: Tensor, length: int, width: int) -> int | None:
+    """How many examples go through the layers together, for binary atoms of [b, length, length, width]; None for all.
 
     Args:
         like: a tensor of the atoms' device and dtype.
         length: tokens of an example.
         width: channels of a pair.
     """
-    if not _in_inference(like):
-        return sys.maxsize
+    if not _on_processor(like):
+        return None
     return max(1, PORTION_BYTES // max(1, length * length * width * like.element_size()))
 
 
+def again(function: Callable[..., Tensor], *args: object) -> Tensor:
+    """Call, and where gradients are wanted keep only the arguments, recomputing the rest in the backward pass."""
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        return checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)
+    return function(*args)
+
+
 def _in_inference(atoms: Tensor) -> bool:
-    return atoms.device.type == "cpu" and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    return _on_processor(atoms) and not torch.is_grad_enabled()
+
+
+def _on_processor(atoms: Tensor) -> bool:
+    return atoms.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def _large(atoms: Tensor) -> bool:
+    return atoms.numel() * atoms.element_size() > BLOCK_BYTES

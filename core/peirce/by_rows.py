@@ -115,7 +115,7 @@ class RowMixing(Mixing):
                     channels[whose][items, rows] = piece.flatten(3)
         for group in groups:
             whose = group.operator, group.role
-            channels[whose] = channels[whose].unflatten(-1, group.shape)
+            channels[whose] = channels[whose].view(batch, length, width, *group.shape)
 
     def _of_rows(self, channels: Channels, items: slice, rows: slice) -> Channels:
         """What was read for all rows, for a block of them: its own part, and what it looks at whole."""
@@ -134,7 +134,7 @@ class RowMixing(Mixing):
             place.copy_(atoms)
         else:
             torch.add(atoms, bias, out=place)
-        for i, own in zip(self.writes["B"], weight.split(writer.widths, 1), strict=True):
+        for i, own in zip(self.writes["B"], weight.split_with_sizes(writer.widths, 1), strict=True):
             flat.addmm_(inferred[i].reshape(len(flat), -1), own.t())
 
     def _width(self, i: int) -> int:
@@ -181,4 +181,4 @@ def _read(products: Sequence[_Product], atoms: Tensor, scope: Scope, channels: C
     for product in products:
         pieces = treat(product(atoms), product.groups, scope, tokens_last=product.tokens_last)
         for group, piece in zip(product.groups, pieces, strict=True):
-            channels[group.operator, group.role] = piece.unflatten(-1, group.shape)
+            channels[group.operator, group.role] = piece.view(*piece.shape[:-1], *group.shape)

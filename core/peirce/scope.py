@@ -8,13 +8,12 @@ the rows are the last tokens alone, and in a decoder the source's tokens are col
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
+from peirce.blocks import again
 from peirce.predicates import at_least_float32
 
 CAUSAL_BLOCK = 16
@@ -189,7 +188,7 @@ class Scope:
         keep = self._drop(torch.ones_like(logits))
         groups = []
         for g in range(logits.shape[2]):
-            groups.append(_again(self._weigh_group, logits[:, :, g], values[..., g], keep[:, :, g]))
+            groups.append(again(self._weigh_group, logits[:, :, g], values[..., g], keep[:, :, g]))
         return torch.stack(groups, 2)
 
     def _weigh_group(self, logits: Tensor, values: Tensor, keep: Tensor) -> Tensor:
@@ -212,7 +211,7 @@ class Scope:
         length, blocks = exact.shape[-1], []
         for start in range(0, length, CAUSAL_BLOCK):
             stop = min(start + CAUSAL_BLOCK, length)
-            block = _again(
+            block = again(
                 _causal_block, exact[..., :stop], sums[:, :, start:stop, :stop], keep[..., :stop], start
             )
             blocks.append(block)
@@ -254,13 +253,6 @@ def _causal_block(logits: Tensor, values: Tensor, keep: Tensor, start: int) -> T
     empty = total == 0
     mixed = (mixed / total.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
     return mixed.permute(0, 3, 1, 2)
-
-
-def _again(function: Callable[..., Tensor], *args: object) -> Tensor:
-    """Call, and where gradients are wanted keep only the arguments, recomputing the rest in the backward pass."""
-    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        return checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)
-    return function(*args)
 
 
 def _both(one: Tensor | None, other: Tensor | None) -> Tensor | None:

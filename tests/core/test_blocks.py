@@ -54,6 +54,24 @@ def test_portions_and_rows_change_no_layer(
         assert (value - apart[name]).abs().max() <= 1e-12 * value.abs().max(), name
 
 
+@pytest.mark.parametrize("mlp", ["gelu", "reglu"])
+@pytest.mark.parametrize("size", [1, 1_000])
+def test_blocks_and_portions_change_no_gradient(
+    size: int, mlp: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = FOLNET.replace(
+        {"model.operators.options": {"bool": {"mlp": mlp}}, "model.regularisation.dropout": 0.0}
+    )
+    models = [peirce.build(spec, registry=registry, dtype=torch.float64).train() for _ in range(2)]
+    for model in models:
+        outputs = model(input_ids=IDS, attention_mask=MASK)
+        sum(value.square().sum() for value in outputs.values()).backward()
+        monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+        monkeypatch.setattr(blocks, "PORTION_BYTES", size)
+    for (name, one), other in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
+        assert torch.allclose(one.grad, other.grad, rtol=1e-10, atol=1e-12), name
+
+
 def test_blocks_leave_the_atoms_of_each_layer(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     model = peirce.build(FOLNET, registry=registry).eval()
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)

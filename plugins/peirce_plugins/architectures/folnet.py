@@ -120,10 +120,10 @@ class FolNet(GenerativeArchitecture):
         return (unary_output(dims.unary), binary_output(dims.binary), *pooled)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
-        """Embed, deduce layer by layer, normalise, pool; in inference on a processor, a few examples at a time."""
+        """Embed, deduce layer by layer, normalise, pool; on a processor, a few examples at a time."""
         tokens = self.input.tokens(inputs)
         size = portion(self.input.embedding.weight, tokens.length, self.plan.dims.binary)
-        if self.training or size >= len(inputs["input_ids"]):
+        if size is None or size >= len(inputs["input_ids"]):
             return self._encode(tokens), tokens
         parts = [self._encode(self.input.tokens(some)) for some in self._portions(inputs, size)]
         pooled = None if self.pooler is None else torch.cat([cast(Tensor, part.pooled) for part in parts])
@@ -139,7 +139,7 @@ class FolNet(GenerativeArchitecture):
     def _portions(self, inputs: Mapping[str, Tensor], size: int) -> Iterator[dict[str, Tensor]]:
         """The inputs of `size` examples at a time."""
         axes = {spec.name: spec.dims.index("batch") for spec in self.inputs() if "batch" in spec.dims}
-        apart = {name: value.split(size, axes[name]) for name, value in inputs.items() if name in axes}
+        apart = {name: torch.split(value, size, axes[name]) for name, value in inputs.items() if name in axes}
         whole = {name: value for name, value in inputs.items() if name not in axes}
         for values in zip(*apart.values(), strict=True):
             yield {**whole, **dict(zip(apart, values, strict=True))}

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.blocks import blocked, blocks
+from peirce.blocks import again, blocked, blocked_training, blocks, row_splits
 from peirce.components import Dims, StateOperator
 from peirce.predicates import Predicates
 from peirce.scope import Scope
@@ -52,15 +52,19 @@ class Bool(StateOperator):
     def _pairs(self, atoms: Tensor, converse: Tensor) -> Tensor:
         """u(x,y) and u(y,x), both [b, x, y, d2] -> [b, x, y, d2]."""
         assert self.binary is not None
+        hidden = self.binary.hidden.out_features
+        if blocked_training(atoms):
+            pairs = zip(row_splits(atoms, hidden), row_splits(converse, hidden), strict=True)
+            return torch.cat([again(self._rows, *each) for each in pairs]).view_as(atoms)
         if not blocked(atoms):
             return self._rows(atoms, converse)
         result = torch.empty_like(atoms)
-        for block in blocks(atoms, self.binary.hidden.out_features):
+        for block in blocks(atoms, hidden):
             result[block] = self._rows(atoms[block], converse[block])
         return result
 
     def _rows(self, atoms: Tensor, converse: Tensor) -> Tensor:
-        """u(x,y) and u(y,x) of some rows x, both [b, x, y, d2] -> [b, x, y, d2]."""
+        """u(x,y) and u(y,x) of some rows, both [..., d2] -> [..., d2]."""
         assert self.binary is not None
         assert self.converse is not None
         converse = converse.contiguous()  # once, and not in each of the two products that read it
