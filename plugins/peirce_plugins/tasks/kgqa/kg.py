@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from peirce_plugins.tasks.kgqa import graph_commands, query_commands, sampling_commands
+from peirce_plugins.tasks.kgqa import embedding_command, graph_commands, query_commands, sampling_commands
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
@@ -22,3 +22,4 @@ app.command()(query_commands.types)
 app.command()(graph_commands.info)
 app.command()(graph_commands.answer)
 app.command()(sampling_commands.sample)
+app.command()(embedding_command.embed)
