@@ -33,6 +33,12 @@ def export(
     precision: Annotated[
         str | None, typer.Option(help="float32, float16 or bfloat16; the model's own by default.")
     ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(
+            "--top-k", help="Rank the scores of entities inside the graph and give so many of the best."
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another option of the exporter.")
     ] = None,
@@ -43,7 +49,7 @@ def export(
     from peirce.exporting import is_saved
     from peirce.spec import parse_override
 
-    options: dict[str, Any] = {"opset": opset, "precision": precision}
+    options: dict[str, Any] = {"opset": opset, "precision": precision, "top_k": top_k}
     options = {name: value for name, value in options.items() if value is not None}
     options.update(parse_override(setting) for setting in settings or ())
     if not is_saved(model):

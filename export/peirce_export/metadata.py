@@ -18,8 +18,9 @@ FORMAT = 1
 """The version of these properties; a file with a newer one is refused."""
 PREFIX = "peirce."
 
-MODEL, PREFILL, STEP = "model", "prefill", "step"
-"""The roles of a file: a model's own graph, and the two graphs of a model that generates."""
+MODEL, PREFILL, STEP, TOP = "model", "prefill", "step", "top-"
+"""The roles of a file: a model's own graph, the two graphs of a model that generates, and, before a number, a graph
+that gives so many of its best scores."""
 NEXT = "next_"
 """Begins the names of a step's outputs that are the memory of the next step."""
 
@@ -43,7 +44,8 @@ class Metadata:
         opset_requested: the opset that the user or the default asked for.
         opset_actual: the opset that the file has.
         versions: of the packages that wrote the file, by name.
-        role: `model`, or `prefill` or `step` for the two graphs of one that generates.
+        role: `model`, or `prefill` or `step` for the two graphs of one that generates, or `top-10` for one that gives
+            its ten best scores.
     """
 
     signature: Signature

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from peirce_export import cases
 from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
 from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
-from peirce_export.metadata import MODEL, Metadata, Precision
+from peirce_export.metadata import MODEL, TOP, Metadata, Precision
 from peirce_export.report import Report, together
 from peirce_export.steps import steps
 from peirce_export.verify import limits, verify
@@ -46,6 +46,8 @@ class OnnxOptions:
         precision: float32, float16 or bfloat16; None keeps the model's own. Norms and softmaxes stay float32.
         generate: write two graphs for a model that generates: FILE, which also gives the memory of what it read, and
             FILE with `.step` before its suffix, which adds a token; `peirce.Session.generate` runs them.
+        top_k: rank the scores of entities, or of whatever a head scores [batch, n], inside the graph and give so many
+            of the best with their places; 0 gives all scores. In float32 alone, since narrow scores have many ties.
         external_above: bytes of weights above which they go into FILE.data beside the file.
         seed: of the random inputs that the file is verified with.
     """
@@ -53,6 +55,7 @@ class OnnxOptions:
     opset: int = field(default=DEFAULT_OPSET)
     precision: str | None = None
     generate: bool = False
+    top_k: int = field(default=0)
     external_above: int = EXTERNAL_ABOVE
     seed: int = field(default=0)
 
@@ -60,6 +63,13 @@ class OnnxOptions:
     def _known(self, attribute: Any, value: int) -> None:
         if value not in OPSETS:
             raise ValueError(f"opset {value} is not one of {OPSETS.start} to {OPSETS.stop - 1}")
+
+    @top_k.validator
+    def _rankable(self, attribute: Any, value: int) -> None:
+        if not isinstance(value, int) or value < 0:
+            raise ValueError(f"top_k {value!r} is not an integer from 0")
+        if value and self.generate:
+            raise ValueError("top_k and generate exclude each other: what generates ranks its own scores")
 
     @seed.validator
     def _not_negative(self, attribute: Any, value: int) -> None:
@@ -100,7 +110,7 @@ class OnnxExporter(Exporter):
         try:
             with steps(f"exporting {path.name}") as say:
                 reports = []
-                for role in (*ROLES,) if self.options.generate else (MODEL,):
+                for role in self._roles(precision):
                     file = file_of(role, scratch / path.name)
                     say(f"tracing {role}")
                     graph = trace(view(role, model), self.options.opset, precision)
@@ -124,6 +134,18 @@ class OnnxExporter(Exporter):
             os.replace(scratch / name, path.with_name(name))
         scratch.rmdir()
         return _moved(report, path)
+
+    def _roles(self, precision: Precision) -> tuple[str, ...]:
+        if self.options.generate:
+            return tuple(ROLES)
+        if not self.options.top_k:
+            return (MODEL,)
+        if precision != "float32":
+            raise ExportError(
+                f"top_k ranks in float32, and the file would be {precision}, where many scores are equal; "
+                "export in float32, or rank outside of the graph"
+            )
+        return (f"{TOP}{self.options.top_k}",)
 
 
 def trace(model: Exported, opset: int, precision: Precision) -> ir.Model:

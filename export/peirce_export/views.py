@@ -1,22 +1,23 @@
-"""A model that generates, as two graphs with flat tensors at the boundary: one reads prompts, one adds a token.
+"""A model as graphs that are not its own: two for one that generates, or one that gives the best of its scores alone.
 
-Both look to the exporter and to verification like any model: a module with a signature, a spec and a provenance.
+All look to the exporter and to verification like any model: a module with a signature, a spec and a provenance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+import torch
 from attrs import evolve
-from peirce.errors import ModelFileError, unknown
+from peirce.errors import ExportError, ModelFileError, unknown
 from peirce.model import Model
 from peirce.signature import Signature, TensorSpec
 from peirce.spec import Spec
 from torch import Tensor, nn
 
-from peirce_export.metadata import MODEL, NEXT, PREFILL, STEP, step_of
+from peirce_export.metadata import MODEL, NEXT, PREFILL, STEP, TOP, step_of
 
 
 class View(nn.Module):
@@ -29,7 +30,7 @@ class View(nn.Module):
         provenance: the model's.
     """
 
-    role: ClassVar[str]
+    role: str
     signature: Signature
     spec: Spec
     provenance: Mapping[str, Any]
@@ -84,6 +85,75 @@ class Step(View):
         return {**outputs, **{NEXT + name: value for name, value in kept.items()}}
 
 
+class TopK(View):
+    """A model whose scores [batch, n] are ranked inside the graph: the k best of them, and which they are.
+
+    Of equal scores the one with the lower number comes first.
+    """
+
+    def __init__(self, model: Model, k: int) -> None:
+        super().__init__()
+        self.model, self.k = model, k
+        self.role = f"{TOP}{k}"
+        self.spec, self.provenance = model.spec, model.provenance
+        self.ranked = {
+            spec.name: spec.name.removesuffix("logits")
+            for spec in model.signature.outputs
+            if spec.name.endswith("logits") and _things(spec) >= k
+        }
+        if not self.ranked:
+            outputs = ", ".join(str(spec) for spec in model.signature.outputs)
+            raise ExportError(
+                f"the model {model.spec.name!r} gives no scores [batch, n] of {k} things or more to rank; its outputs "
+                f"are {outputs}: lower top_k, or leave it out"
+            )
+        outputs = tuple(new for spec in model.signature.outputs for new in self._outputs(spec))
+        self.signature = Signature(model.signature.inputs, outputs)
+
+    def _outputs(self, spec: TensorSpec) -> tuple[TensorSpec, ...]:
+        if spec.name not in self.ranked:
+            return (spec,)
+        dims, prefix = ("batch", self.k), self.ranked[spec.name]
+        return (
+            evolve(
+                spec,
+                name=f"{prefix}top_scores",
+                dims=dims,
+                meaning=f"The {self.k} best scores, the best first.",
+            ),
+            TensorSpec(
+                name=f"{prefix}top_ids", dtype="int64", dims=dims, meaning="What they are the scores of."
+            ),
+        )
+
+    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        """All outputs, with the best of the ranked scores and their places instead of all of them."""
+        found: dict[str, Tensor] = {}
+        for name, values in self.model(**inputs).items():
+            if name in self.ranked:
+                scores, ids = _best(values, self.k)
+                found |= {f"{self.ranked[name]}top_scores": scores, f"{self.ranked[name]}top_ids": ids}
+            else:
+                found[name] = values
+        return found
+
+
+def _things(spec: TensorSpec) -> int:
+    """How many things an output scores [batch, n]; -1 if it is none of that kind."""
+    match spec.dims:
+        case ("batch", int(size)):
+            return size
+    return -1
+
+
+def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k best scores [b, k] and their places, int64; ONNX's TopK orders equal ones by place, torch's does not."""
+    if torch.compiler.is_exporting():
+        return torch.topk(scores, k)
+    values, places = torch.sort(scores, dim=1, descending=True, stable=True)
+    return values[:, :k], places[:, :k]
+
+
 def _counted(spec: TensorSpec, size: str, name: str) -> TensorSpec:
     """A tensor of the memory as an output, with `size` tokens."""
     return evolve(spec, name=name, dims=tuple(size if dim == "past" else dim for dim in spec.dims))
@@ -100,6 +170,9 @@ def view(role: str, model: Model) -> Exported:
     Raises:
         ModelFileError: this version knows no such role.
     """
+    top = role.removeprefix(TOP)
+    if role.startswith(TOP) and top.isdigit():
+        return TopK(model, int(top))
     if role != MODEL and role not in ROLES:
         raise ModelFileError(
             unknown("role of a file", role, (MODEL, *ROLES)) + "; a newer Peirce may have written it"

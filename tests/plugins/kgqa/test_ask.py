@@ -19,7 +19,7 @@ from peirce_plugins.tasks.kgqa.ask import Asker
 from peirce_plugins.tasks.kgqa.cli import ask
 from peirce_plugins.tasks.kgqa.engine import answer, resolve
 from peirce_plugins.tasks.kgqa.language import QueryError, parse
-from peirce_plugins.tasks.kgqa.querytypes import load_types
+from peirce_plugins.tasks.kgqa.querytypes import load_types, select
 from peirce_plugins.tasks.kgqa.sampler import sample
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from small_specs import NARROW
@@ -69,6 +69,25 @@ def _app() -> typer.Typer:
     app = typer.Typer()
     app.command()(ask)
     return app
+
+
+def test_the_best_answers_can_be_ranked_in_the_graph(
+    exported: tuple[Path, Model, KgQaData], tmp_path: Path
+) -> None:
+    directory, model, data = exported
+    ranked = tmp_path / "ranked"
+    shutil.copytree(directory, ranked)
+    report = peirce.export(model, to="onnx", path=ranked / "model.onnx", top_k=5)
+    assert {line.output for line in report.lines} >= {"entities_top_scores", "entities_top_ids"}
+    whole, best = Asker(directory), Asker(ranked)
+    for queries in sample(select(("1p", "2in", "up"), load_types()), data.graph, "train", 1, seed=0):
+        query = str(queries.query(0, data.graph))
+        first, second = whole.ask(query, 5).answers, best.ask(query, 5).answers
+        assert [a.entity for a in first] == [a.entity for a in second]
+        assert np.allclose([a.score for a in first], [a.score for a in second], atol=1e-4)
+    assert len(best.ask(QUERY, 3).answers) == 3
+    with pytest.raises(TaskError, match=r"ranks the best 5 entities, and 6 are asked for.*--top-k 6"):
+        best.ask(QUERY, 6)
 
 
 def test_command_prints_a_table_and_json(exported: tuple[Path, Model, KgQaData]) -> None:

@@ -74,26 +74,28 @@ class Asker:
         self.graph: Graph
         self.vocabulary, self.graph = read_assets(directory / "assets")
         self.session: Any = peirce.Session(directory / MODEL)
-        self.output = self._output()
+        self.outputs = self._outputs()
 
-    def _output(self) -> str:
-        """The name of the scores, which must be as many as the vocabulary has entities."""
+    def _outputs(self) -> tuple[str, ...]:
+        """The name of the scores, as many as there are entities, or the names of the best ones and their entities."""
         names = [head.as_ for head in self.spec.heads if head.use == "entities"]
         outputs = {spec.name: spec for spec in self.session.signature.outputs}
         for name in names:
             spec = outputs.get(f"{name}_logits")
             if spec is not None and spec.dims[-1] == len(self.vocabulary.entity_names):
-                return spec.name
+                return (spec.name,)
+            if f"{name}_top_ids" in outputs:
+                return (f"{name}_top_scores", f"{name}_top_ids")
         raise ModelFileError(
             f"{self.directory / MODEL} gives no scores of the {len(self.vocabulary.entity_names)} entities of "
             f"{self.vocabulary.graph!r}; export the model of this folder again"
         )
 
-    def scores(self, query: Query) -> np.ndarray[tuple[int, ...], np.dtype[np.floating[Any]]]:
-        """The model's score of every entity as an answer: [entities].
+    def best(self, query: Query, top: int) -> tuple[list[int], list[float]]:
+        """The best entities as answers, by number, and the model's scores of them.
 
         Raises:
-            TaskError: a name is not in the graph, or the query is longer than the model reads.
+            TaskError: a name is not in the graph, the query is longer than the model reads, or the file ranks fewer.
         """
         encoded = pad([self.vocabulary.encode(*resolve(query, self.graph))])
         length, most = encoded.input_ids.shape[1], self.spec.input.max_length
@@ -105,7 +107,17 @@ class Asker:
             shown = graph_inputs(query, 1, self.vocabulary.syntax)
             arrays |= {name: values.astype(np.int64) for name, values in shown.items()}
         feeds = {name: np.ascontiguousarray(v) for name, v in arrays.items() if name in inputs}
-        return self.session.run(feeds, [self.output])[self.output][0]
+        found = self.session.run(feeds, list(self.outputs))
+        scores, *ids = (found[name][0] for name in self.outputs)
+        if not ids:
+            order = np.argsort(-scores, kind="stable")[:top]
+            return order.tolist(), scores[order].tolist()
+        if top > len(scores):
+            raise TaskError(
+                f"{self.directory / MODEL} ranks the best {len(scores)} entities, and {top} are asked for; export it "
+                f"again with --top-k {top}, or without"
+            )
+        return ids[0][:top].tolist(), scores[:top].tolist()
 
     def ask(self, text: str, top: int = 10) -> Reply:
         """The best answers of a query.
@@ -114,17 +126,16 @@ class Asker:
             QueryError: the text is no query. TaskError: a name is not in the graph, or the query is too long.
         """
         query = parse(text)
-        scores = self.scores(query)
-        order = np.argsort(-scores, kind="stable")[:top]
+        entities, scores = self.best(query, top)
         exact = self._exact(query)
         ranked = tuple(
             Ranked(
                 rank=place,
                 entity=self.graph.entity_names[entity],
-                score=float(scores[entity]),
+                score=score,
                 known=tuple(split for split in SPLITS if exact and entity in exact[split]),
             )
-            for place, entity in enumerate(order.tolist(), 1)
+            for place, (entity, score) in enumerate(zip(entities, scores, strict=True), 1)
         )
         counts = {split: len(found) for split, found in exact.items()} if exact is not None else None
         return Reply(query=query, answers=ranked, exact=counts, provider=self.session.providers[0])
