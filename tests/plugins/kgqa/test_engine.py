@@ -16,7 +16,9 @@ from peirce_plugins.tasks.kgqa.engine import (
     resolve,
     spans,
 )
-from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split, from_names
+from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split, from_ids, from_names
+from peirce_plugins.tasks.kgqa.index import Index
+from peirce_plugins.tasks.kgqa.keysets import CELLS
 from peirce_plugins.tasks.kgqa.language import Query, parse
 from peirce_plugins.tasks.kgqa.querytypes import load_types
 
@@ -56,6 +58,88 @@ def test_every_type_equals_brute_force(name: str, graph: Graph, data: st.DataObj
         grounded = TYPES[name].query.ground(names)
         assert found[row].tolist() == brute_force(grounded, graph, "test")
         assert answer(grounded, graph, graph.index("test")).tolist() == found[row].tolist()
+
+
+def test_a_graph_too_large_to_mark_answers_alike() -> None:
+    """The same triples among so many entities that keys are sorted and a batch is cut."""
+    random = np.random.default_rng(3)
+    small = np.unique(np.stack([random.integers(0, n, 150) for n in (9, 3, 9)], axis=1), axis=0).astype(
+        np.int32
+    )
+    places = np.sort(random.choice(CELLS // 8, 9, replace=False))
+    large = np.stack([places[small[:, 0]], small[:, 1], places[small[:, 2]]], axis=1).astype(np.int32)
+    indexes = Index.of(small, 9, 3), Index.of(large, CELLS // 8, 3)
+    for kind in TYPES.values():
+        template = Template.of(kind.query)
+        relations = random.integers(0, 3, (20, len(template.relations)))
+        constants = random.integers(0, 9, (20, len(template.constants)))
+        found = answers(template, Groundings(relations, constants), indexes[0])
+        alike = answers(template, Groundings(relations, places[constants]), indexes[1])
+        assert alike.offsets.tolist() == found.offsets.tolist()
+        assert alike.entities.tolist() == places[found.entities].tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "branches"),
+    [
+        ("(r1(s1,e1) | r2(s2,e1)) & r3(e1,f)", 1),
+        ("(r1(s1,f)) | (r2(s2,f)) | (r3(f,s3))", 1),
+        ("((r1(s1,e1) | r2(s2,e1)) & !r3(s3,e1) & r4(e1,f)) | r5(s4,f)", 2),
+        ("(r1(s1,e1) & r3(e1,f)) | (r2(s2,e1) & r4(e1,f))", 2),
+        ("(r1(s1,e1) & r3(e1,f)) | (!r2(s2,e1) & r3(e1,f))", 2),
+        ("r3(e1,f) | (r1(s1,e1) & r3(e1,f))", 2),
+        ("(r1(s1,e1) | r2(s2,e1)) & (r3(s1,e2) | r4(s2,e2)) & r5(e1,f) & r5(e2,f)", 2),
+        ("!r1(s1,f) | r1(f,f)", 2),
+    ],
+)
+def test_unions_that_a_path_goes_on_from_are_one_branch(text: str, branches: int) -> None:
+    template = Template.of(parse(text))
+    assert len(template.branches) == branches
+    rebuilt = {
+        frozenset([*branch.slots, *more]) for branch in template.branches for more in branch.either or ((),)
+    }
+    assert rebuilt == {frozenset(conjunction) for conjunction in template.conjunctions}
+
+
+@loose(60)
+@given(graph=graphs(entities=4), data=st.data())
+def test_branches_equal_brute_force(graph: Graph, data: st.DataObject) -> None:
+    atoms = st.sampled_from(
+        ["p0(a0,e1)", "p1(a1,e1)", "p0(e1,a2)", "!p1(a0,e1)", "p1(e1,e1)", "p0(e1,e2)", "p1(e2,f)"]
+    )
+    ends = st.sampled_from(
+        ["p0(e1,f)", "p1(f,e1) & p0(a0,f)", "!p0(e1,f)", "p0(e1,e2) & p1(e2,f) & !p1(e1,f)"]
+    )
+    union = " | ".join(data.draw(st.lists(atoms, min_size=2, max_size=4)))
+    query = parse(f"({union}) & {data.draw(ends)}")
+    assert answer(query, graph, graph.index("test")).tolist() == brute_force(query, graph, "test")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "r0(e1,e2) & r1(e2,e3) & r0(e3,e1) & r1(e3,f)",  # a cycle that f hangs on
+        "r0(f,e1) & r1(e1,e2) & r0(e2,e3) & r1(e3,f)",  # a cycle of four through f
+        "r0(e1,e2) & r1(e2,e3) & r0(e3,e4) & r1(e4,e1) & r0(e1,e3) & r1(f,e4)",  # a chord
+        "!r0(e1,e2) & !r1(e2,f) & !r0(f,e1)",  # a cycle without a positive atom
+        "r0(e1,e2) & !r1(e2,f) & !r0(f,e1) & !r1(e1,f)",  # one positive atom in a cycle
+        "!r0(e1,f) & !r1(f,e1) & r0(a0,e1)",  # two negated atoms of one leaf
+        "!r0(e1,f) & !r1(f,e1) & !r0(a0,e1)",  # of a leaf that nothing lists
+        "!r0(e1,f) & r1(e1,e1)",  # of a leaf that loops
+        "r0(e1,e2) & r1(e2,e1) & r0(f,f)",  # a part that f is not in
+        "!r0(e1,e1) & !r1(a0,f)",  # parts of negated atoms
+        "r0(e1,f) & !r0(e2,f) & r1(e3,e3) & !r1(f,f)",
+    ],
+)
+def test_unusual_shapes_equal_brute_force(text: str) -> None:
+    random = np.random.default_rng(len(text))
+    for density in (0.1, 0.3, 0.6):
+        every = np.array([(h, r, t) for h in range(5) for r in range(2) for t in range(5)], np.int32)
+        held = every[random.random(len(every)) < density]
+        names = [f"a{i}" for i in range(5)]
+        graph = from_ids("g", names, ["r0", "r1"], {"train": held, "valid": held[:0], "test": held[:0]})
+        query = parse(text)
+        assert answer(query, graph, graph.index("train")).tolist() == brute_force(query, graph, "train")
 
 
 def test_negated_atom_is_false_of_the_pair_not_a_complement() -> None:

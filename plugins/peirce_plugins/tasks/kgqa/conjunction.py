@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 import numpy as np
 from attrs import evolve, frozen
@@ -17,7 +18,7 @@ from attrs import evolve, frozen
 from peirce_plugins.tasks.kgqa.index import Bools, Index, Ints, spans
 from peirce_plugins.tasks.kgqa.keysets import Space
 from peirce_plugins.tasks.kgqa.language import FREE, Variable
-from peirce_plugins.tasks.kgqa.template import Groundings, QueryTooLargeError, Slot
+from peirce_plugins.tasks.kgqa.template import Branch, Groundings, QueryTooLargeError, Slot
 
 
 @frozen(eq=False)
@@ -73,10 +74,10 @@ class _Reach:
 
 
 class Conjunction:
-    """One conjunction for a batch of groundings.
+    """One conjunction, or several as one, for a batch of groundings.
 
     Args:
-        slots: its atoms and negated atoms.
+        branch: its atoms and negated atoms.
         groundings: the batch.
         index: the graph.
         space: the keys of the batch.
@@ -84,15 +85,16 @@ class Conjunction:
     """
 
     def __init__(
-        self, slots: Sequence[Slot], groundings: Groundings, index: Index, space: Space, limit: int
+        self, branch: Branch, groundings: Groundings, index: Index, space: Space, limit: int
     ) -> None:
         self.index, self.space, self.limit = index, space, limit
         self.relations = [np.ascontiguousarray(column) for column in groundings.relations.T]
         self.constants = [np.ascontiguousarray(column) for column in groundings.constants.T]
         self.alive = np.ones(len(groundings), dtype=bool)
+        self.branch, slots = branch, branch.slots
         self.links = [slot for slot in slots if len(slot.variables) == 2]
         self.domains: dict[Variable, Ints] = {}
-        variables = {FREE}.union(*(slot.variables for slot in slots))
+        variables = {FREE}.union(*(slot.variables for slot in (*slots, *chain(*branch.either))))
         self.unary = {
             v: [slot for slot in slots if slot.variables == {v}] for v in sorted(variables, key=str)
         }
@@ -123,14 +125,19 @@ class Conjunction:
     # -- domains ----------------------------------------------------------------------------------------------------
 
     def _seed(self, variable: Variable) -> None:
-        """Give a variable its domain from its atoms with constants, for each query from the one with fewest edges."""
-        slots = [slot for slot in self.unary[variable] if slot.positive and slot.head != slot.tail]
-        if slots:
-            self.unary[variable] = [slot for slot in self.unary[variable] if slot not in slots]
-            queries = np.flatnonzero(self.alive)
-            with self._postponed(variable):
-                table = self._follow(self._reach(variable, _Table(queries, {}), slots))
-            self._bind(variable, self._keys(table, variable))
+        """Give a variable its domain from its atoms with constants, where it has some."""
+        if variable == self.branch.variable:
+            listed = [self._listed(variable, slots) for slots in self.branch.either]
+            self._bind(variable, self.space.distinct(np.concatenate(listed)))
+        elif slots := [slot for slot in self.unary[variable] if slot.seeds]:
+            self.unary[variable] = [slot for slot in self.unary[variable] if not slot.seeds]
+            self._bind(variable, self._listed(variable, slots))
+
+    def _listed(self, variable: Variable, slots: Sequence[Slot]) -> Ints:
+        """The values that atoms with constants allow, for each query from the one with fewest edges."""
+        with self._postponed(variable):
+            table = self._follow(self._reach(variable, _Table(np.flatnonzero(self.alive), {}), slots))
+            return self._keys(table, variable)
 
     def _bind(self, variable: Variable, keys: Ints) -> None:
         """Set a domain, distinct keys, narrowed by the atoms that concern the variable alone."""
@@ -317,7 +324,7 @@ class Conjunction:
     def _from(self, known: Variable, to: Variable, slots: list[Slot]) -> _Reach:
         return self._reach(to, self._of(known, self.domains[known]), slots)
 
-    def _reach(self, to: Variable, table: _Table, slots: list[Slot]) -> _Reach:
+    def _reach(self, to: Variable, table: _Table, slots: Sequence[Slot]) -> _Reach:
         ways = []
         for slot in slots:
             heads = slot.tail == to

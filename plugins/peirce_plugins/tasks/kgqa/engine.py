@@ -139,7 +139,7 @@ def _answers(template: Template, groundings: Groundings, index: Index, limit: in
     space = Space(count, index.entities)
     try:
         found = [
-            Conjunction(slots, groundings, index, space, limit).answers() for slots in template.conjunctions
+            Conjunction(branch, groundings, index, space, limit).answers() for branch in template.branches
         ]
         return Answers.of(space.distinct(np.concatenate(found)), count, index.entities)
     except QueryTooLargeError as error:

@@ -30,6 +30,26 @@ class Slot:
         """The variables at its ends."""
         return frozenset(end for end in (self.head, self.tail) if isinstance(end, Variable))
 
+    @property
+    def seeds(self) -> bool:
+        """Whether it lists values of a variable: it is a positive atom with one constant."""
+        return self.positive and isinstance(self.head, Variable) != isinstance(self.tail, Variable)
+
+
+@frozen
+class Branch:
+    """Conjunctions that differ only in what one variable has to do with constants, to be answered as one.
+
+    Args:
+        slots: what all of them say; all that there is to say, where there is but one.
+        variable: the variable that they differ in, if any.
+        either: what each of them says besides: positive atoms of that variable and a constant.
+    """
+
+    slots: tuple[Slot, ...]
+    variable: Variable | None = None
+    either: tuple[tuple[Slot, ...], ...] = ()
+
 
 @frozen
 class Template:
@@ -70,6 +90,26 @@ class Template:
         """The negated atoms, each once."""
         return tuple(dict.fromkeys(slot for c in self.conjunctions for slot in c if not slot.positive))
 
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        """The conjunctions, those as one that can be: a union that a path goes on from need not be two paths."""
+        found = []
+        left = list(self.conjunctions)
+        while left:
+            seeded = sorted({v for slot in left[0] if slot.seeds for v in slot.variables}, key=str)
+            alike = {
+                v: [c for c in left if _apart(c, v)[0] == _apart(left[0], v)[0] and _apart(c, v)[1]]
+                for v in seeded
+            }
+            best = max(seeded, key=lambda v: len(alike[v]), default=None)
+            if best is None or len(alike[best]) == 1:
+                found.append(Branch(left.pop(0)))
+                continue
+            rest = tuple(slot for slot in left[0] if slot not in _apart(left[0], best)[1])
+            found.append(Branch(rest, best, tuple(_apart(c, best)[1] for c in alike[best])))
+            left = [c for c in left if c not in alike[best]]
+        return tuple(found)
+
     def without(self, dropped: Slot) -> Template:
         """The same with one negated atom taken for true."""
         return evolve(
@@ -98,3 +138,9 @@ class Groundings:
     def joined(cls, parts: Sequence[Groundings]) -> Groundings:
         """One after another."""
         return cls(np.concatenate([p.relations for p in parts]), np.concatenate([p.constants for p in parts]))
+
+
+def _apart(conjunction: tuple[Slot, ...], variable: Variable) -> tuple[frozenset[Slot], tuple[Slot, ...]]:
+    """What a conjunction says apart from the atoms that list values of a variable, and those atoms."""
+    listing = tuple(slot for slot in conjunction if slot.seeds and variable in slot.variables)
+    return frozenset(conjunction).difference(listing), listing
