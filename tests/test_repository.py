@@ -121,7 +121,7 @@ def test_the_lowest_releases_are_the_lower_bounds(project: dict[str, Any]) -> No
 
 def test_extras(project: dict[str, Any]) -> None:
     extras = project["project"]["optional-dependencies"]
-    everyday = ["onnx", "train", "kg", "text", "transformers", "testing"]
+    everyday = ["onnx", "train", "kg", "ray", "text", "transformers", "testing"]
     assert set(extras) == {*everyday, "gpu", "tensorrt", "docs", "all"}
     assert extras["all"] == [f"peirce[{','.join(everyday)}]"]
     assert "onnxruntime" in {Requirement(line).name for line in extras["onnx"]}

@@ -8,7 +8,7 @@ from kgqa_reference import brute_force
 from peirce.errors import TaskError
 from peirce_plugins.tasks.kgqa.engine import Groundings, Template, answers
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split, from_ids, load_graph
-from peirce_plugins.tasks.kgqa.language import And, Atom, Formula, Not, Or, Query, parse
+from peirce_plugins.tasks.kgqa.language import And, Atom, Formula, Not, Or, Query, Variable, parse
 from peirce_plugins.tasks.kgqa.querytypes import QueryType, load_types
 from peirce_plugins.tasks.kgqa.sampler import sample
 from peirce_plugins.tasks.kgqa.symmetry import canonical, redundant, repetitions, symmetries
@@ -23,6 +23,18 @@ def _dense(entities: int, relations: int, density: float, seed: int) -> Graph:
     there = random.random(len(every)) < density
     parts: dict[Split, np.ndarray] = {s: every[there & (which == i)] for i, s in enumerate(SPLITS)}
     return from_ids("dense", [f"a{i}" for i in range(entities)], [f"p{i}" for i in range(relations)], parts)
+
+
+def _sparse(entities: int, relations: int, triples: int, seed: int) -> Graph:
+    random = np.random.default_rng(seed)
+    sizes = np.array([entities, relations, entities])
+    parts: dict[Split, np.ndarray] = {
+        split: random.integers(
+            sizes, size=(triples // 10 if split != "train" else triples, 3), dtype=np.int32
+        )
+        for split in SPLITS
+    }
+    return from_ids("sparse", [f"a{i}" for i in range(entities)], [f"p{i}" for i in range(relations)], parts)
 
 
 SMALL = _dense(8, 5, 0.25, 0)
@@ -91,16 +103,64 @@ def _all_valid(kind: QueryType, graph: Graph, split: Split) -> set[bytes]:
     return set(canonical(groundings[good], symmetries(template)))
 
 
-@pytest.mark.parametrize("name", ["1p", "2p", "2i", "2in", "2nm", "2u", "up", "pni", "2il", "pil"])
+OWN = {
+    "shared": "(r1(s1,f) & !r2(s2,f)) | (r3(s3,f) & !r2(s2,f))",
+    "loop": "r1(f,f)",
+    "complement": "!r1(s1,f)",
+    "apart": "!r1(s1,f) & r2(e1,e2) & r3(e2,s2)",
+    "ground": "r1(s1,s2) & r2(s1,f)",
+    "unbound": "r1(e1,f) & !r2(s1,e1)",
+}
+"""Shapes of a user's own, among them branches of which only one loses an answer to a negation that they share."""
+# fmt: off
+DRAWN = (
+    "1p", "2p", "3p", "2i", "3i", "ip", "pi", "2in", "inp", "pin", "pni", "2u", "up", "2m", "2nm",
+    "3mp", "2il", "3il", "3c", "2pi", "2pu", "u2p", "2pni", "inu", "ilp", "pil", "3inl", "pinl", "3nmp",
+    "3cn",
+)
+# fmt: on
+
+
+@pytest.mark.parametrize("name", [*DRAWN, *OWN])
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_every_valid_grounding_can_be_drawn_and_no_other(name: str, split: Split) -> None:
     graph = _dense(5, 3, 0.25, 3)
-    wanted = _all_valid(TYPES[name], graph, split)
-    assert wanted
-    (queries,) = sample([TYPES[name]], graph, split, len(wanted) + 1, seed=0)
-    found = canonical(queries.groundings, symmetries(queries.template))
-    assert len(set(found)) == len(found)
-    assert set(found) == wanted
+    kind = TYPES.get(name) or QueryType(name, parse(OWN[name]), True)
+    wanted = _all_valid(kind, graph, split)
+    if not wanted:
+        with pytest.raises(TaskError, match=f"no {name} query"):
+            sample([kind], graph, split, 1, seed=0)
+        return
+    every: set[bytes] = set()
+    for seed in range(20):
+        (queries,) = sample([kind], graph, split, len(wanted) + 1, seed)
+        found = canonical(queries.groundings, symmetries(queries.template))
+        assert len(set(found)) == len(found)
+        every |= set(found)
+        if every >= wanted:
+            break
+    assert every == wanted
+
+
+def test_blocks_hold_no_renaming_of_an_earlier_one_and_continue_each_other() -> None:
+    graph = _sparse(300, 10, 6000, 1)
+    (queries,) = sample([TYPES["2i"]], graph, "train", 20_000, seed=4)
+    assert len(queries) == 20_000
+    assert len(set(canonical(queries.groundings, symmetries(queries.template)))) == 20_000
+    (few,) = sample([TYPES["2i"]], graph, "train", 9_000, seed=4)
+    assert (few.groundings.constants == queries.groundings.constants[:9_000]).all()
+    assert (
+        queries.answers["test"].entities[: len(few.answers["test"].entities)] == few.answers["test"].entities
+    ).all()
+
+
+def test_all_one_hop_queries_are_listed() -> None:
+    graph = _sparse(300, 10, 6000, 1)
+    (queries,) = sample([TYPES["1p"]], graph, "train", 10_000, seed=0, max_answers=300)
+    pairs = {(int(r), int(h)) for h, r, _ in graph.added["train"]}
+    found = np.concatenate([queries.groundings.relations, queries.groundings.constants], axis=1)
+    assert len(found) == len(pairs)
+    assert {(int(r), int(s)) for r, s in found} == pairs
 
 
 def test_same_seed_same_queries_and_a_larger_count_continues() -> None:
@@ -158,6 +218,44 @@ def test_implied_atoms_are_found(
     template = Template.of(parse(query))
     grounding = Groundings(np.array([relations]), np.array([constants]))
     assert redundant(grounding, repetitions(template)).tolist() == [vacuous]
+
+
+def _implied(atoms: list[tuple[bool, int, int | str, int | str]]) -> bool:
+    """Whether an atom is there twice, or the atoms map into a part of them, by trying every map of the variables."""
+    variables = sorted({end for *_, head, tail in atoms for end in (head, tail) if str(end).startswith("e")})
+    terms = sorted({end for *_, head, tail in atoms for end in (head, tail)}, key=str)
+    for images in product(terms, repeat=len(variables)):
+        to = dict(zip(variables, images, strict=True))
+        image = {
+            (sign, relation, to.get(head, head), to.get(tail, tail)) for sign, relation, head, tail in atoms
+        }
+        if image < set(atoms):
+            return True
+    return len(set(atoms)) < len(atoms)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_redundancy_is_that_of_maps_into_a_part(name: str) -> None:
+    template = Template.of(TYPES[name].query)
+    random = np.random.default_rng(1)
+    groundings = Groundings(
+        random.integers(2, size=(150, len(template.relations))),
+        random.integers(2, size=(150, len(template.constants))),
+    )
+    for row, found in enumerate(redundant(groundings, repetitions(template))):
+        relations, constants = groundings.relations[row].tolist(), groundings.constants[row].tolist()
+        branches = [
+            [
+                (
+                    slot.positive,
+                    relations[slot.relation],
+                    *(str(e) if isinstance(e, Variable) else constants[e] for e in (slot.head, slot.tail)),
+                )
+                for slot in conjunction
+            ]
+            for conjunction in template.conjunctions
+        ]
+        assert found == any(_implied(branch) for branch in branches)
 
 
 def test_umls_has_queries_of_all_types(shared) -> None:

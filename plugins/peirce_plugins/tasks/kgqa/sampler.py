@@ -23,12 +23,13 @@ from peirce.errors import TaskError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from peirce_plugins.tasks.kgqa.engine import Answers, Groundings, Template
+from peirce_plugins.tasks.kgqa.engine import Answers
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Bools, Graph, Ints, Split
 from peirce_plugins.tasks.kgqa.language import Query
 from peirce_plugins.tasks.kgqa.lookup import Lookup
 from peirce_plugins.tasks.kgqa.querytypes import QueryType
 from peirce_plugins.tasks.kgqa.symmetry import canonical, redundant, repetitions, symmetries
+from peirce_plugins.tasks.kgqa.template import Groundings, Template
 from peirce_plugins.tasks.kgqa.walks import Walker
 from peirce_plugins.tasks.kgqa.worlds import Found, Worlds, solve
 
@@ -188,8 +189,7 @@ class TypeSampler:
         seen: set[bytes] = set()
         found: list[QuerySet] = []
         stale = 0
-        for proposals in self._proposals(number):
-            tried = len(proposals)
+        for proposals, tried in self._proposals(number):
             # renamings first: what was proposed before, kept or not, is not looked at again
             proposals = proposals[_unseen(canonical(proposals, self._renamings), seen)]
             found.append(self._sound(proposals[~redundant(proposals, self._repetitions)]))
@@ -210,15 +210,15 @@ class TypeSampler:
     def _last(self, number: int) -> bool:
         return self._every is not None and (number + 1) * BLOCK >= len(self._every)
 
-    def _proposals(self, number: int) -> Iterator[Groundings]:
-        """The batches of a block."""
+    def _proposals(self, number: int) -> Iterator[tuple[Groundings, int]]:
+        """The batches of a block, each with the number of walks that were tried."""
         if self._every is not None:
-            yield self._every[number * BLOCK : (number + 1) * BLOCK]
+            yield self._every[number * BLOCK : (number + 1) * BLOCK], BLOCK
             return
         random = np.random.default_rng([*self._seed, number])
         size, largest = BATCHES
         while True:
-            yield self._walker.propose(size, random)
+            yield self._walker.propose(size, random), size
             size = min(2 * size, largest)
 
     def _sound(self, proposals: Groundings) -> QuerySet:

@@ -9,9 +9,9 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from attrs import frozen
 
-from peirce_plugins.tasks.kgqa.engine import Groundings, Slot, Template
 from peirce_plugins.tasks.kgqa.graph import Bools, Ints
 from peirce_plugins.tasks.kgqa.language import FREE, Variable
+from peirce_plugins.tasks.kgqa.template import Groundings, Slot, Template
 
 MAX_SYMMETRIES = 1000
 """Renamings of a template that are searched for when duplicates are looked for."""

@@ -15,10 +15,10 @@ from attrs import frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 
-from peirce_plugins.tasks.kgqa.engine import Groundings, Slot, Template
 from peirce_plugins.tasks.kgqa.graph import Ints
 from peirce_plugins.tasks.kgqa.language import FREE, Variable
 from peirce_plugins.tasks.kgqa.lookup import Lookup, Runs
+from peirce_plugins.tasks.kgqa.template import Groundings, Slot, Template
 
 
 @frozen(eq=False)
@@ -96,7 +96,7 @@ class Walker:
         walk = _Walk(self.template, self.lookup, self.level, random, count)
         conjunctions = self.template.conjunctions
         others = [branch for branch in range(len(conjunctions)) if branch != first]
-        witnessed: set[Slot] = set()
+        removing = {slot: self._branches(slot, random) for slot in self.template.negated}
         shared: frozenset[Variable] = frozenset()
         if atom is not None:
             numbers = self._starts[first, atom]
@@ -110,10 +110,7 @@ class Walker:
         for branch, following in zip(order, [*order[1:], None], strict=True):
             slots = conjunctions[branch]
             positive = [slot for slot in slots if slot.positive]
-            # where several branches share a negated atom, it may remove answers of one of them only
-            removing = [s for s in slots if not s.positive and (s not in witnessed or random.random() < 0.5)]
-            witnessed.update(removing)
-            for slot in removing or [None]:
+            for slot in [slot for slot in slots if branch in removing.get(slot, ())] or [None]:
                 walk.forget(shared)
                 walk.along([*positive, slot] if slot else positive)
                 shared = frozenset()
@@ -121,6 +118,12 @@ class Walker:
             if following is not None and random.random() < 0.5:
                 shared = _shared(slots, conjunctions[following])
         return walk.result()
+
+    def _branches(self, slot: Slot, random: np.random.Generator) -> set[int]:
+        """In which branches with a negated atom walks make it true, of answers that it removes: one, some, or all."""
+        there = [i for i, slots in enumerate(self.template.conjunctions) if slot in slots]
+        some = {branch for branch in there if random.random() < 0.5}
+        return some or {int(random.choice(there))}
 
 
 class _Walk:
@@ -215,10 +218,11 @@ class _Walk:
             again = np.logical_or.reduce([self.lookup.triples[numbers, 1] == relation for relation in taken])
             numbers[again] = triples.pick(owner[again], self.level, self.random)[0]
         # a negation that ties a variable to f removes an answer only where no value of the variable is left
-        for _ in range(7 if slot in self.narrow else 0):
+        narrowed = self.random.random(self.count) < 0.5 if slot in self.narrow else np.zeros(0, dtype=bool)
+        for _ in range(7 if narrowed.any() else 0):
             others = triples.pick(owner, self.level, self.random)[0]
             fewer = self._spread(slot, others) < self._spread(slot, numbers)
-            numbers = np.where(fewer & (self.random.random(self.count) < 0.9), others, numbers)
+            numbers = np.where(fewer & narrowed, others, numbers)
         self.alive &= there
         self.put(slot, numbers)
 

@@ -19,10 +19,11 @@ from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 
-from peirce_plugins.tasks.kgqa.engine import Groundings, Slot, Template, spans
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Bools, Ints
+from peirce_plugins.tasks.kgqa.index import spans
 from peirce_plugins.tasks.kgqa.language import FREE, Variable
 from peirce_plugins.tasks.kgqa.lookup import ABSENT, Lookup
+from peirce_plugins.tasks.kgqa.template import Groundings, Slot, Template
 
 LIMIT = 4_000_000
 """Rows that an intermediate table may have; a batch is split before a query is given up."""
