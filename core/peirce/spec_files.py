@@ -204,7 +204,8 @@ def _specs_in(folder: FilePath) -> str:
 
 def ready_specs() -> dict[str, FilePath]:
     """The specs that ship with Peirce, by name."""
-    return {path.stem: path for path in sorted(packaged_specs().glob("*.toml"))}
+    found = {path.stem: path for path in packaged_specs().glob("*.toml")}
+    return dict(sorted(found.items()))
 
 
 def summary_of(path: FilePath) -> str:
