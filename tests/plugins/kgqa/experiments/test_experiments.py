@@ -169,6 +169,14 @@ def test_a_table_without_results_has_dashes(plan: Plan) -> None:
     assert "- [50.0]" in console.export_text()
 
 
+def test_a_table_that_no_paper_has(plan: Plan) -> None:
+    own = evolve(plan, table=evolve(TABLE, rows=(Row("TEGA", "tega"),)))
+    outcome = Outcome(own, [])
+    assert outcome.paper_graph == ""
+    assert "paper" not in outcome.markdown()
+    assert all(path.stat().st_size for path in outcome.write())
+
+
 def test_the_tables_that_come_with_peirce(registry: Registry) -> None:
     found = definitions()
     for table in found.tables.values():

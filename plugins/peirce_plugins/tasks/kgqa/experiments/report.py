@@ -18,6 +18,7 @@ from peirce_plugins.tasks.experiments.results import write_rows
 from peirce_plugins.tasks.kgqa.evaluation import Filtering, protocol
 from peirce_plugins.tasks.kgqa.experiments.figures import Figure, figures_of
 from peirce_plugins.tasks.kgqa.experiments.running import Plan, Result, jobs
+from peirce_plugins.tasks.kgqa.experiments.tables import PREFIX
 
 FIELDS = tuple(attribute.name for attribute in attrs.fields(Figure))
 NONE = "-"
@@ -31,7 +32,7 @@ class Outcome:
     Args:
         plan: what was done.
         results: what came out.
-        paper_graph: the graph of the paper's figures that are shown.
+        paper_graph: the graph of the paper's figures that are shown; empty where the paper has none.
     """
 
     plan: Plan
@@ -42,7 +43,7 @@ class Outcome:
     def _(self) -> str:
         printed = self.plan.table.graphs
         wanted = (Path(self.plan.graph).name, "fb15k-237", *printed)
-        return next(graph for graph in wanted if graph in printed)
+        return next((graph for graph in wanted if graph in printed), "")
 
     @property
     def name(self) -> str:
@@ -60,7 +61,9 @@ class Outcome:
         facts = [f"Graph {plan.graph}, scale {plan.scale.name}: {plan.scale.about}."]
         if plan.table.measure == "mrr":
             facts = [f"MRR in %; {protocol(self._filtering)}.", f"{facts[0]} {self._effort()}"]
-        return [*facts, f"In brackets: the paper's figures for {self.paper_graph}, at its size and budget."]
+        if self.paper_graph:
+            facts.append(f"In brackets: the paper's figures for {self.paper_graph}, at its size and budget.")
+        return facts
 
     @property
     def _filtering(self) -> Filtering:
@@ -81,7 +84,12 @@ class Outcome:
     def markdown(self) -> str:
         """The table as Markdown."""
         columns = self.plan.table.columns
-        lines = [f"# {self.plan.table.title}", "", f"TEGA's {self.plan.table.name} on {self.plan.graph}.", ""]
+        lines = [
+            f"# {self.plan.table.title}",
+            "",
+            f"{PREFIX}{self.plan.table.name} on {self.plan.graph}.",
+            "",
+        ]
         lines.append("| |" + "".join(f" {column} |" for column in columns))
         lines.append("|---|" + "---:|" * len(columns))
         for label, figures in self.figures.items():
@@ -133,7 +141,8 @@ class Outcome:
                 if found.paper is not None:
                     ends = [place - width / 2, place + width / 2]
                     axes.plot(ends, [found.paper] * 2, "--", color="k", linewidth=1)
-        axes.plot([], [], "--", color="k", linewidth=1, label=f"paper, {self.paper_graph}")
+        if self.paper_graph:
+            axes.plot([], [], "--", color="k", linewidth=1, label=f"paper, {self.paper_graph}")
         axes.set_xticks(np.arange(len(columns)), [column.replace(", ", "\n") for column in columns])
         if self.plan.table.measure == "mrr":
             axes.set_ylabel("MRR (%)")
