@@ -102,7 +102,7 @@ def _facts(path: Path, metadata: Mapping[str, str]) -> KgeFacts:
         values: dict[str, Any] = {}
         for field in fields(KgeFacts):
             text = metadata[field.name]
-            values[field.name] = text if field.type == "str" else int(text)
+            values[field.name] = text if field.name in ("model", "graph") else int(text)
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"{path} says nothing of its vectors ({error!r}); {_AGAIN}") from error
     if version > FORMAT:

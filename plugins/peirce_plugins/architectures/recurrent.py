@@ -17,7 +17,7 @@ from torch._higher_order_ops.scan import scan
 
 from peirce_plugins.architectures.pooler import Pooler, pooled_output, unary_output
 
-CELLS: Mapping[str, type[nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU}
+CELLS: Mapping[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 DIRECTIONS = ("both", "forward")
 
 

@@ -99,4 +99,4 @@ class Kge(Augmenter):
         return vectors if self.map is None else self.map(vectors)
 
     def _vectors(self) -> Tensor:
-        return self.vectors  # type: ignore[return-value]  # a buffer or a parameter
+        return self.vectors

@@ -198,7 +198,7 @@ def _mrr(predictor: Any, graph: Graph, *, both_ways: bool) -> float | None:
     ends = known[order, 2]
     total = 0.0
     for converse, part in enumerate(wanted.chunk(2)):
-        for rows in part.split(EVALUATED):
+        for rows in torch.split(part, EVALUATED):
             scores = _scores(predictor, rows, graph, converse=bool(converse) and not both_ways)
             own = rows[:, 0] * 2 * graph.relations + rows[:, 1]
             first, last = torch.searchsorted(keys, own), torch.searchsorted(keys, own, right=True)
