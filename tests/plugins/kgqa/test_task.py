@@ -14,10 +14,15 @@ from peirce.spec import load_spec
 from peirce_plugins.tasks.kgqa.assets import TRIPLES, VOCABULARY
 from peirce_plugins.tasks.kgqa.encoding import PAD
 from peirce_plugins.tasks.kgqa.evaluation import evaluate, oracle_scorer
+from peirce_plugins.tasks.kgqa.graph import SPLITS
+from peirce_plugins.tasks.kgqa.kg import app as kg
+from peirce_plugins.tasks.kgqa.querytypes import load_types, select
+from peirce_plugins.tasks.kgqa.sampler import sample
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from peirce_plugins.tasks.loop import train
 from peirce_plugins.tasks.options import TrainingOptions
 from small_specs import NARROW
+from typer.testing import CliRunner
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +82,23 @@ def test_means_over_seen_and_unseen_types(registry: Registry) -> None:
     metrics = task.metrics(_model("tega", task, data, registry), data, "test")
     assert metrics["inferred/mrr/seen"] == metrics["inferred/mrr/1p"]
     assert metrics["inferred/mrr/unseen"] == metrics["inferred/mrr/2in"]
+
+
+def test_queries_of_a_folder(tmp_path: Path, task: KgQa, data: KgQaData) -> None:
+    command = ["sample", "--graph", "nations", "--types", "1p,2i", "--count", "12", "-o", str(tmp_path)]
+    for split in ("train", "valid", "test"):
+        done = CliRunner().invoke(kg, [*command, "--split", split])
+        assert done.exit_code == 0, done.output
+    read = KgQa(KgQaOptions(graph="nations", queries=str(tmp_path))).prepare()
+    for split in ("train", "valid", "test"):
+        assert [(q.type.name, len(q)) for q in read.sets[split]] == [("1p", 12), ("2i", 12)]
+        for kept, again in zip(
+            read.sets[split], sample(select(("1p", "2i"), load_types()), read.graph, split, 12, 0)
+        ):
+            assert (kept.groundings.relations == again.groundings.relations).all()
+            assert all((kept.answers[s].entities == again.answers[s].entities).all() for s in SPLITS)
+    with pytest.raises(TaskError, match="another graph"):
+        KgQa(KgQaOptions(graph="umls", queries=str(tmp_path))).prepare()
 
 
 def test_types_with_fewer_queries_are_repeated() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import attrs
@@ -22,6 +23,7 @@ from peirce_plugins.tasks.kgqa.engine import Groundings, Template
 from peirce_plugins.tasks.kgqa.evaluation import FILTERINGS, Filtering, Floats, Report, Scorer, evaluate
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Ints, Split, load_graph
 from peirce_plugins.tasks.kgqa.graph_inputs import GRAPH_INPUTS, TokenGraph, graph_inputs, padded, token_graph
+from peirce_plugins.tasks.kgqa.queryfiles import read_queries
 from peirce_plugins.tasks.kgqa.querytypes import load_types, select
 from peirce_plugins.tasks.kgqa.sampler import MAX_ANSWERS, QuerySet, sample
 from peirce_plugins.tasks.kgqa.writing import SYNTAXES, Syntax
@@ -38,6 +40,8 @@ class KgQaOptions:
 
     Args:
         graph: a data set of pykeen by name, or a folder of train, valid and test .tsv or .tsv.gz files.
+        queries: a folder that `peirce kg sample` wrote, with its splits; all queries in it are used, and the options
+            that follow, up to `seed`, play no part. Queries are sampled when empty.
         types: the query types to train on; `seen`, `unseen` and `all` stand for groups.
         eval_types: the query types to evaluate; those trained on when empty.
         train_queries: how many training queries of each type; fewer where the graph has no more.
@@ -56,6 +60,7 @@ class KgQaOptions:
     """
 
     graph: str = "umls"
+    queries: str = ""
     types: tuple[str, ...] = TYPES
     eval_types: tuple[str, ...] = ()
     train_queries: int = field(default=2000, validator=validators.ge(1))
@@ -107,14 +112,23 @@ class KgQa(Task):
     Options = KgQaOptions
 
     def prepare(self) -> KgQaData:
-        """Read the graph and sample training, validation and test queries with their exact answers."""
+        """Read the graph, and read or sample training, validation and test queries with their exact answers."""
+        options: KgQaOptions = self.options
+        console = Console(stderr=True)
+        graph = load_graph(options.graph)
+        console.print(graph.summary(), highlight=False, soft_wrap=True)
+        if options.queries:
+            sets = {split: read_queries(Path(options.queries), graph, split) for split in SPLITS}
+        else:
+            sets = self._sampled(graph, console)
+        vocabulary = attrs.evolve(Vocabulary.of(graph, options.syntax), reversed_=options.reverse)
+        return KgQaData(graph, vocabulary, sets)
+
+    def _sampled(self, graph: Graph, console: Console) -> dict[Split, tuple[QuerySet, ...]]:
         options: KgQaOptions = self.options
         types = load_types()
         trained = select(options.types, types)
         evaluated = select(options.eval_types, types) if options.eval_types else trained
-        console = Console(stderr=True)
-        graph = load_graph(options.graph)
-        console.print(graph.summary(), highlight=False, soft_wrap=True)
         sets: dict[Split, tuple[QuerySet, ...]] = {}
         for split in SPLITS:
             count = options.train_queries if split == "train" else options.eval_queries
@@ -135,8 +149,7 @@ class KgQa(Task):
                 highlight=False,
                 soft_wrap=True,
             )
-        vocabulary = attrs.evolve(Vocabulary.of(graph, options.syntax), reversed_=options.reverse)
-        return KgQaData(graph, vocabulary, sets)
+        return sets
 
     def overrides(self, data: KgQaData) -> Mapping[str, Any]:
         """The vocabulary's size, and which tokens are entities and the free variable, for the spec's first head."""
