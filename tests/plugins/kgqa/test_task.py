@@ -92,9 +92,8 @@ def test_queries_of_a_folder(tmp_path: Path, task: KgQa, data: KgQaData) -> None
     read = KgQa(KgQaOptions(graph="nations", queries=str(tmp_path))).prepare()
     for split in ("train", "valid", "test"):
         assert [(q.type.name, len(q)) for q in read.sets[split]] == [("1p", 12), ("2i", 12)]
-        for kept, again in zip(
-            read.sets[split], sample(select(("1p", "2i"), load_types()), read.graph, split, 12, 0)
-        ):
+        sampled = sample(select(("1p", "2i"), load_types()), read.graph, split, 12, seed=0)
+        for kept, again in zip(read.sets[split], sampled, strict=True):
             assert (kept.groundings.relations == again.groundings.relations).all()
             assert all((kept.answers[s].entities == again.answers[s].entities).all() for s in SPLITS)
     with pytest.raises(TaskError, match="another graph"):
