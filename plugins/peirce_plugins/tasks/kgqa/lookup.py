@@ -79,10 +79,12 @@ class Keys:
 class Runs:
     """A list in runs, one per owner, each in order of level; the owner -1 has an empty one.
 
-    items: int32 [m], what is listed; start: int64 [owners + 1]; stops: int64 [3, owners + 1], one row per level.
+    items: int32 [m], what is listed; levels: uint8 [m]; start: int64 [owners + 1]; stops: int64 [3, owners + 1], one
+    row per level.
     """
 
     items: NDArray[np.int32]
+    levels: NDArray[np.uint8]
     start: Ints
     stops: Ints
 
@@ -93,7 +95,7 @@ class Runs:
         sizes = np.bincount(owner * ABSENT + level, minlength=(owners + 1) * ABSENT).reshape(-1, ABSENT).T
         total = sizes.sum(axis=0)
         start = np.cumsum(total) - total
-        return cls(items[order], start, start + np.cumsum(sizes, axis=0))
+        return cls(items[order], level[order], start, start + np.cumsum(sizes, axis=0))
 
     def sizes(self, owner: Ints, level: int = ABSENT - 1) -> Ints:
         """How many items of each owner there are up to a level."""
@@ -146,7 +148,7 @@ class Lookup:
         heads: the entities are heads and the items tails; else the other way round.
         """
         side = 0 if heads else self.relations
-        return self._edge_owners.find((relation + side) * self.entities + entity)
+        return self._edges[0].find((relation + side) * self.entities + entity)
 
     @cached_property
     def _facts(self) -> Keys:
@@ -158,36 +160,25 @@ class Lookup:
         return np.append(self.levels, np.uint8(ABSENT))
 
     @cached_property
-    def _edges(self) -> tuple[Keys, Runs, NDArray[np.uint8]]:
+    def _edges(self) -> tuple[Keys, Runs]:
         head, relation, tail = self.triples.astype(np.int64).T
         keys = np.concatenate(
             [relation * self.entities + head, (relation + self.relations) * self.entities + tail]
         )
         distinct, owner = np.unique(keys, return_inverse=True)
         other = np.concatenate([self.triples[:, 2], self.triples[:, 0]])
-        level = np.tile(self.levels, 2)
-        runs = Runs.of(owner, level, other, len(distinct))
-        return Keys(distinct), runs, Runs.of(owner, level, level, len(distinct)).items
-
-    @property
-    def _edge_owners(self) -> Keys:
-        return self._edges[0]
+        return Keys(distinct), Runs.of(owner, np.tile(self.levels, 2), other, len(distinct))
 
     @property
     def edges(self) -> Runs:
         """The entities at the other ends of the edges of a relation at an entity."""
         return self._edges[1]
 
-    @property
-    def edge_levels(self) -> NDArray[np.uint8]:
-        """The level of each item of `edges`."""
-        return self._edges[2]
-
     @cached_property
     def nearest(self) -> NDArray[np.uint8]:
         """The smallest level in each run of `edges`, `ABSENT` in the empty one."""
         runs = self.edges
-        levels = np.append(self.edge_levels, np.uint8(ABSENT))
+        levels = np.append(runs.levels, np.uint8(ABSENT))
         return np.where(runs.stops[-1] > runs.start, levels.take(runs.start), np.uint8(ABSENT))
 
     @cached_property

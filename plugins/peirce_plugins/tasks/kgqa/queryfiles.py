@@ -29,7 +29,7 @@ from peirce_plugins.tasks.kgqa.sampler import Block, QuerySet
 from peirce_plugins.tasks.kgqa.template import Groundings, Template
 
 if TYPE_CHECKING:
-    import pyarrow
+    import pyarrow  # type: ignore[import-untyped]  # it has no types
 
 DESCRIPTION = "sample.json"
 SCHEMA = "peirce.kg.queries/1"
@@ -169,7 +169,7 @@ def write_type(path: Path, kind: QueryType, graph: Graph, sets: Iterable[QuerySe
 
 def answer_counts(folder: Path, name: str, split: Split) -> Ints:
     """How many answers each query of a type has on the graph of its split: int64 [n]."""
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # type: ignore[import-untyped]  # it has no types
 
     column = _read(type_file(folder, name), [f"answers_{split}"]).column(0)
     return pc.list_value_length(column).to_numpy().astype(np.int64)
@@ -191,7 +191,7 @@ def read_block(path: Path, kind: QueryType, split: Split) -> tuple[Block, float]
 
 def _parquet() -> Any:
     try:
-        import pyarrow.parquet
+        import pyarrow.parquet  # type: ignore[import-untyped]  # it has no types
     except ImportError as error:
         raise TaskError("Parquet files need pyarrow: run `pip install 'peirce[kg]'`") from error
     return pyarrow.parquet

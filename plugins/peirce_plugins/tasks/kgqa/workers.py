@@ -233,7 +233,7 @@ def _ray(workers: int | None, setup: Setup) -> Iterator[Pool]:
         # the cluster of RAY_ADDRESS, else one that runs on this machine, else a new one on this machine
         ray.init(log_to_driver=False)
     try:
-        processors = int(ray.cluster_resources().get("CPU", 0))
+        processors = int(ray.cluster_resources().get("CPU", 0))  # type: ignore[no-untyped-call]  # ray 2.60: partly typed
         size = workers or processors
         if not 0 < size <= processors:
             raise TaskError(f"{size} workers were asked for, and the Ray cluster has {processors} processors")

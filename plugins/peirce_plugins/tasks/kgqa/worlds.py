@@ -12,7 +12,7 @@ are tried until one suffices. The semantics are those of `engine`, which tests h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -32,6 +32,7 @@ AT_ONCE = 2**17
 """Rows up to which queries are treated together: as many as a processor's cache holds."""
 
 Bits = NDArray[np.unsignedinteger]
+Column = NDArray[np.int64] | NDArray[np.int32]
 
 
 @frozen(eq=False)
@@ -130,7 +131,7 @@ class _Table:
 
     query: Ints
     worlds: Bits
-    columns: Mapping[Variable, Ints]
+    columns: Mapping[Variable, Column]
 
     def __len__(self) -> int:
         return len(self.query)
@@ -223,7 +224,7 @@ class _Branch:
 
     def _end(self, end: int | Variable, table: _Table) -> Ints:
         if isinstance(end, Variable):
-            return table.columns[end]
+            return table.columns[end].astype(np.int64, copy=False)
         return self.constants[end].take(table.query)
 
     def _existing(self, table: _Table, variable: Variable, slots: list[Slot]) -> Bits:
@@ -361,7 +362,7 @@ class _Branch:
         wider = table.rows(np.repeat(rows, count))
         return _Table(
             wider.query,
-            wider.worlds & self.worlds.positive.take(self.lookup.edge_levels.take(places)),
+            wider.worlds & self.worlds.positive.take(self.lookup.edges.levels.take(places)),
             {**wider.columns, variable: self.lookup.edges.items.take(places)},
         )
 
@@ -394,7 +395,7 @@ def _variables(slots: Sequence[Slot]) -> set[Variable]:
     return {variable for slot in slots for variable in slot.variables}
 
 
-def _leads(slot: Slot, variable: Variable, bound: object) -> bool:
+def _leads(slot: Slot, variable: Variable, bound: Set[Variable]) -> bool:
     """Whether an atom lists the values of a variable, given what is bound."""
     return slot.positive and slot.head != slot.tail and slot.variables - bound == {variable}
 
