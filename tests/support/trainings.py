@@ -25,6 +25,7 @@ PARTS = (
     "peirce_plugins.positions",
     "peirce_plugins.heads",
     "peirce_plugins.architectures",
+    "peirce_plugins.tasks.kgqa",
     "peirce_plugins.tasks.pretraining",
 )
 

@@ -18,11 +18,14 @@ import torch
 import toy_tasks
 import trainings
 from peirce.registry import Registry
+from peirce.spec import load_spec
 from peirce_plugins.tasks.checkpoints import Checkpoints
+from peirce_plugins.tasks.kgqa.task import KgQa, KgQaOptions
 from peirce_plugins.tasks.loop import TrainingOptions, train
 from peirce_plugins.tasks.pretraining.task import Pretraining, PretrainingOptions
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 from safetensors.torch import load_file
+from small_specs import NARROW
 from small_texts import blocks, documents
 from toy_tasks import FOLNET, Filled, FilledOptions, MarkedOptions
 
@@ -92,6 +95,10 @@ TEXT = PLAIN.replace({"model.positions.0.cls": True})
 PRETRAINING = {**CHANGES["fsdp"], "monitor": "mlm_loss", "evaluate_every": 10}
 
 
+ENCODER = load_spec("tega", {**NARROW, "model.regularisation.dropout": 0.0})
+QUERIES: dict[str, Any] = {"graph": "nations", "types": ["1p", "2i"], "train_queries": 64, "eval_queries": 8, "batch_size": 8}
+
+
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     """Settings of `pretraining` on a few documents."""
@@ -110,6 +117,7 @@ def two(tmp_path_factory: pytest.TempPathFactory, text: Mapping[str, Any]) -> Pa
     """What two processes trained: each of CHANGES, text, and one training whole and interrupted."""
     folder = tmp_path_factory.mktemp("two")
     (folder / "text.toml").write_text(TEXT.to_toml())
+    (folder / "queries.toml").write_text(ENCODER.to_toml())
     (folder / "plain.toml").write_text(PLAIN.to_toml())
     (folder / "dropping.toml").write_text(DROPPING.to_toml())
     batch = {name: 8 // change.get("accumulate", 1) for name, change in CHANGES.items()}
@@ -126,6 +134,7 @@ def two(tmp_path_factory: pytest.TempPathFactory, text: Mapping[str, Any]) -> Pa
             "options": plain(OPTIONS, **PRETRAINING),
             "task": {**text, "batch_size": 8},
         },
+        {"name": "queries", "on": "kgqa", "spec": "queries.toml", "options": plain(OPTIONS), "task": QUERIES},
         {"name": "whole", **dropping},
         {"name": "part", **dropping, "fail_at": 9},  # in the fifth step
         {"name": "part", **dropping, "resume": True},
@@ -171,6 +180,16 @@ def test_two_processes_pretrain_as_one(
         assert found.tensors["losses"][f"term/{term}"].tolist() == pytest.approx(values, rel=1e-5)
     assert found.tensors["losses"]["losses"].tolist() == pytest.approx(alone.losses, rel=1e-5)
     metrics = json.loads((two / "text" / "metrics.json").read_text())
+    assert metrics["test"] == pytest.approx(alone.metrics, rel=1e-4)
+
+
+def test_two_processes_answer_queries_as_one(two: Path, parts: Registry, tmp_path: Path) -> None:
+    options = KgQaOptions(**{**QUERIES, "types": tuple(QUERIES["types"]), "batch_size": 16})
+    alone = train(ENCODER, KgQa(options), OPTIONS, tmp_path, registry=parts)
+    found, _ = Checkpoints(two / "queries", 1).newest()
+    assert found is not None
+    assert found.tensors["losses"]["losses"].tolist() == pytest.approx(alone.losses, rel=1e-5)
+    metrics = json.loads((two / "queries" / "metrics.json").read_text())
     assert metrics["test"] == pytest.approx(alone.metrics, rel=1e-4)
 
 
