@@ -96,7 +96,13 @@ PRETRAINING = {**CHANGES["fsdp"], "monitor": "mlm_loss", "evaluate_every": 10}
 
 
 ENCODER = load_spec("tega", {**NARROW, "model.regularisation.dropout": 0.0})
-QUERIES: dict[str, Any] = {"graph": "nations", "types": ["1p", "2i"], "train_queries": 64, "eval_queries": 8, "batch_size": 8}
+QUERIES: dict[str, Any] = {
+    "graph": "nations",
+    "types": ["1p", "2i"],
+    "train_queries": 64,
+    "eval_queries": 8,
+    "batch_size": 8,
+}
 
 
 @pytest.fixture(scope="module")
