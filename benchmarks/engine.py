@@ -59,15 +59,15 @@ def speed(kind: QueryType, graph: Graph, count: int, repeats: int) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     shared = Path(os.environ.get("PEIRCE_SHARED") or ROOT.parent / "shared")
-    parser.add_argument(
-        "--data", type=Path, default=shared / "data" / "kg", help="folder of the graphs' folders"
-    )
+    default = shared / "data" / "kg"
+    parser.add_argument("--data", type=Path, default=default, help="folder of the graphs' folders")
     parser.add_argument("--types", nargs="*", default=[], help="types to measure; all where none is named")
     parser.add_argument("--count", type=int, default=200, help="queries of each type")
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
     if not args.data.is_dir():
-        sys.exit(f"no folder {args.data}; give one with {' and '.join(GRAPHS)} by --data")
+        print(f"no folder {args.data}; give one with {' and '.join(GRAPHS)} by --data")
+        sys.exit(args.data != default)  # whoever runs all benchmarks need not have the graphs
     speeds, sizes = [], []
     for name in GRAPHS:
         start = time.process_time()

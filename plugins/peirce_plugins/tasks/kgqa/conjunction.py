@@ -8,69 +8,18 @@ fewest edges at the row, the other atoms looked up. So a tree costs its edges, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve
 
 from peirce_plugins.tasks.kgqa.index import Bools, Index, Ints, spans
 from peirce_plugins.tasks.kgqa.keysets import Space
 from peirce_plugins.tasks.kgqa.language import FREE, Variable
+from peirce_plugins.tasks.kgqa.tables import Reach, Table, Way, distinct
 from peirce_plugins.tasks.kgqa.template import Branch, Groundings, QueryTooLargeError, Slot
-
-
-@frozen(eq=False)
-class _Table:
-    """Rows of one value per variable. query: int64 [n]; columns: variable -> int64 [n]."""
-
-    query: Ints
-    columns: Mapping[Variable, Ints]
-
-    def __len__(self) -> int:
-        return len(self.query)
-
-    def rows(self, rows: Ints | Bools) -> _Table:
-        return _Table(self.query[rows], {v: column[rows] for v, column in self.columns.items()})
-
-    @classmethod
-    def joined(cls, parts: Sequence[_Table]) -> _Table:
-        if len(parts) == 1:
-            return parts[0]
-        columns = {v: np.concatenate([part.columns[v] for part in parts]) for v in parts[0].columns}
-        return cls(np.concatenate([part.query for part in parts]), columns)
-
-
-@frozen(eq=False)
-class _Way:
-    """An atom between a variable and what stands at its other end in each row of a table.
-
-    group: int64 [n], of the index, by head where `heads`; start, counts: int64 [n], its edges.
-    """
-
-    slot: Slot
-    heads: bool
-    group: Ints
-    start: Ints
-    counts: Ints
-
-
-@frozen(eq=False)
-class _Reach:
-    """All atoms between a variable and the rows of a table; along any positive one, `ways`, the variable is reached."""
-
-    to: Variable
-    table: _Table
-    ways: list[_Way]
-    negated: list[_Way]
-    fewest: Ints
-
-    @classmethod
-    def of(cls, to: Variable, table: _Table, ways: list[_Way]) -> _Reach:
-        positive = [way for way in ways if way.slot.positive]
-        fewest = np.minimum.reduce([way.counts for way in positive]) if positive else np.zeros(0, np.int64)
-        return cls(to, table, positive, [way for way in ways if not way.slot.positive], fewest)
 
 
 class Conjunction:
@@ -98,7 +47,7 @@ class Conjunction:
         self.unary = {
             v: [slot for slot in slots if slot.variables == {v}] for v in sorted(variables, key=str)
         }
-        everything = _Table(np.arange(len(groundings)), {})
+        everything = Table(np.arange(len(groundings)), {})
         for slot in slots:
             if not slot.variables:
                 self.alive &= self._holds(slot, everything)
@@ -136,7 +85,7 @@ class Conjunction:
     def _listed(self, variable: Variable, slots: Sequence[Slot]) -> Ints:
         """The values that atoms with constants allow, for each query from the one with fewest edges."""
         with self._postponed(variable):
-            table = self._follow(self._reach(variable, _Table(np.flatnonzero(self.alive), {}), slots))
+            table = self._follow(self._reach(variable, Table(np.flatnonzero(self.alive), {}), slots))
             return self._keys(table, variable)
 
     def _bind(self, variable: Variable, keys: Ints) -> None:
@@ -223,7 +172,7 @@ class Conjunction:
         row, entity = self.index.ends(relation, heads=slots[0].head == other)
         return queries[row] * self.space.entities + entity
 
-    def _pairs(self, one: Variable, other: Variable, slots: list[Slot]) -> _Table:
+    def _pairs(self, one: Variable, other: Variable, slots: list[Slot]) -> Table:
         """The values of two variables that their atoms, at least one of them positive, allow together."""
         if known := [v for v in (one, other) if v in self.domains]:
             return self._along([self._from(v, one if v == other else other, slots) for v in known])
@@ -245,9 +194,9 @@ class Conjunction:
         if leaf in self.domains:
             sizes = np.bincount(self.domains[leaf] // self.space.entities, minlength=len(self.alive))
         # a negated atom is false where the positive one leads
-        false = _Table.joined([self._pairs(leaf, other, [evolve(slot, positive=True)]) for slot in slots])
+        false = Table.joined([self._pairs(leaf, other, [evolve(slot, positive=True)]) for slot in slots])
         if len(slots) > 1:
-            false = _distinct(false)
+            false = distinct(false)
         count = np.bincount(np.searchsorted(keys, self._keys(false, other)), minlength=len(keys))
         return keys[count < sizes[keys // self.space.entities]]
 
@@ -270,7 +219,7 @@ class Conjunction:
         for variable in joined - {FREE}:
             self._drop(variable)
 
-    def _first(self) -> _Table:
+    def _first(self) -> Table:
         """The two variables whose atoms have fewest edges, or one variable, where no atom is positive."""
         pairs = {slot.variables for slot in self.links if slot.positive}
         if not pairs:
@@ -290,7 +239,7 @@ class Conjunction:
         one, other = sorted(pair, key=str)
         return self._pairs(one, other, slots)
 
-    def _extended(self, table: _Table, slots: list[Slot]) -> _Table:
+    def _extended(self, table: Table, slots: list[Slot]) -> Table:
         """Join one more variable: the one with fewest edges from the table."""
         found = {to for slot in slots for to in slot.variables - table.columns.keys()}
         reaches = [
@@ -302,49 +251,49 @@ class Conjunction:
         self.links = [slot for slot in self.links if slot not in joined]
         return self._follow(best) if best.ways else self._filtered(self._crossed(table, best.to), joined)
 
-    def _crossed(self, table: _Table, to: Variable) -> _Table:
+    def _crossed(self, table: Table, to: Variable) -> Table:
         """Each row with each value of a variable."""
         keys = np.sort(self._values(to))
         start, stop = (np.searchsorted(keys, (table.query + end) * self.space.entities) for end in (0, 1))
         self._check(int((stop - start).sum()))
         rows = table.rows(np.repeat(np.arange(len(table)), stop - start))
         values = keys[spans(start, stop - start)] % self.space.entities
-        return _Table(rows.query, {**rows.columns, to: values})
+        return Table(rows.query, {**rows.columns, to: values})
 
-    def _projected(self, table: _Table) -> _Table:
+    def _projected(self, table: Table) -> Table:
         """Without the columns that no atom needs any more."""
         needed = self._linked() | {FREE}
         kept = {v: column for v, column in table.columns.items() if v in needed}
         if len(kept) == len(table.columns) or kept.keys() == {FREE}:
-            return _Table(table.query, kept)
-        return _distinct(_Table(table.query, kept))
+            return Table(table.query, kept)
+        return distinct(Table(table.query, kept))
 
     # -- atoms ------------------------------------------------------------------------------------------------------
 
-    def _from(self, known: Variable, to: Variable, slots: list[Slot]) -> _Reach:
+    def _from(self, known: Variable, to: Variable, slots: list[Slot]) -> Reach:
         return self._reach(to, self._of(known, self.domains[known]), slots)
 
-    def _reach(self, to: Variable, table: _Table, slots: Sequence[Slot]) -> _Reach:
+    def _reach(self, to: Variable, table: Table, slots: Sequence[Slot]) -> Reach:
         ways = []
         for slot in slots:
             heads = slot.tail == to
             known = self._end(slot.head if heads else slot.tail, table)
             group = self.index.groups(self.relations[slot.relation][table.query], known, heads=heads)
-            ways.append(_Way(slot, heads, group, *self.index.edges(group, heads=heads)))
-        return _Reach.of(to, table, ways)
+            ways.append(Way(slot, heads, group, *self.index.edges(group, heads=heads)))
+        return Reach.of(to, table, ways)
 
-    def _along(self, reaches: list[_Reach]) -> _Table:
+    def _along(self, reaches: list[Reach]) -> Table:
         """The pairs of two variables, for each query from the one from which the other is reached over fewer edges."""
         if len(reaches) == 1:
             return self._follow(reaches[0])
         costs = [np.bincount(r.table.query, r.fewest, minlength=len(self.alive)) for r in reaches]
         best = np.argmin(costs, axis=0)
         self._check(int(np.min(costs, axis=0).sum()))
-        return _Table.joined(
+        return Table.joined(
             [self._follow(r, best[r.table.query] == number) for number, r in enumerate(reaches)]
         )
 
-    def _follow(self, reach: _Reach, some: Bools | None = None) -> _Table:
+    def _follow(self, reach: Reach, some: Bools | None = None) -> Table:
         """Each row, or some of them, with the values that all of its atoms allow: the edges of the atom with fewest are
         gone through, the other atoms looked up."""
         counts = reach.fewest if some is None else np.where(some, reach.fewest, 0)
@@ -353,9 +302,9 @@ class Conjunction:
             return self._followed(reach, 0, counts)
         best = np.argmin([way.counts for way in reach.ways], axis=0)
         chosen = [np.where(best == number, counts, 0) for number in range(len(reach.ways))]
-        return _Table.joined([self._followed(reach, number, each) for number, each in enumerate(chosen)])
+        return Table.joined([self._followed(reach, number, each) for number, each in enumerate(chosen)])
 
-    def _followed(self, reach: _Reach, number: int, counts: Ints) -> _Table:
+    def _followed(self, reach: Reach, number: int, counts: Ints) -> Table:
         way = reach.ways[number]
         row = np.repeat(np.arange(len(counts)), counts)
         values = self.index.others(spans(way.start, counts), heads=way.heads)
@@ -367,54 +316,43 @@ class Conjunction:
             kept = self.index.linked(other.group[row], values, heads=other.heads) == other.slot.positive
             row, values = row[kept], values[kept]
         table = reach.table.rows(row)
-        table = _Table(table.query, {**table.columns, reach.to: values})
+        table = Table(table.query, {**table.columns, reach.to: values})
         return self._filtered(table, self.unary[reach.to])
 
-    def _edges(self, slot: Slot, queries: Ints) -> _Table:
+    def _edges(self, slot: Slot, queries: Ints) -> Table:
         """All edges of an atom between variables."""
         start, stop = self.index.of_relation(self.relations[slot.relation][queries])
         self._check(int((stop - start).sum()))
         head, _, tail = self.index.triples(spans(start, stop - start))
         assert isinstance(slot.head, Variable)
         assert isinstance(slot.tail, Variable)
-        table = _Table(np.repeat(queries, stop - start), {slot.head: head, slot.tail: tail})
+        table = Table(np.repeat(queries, stop - start), {slot.head: head, slot.tail: tail})
         return table.rows(head == tail) if slot.head == slot.tail else table
 
     def _size(self, slot: Slot, queries: Ints) -> int:
         start, stop = self.index.of_relation(self.relations[slot.relation][queries])
         return int((stop - start).sum())
 
-    def _filtered(self, table: _Table, slots: Sequence[Slot]) -> _Table:
+    def _filtered(self, table: Table, slots: Sequence[Slot]) -> Table:
         for slot in slots:
             table = table.rows(self._holds(slot, table))
         return table
 
-    def _holds(self, slot: Slot, table: _Table) -> Bools:
+    def _holds(self, slot: Slot, table: Table) -> Bools:
         relation = self.relations[slot.relation][table.query]
         found = self.index.contains(relation, self._end(slot.head, table), self._end(slot.tail, table))
         return found == slot.positive
 
-    def _end(self, end: int | Variable, table: _Table) -> Ints:
+    def _end(self, end: int | Variable, table: Table) -> Ints:
         return table.columns[end] if isinstance(end, Variable) else self.constants[end][table.query]
 
-    def _of(self, variable: Variable, keys: Ints) -> _Table:
+    def _of(self, variable: Variable, keys: Ints) -> Table:
         query = keys // self.space.entities
-        return _Table(query, {variable: keys - query * self.space.entities})
+        return Table(query, {variable: keys - query * self.space.entities})
 
-    def _keys(self, table: _Table, variable: Variable) -> Ints:
+    def _keys(self, table: Table, variable: Variable) -> Ints:
         return table.query * self.space.entities + table.columns[variable]
 
     def _check(self, rows: int) -> None:
         if rows > self.limit:
             raise QueryTooLargeError(f"an intermediate table would have {rows:,} rows, over {self.limit:,}")
-
-
-def _distinct(table: _Table) -> _Table:
-    """The distinct rows."""
-    if not len(table):
-        return table
-    values = (table.query, *table.columns.values())
-    order = np.lexsort(values)
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.any([value[order[1:]] != value[order[:-1]] for value in values], axis=0)
-    return table.rows(order[new])
