@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NOT_BENCHMARKS = {"__main__", "direct_gather", "measuring", "lengths", "pretraining"}
+NOT_BENCHMARKS = {"__main__", "direct_gather", "measuring", "plain_folnet", "lengths", "pretraining"}
 """What others import; and what trains for minutes and measures no speed: run those two by themselves."""
 
 

@@ -14,22 +14,47 @@ from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
+from torch.utils.flop_counter import FlopCounterMode
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 
 
-def seconds(ways: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+CLOCKS: Mapping[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+"""What time is: on a clock, or of this process's threads on processors, which other processes disturb less."""
+
+
+def seconds(
+    ways: Mapping[str, Callable[[], object]], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """The median time of each way; the ways take turns, so that a busy machine slows all of them alike."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
         way()
     for _ in range(repeats):
         for name, way in ways.items():
-            start = time.perf_counter()
+            start = clock()
             way()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(clock() - start)
     return {name: statistics.median(each) for name, each in times.items()}
+
+
+def matrix_peak(clock: Callable[[], float] = time.perf_counter, size: int = 2048) -> float:
+    """Floating-point operations a second in a large float32 matrix product, at its best."""
+    one = torch.randn(size, size)
+    times = []
+    for _ in range(6):
+        start = clock()
+        torch.mm(one, one)
+        times.append(clock() - start)
+    return 2 * size**3 / min(times)
+
+
+def operations(way: Callable[[], object]) -> int:
+    """Floating-point operations of the matrix products that a way makes."""
+    with FlopCounterMode(display=False) as counter:
+        way()
+    return counter.get_total_flops()
 
 
 def peak_bytes(way: Callable[[], object]) -> int:
