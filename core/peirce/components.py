@@ -102,7 +102,7 @@ class Reader:
             multiplies over tokens head by head. Shapes are the same either way.
         looked_at: whether the first token of what is read is one that rows look at, a, and not the row x that
             infers: v(a) is, and v(a, y), but not v(x, a). In generation these channels are kept for the tokens that
-            follow, and a decoder reads those of its source beside its own. A unary softmax kernel must be.
+            follow, in inference rows come in blocks and these channels whole, and a decoder reads those of its source beside its own. A unary softmax kernel must be.
     """
 
     branch: Branch
@@ -464,6 +464,10 @@ class Task(Part, ABC):
     @abstractmethod
     def overrides(self, data: Any) -> Mapping[str, Any]:
         """Settings of the spec that the data determine, such as `{"model.input.vocabulary": 193}`."""
+
+    def check(self, model: Model, data: Any) -> None:
+        """Refuse a model that cannot be trained on the data, with a `TaskError`, before its first step."""
+        return
 
     @abstractmethod
     def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
