@@ -102,7 +102,8 @@ class Reader:
             multiplies over tokens head by head. Shapes are the same either way.
         looked_at: whether the first token of what is read is one that rows look at, a, and not the row x that
             infers: v(a) is, and v(a, y), but not v(x, a). In generation these channels are kept for the tokens that
-            follow, in inference rows come in blocks and these channels whole, and a decoder reads those of its source beside its own. A unary softmax kernel must be.
+            follow, in inference they are whole where rows come in blocks, and a decoder reads those of its source
+            beside its own. A unary softmax kernel must be.
     """
 
     branch: Branch

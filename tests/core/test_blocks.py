@@ -7,7 +7,8 @@ import pytest
 import torch
 from peirce import blocks
 from peirce.registry import Registry
-from small_specs import FOLNET, PAPER_CJOIN
+from peirce.spec import Spec
+from small_specs import DECODER, ENCODER_DECODER, FOLNET, PAPER_CJOIN
 
 IDS = torch.randint(1, 40, (2, 9), generator=torch.Generator().manual_seed(0))
 MASK = torch.tensor([[True] * 9, [False] * 3 + [True] * 6])
@@ -70,6 +71,30 @@ def test_blocks_and_portions_change_no_gradient(
         monkeypatch.setattr(blocks, "PORTION_BYTES", size)
     for (name, one), other in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
         assert torch.allclose(one.grad, other.grad, rtol=1e-10, atol=1e-12), name
+
+
+@pytest.mark.parametrize("spec", [DECODER, ENCODER_DECODER], ids=lambda s: s.name)
+def test_blocks_change_nothing_of_what_follows_others(
+    spec: Spec, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = peirce.build(spec, registry=registry, dtype=torch.float64).eval()
+    inputs = {"input_ids": IDS, "attention_mask": MASK}
+    new = torch.tensor([[5, 6], [7, 8]])
+    if spec is ENCODER_DECODER:
+        inputs["decoder_input_ids"] = IDS[:, :4]
+    name, _ = model.generates()
+
+    def scores() -> list[torch.Tensor]:
+        with torch.no_grad():
+            first, memory = model.advance(inputs, {})
+            second, _ = model.advance({name: new}, memory)
+        return [*first.values(), *second.values()]
+
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 30)
+    whole = scores()
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    for one, other in zip(whole, scores(), strict=True):
+        assert (one - other).abs().max() <= 1e-12 * one.abs().max()
 
 
 def test_blocks_leave_the_atoms_of_each_layer(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
