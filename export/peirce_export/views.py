@@ -102,10 +102,10 @@ class TopK(View):
             if spec.name.endswith("logits") and _things(spec) >= k
         }
         if not self.ranked:
-            outputs = ", ".join(str(spec) for spec in model.signature.outputs)
+            given = ", ".join(str(spec) for spec in model.signature.outputs)
             raise ExportError(
                 f"the model {model.spec.name!r} gives no scores [batch, n] of {k} things or more to rank; its outputs "
-                f"are {outputs}: lower top_k, or leave it out"
+                f"are {given}: lower top_k, or leave it out"
             )
         outputs = tuple(new for spec in model.signature.outputs for new in self._outputs(spec))
         self.signature = Signature(model.signature.inputs, outputs)

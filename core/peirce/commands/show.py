@@ -26,6 +26,7 @@ METAVARS = {
     "CONFIG": "the configuration of a published model",
     "WEIGHTS": "the tensors of a published model",
     "QUERY": "a first-order query",
+    "SPLIT": "a part of the data: train, valid or test",
     "GRAPH": "a knowledge graph: a data set of pykeen by name, or a folder of triples",
     "LABEL": "a row of a table",
     "EXPERIMENT": "an experiment, such as `tega/table7`",
