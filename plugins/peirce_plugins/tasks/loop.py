@@ -84,6 +84,7 @@ def train(
     accelerator = accelerator_of(options)
     with randomness.isolated(), threads(options.threads):
         model = build(spec, seed=seed, registry=registry)
+        task.check(model, data)
         begun = _begin(model, saved, task, data) if saved is not None else None
         del saved
         if accelerator.is_main_process:

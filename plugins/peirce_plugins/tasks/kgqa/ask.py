@@ -13,8 +13,9 @@ from peirce.errors import ModelFileError, TaskError
 from peirce.spec import Spec, load_spec
 
 from peirce_plugins.tasks.kgqa.assets import read_assets
+from peirce_plugins.tasks.kgqa.atom_inputs import check_expressible, query_atoms, takes_atoms
 from peirce_plugins.tasks.kgqa.encoding import Vocabulary, pad
-from peirce_plugins.tasks.kgqa.engine import QueryTooLargeError, Template, answers, resolve
+from peirce_plugins.tasks.kgqa.engine import Groundings, QueryTooLargeError, Template, answers, resolve
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split
 from peirce_plugins.tasks.kgqa.graph_inputs import GRAPH_INPUTS, graph_inputs
 from peirce_plugins.tasks.kgqa.language import Query, parse
@@ -78,7 +79,7 @@ class Asker:
 
     def _outputs(self) -> tuple[str, ...]:
         """The name of the scores, as many as there are entities, or the names of the best ones and their entities."""
-        names = [head.as_ for head in self.spec.heads if head.use == "entities"]
+        names = [head.as_ for head in self.spec.heads]
         outputs = {spec.name: spec for spec in self.session.signature.outputs}
         for name in names:
             spec = outputs.get(f"{name}_logits")
@@ -97,12 +98,14 @@ class Asker:
         Raises:
             TaskError: a name is not in the graph, the query is longer than the model reads, or the file ranks fewer.
         """
-        encoded = pad([self.vocabulary.encode(*resolve(query, self.graph))])
-        length, most = encoded.input_ids.shape[1], self.spec.input.max_length
-        if length > most:
-            raise TaskError(f"the query has {length} tokens; the model reads at most {most}")
         inputs = {spec.name for spec in self.session.signature.inputs}
-        arrays: dict[str, Any] = encoded._asdict()
+        template, groundings = resolve(query, self.graph)
+        if takes_atoms(inputs):
+            check_expressible(self.spec.architecture, template)
+            atoms = query_atoms(template, groundings, self.vocabulary)
+            arrays: dict[str, Any] = {} if atoms is None else atoms.inputs()
+        else:
+            arrays = self._text(template, groundings)
         if not inputs.isdisjoint(GRAPH_INPUTS):
             shown = graph_inputs(query, 1, self.vocabulary.syntax)
             arrays |= {name: values.astype(np.int64) for name, values in shown.items()}
@@ -118,6 +121,14 @@ class Asker:
                 f"again with --top-k {top}, or without"
             )
         return ids[0][:top].tolist(), scores[:top].tolist()
+
+    def _text(self, template: Template, groundings: Groundings) -> dict[str, Any]:
+        """The tokens of a query."""
+        encoded = pad([self.vocabulary.encode(template, groundings)])
+        length, most = encoded.input_ids.shape[1], self.spec.input.max_length
+        if length > most:
+            raise TaskError(f"the query has {length} tokens; the model reads at most {most}")
+        return encoded._asdict()
 
     def ask(self, text: str, top: int = 10) -> Reply:
         """The best answers of a query.

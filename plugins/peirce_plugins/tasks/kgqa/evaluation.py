@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from peirce_plugins.tasks.kgqa.atom_inputs import InexpressibleError
 from peirce_plugins.tasks.kgqa.engine import Answers, Groundings, Template, answers
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Index, Split
 from peirce_plugins.tasks.kgqa.language import FREE
@@ -40,7 +41,9 @@ TOP = (1, 3, 10)
 
 Floats = NDArray[np.floating[Any]]
 Scorer = Callable[[Template, Groundings], Floats]
-"""Scores [n, entities] of every entity as an answer to n groundings of a template; higher is better."""
+"""Scores [n, entities] of every entity as an answer to n groundings of a template; higher is better.
+
+It raises `InexpressibleError` where it has no way to say the template."""
 
 MAX_ROWS = 256
 """The most queries that are scored at once."""
@@ -68,6 +71,7 @@ class Report:
         cells: by type name, then by kind of answers; a type without such answers has no cell.
         seen: the types that the scorer was trained on.
         filtering: which other answers took no part in a ranking.
+        inexpressible: the types that the scorer has no way to say, which have no cells, and why.
     """
 
     scorer: str
@@ -75,6 +79,7 @@ class Report:
     cells: Mapping[str, Mapping[Knowledge, Cell]]
     seen: frozenset[str] = frozenset()
     filtering: Filtering = "graphs"
+    inexpressible: Mapping[str, str] = field(factory=dict)
 
     @property
     def protocol(self) -> str:
@@ -89,7 +94,7 @@ class Report:
         """The mean over types; queries and answers are totals.
 
         Raises:
-            TaskError: no type has answers of this kind.
+            TaskError: no type has answers of this kind, or the scorer has a way to say it.
         """
         cells = self._of(types, knowledge)
         if not cells:
@@ -123,7 +128,17 @@ class Report:
                 flat[f"{knowledge}/mrr{end}"] = cell.mrr
                 flat.update({f"{knowledge}/hits@{k}{end}": value for k, value in cell.hits.items()})
                 flat[f"{knowledge}/queries{end}"] = float(cell.queries)
+        if self.inexpressible:
+            flat["inexpressible/types"] = float(len(self.inexpressible))
         return flat
+
+    def silence(self) -> str:
+        """What the scorer has no way to say, and why, to stand beside figures; empty where it says everything."""
+        reasons: dict[str, list[str]] = {}
+        for name, reason in self.inexpressible.items():
+            reasons.setdefault(reason, []).append(name)
+        said = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+        return said and f"{self.scorer} has no way to say {said}"
 
 
 def protocol(filtering: Filtering) -> str:
@@ -164,27 +179,34 @@ def evaluate(
     step = min(MAX_ROWS, max(1, MAX_NUMBERS // entities))
     batches = [(queries, start) for queries in sets for start in range(0, len(queries), step)]
     tallies: dict[str, dict[Knowledge, list[tuple[Answers, Floats]]]] = {}
+    silent: dict[str, str] = {}
     for queries, start in track(
         batches, f"evaluating {name}", console=console, disable=console is None, transient=True
     ):
+        kinds = tallies.setdefault(queries.type.name, {})
+        if queries.type.name in silent:
+            continue
         rows = np.arange(start, min(start + step, len(queries)))
         groundings = queries.groundings[rows]
         found = {s: a.select(rows) for s, a in queries.answers.items()}
-        scores = scorer(queries.template, groundings)
+        try:
+            scores = scorer(queries.template, groundings)
+        except InexpressibleError as error:
+            silent[queries.type.name] = error.reason
+            continue
         if scores.shape != (len(rows), entities):
             raise TaskError(
                 f"{name} gave scores {list(scores.shape)} to {len(rows)} queries about {entities} entities"
             )
         union = np.unique(np.concatenate([a.keys(entities) for a in found.values()]))
         known = Answers.of(union, len(rows), entities)
-        kinds = tallies.setdefault(queries.type.name, {})
         for knowledge, targets in _targets(found, split, entities).items():
             own = found["train" if knowledge == "entailed" else split]
             ranked = ranks(scores, targets, known if filtering == "graphs" else own)
             kinds.setdefault(knowledge, []).append((targets, ranked))
     for type_name, kinds in tallies.items():
         cells[type_name] = {k: cell for k, parts in kinds.items() if (cell := _cell(parts)) is not None}
-    return Report(name, split, cells, frozenset(cells if seen is None else seen), filtering)
+    return Report(name, split, cells, frozenset(cells if seen is None else seen), filtering, silent)
 
 
 def ranks(scores: Floats, targets: Answers, known: Answers) -> NDArray[np.float64]:
@@ -266,7 +288,9 @@ def table(reports: Iterable[Report], title: str) -> Table:
     """MRR per type and on average, a column per scorer and kind of answers."""
     reports = list(reports)
     present = [k for k in KNOWLEDGE if any(k in by for by in reports[0].cells.values())]
-    shown = Table(title=title, caption=reports[0].protocol)
+    shown = Table(
+        title=title, caption="; ".join([reports[0].protocol, *filter(None, map(Report.silence, reports))])
+    )
     shown.add_column("type")
     for knowledge in present:
         shown.add_column(f"{knowledge}\nqueries", justify="right")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +18,17 @@ from rich.console import Console
 from torch import Tensor
 
 from peirce_plugins.graph_codes import NODES
+from peirce_plugins.heads.entities import Entities
+from peirce_plugins.query_atoms import learns
 from peirce_plugins.tasks.kgqa.assets import assets_of
+from peirce_plugins.tasks.kgqa.atom_inputs import (
+    QueryAtoms,
+    check_expressible,
+    joined,
+    query_atoms,
+    shape_of,
+    takes_atoms,
+)
 from peirce_plugins.tasks.kgqa.encoding import Vocabulary, pad
 from peirce_plugins.tasks.kgqa.engine import Groundings, Template
 from peirce_plugins.tasks.kgqa.evaluation import FILTERINGS, Filtering, Floats, Report, Scorer, evaluate
@@ -32,6 +43,8 @@ TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
 """The types of a run that names none."""
 POOL = 50
 """Batches whose queries are sorted by length together."""
+ATOMS = "atoms/"
+"""What stands before the names of the inputs of systems that execute queries themselves, within a batch."""
 
 
 @frozen(kw_only=True)
@@ -160,7 +173,8 @@ class KgQa(Task):
 
         Yields:
             input_ids, token_kinds: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b] or float32
-            [b, entities]; and, as uint8, what `graph_inputs.padded` gives.
+            [b, entities]; as uint8, what `graph_inputs.padded` gives; and what `atom_inputs.joined` does, each name
+            after `ATOMS`.
         """
         sets, tokens = data.sets[_split(split)], data.tokens[_split(split)]
         found = [queries.answers[_split(split)] for queries in sets]
@@ -195,7 +209,25 @@ class KgQa(Task):
                 (data.graphs[_split(split)][i], len(rows)) for i, rows in groups if data.graphs[_split(split)]
             ]
             shown = padded(graphs, encoded.input_ids.shape[1]) if graphs else {}
+            atoms = [
+                query_atoms(sets[i].template, sets[i].groundings[rows], data.vocabulary) for i, rows in groups
+            ]
+            shown |= _named(joined(atoms)) if None not in atoms else {}
             yield {**_tensors(encoded._asdict() | shown), "labels": labels}
+
+    def check(self, model: Model, data: KgQaData) -> None:
+        """A system that executes queries itself must have a way to say those that it is trained on."""
+        if not takes_atoms([spec.name for spec in model.signature.inputs]):
+            return
+        name, sets = model.spec.architecture, data.sets["train"]
+        reasons = {queries.type.name: learns(name, shape_of(queries.template)) for queries in sets}
+        refused = [f"{each}: {reason}" for each, reason in reasons.items() if reason is not None]
+        if refused:
+            fit = [each for each, reason in reasons.items() if reason is None]
+            raise TaskError(
+                f"{model.spec.name!r} cannot be trained on {'; '.join(refused)}. Train it on other types and evaluate "
+                f"it on all: --set 'types={json.dumps(fit or ['1p'])}' --set 'eval_types=[\"all\"]'"
+            )
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The head's loss, label-smoothed cross-entropy for `entities`."""
@@ -248,7 +280,12 @@ def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
     name = f"{_head(model)}_logits"
 
     def score(template: Template, groundings: Groundings) -> Floats:
-        arrays: dict[str, Any] = pad([vocabulary.encode(template, groundings)])._asdict()
+        if takes_atoms([spec.name for spec in model.signature.inputs]):
+            check_expressible(model.spec.architecture, template)
+            atoms = query_atoms(template, groundings, vocabulary)
+            arrays: dict[str, Any] = {} if atoms is None else _named(atoms)
+        else:
+            arrays = pad([vocabulary.encode(template, groundings)])._asdict()
         if any(spec.name in GRAPH_INPUTS for spec in model.signature.inputs):
             arrays |= graph_inputs(
                 template.query, len(groundings), vocabulary.syntax, reversed_=vocabulary.reversed_
@@ -293,6 +330,10 @@ def _graphs(sets: tuple[QuerySet, ...], vocabulary: Vocabulary) -> tuple[TokenGr
         return ()
 
 
+def _named(atoms: QueryAtoms) -> dict[str, Any]:
+    return {ATOMS + name: values for name, values in atoms.inputs().items()}
+
+
 def _tensors(arrays: Mapping[str, Any]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
@@ -300,6 +341,12 @@ def _tensors(arrays: Mapping[str, Any]) -> dict[str, Tensor]:
 def _taken(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a batch that the model takes."""
     names = [spec.name for spec in model.signature.inputs]
+    if takes_atoms(names):
+        if ATOMS + names[0] not in batch:
+            raise TaskError(
+                f"{model.spec.name!r} executes queries, and one of these has too many atoms or variables"
+            )
+        return {name: batch[ATOMS + name] for name in names}
     if any(name in GRAPH_INPUTS and name not in batch for name in names):
         raise TaskError(
             f"{model.spec.name!r} looks at query graphs, and these queries have none: they are not in EFO syntax, or "
@@ -311,10 +358,10 @@ def _taken(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _head(model: Model) -> str:
-    """The prefix of the head that ranks entities."""
-    for head in model.spec.heads:
-        if head.use == "entities":
-            return head.as_
+    """The prefix of the head that ranks entities: `entities`, or one that is made of it."""
+    for head in model.plan.heads:
+        if issubclass(head.part, Entities):
+            return head.prefix
     raise TaskError(
         f"the spec {model.spec.name!r} has no head 'entities' to rank answers with; add [[model.heads]]"
     )

@@ -1,0 +1,1 @@
+"""Systems that execute queries themselves: BetaE, ConE, CQD and LMPNN."""

@@ -1,0 +1,58 @@
+"""Small models of the systems that execute queries themselves, and groundings of TEGA's types to run them on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from peirce.model import Model, build
+from peirce.registry import Registry
+from peirce.spec import load_spec
+from peirce_plugins.tasks.kgqa.atom_inputs import query_atoms
+from peirce_plugins.tasks.kgqa.encoding import Vocabulary
+from peirce_plugins.tasks.kgqa.querytypes import QueryType, load_types
+from peirce_plugins.tasks.kgqa.task import overrides_of
+from peirce_plugins.tasks.kgqa.template import Groundings, Template
+
+TYPES = load_types()
+VOCABULARY = Vocabulary("toy", tuple("abcde"), ("r", "s", "t"))
+ENTITIES = slice(VOCABULARY.first_entity, VOCABULARY.first_entity + 5)
+SMALL: dict[str, dict[str, Any]] = {
+    "betae": {"model.dims.feedforward": 5},
+    "cone": {"model.dims.feedforward": 5},
+    "cqd-beam": {},
+    "cqd-continuous": {"model.heads.0.steps": 5},
+    "lmpnn": {"model.dims.feedforward": 5, "model.augmenters": []},
+}
+
+
+def small(name: str, registry: Registry, *, width: int = 6, **settings: Any) -> Model:
+    """A ready spec in float64 for five entities, with parameters that no symmetry hides."""
+    head = {f"model.heads.0.{key}": value for key, value in settings.items()}
+    changes = {"model.dims.unary": width, **SMALL[name], **overrides_of(VOCABULARY), **head}
+    model = build(load_spec(name, changes), registry=registry, dtype=torch.float64).eval()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.4)
+    return model
+
+
+def grounded(query_type: QueryType | str, rows: int = 3, seed: int = 0) -> tuple[Template, Groundings]:
+    """Random groundings of a type."""
+    kind = TYPES[query_type] if isinstance(query_type, str) else query_type
+    template, random = Template.of(kind.query), np.random.default_rng(seed)
+    return template, Groundings(
+        random.integers(0, 3, (rows, len(template.relations))),
+        random.integers(0, 5, (rows, len(template.constants))),
+    )
+
+
+def run(model: Model, template: Template, groundings: Groundings) -> torch.Tensor:
+    """The model's scores of the five entities, [rows, 5]."""
+    atoms = query_atoms(template, groundings, VOCABULARY)
+    assert atoms is not None
+    inputs = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in atoms.inputs().items()}
+    with torch.inference_mode():
+        return model(**inputs)["entities_logits"]
