@@ -9,7 +9,7 @@ variable makes has no formula with all quantifiers outermost.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from attrs import evolve, frozen
@@ -24,6 +24,7 @@ from peirce_plugins.tasks.kgqa.language import (
     Or,
     Query,
     Variable,
+    chained,
     parse,
 )
 from peirce_plugins.tasks.kgqa.lisp import (
@@ -118,10 +119,10 @@ class _Formulas:
                 self._count += 1
                 between = Variable(f"e{self._count}")
                 inner = self.of(source, between, positive)
-                return And((*_conjuncts(inner), Atom(relation, between, target)))
+                return And((*chained(inner, And), Atom(relation, between, target)))
             case Intersection(operands):
                 parts = [self.of(operand, target, positive) for operand in operands]
-                return And(tuple(conjunct for part in parts for conjunct in _conjuncts(part)))
+                return And(tuple(conjunct for part in parts for conjunct in chained(part, And)))
             case Union(operands):
                 return Or(tuple(self.of(operand, target, positive) for operand in operands))
             case Complement(operand):
@@ -154,7 +155,7 @@ def _expression(formula: Formula, place: _Place) -> SetExpression:
             # An existential variable that several operands share may be one of each: exists distributes over |.
             return Union(tuple(_expression(operand, place.deeper()) for operand in operands))
         case And():
-            parts = _components(_conjuncts(formula), place.target)
+            parts = _components(chained(formula, And), place.target)
             if len(parts) == 1:
                 return _component(parts[0], place)
             return Intersection(tuple(_component(part, place.deeper()) for part in parts))
@@ -198,15 +199,6 @@ def _shown(formula: Formula | Query) -> str:
     """A formula within a message, cut where it is long."""
     text = str(formula)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _conjuncts(formula: Formula) -> Iterator[Formula]:
-    """The operands of a conjunction, through parentheses that only group them."""
-    if isinstance(formula, And):
-        for operand in formula.operands:
-            yield from _conjuncts(operand)
-    else:
-        yield formula
 
 
 def _components(conjuncts: Iterable[Formula], target: Variable) -> list[list[Formula]]:

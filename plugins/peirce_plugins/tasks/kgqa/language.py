@@ -7,7 +7,7 @@ true. Every existential variable is quantified outermost, over the whole formula
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import product
 from typing import Any, TypeAlias
@@ -47,7 +47,9 @@ __all__ = [
     "QueryError",
     "Term",
     "Variable",
+    "chained",
     "parse",
+    "with_atoms",
 ]
 
 MAX_CONJUNCTIONS = 1024
@@ -199,7 +201,12 @@ class Query:
                     f"{what} {', '.join(n)}" for what, n in (("missing", missing), ("not in it", extra)) if n
                 )
             )
-        return Query(_renamed(self.formula, grounding))
+
+        def grounded(atom: Atom) -> Atom:
+            head, tail = (Constant(grounding[t.name]) if isinstance(t, Constant) else t for t in atom.terms)
+            return Atom(grounding[atom.relation], head, tail)
+
+        return Query(with_atoms(self.formula, grounded))
 
     def conjunctions(self) -> tuple[Conjunction, ...]:
         """The disjunctive normal form (eq. 2 of TEGA): negations at the atoms, each conjunction without repetitions.
@@ -226,6 +233,24 @@ def parse(text: str) -> Query:
         raise located(text, 0, "the free variable f, which stands for the answer, does not occur")
     check_length(str(query))
     return query
+
+
+def with_atoms(formula: Formula, change: Callable[[Atom], Atom]) -> Formula:
+    """The formula with each atom changed."""
+    if isinstance(formula, Atom):
+        return change(formula)
+    if isinstance(formula, Not):
+        return Not(with_atoms(formula.operand, change))
+    return type(formula)(tuple(with_atoms(operand, change) for operand in formula.operands))
+
+
+def chained(formula: Formula, connective: type[And | Or]) -> Iterator[Formula]:
+    """The operands of one connective, through parentheses that only group it; the formula itself if it is another."""
+    if isinstance(formula, connective):
+        for operand in formula.operands:
+            yield from chained(operand, connective)
+    else:
+        yield formula
 
 
 @frozen
@@ -276,15 +301,6 @@ def _atoms(formula: Formula) -> Iterator[Atom]:
     else:
         for operand in formula.operands:
             yield from _atoms(operand)
-
-
-def _renamed(formula: Formula, names: Mapping[str, str]) -> Formula:
-    if isinstance(formula, Atom):
-        head, tail = (Constant(names[t.name]) if isinstance(t, Constant) else t for t in formula.terms)
-        return Atom(names[formula.relation], head, tail)
-    if isinstance(formula, Not):
-        return Not(_renamed(formula.operand, names))
-    return type(formula)(tuple(_renamed(operand, names) for operand in formula.operands))
 
 
 def _normal(formula: Formula, positive: bool) -> list[Conjunction]:

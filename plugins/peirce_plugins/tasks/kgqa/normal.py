@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from peirce_plugins.tasks.kgqa.language import (
     FREE,
     And,
@@ -15,6 +13,7 @@ from peirce_plugins.tasks.kgqa.language import (
     Or,
     Query,
     Variable,
+    with_atoms,
 )
 from peirce_plugins.tasks.kgqa.reading import check_length
 
@@ -36,7 +35,13 @@ def disjunctive(query: Query) -> Query:
 def canonical(query: Query) -> Query:
     """The query with its existential variables called e1, e2, ... in the order of their first appearance."""
     existential = [variable for variable in query.variables if variable != FREE]
-    return Query(_renamed(query.formula, {old: Variable(f"e{i}") for i, old in enumerate(existential, 1)}))
+    names = {old: Variable(f"e{i}") for i, old in enumerate(existential, 1)}
+
+    def renamed(atom: Atom) -> Atom:
+        head, tail = (t if isinstance(t, Constant) else names.get(t, t) for t in atom.terms)
+        return Atom(atom.relation, head, tail)
+
+    return Query(with_atoms(query.formula, renamed))
 
 
 def alpha_equivalent(left: Query, right: Query) -> bool:
@@ -53,12 +58,3 @@ def _literal(literal: Literal) -> Formula:
 
 def _joined(connective: type[And | Or], operands: list[Formula]) -> Formula:
     return operands[0] if len(operands) == 1 else connective(tuple(operands))
-
-
-def _renamed(formula: Formula, names: Mapping[Variable, Variable]) -> Formula:
-    if isinstance(formula, Atom):
-        head, tail = (t if isinstance(t, Constant) else names.get(t, t) for t in formula.terms)
-        return Atom(formula.relation, head, tail)
-    if isinstance(formula, Not):
-        return Not(_renamed(formula.operand, names))
-    return type(formula)(tuple(_renamed(operand, names) for operand in formula.operands))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from peirce_plugins.tasks.kgqa.language import And, Atom, Formula, Not, Or, Query
+from peirce_plugins.tasks.kgqa.language import And, Atom, Formula, Not, Or, Query, chained
 
 
 def reverse(query: Query) -> Query:
@@ -23,17 +23,8 @@ def reversed_formula(formula: Formula) -> Formula:
     if isinstance(formula, Not):
         return Not(reversed_formula(formula.operand))
     connective = type(formula)
-    operands = [reversed_formula(operand) for operand in _chain(formula, connective)]
+    operands = [reversed_formula(operand) for operand in chained(formula, connective)]
     return _refilled(formula, connective, reversed(operands))
-
-
-def _chain(formula: Formula, connective: type[And | Or]) -> Iterator[Formula]:
-    """The operands of one connective, through parentheses that only group it."""
-    if isinstance(formula, connective):
-        for operand in formula.operands:
-            yield from _chain(operand, connective)
-    else:
-        yield formula
 
 
 def _refilled(formula: Formula, connective: type[And | Or], operands: Iterator[Formula]) -> Formula:
