@@ -231,6 +231,8 @@ def parts() -> dict[str, Spec]:
 SPECS: Mapping[str, Spec] = parts()
 SEARCHES = ("cqd-beam", "cqd-continuous")
 """Ready specs that are no networks: they search for answers, and an export refuses them in words."""
+EXPECTED = {"cone": 1e-4}
+"""Errors with fresh weights where 1e-5 is too little: the mean of directions that all but cancel hangs on rounding."""
 
 
 def exported(spec: Spec, path: Path, registry: Registry, **options: Any) -> Report:
@@ -244,7 +246,7 @@ def test_it_exports_and_verifies(name: str, registry: Registry, tmp_path: Path) 
     assert not report.notes  # an output that is zero throughout would show nothing
     # Fresh weights at these widths: far below the tolerance, which must leave room for trained ones. The runtime's
     # own releases differ by a few 1e-6.
-    assert max(line.error for line in report.lines) < 1e-5
+    assert max(line.error for line in report.lines) < EXPECTED.get(name, 1e-5)
 
 
 def test_the_list_covers_every_registered_part(registry: Registry) -> None:

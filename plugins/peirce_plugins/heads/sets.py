@@ -27,25 +27,27 @@ NUMBERS = 2**24
 """Numbers that one portion of a comparison of sets with entities may have."""
 LEAST, MOST = 0.05, 1e3
 """Parameters of Beta distributions, as `betae` keeps them; those of a complement are 1 / `MOST` at least."""
+MARGIN = 0.15
+"""Of each dimension, where a spec gives `beta` none for all: 60 of 400."""
 PORTION = 2048
 """Entities of a portion in a traced graph, where the number of sets is not known."""
 
 
 @frozen(kw_only=True)
-class SetOptions:
+class BetaOptions:
     """Which token ids are entities, and how distances become scores.
 
     Args:
         first: the token id of entity 0.
         count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
         free: the token id of the free variable.
-        margin: gamma, the score at distance zero.
+        margin: gamma, the score at distance zero; 0.15 a dimension if None, which are the 60 of the paper's 400.
     """
 
     first: int = field(default=0, validator=validators.ge(0))
     count: int = field(default=0, validator=validators.ge(0))
     free: int = field(default=1, validator=validators.ge(0))
-    margin: float = field(default=60.0, validator=validators.gt(0.0))
+    margin: float | None = field(default=None, validator=validators.optional(validators.gt(0.0)))
 
 
 class SetRanking(Entities):
@@ -131,7 +133,11 @@ class BetaRanking(DistanceRanking):
 
     name = "beta"
     source = "BetaE (Ren & Leskovec, 2020), Section 4.3: eq. 6-8"
-    Options = SetOptions
+    Options = BetaOptions
+
+    def __init__(self, options: BetaOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.margin = MARGIN * (dims.unary // 2) if options.margin is None else options.margin
 
     def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
         """A product of matrices: KL is linear in what the set's parameters are multiplied by."""
@@ -140,7 +146,7 @@ class BetaRanking(DistanceRanking):
         total = digamma(alpha + beta)
         slopes = torch.cat([total - digamma(alpha), total - digamma(beta)], 1)
         own = (entity * slopes).sum(1) + _log_beta(entity)
-        return self.options.margin - (F.linear(answer, slopes) + _log_beta(answer).unsqueeze(1) - own)
+        return self.margin - (F.linear(answer, slopes) + _log_beta(answer).unsqueeze(1) - own)
 
 
 def _log_beta(parameters: Tensor) -> Tensor:
@@ -150,7 +156,7 @@ def _log_beta(parameters: Tensor) -> Tensor:
 
 
 @frozen(kw_only=True)
-class ConeOptions(SetOptions):
+class ConeOptions:
     """Which token ids are entities, and how distances become scores.
 
     Args:
@@ -161,6 +167,9 @@ class ConeOptions(SetOptions):
         inside: lambda, what a distance within the cone weighs.
     """
 
+    first: int = field(default=0, validator=validators.ge(0))
+    count: int = field(default=0, validator=validators.ge(0))
+    free: int = field(default=1, validator=validators.ge(0))
     margin: float = field(default=20.0, validator=validators.gt(0.0))
     inside: float = field(default=0.02, validator=validators.ge(0.0))
 

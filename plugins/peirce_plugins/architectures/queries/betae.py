@@ -15,17 +15,21 @@ LEAST = 0.05
 MOST = 1e3
 """The greatest; published is 1e9, which half precision does not hold and training does not reach."""
 
+MARGIN = 0.15
+"""Of each dimension, where a spec gives none for all: 60 of 400."""
+
 
 @frozen(kw_only=True)
 class BetaOptions:
     """How a new model begins, and how deep its projection is.
 
     Args:
-        margin: gamma; with the width it gives the range of new vectors, (gamma + 2) / dimensions.
+        margin: gamma; with the width it gives the range of new vectors, (gamma + 2) / dimensions. 0.15 a dimension if
+            None, which are the 60 of the paper's 400.
         projection_layers: hidden layers of the projection.
     """
 
-    margin: float = field(default=60.0, validator=validators.gt(0.0))
+    margin: float | None = field(default=None, validator=validators.optional(validators.gt(0.0)))
     projection_layers: int = field(default=2, validator=validators.ge(1))
 
 
@@ -42,7 +46,9 @@ class BetaE(SetSystem):
     Options = BetaOptions
 
     def __init__(self, options: BetaOptions, plan: Plan) -> None:
-        self.range = (options.margin + 2) / max(1, plan.dims.unary // 2)
+        dimensions = max(1, plan.dims.unary // 2)
+        margin = MARGIN * dimensions if options.margin is None else options.margin
+        self.range = (margin + 2) / dimensions
         super().__init__(options, plan)
         width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.half
         layers = [nn.Linear(width + half, hidden)]

@@ -12,6 +12,9 @@ from torch import Tensor, nn
 
 from peirce_plugins.architectures.queries.sets import SetSystem, weights_of
 
+NEAR = 1e-3
+"""Coordinates below this have no angle to speak of; the published code has the same bound."""
+
 
 @frozen(kw_only=True)
 class ConeOptions:
@@ -100,6 +103,6 @@ def _axis(values: Tensor) -> Tensor:
 
 
 def _argument(x: Tensor, y: Tensor) -> Tensor:
-    """The angle of a point; of one near the origin, which has none to speak of, 0."""
-    near = (x.abs() < 1e-4) & (y.abs() < 1e-4)
+    """The angle of a point; of one near the origin, where rounding decides it, 0."""
+    near = (x.abs() < NEAR) & (y.abs() < NEAR)
     return torch.atan2(torch.where(near, 0, y), torch.where(near, 1, x))

@@ -7,12 +7,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from attrs import evolve, frozen
 from peirce.model import build
+from peirce.spec import load_spec
 
+from peirce_plugins.query_atoms import RULES, fault
+from peirce_plugins.tasks.kgqa.atom_inputs import shape_of
 from peirce_plugins.tasks.kgqa.encoding import Vocabulary
 from peirce_plugins.tasks.kgqa.experiments.running import Plan, Result, jobs, key
-from peirce_plugins.tasks.kgqa.experiments.tables import Cell
+from peirce_plugins.tasks.kgqa.experiments.tables import Cell, Row
 from peirce_plugins.tasks.kgqa.graph import SPLITS, load_graph
+from peirce_plugins.tasks.kgqa.querytypes import load_types, select
 from peirce_plugins.tasks.kgqa.task import overrides_of
+from peirce_plugins.tasks.kgqa.template import Template
 
 
 @frozen
@@ -27,6 +32,7 @@ class Figure:
         low: the lowest.
         high: the highest.
         paper: what the paper printed; None where it printed nothing.
+        types: how many of the types it is a mean over, where the model has no way to say some; else empty.
     """
 
     row: str
@@ -36,6 +42,7 @@ class Figure:
     low: float | None
     high: float | None
     paper: float | None
+    types: str = ""
 
 
 def figures_of(plan: Plan, results: Sequence[Result], paper_graph: str) -> dict[str, list[Figure]]:
@@ -59,8 +66,11 @@ def figures_of(plan: Plan, results: Sequence[Result], paper_graph: str) -> dict[
                 min(seeds, default=None),
                 max(seeds, default=None),
                 paper,
+                types,
             )
-            for column, seeds, paper in zip(plan.table.columns, columns, printed, strict=True)
+            for column, seeds, paper, types in zip(
+                plan.table.columns, columns, printed, _spoken(plan, row), strict=True
+            )
         ]
     return found
 
@@ -89,6 +99,20 @@ def _means(plan: Plan, results: Sequence[Result], cell: Cell, runs: Sequence[str
         if found:
             means.append(float(np.mean(found)))
     return means
+
+
+def _spoken(plan: Plan, row: Row) -> list[str]:
+    """Of each cell, how many of its types a row's model has a way to say, where there are others."""
+    architecture = load_spec(row.spec).architecture if row.spec else ""
+    if plan.table.measure != "mrr" or architecture not in RULES:
+        return [""] * len(plan.table.columns)
+    known, texts = load_types(), []
+    for cell in plan.table.cells:
+        group = select(plan.definitions.types(plan.evaluations[cell.evaluation].types), known)
+        shown = [kind for kind in group if cell.types in ("all", "seen" if kind.seen else "unseen")]
+        said = sum(fault(architecture, shape_of(Template.of(kind.query))) is None for kind in shown)
+        texts.append("" if said == len(shown) else f"{said} of {len(shown)} types")
+    return texts
 
 
 def _sizes(plan: Plan, results: Sequence[Result]) -> Iterator[list[list[float]]]:

@@ -162,6 +162,8 @@ def _text(figure: Figure) -> str:
         text = _number(figure.mean)
     else:
         text = f"{_number(figure.mean)} ({_number(figure.low)} to {_number(figure.high)})"
+    if figure.mean is not None and figure.types:
+        text += f", {figure.types}"
     return text if figure.paper is None else f"{text} [{_number(figure.paper)}]"
 
 

@@ -270,7 +270,7 @@ def _report(plan: Plan, job: Job, model: Model, data: KgQaData, evaluation: Eval
         model_scorer(model.eval(), vocabulary),
         console if console.is_terminal else None,
         entities=data.graph.entities,
-        seen={queries.type.name for queries in data.sets["train"]},
+        seen={queries.type.name for queries in sets if queries.type.seen},
         filtering=job.task.options.filtering,
     )
 
