@@ -152,7 +152,7 @@ class BeamSearch(Search):
     """
 
     name = "cqd_beam"
-    source = "CQD (Arakelyan et al., 2021), Section 3.2: combinatorial optimisation"
+    source = "CQD (Arakelyan et al., 2021), combinatorial optimisation"
     Options = BeamOptions
 
     def search(self, atoms: Atoms, words: Tensor, entities: Tensor) -> Tensor:
@@ -216,7 +216,7 @@ class ContinuousSearch(Search):
     """
 
     name = "cqd_continuous"
-    source = "CQD (Arakelyan et al., 2021), Section 3.1: continuous optimisation"
+    source = "CQD (Arakelyan et al., 2021), continuous optimisation"
     Options = ContinuousOptions
     example: ClassVar = {"steps": 3}
 

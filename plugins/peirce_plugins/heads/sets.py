@@ -132,7 +132,7 @@ class BetaRanking(DistanceRanking):
     """gamma - sum over the dimensions of KL(entity; set), of Beta distributions."""
 
     name = "beta"
-    source = "BetaE (Ren & Leskovec, 2020), Section 4.3: eq. 6-8"
+    source = "BetaE (Ren & Leskovec, 2020), Section 4"
     Options = BetaOptions
 
     def __init__(self, options: BetaOptions, dims: Dims) -> None:
@@ -182,7 +182,7 @@ class ConeRanking(DistanceRanking):
     """
 
     name = "cone"
-    source = "ConE (Zhang et al., 2021), Section 4.3: eq. 15-17"
+    source = "ConE (Zhang et al., 2021), Section 4"
     Options = ConeOptions
 
     def __init__(self, options: ConeOptions, dims: Dims) -> None:
@@ -241,7 +241,7 @@ class CosineRanking(SetRanking):
     """
 
     name = "cosine"
-    source = "LMPNN (Wang et al., 2023), Section 4.3: eq. 15"
+    source = "LMPNN (Wang et al., 2023)"
     Options = CosineOptions
 
     def scores(self, sets: Tensor, entities: Tensor) -> Tensor:

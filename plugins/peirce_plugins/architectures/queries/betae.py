@@ -42,7 +42,7 @@ class BetaE(SetSystem):
     """
 
     name = "betae"
-    source = "BetaE (Ren & Leskovec, 2020), Section 4: eq. 2-5"
+    source = "BetaE (Ren & Leskovec, 2020), Section 4"
     Options = BetaOptions
 
     def __init__(self, options: BetaOptions, plan: Plan) -> None:
@@ -69,7 +69,7 @@ class BetaE(SetSystem):
         return positive(vectors)
 
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:
-        """MLP([S; r]), eq. 2; of a relation's vector the first half is used."""
+        """MLP([S; r]); of a relation's vector the first half is used."""
         *hidden, last = self.projection
         mixed = torch.cat([sets, relations[..., : self.half]], -1)
         for layer in hidden:
@@ -77,13 +77,13 @@ class BetaE(SetSystem):
         return positive(last(mixed))
 
     def intersect(self, sets: Tensor, chosen: Tensor) -> Tensor:
-        """A weighted product of densities, eq. 3-4."""
+        """A weighted product of densities."""
         first, second = self.attention
         weights = weights_of(second(F.relu(first(sets))), chosen)
         return (torch.cat([weights, weights], 3) * sets.unsqueeze(1)).sum(2)
 
     def complement(self, sets: Tensor) -> Tensor:
-        """The reciprocal of both parameters, which turns high density into low, eq. 5."""
+        """The reciprocal of both parameters, which turns high density into low."""
         return 1 / sets.clamp_min(1 / MOST)
 
 

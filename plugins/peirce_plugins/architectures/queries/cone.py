@@ -41,7 +41,7 @@ class ConE(SetSystem):
     """
 
     name = "cone"
-    source = "ConE (Zhang et al., 2021), Section 4.2: eq. 5-13"
+    source = "ConE (Zhang et al., 2021), Section 4"
     Options = ConeOptions
 
     def __init__(self, options: ConeOptions, plan: Plan) -> None:
@@ -68,7 +68,7 @@ class ConE(SetSystem):
         return torch.cat([axis, torch.zeros_like(axis)], -1)
 
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:
-        """Turned and widened by the relation, then mixed by an MLP, eq. 5-7."""
+        """Turned and widened by the relation, then mixed by an MLP."""
         *hidden, last = self.projection
         turned, widened = (relations * (math.pi / self.range)).chunk(2, -1)
         mixed = sets + torch.cat([_axis(turned), _axis(widened)], -1)
@@ -78,7 +78,7 @@ class ConE(SetSystem):
         return torch.cat([_axis(axis), math.pi * torch.tanh(2 * aperture) + math.pi], -1)
 
     def intersect(self, sets: Tensor, chosen: Tensor) -> Tensor:
-        """A mean direction (SemanticAverage, eq. 8-10) and a narrowed least aperture (CardMin, eq. 11-12)."""
+        """A mean direction (SemanticAverage) and a narrowed least aperture (CardMin)."""
         axis, aperture = sets.chunk(2, -1)
         borders = torch.cat([axis - aperture / 2, axis + aperture / 2], -1)
         first, second = self.attention
@@ -92,7 +92,7 @@ class ConE(SetSystem):
         return torch.cat([_argument(x, y), least * outer(mean).sigmoid()], -1)
 
     def complement(self, sets: Tensor) -> Tensor:
-        """The other side of the circle, eq. 13."""
+        """The other side of the circle."""
         axis, aperture = sets.chunk(2, -1)
         turned = torch.where(axis < 0, axis + math.pi, axis - math.pi)
         return torch.cat([turned, 2 * math.pi - aperture], -1)

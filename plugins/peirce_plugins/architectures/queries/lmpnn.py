@@ -32,14 +32,14 @@ class Lmpnn(QuerySystem):
     """The numbers of a vector are real parts, then imaginary parts, as ComplEx has them.
 
     An atom r(h, t) sends t the message h r and h the message conj(r) t, the best tail and head of ComplEx with its
-    regulariser's factor set to 1 (eq. 9-12); a negated one sends them with a minus. A variable's next state is
-    MLP(epsilon z + sum of its messages), with one MLP for all layers (eq. 13); entities keep their vectors. There
+    regulariser's factor set to 1; a negated one sends them with a minus. A variable's next state is
+    MLP(epsilon z + sum of its messages), with one MLP for all layers; entities keep their vectors. There
     are as many layers as the furthest end of a conjunction is atoms away from the free variable. Existential variables
     share one learned vector and the free one has another. Union: by the disjunctive normal form.
     """
 
     name = "lmpnn"
-    source = "LMPNN (Wang et al., 2023), Sections 4.1 and 4.2; ComplEx: Trouillon et al. (2016)"
+    source = "LMPNN (Wang et al., 2023); ComplEx: Trouillon et al. (2016)"
     Options = LmpnnOptions
     widening = 8
 
