@@ -10,7 +10,7 @@ from kgqa_reference import graphs, queries
 from peirce.errors import TaskError
 from peirce_plugins.tasks.kgqa import worlds
 from peirce_plugins.tasks.kgqa.engine import Answers, answers, resolve
-from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph
+from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, from_ids
 from peirce_plugins.tasks.kgqa.language import Query, parse
 from peirce_plugins.tasks.kgqa.lookup import ABSENT, Keys, Lookup
 from peirce_plugins.tasks.kgqa.querytypes import QueryType, load_types
@@ -21,7 +21,7 @@ TYPES = load_types()
 
 
 def _agree(template: Template, groundings: Groundings, graph: Graph, own: int) -> None:
-    every = Worlds(template, own)
+    every = Worlds.of(template, own)
     found = solve(every, groundings, Lookup.of(graph), 10**9)
     assert not found.refused.any()
     index = graph.index(SPLITS[own])
@@ -68,8 +68,6 @@ def test_a_batch_is_cut_where_tables_grow(name: str, monkeypatch: pytest.MonkeyP
     template = Template.of(TYPES[name].query)
     random = np.random.default_rng(0)
     triples = {split: random.integers((6, 3, 6), size=(60, 3), dtype=np.int32) for split in SPLITS}
-    from peirce_plugins.tasks.kgqa.graph import from_ids
-
     graph = from_ids("g", [f"a{i}" for i in range(6)], [f"p{i}" for i in range(3)], triples)
     groundings = Groundings(
         random.integers(3, size=(50, len(template.relations))),
@@ -77,13 +75,13 @@ def test_a_batch_is_cut_where_tables_grow(name: str, monkeypatch: pytest.MonkeyP
     )
     _agree(template, groundings, graph, 1)
     monkeypatch.setattr(worlds, "LIMIT", 3)
-    assert solve(Worlds(template, 1), groundings, Lookup.of(graph), 10**9).refused.any()
+    assert solve(Worlds.of(template, 1), groundings, Lookup.of(graph), 10**9).refused.any()
 
 
 @given(st.sets(st.integers(0, 2**62), max_size=200), st.lists(st.integers(0, 2**62), max_size=20))
 def test_keys_are_found_and_others_are_not(keys: set[int], others: list[int]) -> None:
     ordered = sorted(keys, key=lambda key: key % 7)
-    found = Keys(np.array(ordered, np.int64)).find(np.array([*ordered, *others], np.int64))
+    found = Keys.of(np.array(ordered, np.int64)).find(np.array([*ordered, *others], np.int64))
     assert found.tolist() == [*range(len(ordered)), *(ordered.index(k) if k in keys else -1 for k in others)]
 
 
@@ -99,4 +97,4 @@ def test_levels_are_the_splits_that_add_triples(graph: Graph) -> None:
 def test_too_many_parts_are_refused() -> None:
     formula = "&".join(["(r1(s1,f))", *(f"(!(r{i}(s{i},f)))" for i in range(2, 65))])
     with pytest.raises(TaskError, match="63 negated atoms and 1 branches are too many"):
-        Worlds(Template.of(parse(formula)), 0)
+        Worlds.of(Template.of(parse(formula)), 0)

@@ -18,60 +18,59 @@ from peirce_plugins.tasks.kgqa.graph import SPLITS, Bools, Graph, Ints
 
 ABSENT = len(SPLITS)
 """The level of a triple that no split holds."""
-_MULTIPLIER = np.uint64(
-    0x9E3779B97F4A7C15
-)  # 2^64 over the golden ratio: spreads keys that are close together
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 over the golden ratio: spreads keys that are close together."""
 
 
 @frozen(eq=False)
 class Keys:
-    """Finds distinct non-negative keys: int64 [n], in buckets by hash."""
+    """Finds distinct non-negative keys, in buckets by hash.
 
-    keys: Ints = field(converter=np.ascontiguousarray)
-    _shift: np.uint64 = field(init=False)
-    _sorted: Ints = field(init=False)
-    _order: NDArray[np.int32] = field(init=False)
-    _start: NDArray[np.int32] = field(init=False)
-    _deepest: int = field(init=False)
+    Args:
+        shift: what is left of a hash, after this many bits, is its bucket.
+        ordered: int64 [n + 1], the keys by bucket; one more, which nobody asks for, so that the place after the last
+            one can be looked at.
+        numbers: int32 [n + 1], the number of each of them.
+        start: int32 [buckets + 1], where each bucket begins.
+        deepest: how many keys the largest bucket has.
+    """
 
-    def __attrs_post_init__(self) -> None:
-        bits = max(len(self.keys), 1).bit_length() + 1
-        object.__setattr__(self, "_shift", np.uint64(64 - bits))
-        bucket = self._bucket(self.keys)
+    shift: np.uint64
+    ordered: Ints = field(repr=False)
+    numbers: NDArray[np.int32] = field(repr=False)
+    start: NDArray[np.int32] = field(repr=False)
+    deepest: int
+
+    @classmethod
+    def of(cls, keys: Ints) -> Keys:
+        """Of keys int64 [n], which are numbered as they come."""
+        bits = max(len(keys), 1).bit_length() + 1
+        shift = np.uint64(64 - bits)
+        bucket = _hashed(np.ascontiguousarray(keys), shift)
         order = np.argsort(bucket, kind="stable")
         sizes = np.bincount(bucket, minlength=2**bits)
         start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        # one more key, which nobody asks for, so that the place after the last one can be looked at
-        for name, value in (
-            ("_sorted", np.append(self.keys[order], -1)),
-            ("_order", np.append(order, -1).astype(np.int32)),
-            ("_start", start),
-            ("_deepest", int(sizes.max())),
-            ("keys", None),
-        ):
-            object.__setattr__(self, name, value)
-
-    def _bucket(self, keys: Ints) -> Ints:
-        return ((keys.view(np.uint64) * _MULTIPLIER) >> self._shift).view(np.int64)
+        ordered, numbers = np.append(keys[order], -1), np.append(order, -1).astype(np.int32)
+        return cls(shift, ordered, numbers, start, int(sizes.max()))
 
     def find(self, wanted: Ints) -> Ints:
         """The number of each wanted key among the keys, -1 where it is none of them."""
-        bucket = self._bucket(wanted)
-        place = self._start.take(bucket)
-        hit = self._sorted.take(place) == wanted
-        found = self._order.take(place).astype(np.int64)
+        bucket = _hashed(wanted, self.shift)
+        place = self.start.take(bucket)
+        hit = self.ordered.take(place) == wanted
+        found = self.numbers.take(place).astype(np.int64)
         missed = np.flatnonzero(~hit)
         found[missed] = -1
-        last = self._start.take(bucket.take(missed) + 1)
+        last = self.start.take(bucket.take(missed) + 1)
         place = place.take(missed)
-        for _ in range(1, self._deepest):
+        for _ in range(1, self.deepest):
             place = place + 1
             more = place < last
             missed, place, last = missed[more], place[more], last[more]
             if not len(missed):
                 break
-            hit = self._sorted.take(place) == wanted.take(missed)
-            found[missed[hit]] = self._order.take(place[hit])
+            hit = self.ordered.take(place) == wanted.take(missed)
+            found[missed[hit]] = self.numbers.take(place[hit])
         return found
 
 
@@ -153,7 +152,7 @@ class Lookup:
     @cached_property
     def _facts(self) -> Keys:
         head, relation, tail = self.triples.astype(np.int64).T
-        return Keys((relation * self.entities + head) * self.entities + tail)
+        return Keys.of((relation * self.entities + head) * self.entities + tail)
 
     @cached_property
     def _fact_levels(self) -> NDArray[np.uint8]:
@@ -167,7 +166,7 @@ class Lookup:
         )
         distinct, owner = np.unique(keys, return_inverse=True)
         other = np.concatenate([self.triples[:, 2], self.triples[:, 0]])
-        return Keys(distinct), Runs.of(owner, np.tile(self.levels, 2), other, len(distinct))
+        return Keys.of(distinct), Runs.of(owner, np.tile(self.levels, 2), other, len(distinct))
 
     @property
     def edges(self) -> Runs:
@@ -212,8 +211,13 @@ class Lookup:
     def of_pair(self) -> tuple[Keys, Runs]:
         """The numbers of the triples with each pair, head * entities + tail."""
         distinct, owner = np.unique(self._pairs, return_inverse=True)
-        return Keys(distinct), self._numbers(owner, len(distinct))
+        return Keys.of(distinct), self._numbers(owner, len(distinct))
 
     def _numbers(self, owner: Ints, owners: int, some: Ints | None = None) -> Runs:
         numbers = np.arange(len(self.triples), dtype=np.int32) if some is None else some.astype(np.int32)
         return Runs.of(owner.take(numbers), self.levels.take(numbers), numbers, owners)
+
+
+def _hashed(keys: Ints, shift: np.uint64) -> Ints:
+    """The bucket of each key."""
+    return ((keys.view(np.uint64) * _MULTIPLIER) >> shift).view(np.int64)

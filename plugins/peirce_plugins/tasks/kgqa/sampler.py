@@ -173,7 +173,7 @@ class TypeSampler:
         self.kind, self.lookup, self.split, self.max_answers = kind, lookup, split, max_answers
         self.level = SPLITS.index(split)
         self.template = Template.of(kind.query)
-        self.worlds = Worlds(self.template, self.level)
+        self.worlds = Worlds.of(self.template, self.level)
         self._seed = [seed, zlib.crc32(kind.name.encode()), self.level]
         self._walker = Walker(self.template, lookup, self.level)
         self._renamings = symmetries(self.template)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 
@@ -24,6 +24,7 @@ from peirce_plugins.tasks.kgqa.index import spans
 from peirce_plugins.tasks.kgqa.language import FREE, Variable
 from peirce_plugins.tasks.kgqa.lookup import ABSENT, Lookup
 from peirce_plugins.tasks.kgqa.template import Groundings, Slot, Template
+from peirce_plugins.tasks.kgqa.world_tables import Bits, Link, Table, distinct, fewest, joined
 
 LIMIT = 4_000_000
 """Rows that an intermediate table may have; a batch is split before a query is given up."""
@@ -31,64 +32,65 @@ LIMIT = 4_000_000
 AT_ONCE = 2**17
 """Rows up to which queries are treated together: as many as a processor's cache holds."""
 
-Bits = NDArray[np.unsignedinteger]
-Column = NDArray[np.int64] | NDArray[np.int32]
-
 
 @frozen(eq=False)
 class Worlds:
     """The worlds of a template that is sampled from the graph of one split, and their bits.
 
-    The first three are the splits; then, on the own split, one without each negated atom; then one for each branch of a
-    disjunction by itself.
-
     Args:
         template: the abstract query.
         own: the level of the split that is sampled from.
+        splits: the bit of each split.
+        without: the bits of the worlds on the own split that lack one negated atom each.
+        branches: the bits of the branches of a disjunction, each by itself; none where there is but one.
+        positive: [levels + 1], the worlds in which an atom is true, by the level of its triple.
+        negative: the same for each negated atom.
     """
 
     template: Template
     own: int
-    splits: Bits = field(init=False)
-    without: Bits = field(init=False)
-    branches: Bits = field(init=False)
-    positive: Bits = field(init=False)
-    negative: Mapping[Slot, Bits] = field(init=False)
+    splits: Bits
+    without: Bits
+    branches: Bits
+    positive: Bits
+    negative: Mapping[Slot, Bits]
 
-    def __attrs_post_init__(self) -> None:
-        negated = self.template.negated
-        branches = len(self.template.conjunctions)
-        count = len(SPLITS) + len(negated) + (branches if branches > 1 else 0)
+    @classmethod
+    def of(cls, template: Template, own: int) -> Worlds:
+        """The worlds of a template.
+
+        Raises:
+            TaskError: it has too many negated atoms and branches.
+        """
+        negated, branches = template.negated, len(template.conjunctions)
+        first = len(SPLITS) + len(negated)
+        count = first + (branches if branches > 1 else 0)
         if count > 64:
             raise TaskError(
-                f"{self.template.query}: {len(negated)} negated atoms and {branches} branches are too many to sample; "
+                f"{template.query}: {len(negated)} negated atoms and {branches} branches are too many to sample; "
                 "together there may be 61"
             )
         dtype = next(d for d in (np.uint8, np.uint16, np.uint32, np.uint64) if count <= 8 * d().itemsize)
         bits = np.left_shift(np.ones(count, dtype), np.arange(count, dtype=dtype))
-        first = len(SPLITS) + len(negated)
-        within = np.array(
-            [*range(len(SPLITS)), *[self.own] * len(negated)]
-        )  # the level of each world's graph
-        level = np.arange(ABSENT + 1)[:, None]
-        holds = level <= within
-        set_ = object.__setattr__
-        set_(self, "splits", bits[: len(SPLITS)])
-        set_(self, "without", bits[len(SPLITS) : first])
-        set_(self, "branches", bits[first:])
-        set_(self, "positive", np.where(holds, bits[:first], 0).sum(axis=1).astype(dtype))
-        set_(
-            self,
-            "negative",
-            {
-                slot: np.where(~holds | (np.arange(first) == len(SPLITS) + i), bits[:first], 0)
-                .sum(axis=1)
-                .astype(dtype)
-                for i, slot in enumerate(negated)
-            },
+        # the level of the graph of each world, and in which of these graphs a triple of each level is
+        within = np.array([*range(len(SPLITS)), *[own] * len(negated)])
+        holds = np.arange(ABSENT + 1)[:, None] <= within
+
+        def worlds(true: Bools) -> Bits:
+            return np.where(true, bits[:first], 0).sum(axis=1).astype(dtype)
+
+        lacks = {slot: np.arange(first) == len(SPLITS) + i for i, slot in enumerate(negated)}
+        return cls(
+            template,
+            own,
+            splits=bits[: len(SPLITS)],
+            without=bits[len(SPLITS) : first],
+            branches=bits[first:],
+            positive=worlds(holds),
+            negative={slot: worlds(~holds | lacking) for slot, lacking in lacks.items()},
         )
 
-    def of(self, slot: Slot) -> Bits:
+    def true(self, slot: Slot) -> Bits:
         """The worlds in which an atom, or its negation, is true, by the level of the triple."""
         return self.positive if slot.positive else self.negative[slot]
 
@@ -121,43 +123,8 @@ def solve(worlds: Worlds, groundings: Groundings, lookup: Lookup, cap: int) -> F
             here = table.worlds & worlds.splits[worlds.own] != 0
             table = evolve(table, worlds=table.worlds | np.where(here, worlds.branches[number], 0))
         parts.append(table)
-    table = _distinct(_joined(parts), lookup.entities) if len(parts) > 1 else parts[0]
+    table = distinct(joined(parts), lookup.entities) if len(parts) > 1 else parts[0]
     return Found(table.query, table.columns[FREE].astype(np.int64), table.worlds, refused)
-
-
-@frozen(eq=False)
-class _Table:
-    """Rows of values. query: int64 [n]; worlds: [n], never 0; columns: variable -> int [n]. Rows are distinct."""
-
-    query: Ints
-    worlds: Bits
-    columns: Mapping[Variable, Column]
-
-    def __len__(self) -> int:
-        return len(self.query)
-
-    def rows(self, rows: Ints) -> _Table:
-        return _Table(
-            self.query.take(rows), self.worlds.take(rows), {v: c.take(rows) for v, c in self.columns.items()}
-        )
-
-    def within(self, worlds: Bits) -> _Table:
-        """The rows with other worlds, without those that have none left."""
-        rows = np.flatnonzero(worlds)
-        table = evolve(self, worlds=worlds)
-        return table if len(rows) == len(worlds) else table.rows(rows)
-
-
-@frozen(eq=False)
-class _Link:
-    """A positive atom from something bound to a variable: for each row of a table, the run of edges and its size."""
-
-    slot: Slot
-    owner: Ints
-    size: Ints
-
-    def rows(self, rows: Ints) -> _Link:
-        return _Link(self.slot, self.owner.take(rows), self.size.take(rows))
 
 
 class _Branch:
@@ -170,21 +137,21 @@ class _Branch:
         self.relations = [np.ascontiguousarray(column) for column in groundings.relations.T]
         self.constants = [np.ascontiguousarray(column) for column in groundings.constants.T]
 
-    def solve(self, slots: Sequence[Slot]) -> _Table:
+    def solve(self, slots: Sequence[Slot]) -> Table:
         """The answers, as a table of f."""
         queries = np.flatnonzero(~self.refused)
         everywhere = np.full(
             len(queries), np.bitwise_or.reduce(self.worlds.positive), self.worlds.positive.dtype
         )
-        return self._solve(_Table(queries, everywhere, {}), list(slots))
+        return self._solve(Table(queries, everywhere, {}), list(slots))
 
-    def _solve(self, table: _Table, pending: list[Slot]) -> _Table:
+    def _solve(self, table: Table, pending: list[Slot]) -> Table:
         table, pending = self._settled(table, pending)
         unbound = _variables(pending) | {FREE}
         unbound -= table.columns.keys()
         if not unbound:
             return table
-        parts = [_Table(table.query[:0], table.worlds[:0], {FREE: table.query[:0]})]
+        parts = [Table(table.query[:0], table.worlds[:0], {FREE: table.query[:0]})]
         for variable, part, links in self._choices(table, pending, unbound):
             if links:
                 parts += [
@@ -196,15 +163,15 @@ class _Branch:
                     self._solve(*self._listed(some, pending, variable))
                     for some, _ in self._affordable(part, [])
                 ]
-        return _joined(parts)
+        return joined(parts)
 
     # -- what narrows a table ---------------------------------------------------------------------------------------
 
-    def _settled(self, table: _Table, pending: list[Slot]) -> tuple[_Table, list[Slot]]:
+    def _settled(self, table: Table, pending: list[Slot]) -> tuple[Table, list[Slot]]:
         """Apply every atom that needs no further column, then let go of the columns that no atom needs."""
         bound = table.columns.keys()
         for slot in [slot for slot in pending if slot.variables <= bound]:
-            table = table.within(table.worlds & self.worlds.of(slot).take(self._level(slot, table)))
+            table = table.within(table.worlds & self.worlds.true(slot).take(self._level(slot, table)))
             pending = [other for other in pending if other != slot]
         for variable in sorted(_variables(pending) - bound - {FREE}, key=str):
             slots = [slot for slot in pending if variable in slot.variables]
@@ -215,24 +182,24 @@ class _Branch:
                 pending = [slot for slot in pending if slot not in slots]
         kept = {v: c for v, c in table.columns.items() if v == FREE or v in _variables(pending)}
         if len(kept) < len(table.columns):
-            table = _distinct(evolve(table, columns=kept), self.lookup.entities)
+            table = distinct(evolve(table, columns=kept), self.lookup.entities)
         return table, pending
 
-    def _level(self, slot: Slot, table: _Table) -> NDArray[np.uint8]:
+    def _level(self, slot: Slot, table: Table) -> NDArray[np.uint8]:
         relation = self.relations[slot.relation].take(table.query)
         return self.lookup.level(relation, self._end(slot.head, table), self._end(slot.tail, table))
 
-    def _end(self, end: int | Variable, table: _Table) -> Ints:
+    def _end(self, end: int | Variable, table: Table) -> Ints:
         if isinstance(end, Variable):
             return table.columns[end].astype(np.int64, copy=False)
         return self.constants[end].take(table.query)
 
-    def _existing(self, table: _Table, variable: Variable, slots: list[Slot]) -> Bits:
+    def _existing(self, table: Table, variable: Variable, slots: list[Slot]) -> Bits:
         """The worlds of each row in which some value of a variable makes all of its atoms true."""
         links = self._links(table, slots, variable)
         if len(slots) == 1:
             return table.worlds & self.worlds.positive.take(self.lookup.nearest.take(links[0].owner))
-        chosen, owner, size = _fewest(links)
+        chosen, owner, size = fewest(links)
         start = self.lookup.edges.start.take(owner)
         worlds = np.zeros_like(table.worlds)
         going, tried, step = np.flatnonzero(size), 0, 4
@@ -249,7 +216,7 @@ class _Branch:
             going = going[(worlds.take(going) != table.worlds.take(going)) & (size.take(going) > tried)]
         return worlds
 
-    def _filtered(self, table: _Table, links: Sequence[_Link], slots: Sequence[Slot], chosen: Ints) -> Bits:
+    def _filtered(self, table: Table, links: Sequence[Link], slots: Sequence[Slot], chosen: Ints) -> Bits:
         """The worlds of each row in which the atoms hold; link number `chosen` is known to."""
         worlds = table.worlds
         numbers = {link.slot: number for number, link in enumerate(links)}
@@ -259,14 +226,14 @@ class _Branch:
                 open_ &= chosen != numbers[slot]
             rows = np.flatnonzero(open_)
             if len(rows):
-                held = self.worlds.of(slot).take(self._level(slot, table.rows(rows)))
+                held = self.worlds.true(slot).take(self._level(slot, table.rows(rows)))
                 worlds = worlds.copy()
                 worlds[rows] &= held
         return worlds
 
     # -- what widens it ---------------------------------------------------------------------------------------------
 
-    def _links(self, table: _Table, pending: Sequence[Slot], variable: Variable) -> list[_Link]:
+    def _links(self, table: Table, pending: Sequence[Slot], variable: Variable) -> list[Link]:
         links = []
         for slot in pending:
             if _leads(slot, variable, table.columns.keys()):
@@ -274,12 +241,12 @@ class _Branch:
                 relation = self.relations[slot.relation].take(table.query)
                 known = self._end(slot.head if heads else slot.tail, table)
                 owner = self.lookup.owner(relation, known, heads=heads)
-                links.append(_Link(slot, owner, self.lookup.edges.sizes(owner)))
+                links.append(Link(slot, owner, self.lookup.edges.sizes(owner)))
         return links
 
     def _choices(
-        self, table: _Table, pending: list[Slot], unbound: set[Variable]
-    ) -> list[tuple[Variable, _Table, list[_Link]]]:
+        self, table: Table, pending: list[Slot], unbound: set[Variable]
+    ) -> list[tuple[Variable, Table, list[Link]]]:
         """Which variable comes next, by query: the one that is reached over fewest edges."""
         links = {v: found for v in sorted(unbound, key=str) if (found := self._links(table, pending, v))}
         if not links:
@@ -310,8 +277,8 @@ class _Branch:
         return parts
 
     def _promising(
-        self, table: _Table, pending: list[Slot], variable: Variable, links: list[_Link]
-    ) -> tuple[_Table, list[_Link]]:
+        self, table: Table, pending: list[Slot], variable: Variable, links: list[Link]
+    ) -> tuple[Table, list[Link]]:
         """Refuse queries for which one value of the last variable but f leads to too many answers."""
         if variable == FREE and [link.slot for link in links] == pending:
             own = self.worlds.own
@@ -323,12 +290,12 @@ class _Branch:
                 return table.rows(rows), [link.rows(rows) for link in links]
         return table, links
 
-    def _affordable(self, table: _Table, links: list[_Link]) -> list[tuple[_Table, list[_Link]]]:
+    def _affordable(self, table: Table, links: list[Link]) -> list[tuple[Table, list[Link]]]:
         """The table in parts that can be widened within the limit; single queries that cannot are refused."""
         if not len(table):
             return []
         size = (
-            _fewest(links)[2]
+            fewest(links)[2]
             if links
             else np.full(len(table), max(self.lookup.entities, self.lookup.size(ABSENT)))
         )
@@ -346,9 +313,9 @@ class _Branch:
             for part in self._affordable(table.rows(rows), [link.rows(rows) for link in links])
         ]
 
-    def _extended(self, table: _Table, variable: Variable, links: list[_Link]) -> _Table:
+    def _extended(self, table: Table, variable: Variable, links: list[Link]) -> Table:
         """The table with a variable more: in each row, the values that all of its links allow."""
-        chosen, owner, size = _fewest(links)
+        chosen, owner, size = fewest(links)
         rows = np.arange(len(table))
         wider = self._stepped(table, variable, rows, self.lookup.edges.start.take(owner), size)
         if len(links) == 1:
@@ -356,17 +323,17 @@ class _Branch:
         slots = [link.slot for link in links]
         return wider.within(self._filtered(wider, links, slots, np.repeat(chosen, size)))
 
-    def _stepped(self, table: _Table, variable: Variable, rows: Ints, start: Ints, count: Ints) -> _Table:
+    def _stepped(self, table: Table, variable: Variable, rows: Ints, start: Ints, count: Ints) -> Table:
         """Some rows, each with `count` of the edges from `start` on."""
         places = spans(start, count)
         wider = table.rows(np.repeat(rows, count))
-        return _Table(
+        return Table(
             wider.query,
             wider.worlds & self.worlds.positive.take(self.lookup.edges.levels.take(places)),
             {**wider.columns, variable: self.lookup.edges.items.take(places)},
         )
 
-    def _listed(self, table: _Table, pending: list[Slot], variable: Variable) -> tuple[_Table, list[Slot]]:
+    def _listed(self, table: Table, pending: list[Slot], variable: Variable) -> tuple[Table, list[Slot]]:
         """The table with a variable more that nothing bound leads to: the ends of a relation, or all entities."""
         slot = next((slot for slot in pending if slot.positive and variable in slot.variables), None)
         if slot is None:
@@ -400,58 +367,6 @@ def _leads(slot: Slot, variable: Variable, bound: Set[Variable]) -> bool:
     return slot.positive and slot.head != slot.tail and slot.variables - bound == {variable}
 
 
-def _without(pending: Sequence[Slot], links: Sequence[_Link]) -> list[Slot]:
+def _without(pending: Sequence[Slot], links: Sequence[Link]) -> list[Slot]:
     used = {link.slot for link in links}
     return [slot for slot in pending if slot not in used]
-
-
-def _fewest(links: Sequence[_Link]) -> tuple[Ints, Ints, Ints]:
-    """For each row, the link with fewest edges: its number, its run and their count."""
-    if len(links) == 1:
-        return np.zeros(len(links[0].owner), np.int64), links[0].owner, links[0].size
-    sizes = np.stack([link.size for link in links])
-    chosen = sizes.argmin(axis=0)
-    rows = np.arange(len(chosen))
-    return chosen, np.stack([link.owner for link in links])[chosen, rows], sizes[chosen, rows]
-
-
-def _joined(tables: Sequence[_Table]) -> _Table:
-    """One after another, of f alone."""
-    return _Table(
-        np.concatenate([table.query for table in tables]),
-        np.concatenate([table.worlds for table in tables]),
-        {FREE: np.concatenate([table.columns[FREE] for table in tables])},
-    )
-
-
-def _distinct(table: _Table, entities: int) -> _Table:
-    """Each combination of query and values once, with the worlds of all rows that had it."""
-    code = table.query
-    top = int(code.max()) + 1 if len(code) else 1
-    for column in table.columns.values():
-        if top * entities >= 2**62:
-            values, code = np.unique(code, return_inverse=True)
-            top = len(values)
-        code = code * entities + column
-        top *= entities
-    worlds = table.worlds.copy()
-    keep = np.ones(len(code), dtype=bool)
-    bits = max(len(code), 1).bit_length() + 1
-    last = np.empty(2**bits, np.int64)
-    rows = np.arange(len(code))
-    # each row writes its number where its code hashes to; whoever reads another row's finds an equal or a collision
-    multiplier = 0x9E3779B97F4A7C15
-    while len(rows):
-        some = code.take(rows)
-        place = ((some.view(np.uint64) * np.uint64(multiplier)) >> np.uint64(64 - bits)).view(np.int64)
-        last[place] = rows
-        first = last.take(place)
-        equal = (code.take(first) == some) & (first != rows)
-        same, into = rows[equal], first[equal]
-        keep[same] = False
-        news = np.flatnonzero(worlds.take(same) & ~worlds.take(into))
-        np.bitwise_or.at(worlds, into[news], worlds[same[news]])
-        rows = rows[~equal & (first != rows)]
-        multiplier = (multiplier * 0xD1342543DE82EF95 + 2) % 2**64 | 1
-    kept = np.flatnonzero(keep)
-    return evolve(table, worlds=worlds).rows(kept)
