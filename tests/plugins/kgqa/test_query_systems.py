@@ -75,6 +75,11 @@ def test_it_learns_and_says_what_it_cannot(name: str, task: KgQa, data: KgQaData
         assert report.metrics()["inexpressible/types"] == 1
 
 
+def test_the_page_names_every_system() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "query-systems.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}` |" in page for name in SMALL)
+
+
 def test_it_is_not_trained_on_what_it_cannot_say(registry: Registry) -> None:
     task = KgQa(KgQaOptions(graph="nations", types=("1p", "2m"), train_queries=5, eval_queries=2))
     data = task.prepare()
