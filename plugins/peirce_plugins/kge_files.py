@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from attrs import asdict, fields, frozen
 from peirce.errors import ModelFileError, TaskError
@@ -13,6 +13,9 @@ from peirce.files import replacing
 if TYPE_CHECKING:
     from torch import Tensor
 
+Predictor = Literal["transe", "distmult", "complex"]
+"""The link predictors of TEGA's Table 5."""
+PREDICTORS: tuple[Predictor, ...] = get_args(Predictor)
 FORMAT = 1
 _AGAIN = "write it again with `peirce kg embed`"
 

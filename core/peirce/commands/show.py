@@ -27,7 +27,7 @@ METAVARS = {
     "WEIGHTS": "the tensors of a published model",
     "QUERY": "a first-order query",
     "SPLIT": "a part of the data: train, valid or test",
-    "GRAPH": "a knowledge graph: a data set of pykeen by name, or a folder of triples",
+    "GRAPH": "a knowledge graph: a folder of triples, a file of N-Triples, or a data set of pykeen by name",
     "LABEL": "a row of a table",
     "EXPERIMENT": "an experiment, such as `tega/table7`",
     "KEY=VALUE": "a setting; its value is TOML, or else text",

@@ -11,6 +11,8 @@ import typer
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import TaskError
 
+from peirce_plugins.tasks.kgqa.graph_commands import GRAPH_HELP
+
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
 )
@@ -62,9 +64,7 @@ def run_experiment(
     ],
     graph: Annotated[
         str,
-        typer.Option(
-            "--graph", metavar="GRAPH", help="A data set of pykeen by name, or a folder of triples."
-        ),
+        typer.Option("--graph", metavar="GRAPH", help=GRAPH_HELP),
     ],
     scale: Annotated[str, typer.Option("--scale", help="How large everything is: small or paper.")] = "small",
     directory: Annotated[

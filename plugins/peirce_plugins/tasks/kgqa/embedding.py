@@ -6,21 +6,18 @@ import gc
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import torch
 from attrs import field, frozen, validators
 from peirce.errors import TaskError
 from torch import Tensor
 
-from peirce_plugins.kge_files import KgeFacts
+from peirce_plugins.kge_files import PREDICTORS, KgeFacts, Predictor
 from peirce_plugins.tasks import randomness
 from peirce_plugins.tasks.kgqa.encoding import Vocabulary
 from peirce_plugins.tasks.kgqa.graph import Graph
 
-Predictor = Literal["transe", "distmult", "complex"]
-"""The link predictors of TEGA's Table 5."""
-PREDICTORS: tuple[Predictor, ...] = get_args(Predictor)
 NEGATIVES = 64
 """False triples for each true one, where scores of all entities at once would be too large."""
 MARGIN = 9.0
@@ -53,7 +50,11 @@ class EmbeddingOptions:
 
 
 class Embedding(NamedTuple):
-    """Trained vectors. entities, relations: float32 [n, dim]; mrr: on the validation triples, None without any."""
+    """Trained vectors.
+
+    facts: what their file says of them; entities, relations: float32 [n, dim]; losses: the mean of each epoch; mrr: on
+    the validation triples, in [0, 1], None without any.
+    """
 
     facts: KgeFacts
     entities: Tensor

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from peirce.commands.show import Json, as_json
 
+from peirce_plugins.kge_files import Predictor, write_kge
 from peirce_plugins.tasks.kgqa.graph_commands import GRAPH_HELP
-
-
-class PredictorName(StrEnum):
-    """The link predictors."""
-
-    TRANSE = "transe"
-    DISTMULT = "distmult"
-    COMPLEX = "complex"
 
 
 def embed(
@@ -25,9 +17,7 @@ def embed(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The vectors, a .safetensors file.")
     ],
-    model: Annotated[
-        PredictorName, typer.Option(help="The link predictor that is trained.")
-    ] = PredictorName.COMPLEX,
+    model: Annotated[Predictor, typer.Option(help="The link predictor that is trained.")] = "complex",
     dim: Annotated[int, typer.Option(min=1, help="Numbers of a vector; complex has two for each.")] = 400,
     epochs: Annotated[int, typer.Option(min=1, help="How often each training triple is seen.")] = 100,
     batch_size: Annotated[
@@ -49,14 +39,13 @@ def embed(
         raise TaskError(
             "link predictors are trained by pykeen, which is not installed: pip install 'peirce[kg]'"
         )
-    from peirce_plugins.kge_files import write_kge
     from peirce_plugins.tasks.kgqa.embedding import EmbeddingOptions, embed
     from peirce_plugins.tasks.kgqa.graph import load_graph
 
     if not lr > 0:
         raise TaskError(f"--lr {lr} must be above 0")
     options = EmbeddingOptions(
-        model=model.value, dim=dim, epochs=epochs, batch_size=batch_size, lr=lr, seed=seed, device=device
+        model=model, dim=dim, epochs=epochs, batch_size=batch_size, lr=lr, seed=seed, device=device
     )
     loaded = load_graph(graph)
     columns = (TextColumn("epochs"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[shown]}"))
@@ -75,7 +64,7 @@ def embed(
         as_json(
             "peirce.kg.embed/1",
             file=str(output),
-            model=model.value,
+            model=model,
             graph=loaded.name,
             entities=len(made.entities),
             relations=len(made.relations),
@@ -88,4 +77,4 @@ def embed(
         return
     quality = "" if made.mrr is None else f"; filtered MRR of the validation triples {made.mrr:.3f}"
     sizes = f"{len(made.entities):,} entities and {len(made.relations):,} relations, {dim} numbers each"
-    typer.echo(f"{output}: {model.value} of {loaded.name}, {sizes}{quality}")
+    typer.echo(f"{output}: {model} of {loaded.name}, {sizes}{quality}")

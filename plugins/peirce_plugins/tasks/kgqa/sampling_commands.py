@@ -13,6 +13,9 @@ from peirce.commands.show import Json, as_json, as_table
 from rich.console import Console
 from rich.markup import escape
 
+from peirce_plugins.tasks.kgqa.graph_commands import GRAPH_HELP
+from peirce_plugins.tasks.kgqa.query_commands import TypesFile
+
 if TYPE_CHECKING:
     from peirce_plugins.tasks.kgqa.jobs import Sampled, Watch
     from peirce_plugins.tasks.kgqa.queryfiles import Description
@@ -23,9 +26,7 @@ SCHEMA = "peirce.kg.sample/1"
 def sample(
     graph: Annotated[
         str,
-        typer.Option(
-            metavar="GRAPH", help="A folder of train, valid and test triples, or a data set of pykeen."
-        ),
+        typer.Option(metavar="GRAPH", help=GRAPH_HELP),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where the queries go, in DIR/SPLIT.")
@@ -36,10 +37,7 @@ def sample(
             metavar="NAMES", help="seen, unseen, all, or names with commas between, such as 2p,3in."
         ),
     ] = "all",
-    types_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Query types of your own, in the form of `peirce kg types`."),
-    ] = None,
+    types_file: TypesFile = None,
     split: Annotated[
         str, typer.Option(metavar="SPLIT", help="train, valid, test, or all of them.")
     ] = "train",

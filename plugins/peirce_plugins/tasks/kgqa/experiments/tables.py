@@ -12,6 +12,7 @@ from attrs import evolve, field, frozen
 from cattrs import Converter
 from peirce.errors import TaskError, unknown
 
+from peirce_plugins.kge_files import Predictor
 from peirce_plugins.tasks.kgqa.evaluation import KNOWLEDGE, TYPES, Knowledge, Types
 from peirce_plugins.tasks.kgqa.querytypes import GROUPS
 
@@ -52,7 +53,7 @@ class Row:
     spec: str = ""
     settings: Mapping[str, Any] = field(factory=dict)
     without: tuple[str, ...] = ()
-    vectors: Literal["transe", "distmult", "complex"] | None = None
+    vectors: Predictor | None = None
     paper: Mapping[str, tuple[float, ...]] = field(factory=dict)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from peirce_plugins.kge_files import write_kge
-from peirce_plugins.tasks.kgqa.embedding import EmbeddingOptions, Predictor, embed
+from peirce_plugins.kge_files import Predictor, write_kge
+from peirce_plugins.tasks.kgqa.embedding import EmbeddingOptions, embed
 from peirce_plugins.tasks.kgqa.graph import Graph
 
 FOLDER = "vectors"
@@ -26,7 +26,6 @@ def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int
     options = EmbeddingOptions(model=predictor, dim=width)
     path = directory / FOLDER / f"{graph.name}-{predictor}-{width}.safetensors"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         console.print(f"training {predictor} on {graph.name}: {options.epochs} epochs", highlight=False)
         found = embed(graph, options)
         console.print(f"{predictor}: validation MRR {found.mrr:.3f}" if found.mrr is not None else predictor)
