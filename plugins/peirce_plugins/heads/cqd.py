@@ -168,7 +168,7 @@ class BeamSearch(Search):
         for level in range(1, DEPTH):
             places = (leading & (levels == level)).nonzero()
             size = max(1, NUMBERS // (self.options.candidates * len(entities) * atoms.real.shape[1]))
-            for rows, columns in (part.unbind(1) for part in places.split(size)):
+            for rows, columns in (part.unbind(1) for part in torch.split(places, size)):
                 before = self.all_of(truths[rows], feeds[rows, columns].unsqueeze(1)).squeeze(1)
                 truths[rows, columns] = self._onwards(before, relations[rows], group[rows, columns], entities)
         return truths

@@ -53,6 +53,11 @@ class BetaOptions:
 class SetRanking(Entities):
     """The best score of an entity over the answer sets of a query."""
 
+    options: Any
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+
     @classmethod
     def check(cls, options: Any, dims: Dims) -> str | None:
         """A set has two numbers for each dimension."""
@@ -75,7 +80,7 @@ class SetRanking(Entities):
         entities = encoded.embeddings[self.options.first : self.options.first + self.count]
         unary, kind = encoded.unary, encoded.unary.dtype
         if dense(chosen):
-            every = self._scored(unary.flatten(0, 1), entities).unflatten(0, chosen.shape)
+            every = self._scored(unary.flatten(0, 1), entities).reshape(*chosen.shape, self.count)
             low = torch.finfo(every.dtype).min
             best = torch.where(chosen.unsqueeze(2), every, low).amax(1)
         else:
@@ -197,7 +202,7 @@ class ConeRanking(DistanceRanking):
 
     def _portions(self, sets: Tensor, entities: Tensor, size: int) -> Iterator[Tensor]:
         several = entities.shape[0] > size and torch.is_grad_enabled() and not dense(sets)
-        for own in entities.split(size):
+        for own in torch.split(entities, size):
             if several:
                 yield checkpoint(self._distances, sets, own, use_reentrant=False)
             else:

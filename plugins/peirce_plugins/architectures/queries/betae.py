@@ -50,7 +50,7 @@ class BetaE(SetSystem):
         margin = MARGIN * dimensions if options.margin is None else options.margin
         self.range = (margin + 2) / dimensions
         super().__init__(options, plan)
-        width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.half
+        width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.dimensions
         layers = [nn.Linear(width + half, hidden)]
         layers += [nn.Linear(hidden, hidden) for _ in range(options.projection_layers - 1)]
         self.projection = nn.ModuleList([*layers, nn.Linear(hidden, width)])
@@ -71,7 +71,7 @@ class BetaE(SetSystem):
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:
         """MLP([S; r]); of a relation's vector the first half is used."""
         *hidden, last = self.projection
-        mixed = torch.cat([sets, relations[..., : self.half]], -1)
+        mixed = torch.cat([sets, relations[..., : self.dimensions]], -1)
         for layer in hidden:
             mixed = F.relu(layer(mixed))
         return positive(last(mixed))

@@ -47,7 +47,7 @@ class ConE(SetSystem):
     def __init__(self, options: ConeOptions, plan: Plan) -> None:
         self.range = (options.margin + 2) / max(1, plan.dims.unary // 2)
         super().__init__(options, plan)
-        width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.half
+        width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.dimensions
         layers = [nn.Linear(width, hidden)]
         layers += [nn.Linear(hidden, hidden) for _ in range(options.projection_layers - 1)]
         self.projection = nn.ModuleList([*layers, nn.Linear(hidden, width)])
@@ -64,7 +64,7 @@ class ConE(SetSystem):
 
     def entities(self, vectors: Tensor) -> Tensor:
         """The first half of a vector as axes."""
-        axis = _axis(vectors[..., : self.half] * (math.pi / self.range))
+        axis = _axis(vectors[..., : self.dimensions] * (math.pi / self.range))
         return torch.cat([axis, torch.zeros_like(axis)], -1)
 
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:

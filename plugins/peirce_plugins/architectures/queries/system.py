@@ -145,7 +145,7 @@ class QuerySystem(Architecture):
     def __init__(self, options: Any, plan: Plan) -> None:
         super().__init__(options, plan)
         self.plan = plan
-        self.half = plan.dims.unary // 2
+        self.dimensions = plan.dims.unary // 2
         self.augmenters = nn.ModuleList(planned.build(plan.dims) for planned in plan.augmenters)
         for planned in plan.augmenters:
             if planned.part.words is Augmenter.words:

@@ -52,7 +52,7 @@ class KgQaOptions:
     """What is sampled, and how it is put into batches.
 
     Args:
-        graph: a data set of pykeen by name, or a folder of train, valid and test .tsv or .tsv.gz files.
+        graph: a folder of train, valid and test files, an .nt file, or a data set of pykeen by name.
         queries: a folder that `peirce kg sample` wrote, with its splits; all queries in it are used, and the options
             that follow, up to `seed`, play no part. Queries are sampled when empty.
         types: the query types to train on; `seen`, `unseen` and `all` stand for groups.
@@ -212,7 +212,8 @@ class KgQa(Task):
             atoms = [
                 query_atoms(sets[i].template, sets[i].groundings[rows], data.vocabulary) for i, rows in groups
             ]
-            shown |= _named(joined(atoms)) if None not in atoms else {}
+            told = [each for each in atoms if each is not None]
+            shown |= _named(joined(told)) if len(told) == len(atoms) else {}
             yield {**_tensors(encoded._asdict() | shown), "labels": labels}
 
     def check(self, model: Model, data: KgQaData) -> None:
