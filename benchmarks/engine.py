@@ -7,16 +7,13 @@ the test graph, as a batch that holds the sampled ones five times over. Times ar
 from __future__ import annotations
 
 import argparse
-import os
-import statistics
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import ROOT, record
+from measuring import CLOCKS, SHARED, record, seconds
 from peirce.errors import TaskError
 from peirce_plugins.tasks.kgqa.engine import Groundings, answers
 from peirce_plugins.tasks.kgqa.graph import Graph, load_graph
@@ -26,16 +23,6 @@ from peirce_plugins.tasks.kgqa.sampler import sample
 
 GRAPHS = ("fb15k-237", "wn18rr")
 COPIES = 5
-
-
-def cpu_seconds(way: Callable[[], object], repeats: int) -> float:
-    """The median processor time of this process."""
-    times = []
-    for _ in range(repeats + 1):
-        start = time.process_time()
-        way()
-        times.append(time.process_time() - start)
-    return statistics.median(times[1:])
 
 
 def speed(kind: QueryType, graph: Graph, count: int, repeats: int) -> dict[str, Any]:
@@ -51,15 +38,14 @@ def speed(kind: QueryType, graph: Graph, count: int, repeats: int) -> dict[str, 
     except TaskError:
         return row  # the graph has no query of this type
     index, batch = graph.index("test"), Groundings.joined([queries.groundings] * COPIES)
-    seconds = cpu_seconds(lambda: answers(queries.template, batch, index), repeats)
+    times = seconds({kind.name: lambda: answers(queries.template, batch, index)}, repeats, CLOCKS["cpu"])
     mean = float(np.mean(queries.answers["test"].counts))
-    return {**row, "queries": len(queries), "answers": mean, "per second": len(batch) / seconds}
+    return {**row, "queries": len(queries), "answers": mean, "per second": len(batch) / times[kind.name]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    shared = Path(os.environ.get("PEIRCE_SHARED") or ROOT.parent / "shared")
-    default = shared / "data" / "kg"
+    default = SHARED / "data" / "kg"
     parser.add_argument("--data", type=Path, default=default, help="folder of the graphs' folders")
     parser.add_argument("--types", nargs="*", default=[], help="types to measure; all where none is named")
     parser.add_argument("--count", type=int, default=200, help="queries of each type")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -18,7 +19,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-
+SHARED = Path(os.environ.get("PEIRCE_SHARED") or ROOT.parent / "shared")
+"""The folder of data beside the repository, or PEIRCE_SHARED, which some benchmarks read by default."""
 
 CLOCKS: Mapping[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 """What time is: on a clock, or of this process's threads on processors, which other processes disturb less."""

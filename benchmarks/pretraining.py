@@ -10,7 +10,6 @@ import argparse
 import csv
 import io
 import json
-import os
 import sys
 import tempfile
 import time
@@ -24,7 +23,7 @@ import torch
 from attrs import define, field
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from measuring import RESULTS, ROOT, machine
+from measuring import RESULTS, SHARED, machine
 from peirce.errors import PeirceError
 from peirce.files import write_whole
 from peirce.model import Model
@@ -136,7 +135,6 @@ def main() -> None:
 
 
 def parsed() -> argparse.Namespace:
-    shared = Path(os.environ.get("PEIRCE_SHARED") or ROOT.parent / "shared")
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -146,7 +144,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument(
-        "--text", type=Path, default=shared / "data" / "text", help="has gutenberg-{train,valid}.txt.gz"
+        "--text", type=Path, default=SHARED / "data" / "text", help="has gutenberg-{train,valid}.txt.gz"
     )
     parser.add_argument(
         "--device", choices=("cpu", "auto"), default="cpu", help="auto takes a GPU if there is one"
