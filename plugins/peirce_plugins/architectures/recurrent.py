@@ -185,7 +185,7 @@ class _Order:
     """
 
     def __init__(self, places: Tensor | None, backwards: Tensor) -> None:
-        self.places, self.mirror = places, backwards
+        self.places, self.backwards = places, backwards
 
     @classmethod
     def of(cls, tokens: Tokens) -> _Order:
@@ -213,7 +213,7 @@ class _Order:
 
     def reversed(self, atoms: Tensor) -> Tensor:
         """The real tokens from the last to the first; its own inverse."""
-        return _picked(atoms, self.mirror.expand(atoms.shape[0], -1))
+        return _picked(atoms, self.backwards.expand(atoms.shape[0], -1))
 
 
 def _picked(atoms: Tensor, places: Tensor) -> Tensor:
