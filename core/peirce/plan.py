@@ -354,8 +354,10 @@ def _no_place(part: type[Position], architecture: type[Architecture], has_pairs:
     served = part.places()
     offered = [place for place in served if place in architecture.places]
     if not offered:
-        places = ", ".join(sorted(architecture.places))
-        return f"it acts at {' and '.join(served)}, and architecture {architecture.name!r} has the places {places}"
+        places = (
+            f"the places {', '.join(sorted(architecture.places))}" if architecture.places else "no places"
+        )
+        return f"it acts at {' and '.join(served)}, and architecture {architecture.name!r} has {places}"
     if offered == ["pair"] and not has_pairs:
         return "it biases attention, and no operator of the layer scores pairs or sums values, as assoc and join do"
     return None

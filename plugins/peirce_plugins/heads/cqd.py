@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.components import Encoded, Tokens
 from peirce.errors import ExportError
+from peirce.predicates import at_least_float32
 from peirce.signature import TensorSpec
 from torch import Tensor
 
@@ -89,8 +90,7 @@ class Search(SetRanking):
         with torch.inference_mode(False), torch.no_grad():
             # Copies: what inference mode made cannot be optimised with.
             inputs = {name: value.clone() for name, value in tokens.inputs.items()}
-            words = encoded.embeddings.detach().clone()
-            words = words.to(torch.promote_types(words.dtype, torch.float32))
+            words = at_least_float32(encoded.embeddings.detach().clone())
             atoms = Atoms.of(inputs)
             entities = words[self.options.first : self.options.first + self.count]
             truths = self.search(atoms, words, entities)

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.components import Dims, Encoded, Tokens
+from peirce.predicates import at_least_float32
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -105,8 +106,7 @@ class SetRanking(Entities):
     def _scored(self, sets: Tensor, entities: Tensor) -> Tensor:
         """Distances are sums of many small numbers, which half precision does not hold."""
         with _full_precision(sets):
-            wide = torch.promote_types(sets.dtype, torch.float32)
-            return self.scores(sets.to(wide), entities.to(wide))
+            return self.scores(at_least_float32(sets), at_least_float32(entities))
 
 
 class DistanceRanking(SetRanking):

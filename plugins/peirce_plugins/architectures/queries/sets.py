@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import torch
+from peirce.predicates import at_least_float32
 from torch import Tensor
 
 from peirce_plugins.architectures.queries.system import Atoms, QuerySystem, looked_up
@@ -87,6 +88,6 @@ def weights_of(scores: Tensor, chosen: Tensor) -> Tensor:
 
     Where none is chosen all weigh the same.
     """
-    wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    wide = at_least_float32(scores)
     masked = torch.where(chosen.unsqueeze(3), wide.unsqueeze(1), torch.finfo(wide.dtype).min)
     return masked.softmax(2).to(scores.dtype)

@@ -8,17 +8,21 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from peirce.errors import PlanError
+from peirce.model import build
 from peirce.registry import Registry
+from peirce.spec import load_spec
 from peirce_plugins.architectures.queries import lmpnn, sets
 from peirce_plugins.architectures.queries.betae import BetaE
 from peirce_plugins.architectures.queries.cone import ConE
 from peirce_plugins.architectures.queries.sets import SetSystem
 from peirce_plugins.heads import sets as set_heads
 from peirce_plugins.query_atoms import fault
-from peirce_plugins.tasks.kgqa.atom_inputs import shape_of
+from peirce_plugins.tasks.kgqa.atom_inputs import joined, query_atoms, shape_of
 from peirce_plugins.tasks.kgqa.conversion import to_lisp
 from peirce_plugins.tasks.kgqa.language import Constant
 from peirce_plugins.tasks.kgqa.lisp import Complement, Intersection, Projection, SetExpression
+from peirce_plugins.tasks.kgqa.task import overrides_of
 from peirce_plugins.tasks.kgqa.template import Groundings, Template
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
@@ -188,8 +192,6 @@ def test_queries_are_what_their_operators_give(name: str, registry: Registry) ->
 def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     name: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from peirce_plugins.tasks.kgqa.atom_inputs import joined, query_atoms
-
     model = small(name, registry)
     kinds = ("1p", "3p", "2in", "upi")
     alone = torch.cat([run(model, *grounded(kind)) for kind in kinds])
@@ -200,3 +202,23 @@ def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     for module in (sets, lmpnn, set_heads):
         monkeypatch.setattr(module, "dense", lambda values: True)
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"model.dims.unary": 7}, "unary = 7 numbers cannot be of two sorts"),
+        ({"model.positions": [{"use": "absolute"}]}, "architecture 'betae' has no places"),
+        (
+            {"model.augmenters": [{"use": "tpr"}]},
+            "changes tokens where they stand",
+        ),
+        ({"model.scope.kind": "causal"}, "has the scope 'bidirectional' and no other"),
+    ],
+)
+def test_what_cannot_work_is_refused(changes: dict[str, object], reason: str, registry: Registry) -> None:
+    with pytest.raises(PlanError, match=reason):
+        build(
+            load_spec("betae", {"model.dims.unary": 6, **overrides_of(VOCABULARY), **changes}),
+            registry=registry,
+        )
