@@ -14,10 +14,9 @@ from peirce_plugins.tasks.kgqa.engine import (
     answer,
     answers,
     resolve,
-    spans,
 )
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split, from_ids, from_names
-from peirce_plugins.tasks.kgqa.index import Index
+from peirce_plugins.tasks.kgqa.index import Index, spans
 from peirce_plugins.tasks.kgqa.keysets import CELLS
 from peirce_plugins.tasks.kgqa.language import Query, parse
 from peirce_plugins.tasks.kgqa.querytypes import load_types

@@ -6,21 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kgqa_command import run
 from kgqa_reference import brute_force, graphs, queries
-from peirce.errors import PeirceError, TaskError
+from peirce.errors import TaskError
 from peirce_plugins.tasks.kgqa.answering import answer_file
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split
-from peirce_plugins.tasks.kgqa.kg import app
 from peirce_plugins.tasks.kgqa.language import Query
-from typer.testing import CliRunner
-
-
-def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    if isinstance(result.exception, PeirceError):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 @pytest.fixture

@@ -6,17 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from peirce.errors import PeirceError, TaskError
-from peirce_plugins.tasks.kgqa.kg import app
-from typer.testing import CliRunner
-
-
-def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    if isinstance(result.exception, PeirceError):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.stdout
+from kgqa_command import run
+from peirce.errors import TaskError
 
 
 @pytest.fixture

@@ -20,19 +20,17 @@ from peirce_plugins.tasks.kgqa.graph import Graph, Index, Ints
 from peirce_plugins.tasks.kgqa.index import spans
 from peirce_plugins.tasks.kgqa.keysets import CELLS, Space
 from peirce_plugins.tasks.kgqa.language import Query
-from peirce_plugins.tasks.kgqa.template import Groundings, QueryTooLargeError, Slot, Template
+from peirce_plugins.tasks.kgqa.template import Groundings, QueryTooLargeError, Template
 
 __all__ = [
     "LIMIT",
     "Answers",
     "Groundings",
     "QueryTooLargeError",
-    "Slot",
     "Template",
     "answer",
     "answers",
     "resolve",
-    "spans",
 ]
 
 LIMIT = 20_000_000
