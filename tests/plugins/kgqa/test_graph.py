@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,20 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "valid.tsv.gz").unlink()
     with pytest.raises(TaskError, match="has no triples"):
         load_graph(str(tmp_path))
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "alone.tsv"
+    path.write_bytes(b"\xef\xbb\xbfa\tr\tb\nb\tr\ta\n")
+    graph = load_graph(str(path))
+    assert graph.name == "alone"
+    assert graph.entity_names == ("a", "b")
+
+
+def test_a_data_set_whose_package_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ogb", None)
+    with pytest.raises(TaskError, match=r"pykeen cannot provide the graph 'ogbbiokg': .*install ogb"):
+        load_graph("ogbbiokg")
 
 
 def test_bytes_round_trip_and_damage() -> None:

@@ -170,7 +170,8 @@ def load_graph(source: str) -> Graph:
     if path.is_dir():
         return from_names(path.resolve().name, read_folder(path))
     if path.is_file():
-        return from_names(path.name.removesuffix(".gz").removesuffix(".nt"), {"train": read_file(path)})
+        name = path.name.removesuffix(".gz").removesuffix(".nt").removesuffix(".tsv")
+        return from_names(name, {"train": read_file(path)})
     if "/" in source or "\\" in source:
         raise TaskError(
             f"no folder or file {source!r}; give a folder with train.tsv, valid.tsv, test.tsv, a file of N-Triples, "
@@ -244,7 +245,8 @@ def _lookup(kind: str, name: str, ids: Mapping[str, int], count: int) -> int:
     if name in ids:
         return ids[name]
     if name.isascii() and name.isdigit():
-        if int(name) < count:
+        # not all digits are a number to Python where there are thousands of them
+        if len(name) <= len(str(count)) and int(name) < count:
             return int(name)
         raise TaskError(f"no {kind} is called {name!r}, and its ids end at {count - 1}")
     raise TaskError(_nearest(kind, name, ids))

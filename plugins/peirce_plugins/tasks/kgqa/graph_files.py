@@ -5,6 +5,7 @@ Files are read a line at a time; whatever is wrong in one is named by file and l
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -84,7 +85,7 @@ def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[
     try:
         data = dataset_resolver.lookup(known[key])()
         factories = {"train": data.training, "valid": data.validation, "test": data.testing}
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         raise TaskError(f"pykeen cannot provide the graph {source!r}: {error}") from error
     triples: dict[Split, NDArray[np.int32]] = {}
     for split in SPLITS:
@@ -114,6 +115,8 @@ def _read(path: Path, parse: Callable[[str], Triple | None]) -> Iterator[Triple]
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             for raw in file:
                 lines += 1
+                if lines == 1:  # a byte order mark would be part of the first name
+                    raw = raw.removeprefix(codecs.BOM_UTF8)
                 if (triple := parse(raw.decode("utf-8").rstrip("\r\n"))) is not None:
                     yield triple
     except MalformedError as error:
