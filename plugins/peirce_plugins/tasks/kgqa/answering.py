@@ -90,9 +90,13 @@ def answer_file(
                     names = sorted(graph.entity_names[entity] for entity in found)
                     out.write(json.dumps({**line.given, "answers": names}, ensure_ascii=False) + "\n")
                     queries, empty, count = queries + 1, empty + (not names), count + len(names)
-                progress.update(bar, completed=lines.tell(), done=queries)
+                # a pipe does not know where it is
+                progress.update(bar, completed=lines.tell() if lines.seekable() else None, done=queries)
     except OSError as error:
-        raise TaskError(f"{error.filename or source}: {error.strerror or error}") from error
+        problem = error.strerror or error
+        if error.filename == str(source):
+            raise TaskError(f"{source}: {problem}") from error
+        raise TaskError(f"{output} cannot be written: {problem}; choose another -o") from error
     return Totals(queries, empty, count)
 
 
