@@ -15,6 +15,9 @@ from peirce_plugins.tasks.kgqa.language import Query, QueryError, parse
 GROUPS = ("seen", "unseen", "all")
 """Names that stand for several types at once."""
 
+LONGEST_NAME = 60
+"""Bytes of a type's name; files are called by it, where a byte can become three characters."""
+
 
 @frozen
 class QueryType:
@@ -40,13 +43,15 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
     source = str(path) if path else "types.toml"
     try:
         text = (
-            path.read_text(encoding="utf-8")
+            path.read_text(encoding="utf-8-sig")
             if path
             else (files(__package__) / source).read_text(encoding="utf-8")
         )
         tables = tomllib.loads(text).get("type", [])
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise TaskError(f"{source}: query types cannot be read: {error}") from error
+    if not isinstance(tables, list):
+        raise TaskError(f"{source}: `type` must be [[type]] tables with name, formula and seen")
     types: dict[str, QueryType] = {}
     for number, table in enumerate(tables, 1):
         match table:
@@ -56,6 +61,7 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
                 raise TaskError(
                     f"{source}: type {number} needs name, formula and seen (true or false), nothing else"
                 )
+        _check_name(name, f"{source}: type {number}")
         if name in types or name in GROUPS:
             raise TaskError(f"{source}: type {number}: the name {name!r} is taken; choose another")
         try:
@@ -70,6 +76,16 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
     if not types:
         raise TaskError(f"{source} has no [[type]] table with name, formula and seen")
     return types
+
+
+def _check_name(name: str, where: str) -> None:
+    """Refuse a name that no option could give, or that makes too long a file's name."""
+    if not name or not name.isprintable() or "," in name or name != name.strip():
+        raise TaskError(
+            f"{where}: the name {name!r} must be printable, without commas and without spaces at its ends"
+        )
+    if len(name.encode()) > LONGEST_NAME:
+        raise TaskError(f"{where}: the name {name[:20]!r}... has over {LONGEST_NAME} bytes; shorten it")
 
 
 def select(names: Iterable[str], types: dict[str, QueryType]) -> tuple[QueryType, ...]:
