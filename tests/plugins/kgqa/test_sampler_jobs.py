@@ -17,12 +17,12 @@ import pytest
 from click.testing import Result
 from kgqa_reference import brute_force
 from peirce.errors import TaskError
-from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, load_graph
+from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, from_names, load_graph
 from peirce_plugins.tasks.kgqa.jobs import describe, run
 from peirce_plugins.tasks.kgqa.kg import app
 from peirce_plugins.tasks.kgqa.language import parse
 from peirce_plugins.tasks.kgqa.quantities import quantities
-from peirce_plugins.tasks.kgqa.queryfiles import read_queries
+from peirce_plugins.tasks.kgqa.queryfiles import TypeAsked, read_queries, read_type
 from peirce_plugins.tasks.kgqa.querytypes import QueryType, load_types, select
 from peirce_plugins.tasks.kgqa.sampler import BLOCK, sample
 from typer.testing import CliRunner
@@ -182,6 +182,60 @@ def test_other_queries_are_not_mixed_in(graph: Graph, tmp_path: Path) -> None:
     (tmp_path / "test" / "mine.txt").write_text("mine")
     with pytest.raises(TaskError, match="something else than sampled queries"):
         run(tmp_path, describe(TYPES[:1], {"2i": 5}, graph, "test", 0, 100), graph)
+
+
+def test_what_was_never_begun_binds_nobody(graph: Graph, tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match="unknown engine 'dask'"):
+        run(tmp_path, describe(TYPES[:1], {"2i": 5}, graph, "train", 0, 100), graph, "dask")
+    run(tmp_path, describe(TYPES[:1], {"2i": 5}, graph, "train", 1, 100), graph)
+    late = from_names("late", {"test": [(f"e{i}", "r", f"e{i + 1}") for i in range(3000)]})
+    asked = describe(TYPES[1:2], {"pi": 5}, late, "valid", 0, 100)
+    with pytest.raises(TaskError, match="the valid split adds no triples"):
+        run(tmp_path, asked, late)
+    run(tmp_path, describe(TYPES[:1], {"2i": 5}, graph, "valid", 1, 100), graph)
+    with pytest.raises(
+        TaskError, match="'late' has no triples to count queries by; say how many with --count"
+    ):
+        quantities(TYPES, late, "test")
+
+
+def test_overwriting_removes_queries_alone(graph: Graph, tmp_path: Path) -> None:
+    run(tmp_path, describe(TYPES[:2], {"2i": 5, "pi": 5}, graph, "train", 0, 100), graph)
+    mine = tmp_path / "train" / "mine.txt"
+    mine.write_text("mine")
+    run(tmp_path, describe(TYPES[:1], {"2i": 6}, graph, "train", 0, 100), graph, overwrite=True)
+    assert sorted(_files(tmp_path / "train")) == ["2i.parquet", "mine.txt", "sample.json"]
+    assert mine.read_text() == "mine"
+    assert [len(queries) for queries in read_queries(tmp_path, graph, "train")] == [6]
+
+
+def test_a_folder_is_sampled_into_by_one_process(graph: Graph, tmp_path: Path) -> None:
+    wanted = describe(TYPES[:1], {"2i": 5}, graph, "train", 0, 100)
+
+    def meanwhile(name: str, count: int, seconds: float) -> None:
+        with pytest.raises(TaskError, match=r"another process samples into .*train now"):
+            run(tmp_path, wanted, graph)
+
+    assert [len(one.answers) for one in run(tmp_path, wanted, graph, watch=meanwhile)] == [5]
+    assert [len(one.answers) for one in run(tmp_path, wanted, graph)] == [5]
+
+
+def test_files_of_other_types_are_refused(graph: Graph, tmp_path: Path) -> None:
+    place = tmp_path / "train"
+    run(tmp_path, describe(TYPES[:2], {"2i": 5, "pi": 5}, graph, "train", 0, 100), graph)
+    (place / "2i.parquet").write_bytes((place / "pi.parquet").read_bytes())
+    with pytest.raises(TaskError, match=r"2i\.parquet holds queries of another type"):
+        read_queries(tmp_path, graph, "train")
+    table = pq.read_table(place / "pi.parquet")
+    words = table.set_column(table.schema.get_field_index("r1"), "r1", [["x"] * len(table)])
+    for damaged in (words, table.drop_columns("answers_test")):
+        pq.write_table(damaged.replace_schema_metadata(table.schema.metadata), place / "pi.parquet")
+        with pytest.raises(TaskError, match="pi queries lacks a column of numbers"):
+            read_type(place, TypeAsked("pi", str(TYPES[1].query), True, 5), "train")
+    never = QueryType("never", parse("r1(s1,f) & !r1(s1,f)"), True)
+    run(tmp_path, describe([never], {"never": 5}, graph, "valid", 0, 100), graph)
+    with pytest.raises(TaskError, match="hold no query"):
+        read_queries(tmp_path, graph, "valid")
 
 
 def test_what_cannot_be_read_is_named(graph: Graph, folder: Path, tmp_path: Path) -> None:

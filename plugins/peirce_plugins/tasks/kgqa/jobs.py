@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import frozen
-from peirce.errors import TaskError
+from peirce.errors import TaskError, unknown
 from peirce.files import replacing, write_whole
 
 from peirce_plugins.tasks.kgqa.graph import Graph, Ints, Split
@@ -30,7 +31,10 @@ from peirce_plugins.tasks.kgqa.queryfiles import (
 from peirce_plugins.tasks.kgqa.querytypes import QueryType
 from peirce_plugins.tasks.kgqa.sampler import BLOCK, Collector, QuerySet
 from peirce_plugins.tasks.kgqa.template import Template
-from peirce_plugins.tasks.kgqa.workers import Done, Pool, Setup, Task, pool
+from peirce_plugins.tasks.kgqa.workers import ENGINES, Done, Pool, Setup, Task, pool
+
+BLOCKS = ".blocks"
+"""The folder of the blocks that are not in a type's file yet."""
 
 
 @frozen(eq=False)
@@ -87,6 +91,8 @@ def run(
     engine: str = "local",
     workers: int | None = None,
     watch: Watch = lambda name, count, seconds: None,
+    *,
+    overwrite: bool = False,
 ) -> list[Sampled]:
     """Sample what is not there yet into `directory/SPLIT`.
 
@@ -96,13 +102,44 @@ def run(
         graph: the graph.
         engine, workers: see `workers.pool`.
         watch: is told of each block.
+        overwrite: whether queries that were asked for otherwise are removed.
 
     Raises:
-        TaskError: the folder holds something else; a worker died; nothing can be sampled.
+        TaskError: the folder holds something else, or another process samples into it; a worker died; nothing can be
+            sampled.
     """
+    if engine not in ENGINES:
+        raise TaskError(unknown("engine", engine, ENGINES))
     folder = directory / wanted.split
-    _claim(folder, wanted)
-    blocks = folder / ".blocks"
+    with _alone(folder):
+        _claim(folder, wanted, overwrite=overwrite)
+        return _complete(folder, wanted, graph, engine, workers, watch)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder; a process that is killed lets them in."""
+    from filelock import FileLock, Timeout
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise TaskError(
+            f"another process samples into {folder} now; wait until it is done, or give another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _complete(
+    folder: Path, wanted: Description, graph: Graph, engine: str, workers: int | None, watch: Watch
+) -> list[Sampled]:
+    """Sample what is missing in a folder."""
+    blocks = folder / BLOCKS
     blocks.mkdir(exist_ok=True)
     works = [
         _Work(asked, wanted.split, blocks)
@@ -124,11 +161,18 @@ def run(
     ]
 
 
-def _claim(folder: Path, wanted: Description) -> None:
-    """Make the folder, or see that it was made for the same."""
+def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
+    """Make the folder, or see that it was made for the same, or for something of which it has no queries."""
     if (folder / DESCRIPTION).exists():
         there = Description.read(folder)
-        if there != wanted:
+        files = [path for asked in there.types if (path := type_file(folder, asked.name)).exists()]
+        blocks = folder / BLOCKS
+        if there != wanted and overwrite:
+            # these and no others, since somebody may have put files of their own beside them
+            shutil.rmtree(blocks, ignore_errors=True)
+            for path in files:
+                path.unlink()
+        elif there != wanted and (files or any(blocks.glob("*.block"))):
             names = ("graph", "seed", "max_answers", "types")
             differ = [name for name in names if getattr(there, name) != getattr(wanted, name)]
             raise TaskError(

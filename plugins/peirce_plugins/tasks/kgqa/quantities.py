@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from peirce.errors import TaskError
 
 from peirce_plugins.tasks.kgqa.graph import Graph, Split
 from peirce_plugins.tasks.kgqa.querytypes import QueryType
@@ -24,11 +25,19 @@ def quantities(types: Sequence[QueryType], graph: Graph, split: Split) -> dict[s
 
     Table 9 for the graphs in it, however their names are spelt. Elsewhere its rule: every one-hop query of the training
     graph and twice as many of each other type; to evaluate, as many as there are one-hop queries, at most 5,000.
+
+    Raises:
+        TaskError: the training graph has no triples to count by.
     """
     single, several, evaluated = TABLE_9.get(re.sub("[^a-z0-9]", "", graph.name.lower()), (0, 0, 0))
     if not single:
         triples = graph.added["train"]
         single = len(np.unique(triples[:, :2], axis=0))
+        if not single:
+            raise TaskError(
+                f"the train split of {graph.name!r} has no triples to count queries by; "
+                "say how many with --count"
+            )
         several, evaluated = 2 * single, min(single, MOST_EVALUATED)
     if split != "train":
         return {kind.name: evaluated for kind in types}

@@ -93,8 +93,8 @@ class Description:
                 f"{folder} holds no sampled queries; make them with `peirce kg sample --split {folder.name} -o "
                 f"{folder.parent}`"
             ) from None
-        except (OSError, ValueError, AttributeError, cattrs.BaseValidationError) as error:
-            raise TaskError(f"{path} cannot be read: {error}; sample the queries again") from error
+        except (OSError, ValueError, AttributeError, RecursionError, cattrs.BaseValidationError) as error:
+            raise TaskError(f"{path} cannot be read: {error}; remove {folder} and sample again") from error
 
 
 def fingerprint(graph: Graph) -> str:
@@ -132,6 +132,8 @@ def read_queries(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ..
             f"({described.graph!r}); their ids would mean other entities. Sample them again"
         )
     sets = [read_type(place, asked, split) for asked in described.types]
+    if not any(map(len, sets)):
+        raise TaskError(f"the files in {place} hold no query; sample other types, or from another graph")
     return tuple(queries for queries in sets if len(queries))
 
 
@@ -146,7 +148,10 @@ def read_type(folder: Path, asked: TypeAsked, split: Split) -> QuerySet:
         raise TaskError(
             f"{folder} has no {path.name} yet; run `peirce kg sample` again with its options to finish it"
         )
-    return _queries(_read(path), asked.kind, split)
+    table = _read(path)
+    if (table.schema.metadata or {}).get(b"formula") != str(asked.kind.query).encode():
+        raise TaskError(f"{path} holds queries of another type; remove it and sample again")
+    return _queries(table, asked.kind, split)
 
 
 def write_type(path: Path, kind: QueryType, graph: Graph, sets: Iterable[QuerySet]) -> None:
@@ -204,7 +209,9 @@ def _read(path: Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
     try:
         return pq.ParquetFile(path).read(columns=columns)
     except (OSError, pyarrow.ArrowException) as error:
-        raise TaskError(f"{path} is no Parquet file of queries or is damaged: {error}") from error
+        raise TaskError(
+            f"{path} is no Parquet file of queries or is damaged: {error}; remove it and sample again"
+        ) from error
 
 
 def _table(queries: QuerySet) -> pyarrow.Table:
@@ -239,9 +246,9 @@ def _queries(table: pyarrow.Table, kind: QueryType, split: Split) -> QuerySet:
             counts = lists.value_lengths().to_numpy(zero_copy_only=False)
             entities = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
             answers[each] = Answers(np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), entities)
-    except KeyError as error:
+    except (KeyError, ValueError, AttributeError) as error:
         raise TaskError(
-            f"a file of {kind.name} queries lacks the column {error}; sample the queries again"
+            f"a file of {kind.name} queries lacks a column of numbers, {error}; remove it and sample again"
         ) from error
     return QuerySet(kind, split, template, Groundings(relations, constants), answers)
 

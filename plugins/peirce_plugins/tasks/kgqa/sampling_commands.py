@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,24 +73,14 @@ def sample(
     for each in splits:
         counts = quantities(kinds, loaded, each) if count is None else {kind.name: count for kind in kinds}
         wanted = describe(kinds, counts, loaded, each, seed, max_answers)
-        if overwrite:
-            _remove(output / each, wanted)
         with _progress(wanted, console) as watch:
-            sampled[each] = run(output, wanted, loaded, engine, workers, watch)
+            sampled[each] = run(output, wanted, loaded, engine, workers, watch, overwrite=overwrite)
     if json:
         rows = [_row(each, one) for each, of_split in sampled.items() for one in of_split]
         as_json(SCHEMA, graph=loaded.name, directory=str(output), types=rows)
         return
     for each, of_split in sampled.items():
         _print(f"{each} queries of {loaded.name} in {output / each}", of_split)
-
-
-def _remove(folder: Path, wanted: Description) -> None:
-    """Remove sampled queries, and nothing else, unless they are what is wanted."""
-    from peirce_plugins.tasks.kgqa.queryfiles import DESCRIPTION, Description
-
-    if (folder / DESCRIPTION).is_file() and Description.read(folder) != wanted:
-        shutil.rmtree(folder)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 
-from peirce_plugins.tasks.kgqa.graph import Ints
+from peirce_plugins.tasks.kgqa.graph import SPLITS, Ints
 from peirce_plugins.tasks.kgqa.language import FREE, Variable
 from peirce_plugins.tasks.kgqa.lookup import Lookup, Runs
 from peirce_plugins.tasks.kgqa.template import Groundings, Slot, Template
@@ -71,9 +71,9 @@ class Walker:
         numbers = np.arange(first, self.lookup.size(self.level))
         if not len(numbers):
             raise TaskError(
-                "the split adds no triples, so no query has an answer that the split before it lacks"
+                f"the {SPLITS[self.level]} split adds no triples, so no query of it has an answer that is new in it"
                 if self.level
-                else "the graph has no triples to sample queries from"
+                else "the train split has no triples to sample queries from"
             )
         starts: dict[tuple[int, Slot | None], Ints] = {}
         for branch, slots in enumerate(self.template.conjunctions):
