@@ -77,10 +77,13 @@ def embed(
         after: called after each epoch, from 1 on, with its mean loss.
 
     Raises:
-        TaskError: the width does not suit the model, the device does not exist, or the loss is not finite.
+        TaskError: there are no training triples, the width does not suit the model, the device does not exist, or the
+            loss is not finite.
     """
     if options.model == "complex" and options.dim % 2:
         raise TaskError(f"complex vectors have two numbers each; --dim {options.dim} must be even")
+    if not len(graph.added["train"]):
+        raise TaskError(f"the train split of {graph.name!r} has no triples to train vectors on")
     both_ways = options.model != "transe"
     with randomness.isolated(options.seed):
         factory = _factory(graph, both_ways=both_ways)

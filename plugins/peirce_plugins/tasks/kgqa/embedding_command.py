@@ -48,6 +48,7 @@ def embed(
         model=model, dim=dim, epochs=epochs, batch_size=batch_size, lr=lr, seed=seed, device=device
     )
     loaded = load_graph(graph)
+    _check_writable(output)
     columns = (TextColumn("epochs"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[shown]}"))
     console = Console(stderr=True)
     with Progress(
@@ -78,3 +79,21 @@ def embed(
     quality = "" if made.mrr is None else f"; filtered MRR of the validation triples {made.mrr:.3f}"
     sizes = f"{len(made.entities):,} entities and {len(made.relations):,} relations, {dim} numbers each"
     typer.echo(f"{output}: {model} of {loaded.name}, {sizes}{quality}")
+
+
+def _check_writable(output: Path) -> None:
+    """Refuse a place that no file can be written to, before the vectors are trained for it."""
+    from tempfile import TemporaryFile
+
+    from peirce.errors import TaskError
+
+    problem: object = None
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=output.parent):
+            if output.exists() and not output.is_file():
+                problem = "it is a directory or a device"
+    except OSError as error:
+        problem = error.strerror or error
+    if problem is not None:
+        raise TaskError(f"{output} cannot be written: {problem}; choose another -o")
