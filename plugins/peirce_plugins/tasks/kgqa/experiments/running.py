@@ -18,7 +18,7 @@ from rich.console import Console
 from peirce_plugins.tasks.experiments.results import commit, digest, read_rows, write_rows
 from peirce_plugins.tasks.kgqa.evaluation import TOP, Report, evaluate
 from peirce_plugins.tasks.kgqa.experiments.tables import Definitions, Evaluation, Row, Scale, Table
-from peirce_plugins.tasks.kgqa.experiments.vectors import vectors_file
+from peirce_plugins.tasks.kgqa.experiments.vectors import embedding_options, vectors_file
 from peirce_plugins.tasks.kgqa.querytypes import load_types, select
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, model_scorer
 from peirce_plugins.tasks.loop import train
@@ -144,8 +144,9 @@ def jobs(plan: Plan) -> Iterator[Job]:
             made = make_task(KgQa.name, task, plan.registry)
             assert isinstance(made, KgQa)
             options = training_options(training)
+            vectors = plain(embedding_options(row.vectors, spec.dims["unary"])) if row.vectors else None
             identity = digest(
-                spec.to_toml(), row.vectors, plain(made.options), {**plain(options), "threads": 0}, seed
+                spec.to_toml(), vectors, plain(made.options), {**plain(options), "threads": 0}, seed
             )
             yield Job(row, seed, f"{spec.name}-{seed}-{identity}", spec, made, options)
 

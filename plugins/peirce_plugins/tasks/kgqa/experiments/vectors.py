@@ -7,14 +7,22 @@ from pathlib import Path
 from rich.console import Console
 
 from peirce_plugins.kge_files import Predictor, write_kge
+from peirce_plugins.tasks.experiments.results import digest
 from peirce_plugins.tasks.kgqa.embedding import EmbeddingOptions, embed
 from peirce_plugins.tasks.kgqa.graph import Graph
+from peirce_plugins.tasks.kgqa.queryfiles import fingerprint
+from peirce_plugins.tasks.options import plain
 
 FOLDER = "vectors"
 
 
+def embedding_options(predictor: Predictor, width: int) -> EmbeddingOptions:
+    """How the vectors of an experiment are trained."""
+    return EmbeddingOptions(model=predictor, dim=width)
+
+
 def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int, console: Console) -> Path:
-    """The file of trained vectors, which is made where it is missing.
+    """The file of trained vectors, which is made where it is missing; its name tells graphs and options apart.
 
     Args:
         directory: the experiment's.
@@ -23,8 +31,9 @@ def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int
         width: the numbers of a vector.
         console: where it is told what is done.
     """
-    options = EmbeddingOptions(model=predictor, dim=width)
-    path = directory / FOLDER / f"{graph.name}-{predictor}-{width}.safetensors"
+    options = embedding_options(predictor, width)
+    identity = digest(fingerprint(graph), plain(options))
+    path = directory / FOLDER / f"{graph.name}-{predictor}-{width}-{identity}.safetensors"
     if not path.exists():
         console.print(f"training {predictor} on {graph.name}: {options.epochs} epochs", highlight=False)
         found = embed(graph, options)
