@@ -8,7 +8,9 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 from peirce.commands.show import Json, as_json, as_table
 
-GRAPH_HELP = "A folder of train, valid and test files (.tsv, .nt, also .gz), one such file, or a data set of pykeen."
+GRAPH_HELP = (
+    "A folder of train, valid and test files (.tsv, .nt, also .gz), one such file, or a data set of pykeen."
+)
 SHOWN_RELATIONS = 10
 """Relations that `info` shows; `--json` gives all."""
 
