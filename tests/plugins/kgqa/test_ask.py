@@ -129,6 +129,12 @@ def test_neither_torch_nor_pykeen_is_needed(exported: tuple[Path, Model, KgQaDat
     ]
 
 
+def test_either_syntax_is_asked(exported: tuple[Path, Model, KgQaData]) -> None:
+    asker = Asker(exported[0])
+    lisp = asker.ask("(i,(p,(embassy),(usa)),(n,(p,(embassy),(cuba))))")
+    assert lisp == asker.ask("embassy(usa,f) & !embassy(cuba,f)")
+
+
 def test_mistakes_in_a_query_are_named(exported: tuple[Path, Model, KgQaData]) -> None:
     asker = Asker(exported[0])
     with pytest.raises(QueryError, match="column 12"):
@@ -149,6 +155,8 @@ def test_a_missing_file_is_named(exported: tuple[Path, Model, KgQaData], tmp_pat
     (copy / name).unlink()
     with pytest.raises(ModelFileError, match=Path(name).name):
         Asker(copy)
+    with pytest.raises(ModelFileError, match=r"there is no folder .*nowhere"):
+        Asker(tmp_path / "nowhere")
 
 
 def test_a_model_of_another_graph_is_refused(exported: tuple[Path, Model, KgQaData], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from kgqa_reference import brute_force
 from peirce.errors import TaskError
 from peirce_plugins.tasks.kgqa.engine import Groundings, Template, answers
-from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split, from_ids, load_graph
+from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split, from_ids, from_names, load_graph
 from peirce_plugins.tasks.kgqa.language import And, Atom, Formula, Not, Or, Query, Variable, parse
 from peirce_plugins.tasks.kgqa.querytypes import QueryType, load_types
 from peirce_plugins.tasks.kgqa.sampler import sample
@@ -182,6 +182,9 @@ def test_answers_are_capped() -> None:
     assert queries.answers["train"].counts.max() == 3
     with pytest.raises(TaskError, match=r"no 2u query with 1 to 1 answers.*raise max_answers"):
         sample([TYPES["2u"]], SMALL, "train", 30, seed=0, max_answers=1)
+    late = from_names("late", {"train": [("a", "r", "b")]})
+    with pytest.raises(TaskError, match="the valid split of 'late' adds no triples"):
+        sample([TYPES["1p"]], late, "valid", 30, seed=0)
 
 
 def test_renamings() -> None:

@@ -14,11 +14,12 @@ from peirce.spec import Spec, load_spec
 
 from peirce_plugins.tasks.kgqa.assets import read_assets
 from peirce_plugins.tasks.kgqa.atom_inputs import check_expressible, query_atoms, takes_atoms
+from peirce_plugins.tasks.kgqa.conversion import read_query
 from peirce_plugins.tasks.kgqa.encoding import Vocabulary, pad
 from peirce_plugins.tasks.kgqa.engine import Groundings, QueryTooLargeError, Template, answers, resolve
 from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split
 from peirce_plugins.tasks.kgqa.graph_inputs import GRAPH_INPUTS, graph_inputs
-from peirce_plugins.tasks.kgqa.language import Query, parse
+from peirce_plugins.tasks.kgqa.language import Query
 
 MODEL = "model.onnx"
 
@@ -62,6 +63,8 @@ class Asker:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        if not directory.is_dir():
+            raise ModelFileError(f"there is no folder {directory}; `peirce train` writes one")
         for name, hint in (
             ("spec.toml", "`peirce train` writes it"),
             ("provenance.json", "`peirce train` writes it"),
@@ -136,7 +139,7 @@ class Asker:
         Raises:
             QueryError: the text is no query. TaskError: a name is not in the graph, or the query is too long.
         """
-        query = parse(text)
+        query = read_query(text)
         entities, scores = self.best(query, top)
         exact = self._exact(query)
         ranked = tuple(

@@ -125,6 +125,10 @@ def sample(
                 number += 1
             sets.append(QuerySet.joined(kept))
             if not len(sets[-1]):
+                if not len(graph.added[split]):
+                    raise TaskError(
+                        f"the {split} split of {graph.name!r} adds no triples to sample queries of"
+                    )
                 raise TaskError(
                     f"no {kind.name} query with 1 to {max_answers} answers was found on the {split} graph "
                     f"of {graph.name}; raise max_answers or leave the type out"
