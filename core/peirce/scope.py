@@ -16,6 +16,8 @@ from torch import Tensor
 from peirce.blocks import again
 from peirce.predicates import at_least_float32
 
+TRACED_STEPS = 4
+"""In how many steps a traced graph weighs all groups of a kernel."""
 CAUSAL_BLOCK = 16
 """Rows that `Scope.weigh` treats at once in a causal scope: the softmax inside a block is explicit."""
 
@@ -184,16 +186,23 @@ class Scope:
         return torch.matmul(values.permute(0, 3, 1, 2), weights.permute(0, 2, 1, 3)).transpose(1, 2)
 
     def _weigh_rows(self, logits: Tensor, values: Tensor) -> Tensor:
-        """One group g at a time: [b, x, a, n] at most, recomputed in the backward pass."""
+        """A few groups g at a time: [b, x, a, g, n] at most, recomputed in the backward pass.
+
+        One by one they take the least memory. A graph that is traced has each step's nodes anew, so there the steps
+        are few: one for each of 64 groups, in 12 layers, and an exporter's optimiser does not come to an end.
+        """
+        count = logits.shape[2]
+        step = -(-count // TRACED_STEPS) if torch.compiler.is_compiling() else 1
         keep = self._drop(torch.ones_like(logits))
         groups = []
-        for g in range(logits.shape[2]):
-            groups.append(again(self._weigh_group, logits[:, :, g], values[..., g], keep[:, :, g]))
-        return torch.stack(groups, 2)
+        for start in range(0, count, step):
+            part = slice(start, start + step)
+            groups.append(again(self._weigh_groups, logits[:, :, part], values[..., part], keep[:, :, part]))
+        return torch.cat(groups, 2)
 
-    def _weigh_group(self, logits: Tensor, values: Tensor, keep: Tensor) -> Tensor:
-        """logits [b, a, n], values [b, x, a], keep [b, a, n] -> [b, x, n]."""
-        weights = self.softmax(logits.unsqueeze(1).expand(-1, values.shape[1], -1, -1))
+    def _weigh_groups(self, logits: Tensor, values: Tensor, keep: Tensor) -> Tensor:
+        """logits [b, a, g, n], values [b, x, a, g], keep [b, a, g, n] -> [b, x, g, n]."""
+        weights = self.softmax(logits.unsqueeze(1).expand(-1, values.shape[1], -1, -1, -1))
         return ((weights * keep.unsqueeze(1)) * values.unsqueeze(-1)).sum(2)
 
     def _weigh_causal(self, logits: Tensor, values: Tensor) -> Tensor:
