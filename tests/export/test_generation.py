@@ -15,6 +15,7 @@ import torch
 from peirce.errors import InputError, ModelFileError
 from peirce.model import Model, build
 from peirce.registry import Registry
+from peirce_export.onnx import trace
 from peirce_export.session import Session
 from peirce_export.verify import verify
 from small_specs import DECODER, ENCODER_DECODER, FOLNET
@@ -122,3 +123,11 @@ def test_a_model_that_does_not_generate_is_refused(tmp_path: Path, registry: Reg
     with pytest.raises(InputError, match="causal_lm"):
         peirce.export(model, path=tmp_path / "model.onnx", to="onnx", generate=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_does_not_grow_with_the_width_of_a_kernel(registry: Registry) -> None:
+    def nodes(head_size: int) -> int:
+        spec = DECODER.replace({**SMALL, "model.dims.head_size": head_size})
+        return sum(1 for _ in trace(build(spec, registry=registry).eval(), 20, "float32").graph.all_nodes())
+
+    assert nodes(8) == nodes(32)
