@@ -9,11 +9,11 @@ import torch
 from peirce.model import Model, build
 from peirce.registry import Registry
 from peirce.spec import load_spec
-from peirce_plugins.tasks.kgqa.atom_inputs import query_atoms
-from peirce_plugins.tasks.kgqa.encoding import Vocabulary
-from peirce_plugins.tasks.kgqa.querytypes import QueryType, load_types
+from peirce_plugins.tasks.kgqa.encoding.atom_inputs import query_atoms
+from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary
+from peirce_plugins.tasks.kgqa.engine.template import Groundings, Template
+from peirce_plugins.tasks.kgqa.queries.types import QueryType, load_types
 from peirce_plugins.tasks.kgqa.task import overrides_of
-from peirce_plugins.tasks.kgqa.template import Groundings, Template
 
 TYPES = load_types()
 VOCABULARY = Vocabulary("toy", tuple("abcde"), ("r", "s", "t"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from peirce_plugins.tasks.kgqa.language import FREE, And, Atom, Constant, Formula, Not, Or, Variable
-from peirce_plugins.tasks.kgqa.lisp import Complement, Intersection, Projection, SetExpression, Union
+from peirce_plugins.tasks.kgqa.queries.language import FREE, And, Atom, Constant, Formula, Not, Or, Variable
+from peirce_plugins.tasks.kgqa.queries.lisp import Complement, Intersection, Projection, SetExpression, Union
 
 names = st.text(min_size=1, max_size=8).filter(
     lambda name: name.encode("utf-8", "ignore") == name.encode("utf-8", "replace")

@@ -7,8 +7,18 @@ from itertools import product
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split, from_ids
-from peirce_plugins.tasks.kgqa.language import FREE, And, Atom, Constant, Formula, Not, Or, Query, Variable
+from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, Graph, Split, from_ids
+from peirce_plugins.tasks.kgqa.queries.language import (
+    FREE,
+    And,
+    Atom,
+    Constant,
+    Formula,
+    Not,
+    Or,
+    Query,
+    Variable,
+)
 
 
 def brute_force(query: Query, graph: Graph, split: Split) -> list[int]:

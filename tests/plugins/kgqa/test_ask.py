@@ -17,10 +17,10 @@ from peirce.registry import Registry
 from peirce.spec import load_spec
 from peirce_plugins.tasks.kgqa.ask import Asker
 from peirce_plugins.tasks.kgqa.cli import ask
-from peirce_plugins.tasks.kgqa.engine import answer, resolve
-from peirce_plugins.tasks.kgqa.language import QueryError, parse
-from peirce_plugins.tasks.kgqa.querytypes import load_types, select
-from peirce_plugins.tasks.kgqa.sampler import sample
+from peirce_plugins.tasks.kgqa.engine.answers import answer, resolve
+from peirce_plugins.tasks.kgqa.queries.language import QueryError, parse
+from peirce_plugins.tasks.kgqa.queries.types import load_types, select
+from peirce_plugins.tasks.kgqa.sampling.sampler import sample
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from small_specs import NARROW
 from typer.testing import CliRunner

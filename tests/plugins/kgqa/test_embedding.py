@@ -14,7 +14,7 @@ from peirce.model import build
 from peirce.registry import Registry
 from peirce.spec import load_spec
 from peirce_plugins.kge_files import read_kge
-from peirce_plugins.tasks.kgqa.embedding import (
+from peirce_plugins.tasks.kgqa.embedding.training import (
     PREDICTORS,
     EmbeddingOptions,
     Predictor,
@@ -22,8 +22,8 @@ from peirce_plugins.tasks.kgqa.embedding import (
     _scores,
     embed,
 )
-from peirce_plugins.tasks.kgqa.encoding import Vocabulary
-from peirce_plugins.tasks.kgqa.graph import Graph, from_names
+from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary
+from peirce_plugins.tasks.kgqa.graphs.graph import Graph, from_names
 from peirce_plugins.tasks.kgqa.kg import app
 from small_specs import NARROW
 from typer.testing import CliRunner

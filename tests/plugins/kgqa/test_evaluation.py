@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from peirce.errors import TaskError
 from peirce_plugins.tasks.kgqa import evaluation
-from peirce_plugins.tasks.kgqa.engine import Answers, Groundings, Template
+from peirce_plugins.tasks.kgqa.engine.answers import Answers, Groundings, Template
 from peirce_plugins.tasks.kgqa.evaluation import (
     FILTERINGS,
     Filtering,
@@ -21,10 +21,10 @@ from peirce_plugins.tasks.kgqa.evaluation import (
     ranks,
     table,
 )
-from peirce_plugins.tasks.kgqa.graph import SPLITS, from_names, load_graph
-from peirce_plugins.tasks.kgqa.language import parse
-from peirce_plugins.tasks.kgqa.querytypes import load_types, select
-from peirce_plugins.tasks.kgqa.sampler import QuerySet, sample
+from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, from_names, load_graph
+from peirce_plugins.tasks.kgqa.queries.language import parse
+from peirce_plugins.tasks.kgqa.queries.types import load_types, select
+from peirce_plugins.tasks.kgqa.sampling.sampler import QuerySet, sample
 from rich.console import Console
 
 NATIONS = load_graph("nations")

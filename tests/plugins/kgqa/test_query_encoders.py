@@ -15,8 +15,8 @@ from peirce.model import Model, build
 from peirce.registry import Registry
 from peirce.spec import load_spec
 from peirce_plugins.tasks.kgqa.ask import Asker
-from peirce_plugins.tasks.kgqa.engine import resolve
-from peirce_plugins.tasks.kgqa.graph_inputs import GRAPH_INPUTS, token_graph
+from peirce_plugins.tasks.kgqa.encoding.graph_inputs import GRAPH_INPUTS, token_graph
+from peirce_plugins.tasks.kgqa.engine.answers import resolve
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from small_specs import NARROW
 

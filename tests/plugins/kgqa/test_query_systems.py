@@ -14,8 +14,8 @@ from peirce.model import Model, build
 from peirce.registry import Registry
 from peirce.spec import load_spec
 from peirce_plugins.tasks.kgqa.ask import Asker
-from peirce_plugins.tasks.kgqa.atom_inputs import InexpressibleError
-from peirce_plugins.tasks.kgqa.engine import resolve
+from peirce_plugins.tasks.kgqa.encoding.atom_inputs import InexpressibleError
+from peirce_plugins.tasks.kgqa.engine.answers import resolve
 from peirce_plugins.tasks.kgqa.evaluation import table
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from rich.console import Console

@@ -11,13 +11,13 @@ from peirce.errors import TaskError
 from peirce.model import Model, build
 from peirce.registry import Registry
 from peirce.spec import load_spec
-from peirce_plugins.tasks.kgqa.assets import TRIPLES, VOCABULARY
-from peirce_plugins.tasks.kgqa.encoding import PAD
+from peirce_plugins.tasks.kgqa.encoding.assets import TRIPLES, VOCABULARY
+from peirce_plugins.tasks.kgqa.encoding.vocabulary import PAD
 from peirce_plugins.tasks.kgqa.evaluation import evaluate, oracle_scorer
-from peirce_plugins.tasks.kgqa.graph import SPLITS
+from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS
 from peirce_plugins.tasks.kgqa.kg import app as kg
-from peirce_plugins.tasks.kgqa.querytypes import load_types, select
-from peirce_plugins.tasks.kgqa.sampler import sample
+from peirce_plugins.tasks.kgqa.queries.types import load_types, select
+from peirce_plugins.tasks.kgqa.sampling.sampler import sample
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from peirce_plugins.tasks.loop import train
 from peirce_plugins.tasks.options import TrainingOptions

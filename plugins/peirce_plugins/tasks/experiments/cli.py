@@ -11,7 +11,7 @@ import typer
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import TaskError
 
-from peirce_plugins.tasks.kgqa.graph_commands import GRAPH_HELP
+from peirce_plugins.tasks.kgqa.graphs.commands import GRAPH_HELP
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True

@@ -12,14 +12,20 @@ from attrs import frozen
 from peirce.errors import ModelFileError, TaskError
 from peirce.spec import Spec, load_spec
 
-from peirce_plugins.tasks.kgqa.assets import read_assets
-from peirce_plugins.tasks.kgqa.atom_inputs import check_expressible, query_atoms, takes_atoms
-from peirce_plugins.tasks.kgqa.conversion import read_query
-from peirce_plugins.tasks.kgqa.encoding import Vocabulary, pad
-from peirce_plugins.tasks.kgqa.engine import Groundings, QueryTooLargeError, Template, answers, resolve
-from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Split
-from peirce_plugins.tasks.kgqa.graph_inputs import GRAPH_INPUTS, graph_inputs
-from peirce_plugins.tasks.kgqa.language import Query
+from peirce_plugins.tasks.kgqa.encoding.assets import read_assets
+from peirce_plugins.tasks.kgqa.encoding.atom_inputs import check_expressible, query_atoms, takes_atoms
+from peirce_plugins.tasks.kgqa.encoding.graph_inputs import GRAPH_INPUTS, graph_inputs
+from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary, pad
+from peirce_plugins.tasks.kgqa.engine.answers import (
+    Groundings,
+    QueryTooLargeError,
+    Template,
+    answers,
+    resolve,
+)
+from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, Graph, Split
+from peirce_plugins.tasks.kgqa.queries.conversion import read_query
+from peirce_plugins.tasks.kgqa.queries.language import Query
 
 MODEL = "model.onnx"
 

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from peirce_plugins.tasks.cli import read_settings
-from peirce_plugins.tasks.kgqa.engine import resolve
+from peirce_plugins.tasks.kgqa.engine.answers import resolve
 from peirce_plugins.tasks.kgqa.evaluation import (
     Report,
     evaluate,
@@ -34,7 +34,7 @@ from peirce_plugins.tasks.kgqa.evaluation import (
     random_scorer,
     table,
 )
-from peirce_plugins.tasks.kgqa.language import parse
+from peirce_plugins.tasks.kgqa.queries.language import parse
 from peirce_plugins.tasks.kgqa.task import TYPES, KgQa, KgQaData, model_scorer
 from peirce_plugins.tasks.loop import TrainResult, train
 from peirce_plugins.tasks.options import make_task, training_options

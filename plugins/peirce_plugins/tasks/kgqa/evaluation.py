@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from peirce_plugins.tasks.kgqa.atom_inputs import InexpressibleError
-from peirce_plugins.tasks.kgqa.engine import Answers, Groundings, Template, answers
-from peirce_plugins.tasks.kgqa.graph import SPLITS, Index, Split
-from peirce_plugins.tasks.kgqa.language import FREE
-from peirce_plugins.tasks.kgqa.sampler import QuerySet
+from peirce_plugins.tasks.kgqa.encoding.atom_inputs import InexpressibleError
+from peirce_plugins.tasks.kgqa.engine.answers import Answers, Groundings, Template, answers
+from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, Index, Split
+from peirce_plugins.tasks.kgqa.queries.language import FREE
+from peirce_plugins.tasks.kgqa.sampling.sampler import QuerySet
 
 Filtering = Literal["graphs", "graph"]
 """Which other answers take no part in a ranking: those on any of the graphs, or on the ranked answers' own alone."""

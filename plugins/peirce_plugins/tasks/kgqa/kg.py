@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from peirce_plugins.tasks.kgqa import embedding_command, graph_commands, query_commands, sampling_commands
+from peirce_plugins.tasks.kgqa.embedding import commands as embedding_command
+from peirce_plugins.tasks.kgqa.graphs import commands as graph_commands
+from peirce_plugins.tasks.kgqa.queries import commands as query_commands
+from peirce_plugins.tasks.kgqa.sampling import commands as sampling_commands
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True

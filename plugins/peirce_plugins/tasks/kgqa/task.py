@@ -20,8 +20,8 @@ from torch import Tensor
 from peirce_plugins.graph_codes import NODES
 from peirce_plugins.heads.entities import Entities
 from peirce_plugins.query_atoms import learns
-from peirce_plugins.tasks.kgqa.assets import assets_of
-from peirce_plugins.tasks.kgqa.atom_inputs import (
+from peirce_plugins.tasks.kgqa.encoding.assets import assets_of
+from peirce_plugins.tasks.kgqa.encoding.atom_inputs import (
     QueryAtoms,
     check_expressible,
     joined,
@@ -29,15 +29,21 @@ from peirce_plugins.tasks.kgqa.atom_inputs import (
     shape_of,
     takes_atoms,
 )
-from peirce_plugins.tasks.kgqa.encoding import Vocabulary, pad
-from peirce_plugins.tasks.kgqa.engine import Groundings, Template
+from peirce_plugins.tasks.kgqa.encoding.graph_inputs import (
+    GRAPH_INPUTS,
+    TokenGraph,
+    graph_inputs,
+    padded,
+    token_graph,
+)
+from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary, pad
+from peirce_plugins.tasks.kgqa.encoding.writing import SYNTAXES, Syntax
+from peirce_plugins.tasks.kgqa.engine.answers import Groundings, Template
 from peirce_plugins.tasks.kgqa.evaluation import FILTERINGS, Filtering, Floats, Report, Scorer, evaluate
-from peirce_plugins.tasks.kgqa.graph import SPLITS, Graph, Ints, Split, load_graph
-from peirce_plugins.tasks.kgqa.graph_inputs import GRAPH_INPUTS, TokenGraph, graph_inputs, padded, token_graph
-from peirce_plugins.tasks.kgqa.queryfiles import read_queries
-from peirce_plugins.tasks.kgqa.querytypes import load_types, select
-from peirce_plugins.tasks.kgqa.sampler import MAX_ANSWERS, QuerySet, sample
-from peirce_plugins.tasks.kgqa.writing import SYNTAXES, Syntax
+from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, Graph, Ints, Split, load_graph
+from peirce_plugins.tasks.kgqa.queries.types import load_types, select
+from peirce_plugins.tasks.kgqa.sampling.files import read_queries
+from peirce_plugins.tasks.kgqa.sampling.sampler import MAX_ANSWERS, QuerySet, sample
 
 TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
 """The types of a run that names none."""

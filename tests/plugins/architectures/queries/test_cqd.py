@@ -13,9 +13,9 @@ from peirce.exporting import export
 from peirce.registry import Registry
 from peirce_plugins.architectures.queries.complex_numbers import times
 from peirce_plugins.query_atoms import fault
-from peirce_plugins.tasks.kgqa.atom_inputs import shape_of
-from peirce_plugins.tasks.kgqa.language import FREE, Variable
-from peirce_plugins.tasks.kgqa.template import Groundings, Template
+from peirce_plugins.tasks.kgqa.encoding.atom_inputs import shape_of
+from peirce_plugins.tasks.kgqa.engine.template import Groundings, Template
+from peirce_plugins.tasks.kgqa.queries.language import FREE, Variable
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 

@@ -7,8 +7,8 @@ import torch
 from peirce.registry import Registry
 from peirce_plugins.architectures.queries.complex_numbers import conjugate, times
 from peirce_plugins.architectures.queries.lmpnn import Lmpnn
-from peirce_plugins.tasks.kgqa.language import FREE, Variable
-from peirce_plugins.tasks.kgqa.template import Groundings, Slot
+from peirce_plugins.tasks.kgqa.engine.template import Groundings, Slot
+from peirce_plugins.tasks.kgqa.queries.language import FREE, Variable
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 

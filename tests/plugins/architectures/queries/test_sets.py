@@ -18,12 +18,12 @@ from peirce_plugins.architectures.queries.cone import ConE
 from peirce_plugins.architectures.queries.sets import SetSystem
 from peirce_plugins.heads import sets as set_heads
 from peirce_plugins.query_atoms import fault
-from peirce_plugins.tasks.kgqa.atom_inputs import joined, query_atoms, shape_of
-from peirce_plugins.tasks.kgqa.conversion import to_lisp
-from peirce_plugins.tasks.kgqa.language import Constant
-from peirce_plugins.tasks.kgqa.lisp import Complement, Intersection, Projection, SetExpression
+from peirce_plugins.tasks.kgqa.encoding.atom_inputs import joined, query_atoms, shape_of
+from peirce_plugins.tasks.kgqa.engine.template import Groundings, Template
+from peirce_plugins.tasks.kgqa.queries.conversion import to_lisp
+from peirce_plugins.tasks.kgqa.queries.language import Constant
+from peirce_plugins.tasks.kgqa.queries.lisp import Complement, Intersection, Projection, SetExpression
 from peirce_plugins.tasks.kgqa.task import overrides_of
-from peirce_plugins.tasks.kgqa.template import Groundings, Template
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 

@@ -25,7 +25,7 @@ from peirce_plugins.tasks.kgqa.experiments.tables import (
     Table,
     definitions,
 )
-from peirce_plugins.tasks.kgqa.querytypes import load_types, select
+from peirce_plugins.tasks.kgqa.queries.types import load_types, select
 from rich.console import Console
 from small_specs import NARROW
 from typer.testing import CliRunner

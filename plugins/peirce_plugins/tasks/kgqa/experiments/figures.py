@@ -10,14 +10,14 @@ from peirce.model import build
 from peirce.spec import load_spec
 
 from peirce_plugins.query_atoms import RULES, fault
-from peirce_plugins.tasks.kgqa.atom_inputs import shape_of
-from peirce_plugins.tasks.kgqa.encoding import Vocabulary
+from peirce_plugins.tasks.kgqa.encoding.atom_inputs import shape_of
+from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary
+from peirce_plugins.tasks.kgqa.engine.template import Template
 from peirce_plugins.tasks.kgqa.experiments.running import Plan, Result, jobs, key
 from peirce_plugins.tasks.kgqa.experiments.tables import Cell, Row
-from peirce_plugins.tasks.kgqa.graph import SPLITS, load_graph
-from peirce_plugins.tasks.kgqa.querytypes import load_types, select
+from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, load_graph
+from peirce_plugins.tasks.kgqa.queries.types import load_types, select
 from peirce_plugins.tasks.kgqa.task import overrides_of
-from peirce_plugins.tasks.kgqa.template import Template
 
 
 @frozen

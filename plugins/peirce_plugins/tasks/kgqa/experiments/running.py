@@ -19,7 +19,7 @@ from peirce_plugins.tasks.experiments.results import commit, digest, read_rows, 
 from peirce_plugins.tasks.kgqa.evaluation import TOP, Report, evaluate
 from peirce_plugins.tasks.kgqa.experiments.tables import Definitions, Evaluation, Row, Scale, Table
 from peirce_plugins.tasks.kgqa.experiments.vectors import embedding_options, vectors_file
-from peirce_plugins.tasks.kgqa.querytypes import load_types, select
+from peirce_plugins.tasks.kgqa.queries.types import load_types, select
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaData, model_scorer
 from peirce_plugins.tasks.loop import train
 from peirce_plugins.tasks.options import (

@@ -14,7 +14,7 @@ from peirce.errors import TaskError, unknown
 
 from peirce_plugins.kge_files import Predictor
 from peirce_plugins.tasks.kgqa.evaluation import KNOWLEDGE, TYPES, Knowledge, Types
-from peirce_plugins.tasks.kgqa.querytypes import GROUPS
+from peirce_plugins.tasks.kgqa.queries.types import GROUPS
 
 PREFIX = "tega/"
 """What the names of these experiments begin with."""

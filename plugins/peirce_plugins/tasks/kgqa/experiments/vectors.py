@@ -8,9 +8,9 @@ from rich.console import Console
 
 from peirce_plugins.kge_files import Predictor, write_kge
 from peirce_plugins.tasks.experiments.results import digest
-from peirce_plugins.tasks.kgqa.embedding import EmbeddingOptions, embed
-from peirce_plugins.tasks.kgqa.graph import Graph
-from peirce_plugins.tasks.kgqa.queryfiles import fingerprint
+from peirce_plugins.tasks.kgqa.embedding.training import EmbeddingOptions, embed
+from peirce_plugins.tasks.kgqa.graphs.graph import Graph
+from peirce_plugins.tasks.kgqa.sampling.files import fingerprint
 from peirce_plugins.tasks.options import plain
 
 FOLDER = "vectors"

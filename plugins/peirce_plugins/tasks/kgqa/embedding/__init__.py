@@ -1,0 +1,1 @@
+"""Entity and relation vectors trained by link prediction, for the augmenter `kge`."""

@@ -1,0 +1,41 @@
+"""The files kept beside a trained model, from which `peirce ask` encodes queries and marks known answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from peirce.errors import ModelFileError
+
+from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary
+from peirce_plugins.tasks.kgqa.graphs.graph import Graph
+
+VOCABULARY = "vocabulary.json"
+TRIPLES = "triples.npz"
+
+
+def assets_of(graph: Graph, vocabulary: Vocabulary) -> Mapping[str, bytes]:
+    """The assets by file name."""
+    return {VOCABULARY: vocabulary.to_bytes(), TRIPLES: graph.to_bytes()}
+
+
+def read_assets(folder: Path) -> tuple[Vocabulary, Graph]:
+    """The inverse of `assets_of`, from the folder that holds the files.
+
+    Raises:
+        ModelFileError: a file is missing. TaskError: one is damaged.
+    """
+    contents = {}
+    for name in (VOCABULARY, TRIPLES):
+        try:
+            contents[name] = (folder / name).read_bytes()
+        except OSError as error:
+            raise ModelFileError(
+                f"{folder / name} cannot be read: {error.strerror or error}; `peirce train --task kgqa` writes it "
+                "beside the model"
+            ) from error
+    vocabulary = Vocabulary.from_bytes(contents[VOCABULARY], str(folder / VOCABULARY))
+    graph = Graph.from_bytes(
+        contents[TRIPLES], vocabulary.graph, vocabulary.entity_names, vocabulary.relation_names
+    )
+    return vocabulary, graph

@@ -1,0 +1,1 @@
+"""The exact engine: a query prepared for grounding, and every answer of many groundings at once."""

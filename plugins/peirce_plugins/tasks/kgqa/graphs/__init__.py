@@ -1,0 +1,1 @@
+"""Knowledge graphs: read from files, indexed, and described."""

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from code_blocks import run_page
+
+DOCS = Path(__file__).resolve().parents[4] / "docs"
+
+
+def test_every_block_runs(tmp_path: Path) -> None:
+    assert run_page(DOCS / "queries.md", tmp_path) == 7
+    assert (tmp_path / "query.svg").is_file()
+    assert (tmp_path / "triangle.png").is_file()
