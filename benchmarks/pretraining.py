@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,9 @@ def main() -> None:
     given = parsed()
     torch.set_num_threads(given.threads)
     recipes = [load_recipe(name) for name in RECIPES]
-    with tempfile.TemporaryDirectory() as name:
+    with nullcontext(given.models) if given.models else tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
         files = [given.text / "gutenberg-train.txt.gz"]
         tokenizer = folder / "tokenizer.json"
         train_tokenizer(find_shards(files), tokenizer, vocabulary=recipes[0].vocabulary)
@@ -148,6 +150,9 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument(
         "--device", choices=("cpu", "auto"), default="cpu", help="auto takes a GPU if there is one"
+    )
+    parser.add_argument(
+        "--models", type=Path, help="a folder to keep the trained models in, each a run's folder"
     )
     parser.add_argument("--output", type=Path, default=RESULTS, help="the folder of the results")
     parser.add_argument("--estimate", action="store_true", help="only print how long it would take")
