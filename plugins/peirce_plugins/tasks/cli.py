@@ -84,11 +84,11 @@ def train_command(
         raise TaskError("--resume continues a training and --overwrite replaces it; give one of them")
     part = _task(task)
     given = read_settings(settings or (), part)
-    from peirce_plugins.tasks.extras import require_extra
+    from peirce_plugins.tasks.extras import require_training
     from peirce_plugins.tasks.loop import train as run
     from peirce_plugins.tasks.options import make_task, training_options
 
-    require_extra()
+    require_training()
     from peirce_plugins.tasks.processes import is_first_process
     from peirce_plugins.tasks.start import saved_spec
 

@@ -17,7 +17,7 @@ from peirce_plugins.tasks import randomness
 from peirce_plugins.tasks.checkpoints import FOLDER, Checkpoints
 from peirce_plugins.tasks.curves import EVENTS, PICTURE
 from peirce_plugins.tasks.evaluation import evaluate
-from peirce_plugins.tasks.extras import require_extra
+from peirce_plugins.tasks.extras import require_training
 from peirce_plugins.tasks.options import TrainingOptions, TrainResult
 from peirce_plugins.tasks.precheck import precheck
 from peirce_plugins.tasks.processes import accelerator_of, threads
@@ -69,7 +69,7 @@ def train(
         TaskError: a package is missing, the directory holds another training, the model to start from does not suit
             the spec or the data, a loss is not finite, ...
     """
-    require_extra()
+    require_training()
     registry = registry or default_registry()
     spec = _given_spec(spec, start)
     directory = Path(directory)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -11,6 +10,7 @@ from peirce.errors import TaskError
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.options import TrainingOptions
 from peirce_plugins.tasks.sharding import full, like
 
@@ -46,10 +46,7 @@ def make_optimizer(parameters: Mapping[str, nn.Parameter], options: TrainingOpti
         return torch.optim.AdamW(groups, lr=options.lr, betas=betas, eps=options.epsilon, fused=True)
     if any(isinstance(p, DTensor) for p in trained):
         return ShardedLamb(groups, lr=options.lr, betas=betas, eps=options.epsilon)
-    if find_spec("pytorch_optimizer") is None:
-        raise TaskError(
-            "train.optimizer=lamb needs pytorch-optimizer, which is not installed; run `pip install 'peirce[text]'`"
-        )
+    require("train.optimizer=lamb", "pytorch_optimizer", extra="text")
     from pytorch_optimizer import Lamb
 
     # Decay belongs to the update whose norm the trust ratio is made of (You et al., 2020, Algorithm 2), and what the

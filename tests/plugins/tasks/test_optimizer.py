@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import attrs
@@ -122,6 +123,8 @@ def test_nothing_to_train_is_refused() -> None:
 
 
 def test_lamb_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peirce_plugins.tasks.optimizer.find_spec", lambda name: None)
-    with pytest.raises(TaskError, match=r"pytorch-optimizer, which is not installed; run .*peirce\[text\]"):
+    monkeypatch.setitem(sys.modules, "pytorch_optimizer", None)
+    with pytest.raises(
+        TaskError, match=r"lamb needs pytorch_optimizer, which is not installed; run .*peirce\[text\]"
+    ):
         make_optimizer(_parameters(), LAMB)

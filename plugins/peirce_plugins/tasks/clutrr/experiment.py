@@ -31,7 +31,7 @@ from rich.table import Table
 from peirce_plugins.tasks.clutrr.stories import Text
 from peirce_plugins.tasks.clutrr.task import Clutrr, ClutrrData, ClutrrOptions
 from peirce_plugins.tasks.experiments.results import commit, digest, read_rows, write_rows
-from peirce_plugins.tasks.extras import require_extra
+from peirce_plugins.tasks.extras import require_training
 from peirce_plugins.tasks.loop import train
 from peirce_plugins.tasks.options import TrainingOptions, plain
 
@@ -157,7 +157,7 @@ def run(plan: Plan, console: Console) -> list[Result]:
     Raises:
         PeirceError: a run cannot be done; those before it are kept.
     """
-    require_extra()
+    require_training()
     task = Clutrr(plan.task)
     data = task.prepare()
     plan.directory.mkdir(parents=True, exist_ok=True)

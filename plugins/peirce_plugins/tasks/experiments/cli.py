@@ -97,9 +97,9 @@ def run_experiment(
     import attrs
     from rich.console import Console
 
-    from peirce_plugins.tasks.extras import require_extra
+    from peirce_plugins.tasks.extras import require_training
 
-    require_extra()
+    require_training()
     from peirce.spec import parse_override
 
     from peirce_plugins.tasks.kgqa.experiments.report import Outcome

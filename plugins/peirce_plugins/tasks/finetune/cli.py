@@ -62,7 +62,7 @@ def finetune(
     import attrs
     from peirce.registry import default_registry
 
-    from peirce_plugins.tasks.extras import require_extra
+    from peirce_plugins.tasks.extras import require_training
     from peirce_plugins.tasks.finetune.grid import cases
     from peirce_plugins.tasks.finetune.recipe import load_recipe, recipe_of
 
@@ -83,7 +83,7 @@ def finetune(
     if plan:
         _show_plan(listed, chosen, json)
         return
-    require_extra()
+    require_training()
     from rich.console import Console
 
     from peirce_plugins.tasks.finetune.runs import search

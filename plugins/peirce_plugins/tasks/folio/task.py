@@ -16,8 +16,8 @@ from peirce.model import Model
 from rich.console import Console
 from torch import Tensor
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.folio.problems import LABELS, read_folder, read_hub
-from peirce_plugins.tasks.text.extras import require_text
 from peirce_plugins.tasks.text.tokenizer import Encoding, Tokenizer, collate
 
 SPLITS = ("train", "valid", "test")
@@ -66,7 +66,7 @@ class Folio(Task):
     def prepare(self) -> FolioData:
         """Read the files and encode every problem."""
         options: FolioOptions = self.options
-        require_text("tokenizers", "sklearn")
+        require("the task folio", "tokenizers", "sklearn", extra="text")
         if bool(options.folder) == bool(options.dataset):
             raise TaskError(
                 "folio needs either task.folder or task.dataset: the folder of the published files, such as "

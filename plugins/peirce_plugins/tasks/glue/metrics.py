@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.glue.subtasks import SUBTASKS, Metric, Subtask
-from peirce_plugins.tasks.text.extras import require_text
 
 Numbers = NDArray[Any]
 
@@ -74,7 +74,7 @@ def measure(task: Subtask, labels: Numbers, predicted: Numbers) -> dict[str, flo
     Raises:
         TaskError: a predicted number is not finite.
     """
-    require_text("sklearn", "scipy")
+    require("a metric of GLUE", "sklearn", "scipy", extra="text")
     if not np.isfinite(predicted).all():
         raise TaskError(
             f"the model predicts a number for {task.title} that is not finite; lower train.lr and train again"

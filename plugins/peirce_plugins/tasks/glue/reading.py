@@ -10,8 +10,8 @@ from typing import Any
 from attrs import frozen
 from peirce.errors import TaskError
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.glue.subtasks import DIAGNOSTIC, TEST, Subtask
-from peirce_plugins.tasks.text.extras import require_text
 
 MOST_BROKEN = 0.01
 """The share of broken rows above which a file is not what it should be; the published QQP has a few in 100,000."""
@@ -203,7 +203,7 @@ def read_dataset(task: Subtask, name: str) -> dict[str, Examples]:
 
 
 def _load(task: Subtask, name: str) -> Mapping[str, Any]:
-    require_text("datasets")
+    require(f"the data set {name!r}", "datasets", extra="text")
     import datasets  # type: ignore[import-untyped]
 
     folder = Path(name)

@@ -94,11 +94,10 @@ def pretrain_command(
     """Pretrain a language model by a recipe on files of text, and save it in DIR."""
     if resume and overwrite:
         raise TaskError("--resume continues a training and --overwrite replaces it; give one of them")
-    from peirce_plugins.tasks.extras import require_extra
-    from peirce_plugins.tasks.text.extras import require_text
+    from peirce_plugins.tasks.extras import require, require_training
 
-    require_extra()
-    require_text("tokenizers", "datasets")
+    require_training()
+    require("peirce pretrain", "tokenizers", "datasets", extra="text")
     from peirce.spec import load_spec
     from rich.console import Console
 

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from attrs import frozen
 from peirce.errors import TaskError
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.text.documents import documents, sentences
-from peirce_plugins.tasks.text.extras import require_text
 from peirce_plugins.tasks.text.shards import Shard
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 
@@ -97,7 +97,7 @@ class Store:
         Raises:
             ShardError: the shard is damaged; nothing of it is kept.
         """
-        require_text("tokenizers", "datasets")
+        require("tokenizing a shard", "tokenizers", "datasets", extra="text")
         from filelock import FileLock
 
         folder = self.folder / self._key(shard)

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 from peirce.errors import TaskError
 
-from peirce_plugins.tasks.text.extras import require_text
+from peirce_plugins.tasks.extras import require
 
 FILES: Mapping[str, str] = {"train": "train-v{version}.json", "valid": "dev-v{version}.json"}
 HUB_SPLITS: Mapping[str, str] = {"train": "train", "valid": "validation"}
@@ -125,7 +125,7 @@ def read_dataset(name: str) -> dict[str, Questions]:
     Raises:
         TaskError: it cannot be loaded, or its columns are not those of SQuAD.
     """
-    require_text("datasets")
+    require(f"the data set {name!r}", "datasets", extra="text")
     import datasets  # type: ignore[import-untyped]
 
     try:

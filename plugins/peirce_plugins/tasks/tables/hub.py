@@ -8,8 +8,8 @@ from typing import Any
 
 from peirce.errors import TaskError
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.tables.reading import Row
-from peirce_plugins.tasks.text.extras import require_text
 
 
 def read_dataset(name: str) -> Mapping[str, Iterator[Row]]:
@@ -22,7 +22,7 @@ def read_dataset(name: str) -> Mapping[str, Iterator[Row]]:
     Raises:
         TaskError: it cannot be loaded.
     """
-    require_text("datasets")
+    require(f"the data set {name!r}", "datasets", extra="text")
     import datasets  # type: ignore[import-untyped]
 
     place, _, configuration = (name, "", "") if Path(name).is_dir() else name.partition(":")

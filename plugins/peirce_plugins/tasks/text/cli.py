@@ -38,11 +38,11 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a WordPiece tokenizer like BERT's; the same text gives the same tokenizer, to the bit."""
-    from peirce_plugins.tasks.text.extras import require_text
+    from peirce_plugins.tasks.extras import require
     from peirce_plugins.tasks.text.shards import find_shards
     from peirce_plugins.tasks.text.training import train_tokenizer
 
-    require_text("tokenizers", "datasets")
+    require("peirce tokenizer", "tokenizers", "datasets", extra="text")
     shards = find_shards(files)
     trained = train_tokenizer(shards, output, vocabulary=vocabulary, cased=cased, column=column)
     facts = {"tokenizer": str(output), "vocabulary": trained.vocabulary, "shards": len(shards)}

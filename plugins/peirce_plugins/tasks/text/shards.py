@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 from peirce.errors import TaskError
 
-from peirce_plugins.tasks.text.extras import require_text
+from peirce_plugins.tasks.extras import require
 
 FORMATS = {
     ".txt": "text",
@@ -58,7 +58,7 @@ class Shard:
             ShardError: the shard is damaged; what came before the damage has been given.
             TaskError: its rows have no such column, or it holds no text.
         """
-        require_text("datasets")
+        require("reading a shard", "datasets", extra="text")
         from datasets import load_dataset  # type: ignore[import-untyped]
 
         if _PATTERN.intersection(str(self.path)):

@@ -20,7 +20,7 @@ from attrs import frozen
 from peirce.errors import TaskError
 from torch import Tensor
 
-from peirce_plugins.tasks.text.extras import require_text
+from peirce_plugins.tasks.extras import require
 
 if TYPE_CHECKING:
     import tokenizers
@@ -127,7 +127,7 @@ class Tokenizer:
         Raises:
             TaskError: they are no tokenizer.
         """
-        require_text("tokenizers")
+        require("a tokenizer", "tokenizers", extra="text")
         import tokenizers
 
         try:
@@ -157,7 +157,7 @@ class Tokenizer:
         Raises:
             TaskError: there is no text, or the vocabulary has no room for its characters.
         """
-        require_text("tokenizers")
+        require("a tokenizer", "tokenizers", extra="text")
         from tokenizers import trainers
 
         with _twice(texts) as texts:
@@ -351,7 +351,7 @@ def collate(rows: Sequence[Encoding], pad_id: int, length: int | None = None) ->
 
 def _wordpiece(pieces: Sequence[str], *, lowercase: bool) -> tokenizers.Tokenizer:
     """BERT's tokenizer with a vocabulary, in the order of the ids."""
-    require_text("tokenizers")
+    require("a tokenizer", "tokenizers", extra="text")
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
     ids = {piece: id for id, piece in enumerate(pieces)}

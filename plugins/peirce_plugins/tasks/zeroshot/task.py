@@ -22,8 +22,8 @@ from peirce.model import Model
 from torch import Tensor
 from torch.nn import functional as F
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.tables import Row, read_rows
-from peirce_plugins.tasks.text.extras import require_text
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 from peirce_plugins.tasks.zeroshot.templates import Prompt, Template, label_ids
 
@@ -103,7 +103,7 @@ class ZeroShot(Task):
 
     def prepare(self) -> ZeroShotData:
         """Read the files and put every row into every template."""
-        require_text("tokenizers", "sklearn")
+        require("the task zeroshot", "tokenizers", "sklearn", extra="text")
         options = _completed(self.options)
         for name, what in (
             ("tokenizer", "the model's tokenizer, such as the folder of the model"),

@@ -9,6 +9,7 @@ import typer
 from peirce.commands.show import Json, as_json
 
 from peirce_plugins.kge_files import Predictor, write_kge
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.kgqa.graphs.commands import GRAPH_HELP
 
 
@@ -29,16 +30,11 @@ def embed(
     json: Json = False,
 ) -> None:
     """Train entity and relation vectors by link prediction, for a spec's augmenter kge."""
-    from importlib.util import find_spec
-
     from peirce.errors import TaskError
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    if find_spec("pykeen") is None:
-        raise TaskError(
-            "link predictors are trained by pykeen, which is not installed: pip install 'peirce[kg]'"
-        )
+    require("peirce kg embed", "pykeen", extra="kg")
     from peirce_plugins.tasks.kgqa.embedding.training import EmbeddingOptions, embed
     from peirce_plugins.tasks.kgqa.graphs.graph import load_graph
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.kgqa.graphs.index import SPLITS, Split
 from peirce_plugins.tasks.kgqa.graphs.ntriples import MalformedError, parse_line
 
@@ -69,12 +70,9 @@ def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[
     Raises:
         TaskError: pykeen is not installed, knows no such data set, or cannot provide it.
     """
-    try:
-        from pykeen.datasets import dataset_resolver
-    except ImportError as error:
-        raise TaskError(
-            f"reading {source!r} needs pykeen: pip install 'peirce[kg]', or give a folder"
-        ) from error
+    require(f"the graph {source!r}", "pykeen", extra="kg", instead="give a folder")
+    from pykeen.datasets import dataset_resolver
+
     known = {name.lower(): name for name in dataset_resolver.lookup_dict}
     key = _PYKEEN.get(source.lower(), source).lower()
     if key not in known:

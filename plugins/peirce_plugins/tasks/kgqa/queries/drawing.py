@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import warnings
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from peirce.errors import TaskError
 from peirce.files import write_whole
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.kgqa.queries.layout import Place, label, layout, legible
 from peirce_plugins.tasks.kgqa.queries.querygraph import Kind, Node, QueryGraph
 
@@ -45,8 +45,7 @@ def draw(graph: QueryGraph, path: Path, title: str = "") -> None:
         raise TaskError(f"{path} names no format of pictures; let it end in {', '.join(FORMATS)}")
     if len(graph.nodes) > MAX_DRAWN:
         raise TaskError(f"the query's graph has {len(graph.nodes)} nodes; up to {MAX_DRAWN} are drawn")
-    if find_spec("matplotlib") is None:
-        raise TaskError("drawing needs matplotlib, which is not installed; run `pip install 'peirce[kg]'`")
+    require("drawing a query", "matplotlib", extra="kg")
     write_whole(path, _picture(graph, suffix[1:], title))
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from attrs import frozen
 from peirce.errors import TaskError
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.kgqa.engine.answers import Answers
 from peirce_plugins.tasks.kgqa.engine.template import Groundings, Template
 from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, Graph, Ints, Split
@@ -195,10 +196,9 @@ def read_block(path: Path, kind: QueryType, split: Split) -> tuple[Block, float]
 
 
 def _parquet() -> Any:
-    try:
-        import pyarrow.parquet  # type: ignore[import-untyped]  # it has no types
-    except ImportError as error:
-        raise TaskError("Parquet files need pyarrow: run `pip install 'peirce[kg]'`") from error
+    require("a Parquet file", "pyarrow", extra="kg")
+    import pyarrow.parquet  # type: ignore[import-untyped]  # it has no types
+
     return pyarrow.parquet
 
 

@@ -13,6 +13,7 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
 
+from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.kgqa.graphs.graph import Graph, Split
 from peirce_plugins.tasks.kgqa.queries.types import QueryType
 from peirce_plugins.tasks.kgqa.sampling.lookup import Lookup
@@ -224,10 +225,9 @@ class _Ray:
 
 @contextmanager
 def _ray(workers: int | None, setup: Setup) -> Iterator[Pool]:
-    try:
-        import ray
-    except ImportError as error:
-        raise TaskError("--engine ray needs Ray: run `pip install 'peirce[ray]'`") from error
+    require("--engine ray", "ray", extra="ray")
+    import ray
+
     started = not ray.is_initialized()
     if started:
         # the cluster of RAY_ADDRESS, else one that runs on this machine, else a new one on this machine
