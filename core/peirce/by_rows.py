@@ -45,7 +45,7 @@ class RowMixing(Mixing):
 
     def by_rows(self, atoms: Tensor | None) -> bool:
         """Whether the stage is worked through by blocks here and now, for binary atoms `atoms`."""
-        return self.fuse and not self.training and atoms is not None and blocked(atoms)
+        return self.fuse and not self.training and atoms is not None and blocked(atoms) and not self.is_read()
 
     def deduce(
         self,

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from peirce import pairs
+from peirce.attention import Attended
 from peirce.components import Branch, Dims, Reader, Writer
 from peirce.fusion import FusedLinear
 from peirce.pairs import PairBias
@@ -148,6 +149,9 @@ class Mixing(nn.Module):
                 maps = [(operators[i].output, 1.0) for i in self.writes[branch]]
                 self.writers[branch] = FusedLinear(maps, "inputs", fuse=plan.fuse)
         self.fused = nn.ModuleList([*self.readers.values(), *self.writers.values()])
+        self.attended = nn.ModuleDict(
+            {str(i): Attended() for i, planned in enumerate(self.plans) if _is_attention(planned)}
+        )
 
     def forward(
         self,
@@ -178,6 +182,10 @@ class Mixing(nn.Module):
         results = [self._infer(i, channels, scope, biases) for i in range(len(self.plans))]
         unary, binary = self._write("U", results), self._write("B", results)
         return Predicates(torch.zeros_like(state.unary) if unary is None else unary, binary), kept
+
+    def is_read(self) -> bool:
+        """Whether someone reads the weights of its attention here and now."""
+        return any(cast(Attended, each).is_read for each in self.attended.values())
 
     def memory(self) -> dict[str, tuple[Branch, tuple[int, ...]]]:
         """What is kept for the tokens that follow: by name, the branch that it is read from and its channels."""
@@ -222,6 +230,8 @@ class Mixing(nn.Module):
         assert planned.operator is not None
         assert planned.kernel is not None
         kernel, premise = channels[i, "kernel"], channels[i, "premise"]
+        if str(i) in self.attended:
+            kernel = self.attended[str(i)](kernel)
         drops = planned.kernel.branch == "U" and planned.kernel.dropout and self.training
         result = planned.operator.infer(kernel, premise, scope.dropping(self.dropout) if drops else scope)
         result = add_pairs(planned, result, kernel, premise, biases)
@@ -323,6 +333,17 @@ def activate(name: str, logits: Tensor) -> Tensor:
         return logits
     shifted = logits + math.log(2.0)
     return F.softplus(shifted) if name == "modus_ponens" else F.relu(shifted)
+
+
+def _is_attention(planned: PlannedOperator) -> bool:
+    """Whether an operator sums values by weights between tokens, as join does."""
+    kernel = planned.kernel
+    return (
+        planned.part.pair == "value"
+        and kernel is not None
+        and kernel.branch == "B"
+        and kernel.activation == "softmax"
+    )
 
 
 def _width(dims: Dims, channels: Reader | Writer) -> int:

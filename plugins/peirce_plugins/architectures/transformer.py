@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from peirce.attention import Attended
 from peirce.components import Encoded, GenerativeArchitecture, StateOperator, Tokens
 from peirce.compose import Memory, Projections, activate, add_pairs
 from peirce.fusion import FusedLinear
@@ -225,6 +226,7 @@ class Attention(nn.Module):
         ]
         self.reader = FusedLinear(maps, "outputs", fuse=plan.fuse)
         self.writer = FusedLinear([(summing.output, 1.0)], "inputs", fuse=plan.fuse)
+        self.attended = Attended()
 
     def forward(
         self,
@@ -259,7 +261,7 @@ class Attention(nn.Module):
             kept[name] = torch.cat([memory[name], own], 1) if name in memory else own
         query, key, values = channels[QUERY], kept[KEY], kept[VALUE]
         scores = add_pairs(self.score, self.score.operator.infer(query, key, scope), query, key, biases)
-        weights = scope.softmax(activate(self.score.activation, scores))
+        weights = self.attended(scope.softmax(activate(self.score.activation, scores)))
         weights = F.dropout(weights, self.rate, self.training)
         summed = self.value.operator.infer(weights, values, scope)
         summed = add_pairs(self.value, summed, weights, values, biases)
