@@ -11,6 +11,7 @@ from attrs import field, frozen, validators
 from peirce.components import Architecture, Encoded, Tokens
 from peirce.inputs import TokenInput
 from peirce.plan import Plan
+from peirce.predicates import at_least_float32
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
@@ -143,14 +144,16 @@ class Layer(nn.Module):
 def recur(cell: nn.RNNBase, atoms: Tensor) -> Tensor:
     """The states of a recurrence from zero, [b, x, d] -> [b, x, h].
 
-    In a traced graph it is a scan over a symbolic length, which torch's own recurrences would fix.
+    In a traced graph it is a scan over a symbolic length, which torch's own recurrences would fix. Its states are in
+    at least float32, since each is rounded once more than the one before.
     """
     if not torch.compiler.is_compiling():
         return cell(atoms)[0]
     gates = F.linear(atoms, cell.get_parameter("weight_ih_l0"), cell.get_parameter("bias_ih_l0"))
-    weight, bias = cell.get_parameter("weight_hh_l0"), cell.get_parameter("bias_hh_l0")
+    gates = at_least_float32(gates)
+    weight, bias = (at_least_float32(cell.get_parameter(f"{name}_hh_l0")) for name in ("weight", "bias"))
     size = cell.hidden_size
-    zeros = atoms.new_zeros(atoms.shape[0], size)
+    zeros = gates.new_zeros(atoms.shape[0], size)
 
     def lstm(state: tuple[Tensor, Tensor], gate: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
         last, memory = state
@@ -173,7 +176,7 @@ def recur(cell: nn.RNNBase, atoms: Tensor) -> Tensor:
         _, states = scan(lstm, (zeros, zeros.clone()), gates.transpose(0, 1))
     else:
         _, states = scan(gru, (zeros,), gates.transpose(0, 1))
-    return states.transpose(0, 1)
+    return states.transpose(0, 1).to(atoms.dtype)
 
 
 class _Order:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from peirce_plugins.dense import dense
+from peirce_plugins.full_precision import full_precision
 from peirce_plugins.heads.entities import Entities
 from peirce_plugins.heads.special import digamma, log_gamma
 from peirce_plugins.query_atoms import TARGETS
@@ -105,7 +105,7 @@ class SetRanking(Entities):
 
     def _scored(self, sets: Tensor, entities: Tensor) -> Tensor:
         """Distances are sums of many small numbers, which half precision does not hold."""
-        with _full_precision(sets):
+        with full_precision(sets):
             return self.scores(at_least_float32(sets), at_least_float32(entities))
 
 
@@ -260,10 +260,3 @@ class CosineRanking(SetRanking):
 
 def _unit(vectors: Tensor) -> Tensor:
     return vectors / vectors.square().sum(-1, keepdim=True).clamp_min(1e-24).sqrt()
-
-
-def _full_precision(values: Tensor) -> AbstractContextManager[Any]:
-    kind = values.device.type
-    if dense(values) or not torch.is_autocast_enabled(kind):
-        return nullcontext()
-    return torch.autocast(kind, enabled=False)

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from attrs import frozen
 from peirce.components import BinaryPosition, Dims, Tokens
+from peirce.predicates import at_least_float32
 from peirce.signature import TensorSpec
 from torch import Tensor
 
@@ -69,9 +70,9 @@ class Atoms(BinaryPosition):
         if self.distances is not None:
             codes = of_pairs(tokens, "graph_distances")
             atoms = atoms + self.distances(codes).masked_fill((codes == APART).unsqueeze(-1), 0.0)
-        return atoms
+        return atoms.to(self.roles.get_parameter("weight").dtype)
 
     def _sums(self, roles: torch.nn.Module) -> Tensor:
-        """The vector of every set of roles, [2**roles, d2]."""
-        vectors = roles.get_parameter("weight")
+        """The vector of every set of roles, [2**roles, d2], in at least float32: a sum, rounded once it is whole."""
+        vectors = at_least_float32(roles.get_parameter("weight"))
         return self.get_buffer("members").to(vectors.dtype) @ vectors

@@ -9,6 +9,7 @@ from peirce.plan import Plan
 from torch import Tensor, nn
 
 from peirce_plugins.architectures.queries.sets import SetSystem, weights_of
+from peirce_plugins.full_precision import Linear
 
 LEAST = 0.05
 """The least parameter of a distribution that is projected or embedded, as published."""
@@ -51,10 +52,10 @@ class BetaE(SetSystem):
         self.range = (margin + 2) / dimensions
         super().__init__(options, plan)
         width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.dimensions
-        layers = [nn.Linear(width + half, hidden)]
-        layers += [nn.Linear(hidden, hidden) for _ in range(options.projection_layers - 1)]
-        self.projection = nn.ModuleList([*layers, nn.Linear(hidden, width)])
-        self.attention = nn.ModuleList([nn.Linear(width, width), nn.Linear(width, half)])
+        layers = [Linear(width + half, hidden)]
+        layers += [Linear(hidden, hidden) for _ in range(options.projection_layers - 1)]
+        self.projection = nn.ModuleList([*layers, Linear(hidden, width)])
+        self.attention = nn.ModuleList([Linear(width, width), Linear(width, half)])
 
     def beginning(self, count: int, width: int) -> Tensor:
         """Uniform."""

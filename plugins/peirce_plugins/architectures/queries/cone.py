@@ -11,6 +11,7 @@ from peirce.plan import Plan
 from torch import Tensor, nn
 
 from peirce_plugins.architectures.queries.sets import SetSystem, weights_of
+from peirce_plugins.full_precision import Linear
 
 NEAR = 1e-3
 """Coordinates below this have no angle to speak of; the published code has the same bound."""
@@ -48,11 +49,11 @@ class ConE(SetSystem):
         self.range = (options.margin + 2) / max(1, plan.dims.unary // 2)
         super().__init__(options, plan)
         width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.dimensions
-        layers = [nn.Linear(width, hidden)]
-        layers += [nn.Linear(hidden, hidden) for _ in range(options.projection_layers - 1)]
-        self.projection = nn.ModuleList([*layers, nn.Linear(hidden, width)])
-        self.attention = nn.ModuleList([nn.Linear(width, half), nn.Linear(half, half)])
-        self.narrowing = nn.ModuleList([nn.Linear(width, half), nn.Linear(half, half)])
+        layers = [Linear(width, hidden)]
+        layers += [Linear(hidden, hidden) for _ in range(options.projection_layers - 1)]
+        self.projection = nn.ModuleList([*layers, Linear(hidden, width)])
+        self.attention = nn.ModuleList([Linear(width, half), Linear(half, half)])
+        self.narrowing = nn.ModuleList([Linear(width, half), Linear(half, half)])
 
     def beginning(self, count: int, width: int) -> Tensor:
         """Uniform; as angles, in [-pi, pi] before tanh."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from peirce_plugins.architectures.queries.complex_numbers import conjugate, times
 from peirce_plugins.architectures.queries.system import Atoms, QuerySystem, is_free, looked_up
 from peirce_plugins.dense import dense
+from peirce_plugins.full_precision import Linear
 from peirce_plugins.query_atoms import DEPTH, ENTITY
 
 INIT_STD = 0.02
@@ -47,7 +48,7 @@ class Lmpnn(QuerySystem):
         super().__init__(options, plan)
         self.keep = options.keep
         width, hidden = plan.dims.unary, plan.dims.feedforward_unary
-        self.mix = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width))
+        self.mix = nn.Sequential(Linear(width, hidden), nn.ReLU(), Linear(hidden, width))
 
     def beginning(self, count: int, width: int) -> Tensor:
         """Normal; trained vectors of a link predictor take the place of those of entities and relations."""

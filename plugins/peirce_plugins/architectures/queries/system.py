@@ -13,11 +13,13 @@ from attrs import field, frozen, validators
 from peirce.components import Architecture, Augmenter, Encoded, Place, Tokens
 from peirce.errors import PlanError
 from peirce.plan import Plan
+from peirce.predicates import at_least_float32
 from peirce.scope import Scope
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
 from peirce_plugins.architectures.pooler import unary_output
+from peirce_plugins.full_precision import full_precision
 from peirce_plugins.query_atoms import ENTITY, HEADS, NEGATED, RELATIONS, SOURCES, TARGETS, VARIABLES
 
 
@@ -116,6 +118,10 @@ class QuerySystem(Architecture):
     It has no layers of operators and reads no text, so it has no place for positions. Augmenters change its vectors
     where a token alone decides the change, as trained vectors of link predictors do.
 
+    Queries are executed in float32, also with weights and outputs of half precision: products of small vectors, sums of
+    angles and complements, which may jump where a number is zero, carry a rounding far. So its networks are of
+    `peirce_plugins.full_precision.Linear`.
+
     Attributes:
         widening: how many times `unary` the hidden width is where a spec says nothing.
     """
@@ -165,7 +171,7 @@ class QuerySystem(Architecture):
 
         Args:
             atoms: the queries.
-            words: [v, d1], the vectors of tokens.
+            words: [v, d1], the vectors of tokens, in float32 or float64.
         """
 
     def points(self, words: Tensor) -> Tensor:
@@ -186,7 +192,9 @@ class QuerySystem(Architecture):
         words: Tensor = self.vectors
         for augmenter in cast(Any, self.augmenters):
             words = augmenter.words(words)
-        unary = self.execute(atoms, words)
+        kind, words = words.dtype, at_least_float32(words)
+        with full_precision(words):
+            unary, points = self.execute(atoms, words).to(kind), self.points(words).to(kind)
         real = inputs.get("attention_mask")
         length = atoms.tails.shape[1]
         index = torch.arange(length, device=atoms.tails.device).unsqueeze(0)
@@ -194,7 +202,7 @@ class QuerySystem(Architecture):
             index = (real.long().cumsum(1) - 1).clamp_min(0)
         scope = Scope.padding(real)
         tokens = Tokens(inputs, real, index, length)
-        return Encoded(scope.zero_unary(unary), None, None, scope, self.points(words)), tokens
+        return Encoded(scope.zero_unary(unary), None, None, scope, points), tokens
 
 
 def looked_up(words: Tensor, tokens: Tensor) -> Tensor:
