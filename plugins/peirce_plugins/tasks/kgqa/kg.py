@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from peirce_plugins.tasks.kgqa.attention import commands as attention_command
 from peirce_plugins.tasks.kgqa.embedding import commands as embedding_command
 from peirce_plugins.tasks.kgqa.graphs import commands as graph_commands
 from peirce_plugins.tasks.kgqa.queries import commands as query_commands
@@ -26,3 +27,4 @@ app.command()(graph_commands.info)
 app.command()(graph_commands.answer)
 app.command()(sampling_commands.sample)
 app.command()(embedding_command.embed)
+app.command()(attention_command.attention)

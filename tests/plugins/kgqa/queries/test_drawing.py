@@ -75,6 +75,6 @@ def test_what_cannot_be_drawn_leaves_no_file(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(TaskError, match="has 201 nodes; up to 200 are drawn"):
         draw(wide, tmp_path / "query.svg")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(TaskError, match=r"drawing a query needs matplotlib, .*pip install 'peirce\[kg\]'"):
+    with pytest.raises(TaskError, match=r"drawing needs matplotlib, .*pip install 'peirce\[kg\]'"):
         draw(graph, tmp_path / "query.svg")
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,1 @@
+"""What a trained model's tokens look at when it reads a query."""
