@@ -1,57 +1,75 @@
-"""The progress bar of a training."""
+"""Progress bars: the one form of all of them, and the one of a training."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
 
-class Bar:
+def progress_bars(console: Console | None, *, counted: bool = True, kept: bool = False) -> Progress:
+    """Bars that say what is done, how far it is, what their field `shown` says, and the time past and to come.
+
+    Args:
+        console: where they are shown; nowhere when None.
+        counted: whether steps are counted out, which bytes are not.
+        kept: whether the bars stay there in the end.
+
+    Returns:
+        The bars, not yet shown; `add_task` needs a `shown`, which may be empty.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        *([MofNCompleteColumn()] if counted else []),
+        TextColumn("{task.fields[shown]}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console or Console(quiet=True),  # rich 13 ends even disabled bars with an empty line
+        disable=console is None,
+        transient=not kept,
+    )
+
+
+class TrainingBar:
     """A progress bar with loss and learning rate, where there is a console."""
 
     def __init__(self, console: Console | None, total: int, done: int) -> None:
-        self._bar: Any = None
-        if console is not None:
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        self._bars = progress_bars(console, kept=True)
+        self._task = self._bars.add_task("training", total=total, completed=done, shown="")
 
-            self._bar = Progress(
-                TextColumn("training"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[shown]}"),
-                TimeRemainingColumn(),
-                console=console,
-            )
-            self._task = self._bar.add_task("training", total=total, completed=done, shown="")
-
-    def __enter__(self) -> Bar:
-        if self._bar is not None:
-            self._bar.start()
+    def __enter__(self) -> TrainingBar:
+        self._bars.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bars.stop()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Within it another progress bar may be shown."""
-        if self._bar is None:
-            yield
-            return
-        self._bar.live.transient = True  # wiped away, and drawn again below what is printed meanwhile
-        self._bar.stop()
+        self._bars.live.transient = True  # wiped away, and drawn again below what is printed meanwhile
+        self._bars.stop()
         try:
             yield
         finally:
-            self._bar.live.transient = False
-            self._bar.start()
+            self._bars.live.transient = False
+            self._bars.start()
 
     def update(self, step: int, loss: float, rate: float) -> None:
         """Show where the training is."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=step, shown=f"loss {loss:.4f}  rate {rate:.2e}")
+        self._bars.update(self._task, completed=step, shown=f"loss {loss:.4f}  rate {rate:.2e}")

@@ -31,7 +31,7 @@ from peirce_plugins.tasks.feed import Feed
 from peirce_plugins.tasks.objective import Objective, shared
 from peirce_plugins.tasks.optimizer import make_optimizer, optimizer_tensors, restore_optimizer
 from peirce_plugins.tasks.options import HARMLESS, TrainingOptions, TrainResult, plain
-from peirce_plugins.tasks.progress import Bar
+from peirce_plugins.tasks.progress import TrainingBar
 from peirce_plugins.tasks.recomputation import recomputed
 from peirce_plugins.tasks.records import write_training
 from peirce_plugins.tasks.schedule import learning_rate
@@ -108,7 +108,7 @@ class Training:
         self.since = time.monotonic()
         options, progress = self.options, self.progress
         self.curves = Curves(self.directory, progress.step, active=self.main)
-        bar = Bar(self.console, self.total, progress.step)
+        bar = TrainingBar(self.console, self.total, progress.step)
         try:
             self.objective.train()
             with bar, recomputed(self.model, active=options.checkpointing):
@@ -192,7 +192,7 @@ class Training:
         paths = self.checkpoints.paths()
         return f"; the checkpoint before it is {paths[-1]}" if paths else ""
 
-    def _log(self, bar: Bar) -> None:
+    def _log(self, bar: TrainingBar) -> None:
         self._settle()
         progress = self.progress
         loss = self._recent(progress.losses)

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+
+from peirce_plugins.tasks.progress import progress_bars
 
 
 class Tokenizing:
@@ -31,49 +24,33 @@ class Tokenizing:
     ) -> None:
         self.console = console
         self._unit = unit
+        self._doing = doing
         self._count = 0
-        self._bar: Progress | None = None
-        if console.is_terminal:
-            self._bar = Progress(
-                SpinnerColumn(),
-                TextColumn(f"{doing} {{task.fields[name]}}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[read]}"),
-                TimeElapsedColumn(),
-                console=console,
-                transient=True,
-            )
-            self._task = self._bar.add_task(doing, total=shards, name="", read="")
+        self._bars = progress_bars(console if console.is_terminal else None)
+        self._task = self._bars.add_task(doing, total=shards, shown="")
 
     def __enter__(self) -> Tokenizing:
-        if self._bar is not None:
-            self._bar.start()
+        self._bars.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bars.stop()
 
     def start(self, name: str) -> None:
         """A shard is begun."""
-        self._update(name=name)
+        self._bars.update(self._task, description=f"{self._doing} {name}")
 
     def advance(self, count: int) -> None:
         """So much more has been read."""
         self._count += count
-        self._update(read=f"{self._count:,} {self._unit}")
+        self._bars.update(self._task, shown=f"{self._count:,} {self._unit}")
 
     def done(self) -> None:
         """The shard is done."""
-        self._update(advance=1)
+        self._bars.advance(self._task)
 
     def say(self, text: str) -> None:
         """Print a line, whether or not there is a bar."""
         self.console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    def _update(self, **fields: Any) -> None:
-        if self._bar is not None:
-            self._bar.update(self._task, **fields)

@@ -11,6 +11,7 @@ from peirce.commands.show import Json, as_json
 from peirce_plugins.kge_files import Predictor, write_kge
 from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.kgqa.graphs.commands import GRAPH_HELP
+from peirce_plugins.tasks.progress import progress_bars
 
 
 def embed(
@@ -32,7 +33,6 @@ def embed(
     """Train entity and relation vectors by link prediction, for a spec's augmenter kge."""
     from peirce.errors import TaskError
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     require("peirce kg embed", "pykeen", extra="kg")
     from peirce_plugins.tasks.kgqa.embedding.training import EmbeddingOptions, embed
@@ -45,11 +45,8 @@ def embed(
     )
     loaded = load_graph(graph)
     _check_writable(output)
-    columns = (TextColumn("epochs"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[shown]}"))
     console = Console(stderr=True)
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
+    with progress_bars(console if console.is_terminal else None) as progress:
         bar = progress.add_task("epochs", total=epochs, shown="")
 
         def after(epoch: int, loss: float) -> None:

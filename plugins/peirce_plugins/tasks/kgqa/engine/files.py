@@ -18,11 +18,11 @@ from attrs import frozen
 from peirce.errors import TaskError
 from peirce.files import replacing
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from peirce_plugins.tasks.kgqa.engine.answers import LIMIT, Groundings, QueryTooLargeError, Template, answers
 from peirce_plugins.tasks.kgqa.graphs.graph import Graph, Index, Split
 from peirce_plugins.tasks.kgqa.queries.conversion import read_query
+from peirce_plugins.tasks.progress import progress_bars
 
 BLOCK = 8192
 """Lines that are answered at once."""
@@ -72,16 +72,14 @@ def answer_file(
         TaskError: a line is malformed, names what the graph has not, or is too large; it is named by number.
     """
     queries = empty = count = 0
-    columns = (TextColumn("answering"), BarColumn(), TextColumn("{task.fields[done]:,} queries"))
-    times = (TimeElapsedColumn(), TimeRemainingColumn())
     try:
         with (
             source.open("rb") as lines,
             replacing(output) as fresh,
             fresh.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out,
-            Progress(*columns, *times, console=console, disable=console is None, transient=True) as progress,
+            progress_bars(console, counted=False) as progress,
         ):
-            bar = progress.add_task("answering", total=source.stat().st_size or None, done=0)
+            bar = progress.add_task("answering", total=source.stat().st_size or None, shown="")
             read = _read(lines, source, graph)
             while block := list(islice(read, BLOCK)):
                 for line, found in zip(
@@ -91,7 +89,8 @@ def answer_file(
                     out.write(json.dumps({**line.given, "answers": names}, ensure_ascii=False) + "\n")
                     queries, empty, count = queries + 1, empty + (not names), count + len(names)
                 # a pipe does not know where it is
-                progress.update(bar, completed=lines.tell() if lines.seekable() else None, done=queries)
+                place = lines.tell() if lines.seekable() else None
+                progress.update(bar, completed=place, shown=f"{queries:,} queries")
     except OSError as error:
         problem = error.strerror or error
         if error.filename == str(source):

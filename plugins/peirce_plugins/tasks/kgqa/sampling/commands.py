@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from peirce.commands.show import Json, as_json, as_table
 from rich.console import Console
-from rich.markup import escape
 
 from peirce_plugins.tasks.kgqa.graphs.commands import GRAPH_HELP
 from peirce_plugins.tasks.kgqa.queries.commands import TypesFile
+from peirce_plugins.tasks.progress import progress_bars
 
 if TYPE_CHECKING:
     from peirce_plugins.tasks.kgqa.sampling.files import Description
@@ -86,27 +86,18 @@ def sample(
 @contextmanager
 def _progress(wanted: Description, console: Console) -> Iterator[Watch]:
     """A bar for all types, and one for each that is being sampled, with the queries per second of one processor."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
     counts = {asked.name: asked.count for asked in wanted.types}
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        total = progress.add_task(f"{wanted.split} queries", total=sum(counts.values()), rate="")
+    with progress_bars(console if console.is_terminal else None) as progress:
+        total = progress.add_task(f"{wanted.split} queries", total=sum(counts.values()), shown="")
         bars = {
-            name: progress.add_task(escape(name), total=count, visible=False, rate="")
+            name: progress.add_task(name, total=count, visible=False, shown="")
             for name, count in counts.items()
         }
         have = dict.fromkeys(counts, 0)
 
         def watch(name: str, count: int, seconds: float) -> None:
             rate = f"{count / seconds:,.0f}/s" if seconds else ""
-            progress.update(bars[name], completed=count, visible=count < counts[name], rate=rate)
+            progress.update(bars[name], completed=count, visible=count < counts[name], shown=rate)
             progress.advance(total, count - have[name])
             have[name] = count
 

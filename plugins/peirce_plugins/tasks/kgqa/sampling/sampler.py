@@ -21,7 +21,6 @@ import numpy as np
 from attrs import evolve, frozen
 from peirce.errors import TaskError
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from peirce_plugins.tasks.kgqa.engine.answers import Answers
 from peirce_plugins.tasks.kgqa.engine.template import Groundings, Template
@@ -32,6 +31,7 @@ from peirce_plugins.tasks.kgqa.sampling.lookup import Lookup
 from peirce_plugins.tasks.kgqa.sampling.symmetry import canonical, redundant, repetitions, symmetries
 from peirce_plugins.tasks.kgqa.sampling.walks import Walker
 from peirce_plugins.tasks.kgqa.sampling.worlds import Found, Worlds, solve
+from peirce_plugins.tasks.progress import progress_bars
 
 MAX_ANSWERS = 100
 """Answers that a sampled query may have on the graph of its split, unless told otherwise."""
@@ -110,12 +110,11 @@ def sample(
         TaskError: not one query of a type was found.
     """
     lookup = Lookup.of(graph)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=console is None, transient=True) as progress:
-        bar = progress.add_task(f"sampling {split} queries", total=count * len(types))
+    with progress_bars(console) as progress:
+        bar = progress.add_task(f"sampling {split} queries", total=count * len(types), shown="")
         sets = []
         for kind in types:
-            progress.update(bar, description=f"sampling {split} queries: {kind.name}")
+            progress.update(bar, shown=kind.name)
             sampler = TypeSampler(kind, lookup, split, seed, max_answers)
             collector, kept, number = Collector(sampler.template, count), [], 0
             while not collector.full:
