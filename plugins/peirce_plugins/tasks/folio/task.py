@@ -141,6 +141,21 @@ class Folio(Task):
         are True and were called Unknown."""
         from sklearn.metrics import accuracy_score, confusion_matrix  # type: ignore[import-untyped]
 
+        right, given = self.labelled(model, data, split)
+        table = confusion_matrix(right, given, labels=range(len(LABELS)))
+        return {
+            "accuracy": float(accuracy_score(right, given)),
+            **{
+                f"confusion/{one}/{other}": float(table[i, j])
+                for i, one in enumerate(LABELS)
+                for j, other in enumerate(LABELS)
+            },
+        }
+
+    def labelled(
+        self, model: Model, data: FolioData, split: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The labels of a split's problems, and those that a model gives them, by their numbers in `LABELS`."""
         device = next(model.parameters()).device
         found, training = [], model.training
         model.eval()
@@ -152,15 +167,7 @@ class Folio(Task):
         finally:
             model.train(training)
         right, given = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-        table = confusion_matrix(right, given, labels=range(len(LABELS)))
-        return {
-            "accuracy": float(accuracy_score(right, given)),
-            **{
-                f"confusion/{one}/{other}": float(table[i, j])
-                for i, one in enumerate(LABELS)
-                for j, other in enumerate(LABELS)
-            },
-        }
+        return right, given
 
     def assets(self, data: FolioData) -> Mapping[str, bytes]:
         """The tokenizer, and the names of the labels."""

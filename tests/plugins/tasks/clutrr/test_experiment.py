@@ -7,21 +7,9 @@ import pytest
 from attrs import evolve
 from kinship import write_folder
 from peirce.registry import Registry
-from peirce_plugins.tasks.clutrr.experiment import (
-    ARMS,
-    COLUMNS,
-    FACTS,
-    FIGURE,
-    RESULTS,
-    Plan,
-    Result,
-    commonest,
-    draw,
-    run,
-    sized,
-    table,
-)
+from peirce_plugins.tasks.clutrr.experiment import COLUMNS, FIGURE, Result, commonest, draw, run, table
 from peirce_plugins.tasks.clutrr.task import Clutrr, ClutrrOptions
+from peirce_plugins.tasks.experiments.comparison import ARMS, FACTS, RESULTS, Plan, sized
 from peirce_plugins.tasks.experiments.results import read_rows
 from peirce_plugins.tasks.options import TrainingOptions
 from rich.console import Console
@@ -41,7 +29,9 @@ def plan(tmp_path: Path, registry: Registry) -> Plan:
     )
     return Plan(
         directory=tmp_path / "out",
-        task=ClutrrOptions(folder=str(folder), people="tokens", vocabulary=120, batch_size=8, valid=0.2),
+        task=Clutrr(
+            ClutrrOptions(folder=str(folder), people="tokens", vocabulary=120, batch_size=8, valid=0.2)
+        ),
         training=TrainingOptions(steps=3, lr=1e-2, threads=1),
         arms=arms,
         like=arms[0],
@@ -89,23 +79,23 @@ def test_every_run_is_kept_once_and_what_is_missing_is_done(plan: Plan) -> None:
 
 
 def test_the_networks_have_one_size(plan: Plan) -> None:
-    task = Clutrr(evolve(plan.task, people="tokens"))
-    data = task.prepare()
+    data = plan.task.prepare()
     real = evolve(plan, arms=ARMS, like=ARMS[0])
     console = Console(record=True, width=100)
-    specs = sized(real, task, data, console)
+    specs = sized(real, data, console)
     counts = [int(line.split()[-2].replace(",", "")) for line in console.export_text().splitlines()]
     assert len(counts) == 3
     assert all(abs(count / counts[0] - 1) < 0.005 for count in counts)
     assert specs["FOLNet (j.a)"].operators.layer == "j.a"
     # one network alone has the size that it has among the others
-    assert sized(evolve(real, arms=ARMS[2:]), task, data, console)["BERT"] == specs["BERT"]
+    assert sized(evolve(real, arms=ARMS[2:]), data, console)["BERT"] == specs["BERT"]
 
 
 def _row(arm: str, seed: int, hops: int, right: int, split: str = "test") -> Result:
     return Result(
-        f"{arm}-{seed}", arm, seed, "2 3", split, hops, 10, right, 5, 3, 1.5, 0.1, "abc", "python, -m x"
-    )
+        run=f"{arm}-{seed}", arm=arm, seed=seed, train_hops="2 3", split=split, hops=hops, stories=10, right=right,
+        parameters=5, steps=3, seconds=1.5, last_loss=0.1, commit="abc", command="python, -m x",
+    )  # fmt: skip
 
 
 def test_the_table_and_the_figure(tmp_path: Path) -> None:
