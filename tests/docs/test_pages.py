@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import attrs
 import peirce
 import pytest
 from code_blocks import FENCE, blocks, run_page
+from peirce.cli import commands, loaded_command
 from peirce.commands.description import fields
 from peirce.registry import KINDS, Registry
+from peirce.registry_file import packaged_commands
 from peirce.testing.checks import CHECKS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -90,18 +94,21 @@ def test_every_ready_spec_is_in_the_reference(reference: ModuleType) -> None:
 
 def test_every_command_is_in_the_reference(reference: ModuleType) -> None:
     page = reference.commands_page()
-    for command in (
-        "list",
-        "describe",
-        "plugins",
-        "spec",
-        "summary",
-        "doctor",
-        "train",
-        "evaluate",
-        "export",
-    ):
-        assert f"## peirce {command}\n" in page
+    shipped = {command.name: command for command in commands() if "peirce" in command.owners}
+    assert shipped.keys() == packaged_commands().keys()
+    for name, command in shipped.items():
+        assert f"## peirce {name}\n" in page
+        for words in _commands_within(loaded_command(command), f"peirce {name}"):
+            assert f"```\n{words} " in page, f"no usage of {words}"
+
+
+def _commands_within(command: Any, words: str) -> Iterator[str]:
+    """What a user types for each command that is no group of others."""
+    nested = getattr(command, "commands", None)
+    if nested is None:
+        yield words
+    for name, one in (nested or {}).items():
+        yield from _commands_within(one, f"{words} {name}")
 
 
 def test_every_setting_of_training_is_in_the_reference(reference: ModuleType) -> None:
