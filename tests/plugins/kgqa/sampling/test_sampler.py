@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from kgqa_reference import brute_force
+from kgqa_templates import only, without
 from peirce.errors import TaskError
 from peirce_plugins.tasks.kgqa.engine.answers import Groundings, Template, answers
 from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, Graph, Split, from_ids, from_names, load_graph
@@ -93,10 +94,12 @@ def _all_valid(kind: QueryType, graph: Graph, split: Split) -> set[bytes]:
     counts = answers(template, groundings, index).counts
     good = (counts > 0) & ~redundant(groundings, repetitions(template))
     for slot in template.negated:
-        good &= answers(template.without(slot), groundings, index).counts > counts
+        good &= answers(without(template, slot), groundings, index).counts > counts
     branches = range(len(template.conjunctions))
     for branch in branches if len(branches) > 1 else ():
-        good &= answers(template.only(b for b in branches if b != branch), groundings, index).counts < counts
+        good &= (
+            answers(only(template, [b for b in branches if b != branch]), groundings, index).counts < counts
+        )
     if split != "train":
         before = answers(template, groundings, graph.index(SPLITS[SPLITS.index(split) - 1]))
         good &= answers(template, groundings, index).minus(before, graph.entities).counts > 0

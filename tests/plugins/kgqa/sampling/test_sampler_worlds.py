@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kgqa_reference import graphs, queries
+from kgqa_templates import only, without
 from peirce.errors import TaskError
 from peirce_plugins.tasks.kgqa.engine.answers import Answers, answers, resolve
 from peirce_plugins.tasks.kgqa.engine.template import Groundings, Template
@@ -31,10 +32,10 @@ def _agree(template: Template, groundings: Groundings, graph: Graph, own: int) -
             for s, bit in zip(SPLITS, every.splits, strict=True)
         ),
         *(
-            (bit, answers(template.without(slot), groundings, index))
+            (bit, answers(without(template, slot), groundings, index))
             for slot, bit in zip(template.negated, every.without, strict=True)
         ),
-        *((bit, answers(template.only([i]), groundings, index)) for i, bit in enumerate(every.branches)),
+        *((bit, answers(only(template, [i]), groundings, index)) for i, bit in enumerate(every.branches)),
     ]
     for bit, exact in expected:
         there = found.worlds & bit != 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import frozen
 from peirce.errors import TaskError
 
 from peirce_plugins.tasks.kgqa.graphs.index import Bools, Ints
@@ -109,16 +109,6 @@ class Template:
             found.append(Branch(rest, best, tuple(_apart(c, best)[1] for c in alike[best])))
             left = [c for c in left if c not in alike[best]]
         return tuple(found)
-
-    def without(self, dropped: Slot) -> Template:
-        """The same with one negated atom taken for true."""
-        return evolve(
-            self, conjunctions=tuple(tuple(slot for slot in c if slot != dropped) for c in self.conjunctions)
-        )
-
-    def only(self, conjunctions: Iterable[int]) -> Template:
-        """The same with some of the conjunctions only."""
-        return evolve(self, conjunctions=tuple(self.conjunctions[i] for i in conjunctions))
 
 
 @frozen(eq=False)
