@@ -15,11 +15,10 @@ from peirce_plugins.tasks.kgqa.encoding.graph_inputs import (
     TokenGraph,
     _nodes,
     graph_inputs,
-    mentioned,
     padded,
     token_graph,
 )
-from peirce_plugins.tasks.kgqa.encoding.writing import written
+from peirce_plugins.tasks.kgqa.encoding.writing import mentioned, written
 from peirce_plugins.tasks.kgqa.queries import querygraph
 from peirce_plugins.tasks.kgqa.queries.language import FREE, Query, parse
 from peirce_plugins.tasks.kgqa.queries.querygraph import QueryGraph
@@ -123,7 +122,7 @@ def test_distances_are_those_of_a_search_over_the_graph(query: Query) -> None:
         return
     lengths = _searched(graph)
     # Every token's own nodes: two tokens are as far apart as the nearest of theirs.
-    mentions = list(mentioned(query.formula))
+    mentions = [mention for _, mention in mentioned(query.formula)]
     names = {place: set(_nodes(graph, mention, mentions)) for place, mention in enumerate(mentions)}
     for x, here in names.items():
         for y, there in names.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from attrs import frozen
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from peirce.errors import TaskError
 
 from peirce_plugins.graph_codes import APART, NODES, OUTSIDE, REACH, ROLES
-from peirce_plugins.tasks.kgqa.encoding.writing import Syntax
+from peirce_plugins.tasks.kgqa.encoding.writing import Mention, Syntax, mentioned
 from peirce_plugins.tasks.kgqa.queries import querygraph
-from peirce_plugins.tasks.kgqa.queries.language import And, Atom, Formula, Not, Query
+from peirce_plugins.tasks.kgqa.queries.language import Query
 from peirce_plugins.tasks.kgqa.queries.querygraph import QueryGraph
 from peirce_plugins.tasks.kgqa.queries.reversal import reverse
 
@@ -27,9 +27,6 @@ GRAPH_INPUTS = ("graph_nodes", "graph_distances", "graph_roles")
 """The names of the inputs; see `peirce_plugins.positions.query_graph`."""
 Small: TypeAlias = NDArray[np.uint8]
 _ROLE = {name: 2**place for place, name in enumerate(ROLES)}
-
-Mention: TypeAlias = tuple[Literal["none", "relation", "head", "tail", "negation", "union"], tuple[Atom, ...]]
-"""What a token of the EFO text is, and the atoms that it belongs to."""
 
 
 @frozen(eq=False)
@@ -60,7 +57,7 @@ def token_graph(query: Query, *, reversed_: bool = False) -> TokenGraph:
     """
     query = reverse(query) if reversed_ else query
     graph = QueryGraph.of(query)
-    mentions = list(mentioned(query.formula))
+    mentions = [mention for _, mention in mentioned(query.formula)]
     sets = [frozenset(_nodes(graph, mention, mentions)) for mention in mentions]
     numbers = {nodes: i for i, nodes in enumerate(dict.fromkeys(filter(None, sets)), OUTSIDE + 1)}
     if len(numbers) >= NODES:
@@ -78,24 +75,6 @@ def token_graph(query: Query, *, reversed_: bool = False) -> TokenGraph:
             roles_of[x, y] = np.bitwise_or.reduce(roles[pairs], axis=None)
     nodes = np.array([numbers.get(each, OUTSIDE) for each in sets], np.uint8)
     return TokenGraph(nodes, distances_of[nodes], roles_of[nodes])
-
-
-def mentioned(formula: Formula) -> Iterator[Mention]:
-    """What each token of a formula's EFO text is, in order."""
-    if isinstance(formula, Atom):
-        yield "relation", (formula,)
-        yield "none", ()
-        yield "head", (formula,)
-        yield "tail", (formula,)
-        yield "none", ()
-    elif isinstance(formula, Not):
-        yield "negation", Query(formula).atoms
-        yield from _enclosed(formula.operand)
-    else:
-        for number, operand in enumerate(formula.operands):
-            if number:
-                yield ("none" if isinstance(formula, And) else "union"), ()
-            yield from _enclosed(operand)
 
 
 def signed_distances(graph: QueryGraph) -> NDArray[np.int64]:
@@ -146,12 +125,6 @@ def padded(graphs: Sequence[tuple[TokenGraph, int]], length: int) -> dict[str, S
         nodes[place], distances[place], roles[place] = graph.nodes, graph.distances, graph.roles
         first += rows
     return dict(zip(GRAPH_INPUTS, (nodes, distances, roles), strict=True))
-
-
-def _enclosed(formula: Formula) -> Iterator[Mention]:
-    yield "none", ()
-    yield from mentioned(formula)
-    yield "none", ()
 
 
 def _nodes(graph: QueryGraph, mention: Mention, mentions: Sequence[Mention]) -> Iterator[int]:

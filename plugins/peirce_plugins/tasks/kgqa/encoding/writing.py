@@ -26,6 +26,13 @@ KINDS = ("parenthesis", "entity", "relation", "conjunction", "disjunction", "neg
 
 Piece = tuple[str, str | Term]
 """A kind, and a symbol, the name of a relation, or a term."""
+Mention = tuple[Literal["none", "relation", "head", "tail", "negation", "union"], tuple[Atom, ...]]
+"""What a token of the EFO text is to the query, and the atoms that it belongs to."""
+
+_OPENING: tuple[Piece, Mention] = ("parenthesis", "("), ("none", ())
+_CLOSING: tuple[Piece, Mention] = ("parenthesis", ")"), ("none", ())
+_AND: tuple[Piece, Mention] = ("conjunction", "&"), ("none", ())
+_OR: tuple[Piece, Mention] = ("disjunction", "|"), ("union", ())
 
 
 def written(query: Query, syntax: Syntax = "efo", *, reversed_: bool = False) -> Iterator[Piece]:
@@ -40,25 +47,33 @@ def written(query: Query, syntax: Syntax = "efo", *, reversed_: bool = False) ->
         QueryError: the syntax has no way to write the query.
     """
     query = reverse(query) if reversed_ else query
-    return _efo(query.formula) if syntax == "efo" else _lisp(to_lisp(query))
+    if syntax == "efo":
+        return (piece for piece, _ in mentioned(query.formula))
+    return _lisp(to_lisp(query))
 
 
-def _efo(formula: Formula) -> Iterator[Piece]:
+def mentioned(formula: Formula) -> Iterator[tuple[Piece, Mention]]:
+    """The tokens of a formula's EFO text, in order, each with what it mentions."""
     if isinstance(formula, Atom):
-        yield "relation", formula.relation
-        yield "parenthesis", "("
-        yield "entity", formula.head
-        yield "entity", formula.tail
-        yield "parenthesis", ")"
+        yield ("relation", formula.relation), ("relation", (formula,))
+        yield _OPENING
+        yield ("entity", formula.head), ("head", (formula,))
+        yield ("entity", formula.tail), ("tail", (formula,))
+        yield _CLOSING
     elif isinstance(formula, Not):
-        yield "negation", "!"
-        yield from _enclosed(_efo(formula.operand))
+        yield ("negation", "!"), ("negation", Query(formula).atoms)
+        yield from _operand(formula.operand)
     else:
-        kind, symbol = ("conjunction", "&") if isinstance(formula, And) else ("disjunction", "|")
         for number, operand in enumerate(formula.operands):
             if number:
-                yield kind, symbol
-            yield from _enclosed(_efo(operand))
+                yield _AND if isinstance(formula, And) else _OR
+            yield from _operand(operand)
+
+
+def _operand(formula: Formula) -> Iterator[tuple[Piece, Mention]]:
+    yield _OPENING
+    yield from mentioned(formula)
+    yield _CLOSING
 
 
 def _lisp(expression: SetExpression | Constant) -> Iterator[Piece]:
