@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from attrs import field, frozen, validators
 from peirce.errors import TaskError
@@ -16,6 +16,8 @@ from torch import Tensor
 from peirce_plugins.kge_files import PREDICTORS, KgeFacts, Predictor
 from peirce_plugins.tasks import randomness
 from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary
+from peirce_plugins.tasks.kgqa.engine.answers import Answers
+from peirce_plugins.tasks.kgqa.evaluation import ranks
 from peirce_plugins.tasks.kgqa.graphs.graph import Graph
 
 NEGATIVES = 64
@@ -197,22 +199,19 @@ def _old_objects_aside() -> Iterator[None]:
 def _mrr(predictor: Any, graph: Graph, *, both_ways: bool) -> float | None:
     """The filtered mean reciprocal rank of heads and tails of the validation triples; ties rank in the middle."""
     wanted = _triples(graph, "valid", both_ways=True)
-    known = torch.cat([_triples(graph, "train", both_ways=True), wanted])
-    keys, order = (known[:, 0] * 2 * graph.relations + known[:, 1]).sort()
-    ends = known[order, 2]
+    if not len(wanted):
+        return None
+    triples = torch.cat([_triples(graph, "train", both_ways=True), wanted]).numpy()
+    pairs, pair = np.unique(triples[:, 0] * 2 * graph.relations + triples[:, 1], return_inverse=True)
+    known = Answers.of(np.unique(pair * graph.entities + triples[:, 2]), len(pairs), graph.entities)
+    asked = torch.from_numpy(pair[-len(wanted) :])
     total = 0.0
-    for converse, part in enumerate(wanted.chunk(2)):
-        for rows in torch.split(part, EVALUATED):
+    for converse, (triples_of, pairs_of) in enumerate(zip(wanted.chunk(2), asked.chunk(2), strict=True)):
+        for rows, own in zip(triples_of.split(EVALUATED), pairs_of.split(EVALUATED), strict=True):
             scores = _scores(predictor, rows, graph, converse=bool(converse) and not both_ways)
-            own = rows[:, 0] * 2 * graph.relations + rows[:, 1]
-            first, last = torch.searchsorted(keys, own), torch.searchsorted(keys, own, right=True)
-            for row, target, start, stop in zip(
-                scores, rows[:, 2].tolist(), first.tolist(), last.tolist(), strict=True
-            ):
-                score = row[target].item()
-                row[ends[start:stop]] = -math.inf
-                total += 1 / (1 + float((row > score).sum()) + float((row == score).sum()) / 2)
-    return total / len(wanted) if len(wanted) else None
+            targets = Answers(np.arange(len(rows) + 1), rows[:, 2].numpy())
+            total += (1 / ranks(scores.numpy(), targets, known.select(own.numpy()))).sum().item()
+    return total / len(wanted)
 
 
 def _scores(predictor: Any, rows: Tensor, graph: Graph, *, converse: bool) -> Tensor:
