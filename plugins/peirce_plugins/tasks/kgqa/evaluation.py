@@ -6,7 +6,7 @@ of the queries' split that the graph before it lacks: A(test) - A(valid) for tes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -40,6 +40,8 @@ TOP = (1, 3, 10)
 """The k of Hits@k."""
 
 Floats = NDArray[np.floating[Any]]
+_Ranked = tuple[Answers, Floats]
+"""Answers with the rank of each."""
 Scorer = Callable[[Template, Groundings], Floats]
 """Scores [n, entities] of every entity as an answer to n groundings of a template; higher is better.
 
@@ -175,10 +177,9 @@ def evaluate(
         TaskError: a score is not finite, or there are not as many as entities.
     """
     split = sets[0].split
-    cells: dict[str, dict[Knowledge, Cell]] = {}
     step = min(MAX_ROWS, max(1, MAX_NUMBERS // entities))
     batches = [(queries, start) for queries in sets for start in range(0, len(queries), step)]
-    tallies: dict[str, dict[Knowledge, list[tuple[Answers, Floats]]]] = {}
+    tallies: dict[str, dict[Knowledge, list[_Ranked]]] = {}
     silent: dict[str, str] = {}
     for queries, start in track(
         batches, f"evaluating {name}", console=console, disable=console is None, transient=True
@@ -187,10 +188,8 @@ def evaluate(
         if queries.type.name in silent:
             continue
         rows = np.arange(start, min(start + step, len(queries)))
-        groundings = queries.groundings[rows]
-        found = {s: a.select(rows) for s, a in queries.answers.items()}
         try:
-            scores = scorer(queries.template, groundings)
+            scores = scorer(queries.template, queries.groundings[rows])
         except InexpressibleError as error:
             silent[queries.type.name] = error.reason
             continue
@@ -198,14 +197,13 @@ def evaluate(
             raise TaskError(
                 f"{name} gave scores {list(scores.shape)} to {len(rows)} queries about {entities} entities"
             )
-        union = np.unique(np.concatenate([a.keys(entities) for a in found.values()]))
-        known = Answers.of(union, len(rows), entities)
-        for knowledge, targets in _targets(found, split, entities).items():
-            own = found["train" if knowledge == "entailed" else split]
-            ranked = ranks(scores, targets, known if filtering == "graphs" else own)
-            kinds.setdefault(knowledge, []).append((targets, ranked))
-    for type_name, kinds in tallies.items():
-        cells[type_name] = {k: cell for k, parts in kinds.items() if (cell := _cell(parts)) is not None}
+        found = {s: a.select(rows) for s, a in queries.answers.items()}
+        for knowledge, ranked in _ranked(scores, found, split, filtering):
+            kinds.setdefault(knowledge, []).append(ranked)
+    cells = {
+        type_name: {k: cell for k, parts in kinds.items() if (cell := _cell(parts)) is not None}
+        for type_name, kinds in tallies.items()
+    }
     return Report(name, split, cells, frozenset(cells if seen is None else seen), filtering, silent)
 
 
@@ -314,6 +312,18 @@ def table(reports: Iterable[Report], title: str) -> Table:
     return shown
 
 
+def _ranked(
+    scores: Floats, found: Mapping[Split, Answers], split: Split, filtering: Filtering
+) -> Iterator[tuple[Knowledge, _Ranked]]:
+    """Each kind of answers of some queries, with their ranks."""
+    entities = scores.shape[1]
+    union = np.unique(np.concatenate([a.keys(entities) for a in found.values()]))
+    known = Answers.of(union, len(scores), entities)
+    for knowledge, targets in _targets(found, split, entities).items():
+        own = found["train" if knowledge == "entailed" else split]
+        yield knowledge, (targets, ranks(scores, targets, known if filtering == "graphs" else own))
+
+
 def _targets(found: Mapping[Split, Answers], split: Split, entities: int) -> dict[Knowledge, Answers]:
     targets: dict[Knowledge, Answers] = {"entailed": found["train"]}
     if split != "train":
@@ -328,7 +338,7 @@ def _mask(sets: Answers, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     return mask
 
 
-def _cell(parts: Sequence[tuple[Answers, Floats]]) -> Cell | None:
+def _cell(parts: Sequence[_Ranked]) -> Cell | None:
     """Means over a query's answers, then over queries."""
     targets = Answers.joined([part for part, _ in parts])
     ranked = np.concatenate([values for _, values in parts])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import attrs
 import numpy as np
@@ -38,7 +38,7 @@ from peirce_plugins.tasks.kgqa.encoding.graph_inputs import (
 )
 from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary, pad
 from peirce_plugins.tasks.kgqa.encoding.writing import SYNTAXES, Syntax
-from peirce_plugins.tasks.kgqa.engine.answers import Groundings, Template
+from peirce_plugins.tasks.kgqa.engine.answers import Answers, Groundings, Template
 from peirce_plugins.tasks.kgqa.evaluation import FILTERINGS, Filtering, Floats, Report, Scorer, evaluate
 from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, Graph, Ints, Split, load_graph
 from peirce_plugins.tasks.kgqa.queries.types import load_types, select
@@ -51,6 +51,8 @@ POOL = 50
 """Batches whose queries are sorted by length together."""
 ATOMS = "atoms/"
 """What stands before the names of the inputs of systems that execute queries themselves, within a batch."""
+_Rows: TypeAlias = list[tuple[int, Ints]]
+"""What a batch takes: numbers of sets, each with rows of it."""
 
 
 @frozen(kw_only=True)
@@ -182,45 +184,37 @@ class KgQa(Task):
             [b, entities]; as uint8, what `graph_inputs.padded` gives; and what `atom_inputs.joined` does, each name
             after `ATOMS`.
         """
-        sets, tokens = data.sets[_split(split)], data.tokens[_split(split)]
-        found = [queries.answers[_split(split)] for queries in sets]
-        random = np.random.default_rng([seed, epoch, SPLITS.index(_split(split))])
-        most = max(map(len, sets)) if split == "train" and self.options.balance else 0
+        part = _split(split)
+        random = np.random.default_rng([seed, epoch, SPLITS.index(part)])
+        for rows in self._rows(data, part, random):
+            found = Answers.joined([data.sets[part][i].answers[part].select(own) for i, own in rows])
+            labels = self._labels(found, data.graph.entities, random)
+            yield {**_tensors(_inputs(data, part, rows)), "labels": labels}
+
+    def _rows(self, data: KgQaData, split: Split, random: np.random.Generator) -> Iterator[_Rows]:
+        """What each batch of a pass takes of each set."""
+        sets, training = data.sets[split], split == "train"
+        most = max(map(len, sets)) if training and self.options.balance else 0
         rows_of_sets = [_repeated(len(queries), most, random) for queries in sets]
         owner = np.repeat(np.arange(len(sets)), [len(rows) for rows in rows_of_sets])
         row = np.concatenate(rows_of_sets)
-        order = random.permutation(len(owner)) if split == "train" else np.arange(len(owner))
-        lengths = np.array([ids.shape[1] for ids, _ in tokens])[owner[order]]
-        grouped = self.options.group_by_length and split == "train"
+        order = random.permutation(len(owner)) if training else np.arange(len(owner))
+        lengths = np.array([ids.shape[1] for ids, _ in data.tokens[split]])[owner[order]]
+        grouped = self.options.group_by_length and training
         for places in _batched(lengths, self.options.batch_size, random if grouped else None):
             chosen = order[places]
             # queries of one type stand together, which changes no mean over the batch
-            groups = [(i, row[chosen[owner[chosen] == i]]) for i in np.unique(owner[chosen])]
-            encoded = pad([(tokens[i][0][rows], tokens[i][1][rows]) for i, rows in groups])
-            parts = [found[i].select(rows) for i, rows in groups]
-            counts = np.concatenate([part.counts for part in parts])
-            entities = np.concatenate([part.entities for part in parts])
-            if self.options.labels == "one":
-                first = np.cumsum(counts) - counts
-                labels = torch.from_numpy(
-                    entities[first + (random.random(len(counts)) * counts).astype(np.int64)]
-                )
-            else:
-                labels = torch.zeros(len(counts), data.graph.entities)
-                rows_of = np.repeat(np.arange(len(counts)), counts)
-                labels[torch.from_numpy(rows_of), torch.from_numpy(entities)] = torch.from_numpy(
-                    (1 / counts[rows_of]).astype(np.float32)
-                )
-            graphs = [
-                (data.graphs[_split(split)][i], len(rows)) for i, rows in groups if data.graphs[_split(split)]
-            ]
-            shown = padded(graphs, encoded.input_ids.shape[1]) if graphs else {}
-            atoms = [
-                query_atoms(sets[i].template, sets[i].groundings[rows], data.vocabulary) for i, rows in groups
-            ]
-            told = [each for each in atoms if each is not None]
-            shown |= _named(joined(told)) if len(told) == len(atoms) else {}
-            yield {**_tensors(encoded._asdict() | shown), "labels": labels}
+            yield [(i, row[chosen[owner[chosen] == i]]) for i in np.unique(owner[chosen])]
+
+    def _labels(self, found: Answers, entities: int, random: np.random.Generator) -> Tensor:
+        """A random answer of each query, int64 [b], or equal shares of all of them, float32 [b, entities]."""
+        if self.options.labels == "one":
+            which = (random.random(len(found)) * found.counts).astype(np.int64)
+            return torch.from_numpy(found.entities[found.offsets[:-1] + which])
+        queries, labels = found.queries, torch.zeros(len(found), entities)
+        shares = torch.from_numpy((1 / found.counts[queries]).astype(np.float32))
+        labels[torch.from_numpy(queries), torch.from_numpy(found.entities)] = shares
+        return labels
 
     def check(self, model: Model, data: KgQaData) -> None:
         """A system that executes queries itself must have a way to say those that it is trained on."""
@@ -303,6 +297,18 @@ def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
         return outputs[name].float().cpu().numpy()
 
     return score
+
+
+def _inputs(data: KgQaData, split: Split, rows: _Rows) -> dict[str, Any]:
+    """The inputs of a batch by name: tokens, and what models that look at graphs or execute atoms take instead."""
+    sets, tokens, graphs = data.sets[split], data.tokens[split], data.graphs[split]
+    encoded = pad([(tokens[i][0][own], tokens[i][1][own]) for i, own in rows])
+    inputs = encoded._asdict()
+    if graphs:
+        inputs |= padded([(graphs[i], len(own)) for i, own in rows], encoded.input_ids.shape[1])
+    atoms = [query_atoms(sets[i].template, sets[i].groundings[own], data.vocabulary) for i, own in rows]
+    told = [each for each in atoms if each is not None]
+    return inputs | _named(joined(told)) if len(told) == len(atoms) else inputs
 
 
 def _repeated(count: int, most: int, random: np.random.Generator) -> Ints:

@@ -209,13 +209,8 @@ class _Data:
 def _do(
     plan: Plan, job: Job, evaluations: Mapping[str, Evaluation], data: KgQaData, console: Console
 ) -> list[Result]:
-    spec = job.spec
-    if job.row.vectors:
-        width = spec.dims["unary"]
-        path = vectors_file(plan.directory, data.graph, job.row.vectors, width, console)
-        spec = spec.replace({"model.augmenters.0.file": str(path)})
     trained = train(
-        spec,
+        _beginning(plan, job, data, console),
         job.task,
         job.training,
         plan.directory / RUNS / job.run,
@@ -225,35 +220,53 @@ def _do(
         console=console,
         data=data,
     )
-    results = []
-    for evaluation in evaluations.values():
-        report = _report(plan, job, trained.model, data, evaluation)
-        for name, by in report.cells.items():
-            for knowledge, cell in by.items():
-                results.append(
-                    Result(
-                        run=job.run,
-                        spec=job.spec.name,
-                        graph=data.graph.name,
-                        scale=plan.scale.name,
-                        seed=job.seed,
-                        evaluation=key(evaluation),
-                        type=name,
-                        seen=name in report.seen,
-                        answers=knowledge,
-                        mrr=round(cell.mrr, 6),
-                        **{f"hits{k}": round(cell.hits[k], 6) for k in TOP},
-                        queries=cell.queries,
-                        parameters=sum(p.numel() for p in trained.model.parameters()),
-                        steps=trained.steps,
-                        seconds=round(trained.seconds, 1),
-                        loss=round(float(np.mean(trained.losses[-100:])), 4),
-                        filtering=report.filtering,
-                        commit=commit(),
-                        command=plan.command,
-                    )
-                )
-    return results
+    facts = {
+        "graph": data.graph.name,
+        "parameters": sum(p.numel() for p in trained.model.parameters()),
+        "steps": trained.steps,
+        "seconds": round(trained.seconds, 1),
+        "loss": round(float(np.mean(trained.losses[-100:])), 4),
+        "commit": commit(),
+        "command": plan.command,
+    }
+    return [
+        result
+        for evaluation in evaluations.values()
+        for result in _results(
+            plan, job, key(evaluation), _report(plan, job, trained.model, data, evaluation), facts
+        )
+    ]
+
+
+def _beginning(plan: Plan, job: Job, data: KgQaData, console: Console) -> Spec:
+    """The spec of a training, with the file of the vectors that it begins with."""
+    if not job.row.vectors:
+        return job.spec
+    path = vectors_file(plan.directory, data.graph, job.row.vectors, job.spec.dims["unary"], console)
+    return job.spec.replace({"model.augmenters.0.file": str(path)})
+
+
+def _results(
+    plan: Plan, job: Job, evaluation: str, report: Report, facts: Mapping[str, Any]
+) -> Iterator[Result]:
+    """A row for each type and kind of answers, each with the facts of the training."""
+    for name, by in report.cells.items():
+        for knowledge, cell in by.items():
+            yield Result(
+                run=job.run,
+                spec=job.spec.name,
+                scale=plan.scale.name,
+                seed=job.seed,
+                evaluation=evaluation,
+                type=name,
+                seen=name in report.seen,
+                answers=knowledge,
+                mrr=round(cell.mrr, 6),
+                **{f"hits{k}": round(cell.hits[k], 6) for k in TOP},
+                queries=cell.queries,
+                filtering=report.filtering,
+                **facts,
+            )
 
 
 def _report(plan: Plan, job: Job, model: Model, data: KgQaData, evaluation: Evaluation) -> Report:
