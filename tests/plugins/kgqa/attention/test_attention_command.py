@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import shlex
+import warnings
 import xml.etree.ElementTree as ET
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +18,20 @@ from peirce.errors import TaskError
 from peirce.model import build
 from peirce.registry import Registry
 from peirce.spec import load_spec
-from peirce_plugins.tasks.kgqa.attention.drawing import Column, draw, shown
+from peirce_plugins.tasks.kgqa.attention.drawing import Column, draw, figure_of, shown
 from peirce_plugins.tasks.kgqa.attention.maps import AttentionMap
 from peirce_plugins.tasks.kgqa.task import KgQa, KgQaOptions
 from small_specs import NARROW
 
-QUERY = "embassy(usa,f) & !accusation(brazil,f)"
-TOKENS = "( embassy ( usa f ) ) & ( ! ( accusation ( brazil f ) ) )"
+QUERY = "isa(alga,f) & !affects(virus,f)"
+TOKENS = "( isa ( alga f ) ) & ( ! ( affects ( virus f ) ) )"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "query-encoders.md"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> list[str]:
-    task = KgQa(KgQaOptions(graph="nations", types=("1p",), train_queries=5, eval_queries=5))
+    task = KgQa(KgQaOptions(graph="umls", types=("1p",), train_queries=5, eval_queries=5))
     data, folders = task.prepare(), []
     for name, layers in (("tega", 2), ("transformer-relative", 1)):
         folder = tmp_path_factory.mktemp("models") / name
@@ -64,7 +70,7 @@ def test_json_has_the_weights_and_draws_where_a_file_is_named(
     found = json.loads(run("attention", QUERY, *folders, "--json", "--head", "1"))
     assert found["schema"] == "peirce.kg.attention/1"
     assert (found["file"], found["head"]) == (None, 1)
-    assert found["query"] == "(embassy(usa,f))&(!(accusation(brazil,f)))"
+    assert found["query"] == "(isa(alga,f))&(!(affects(virus,f)))"
     first, second = found["models"]
     assert first["model"] == folders[0]
     assert [first[key] for key in ("name", "architecture", "syntax", "reversed", "layers", "heads")] == [
@@ -77,6 +83,42 @@ def test_json_has_the_weights_and_draws_where_a_file_is_named(
     assert json.loads(run("attention", QUERY, folders[0], "--json", "-o", "one.png"))["file"] == "one.png"
     run("attention", QUERY, folders[0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["attention.svg", "one.png"]
+
+
+def _column(name: str, tokens: list[str], maps: int) -> Column:
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(tokens)), len(tokens))
+    titles = tuple(f"{name}\nlayer {i} of {maps}, mean of 16 heads" for i in range(1, maps + 1))
+    return Column(titles, tuple(tokens), tuple(AttentionMap(i, weights) for i in range(1, maps + 1)))
+
+
+def test_nothing_is_cut_off_or_drawn_over_another() -> None:
+    query = TOKENS.split()
+    columns = [_column("a", query, 1), _column("transformer-relative-directed-distance (run)", query[:4], 2)]
+    columns.append(_column("b", ["/a/" + "x" * 30, "$y$", "ナ"], 1))
+    for drawn in (columns[:1], columns):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure = figure_of(drawn)
+            figure.savefig(io.BytesIO(), format="png")
+            whole, outer = figure.get_tightbbox(), figure.get_size_inches()
+            boxes = [panel.get_tightbbox() for panel in figure.axes if panel.axison]
+        assert whole.x0 >= 0
+        assert whole.y0 >= 0
+        assert (whole.max <= outer).all()
+        assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
+
+
+def test_the_command_of_the_page_works(
+    folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = re.search(r"^\$ peirce kg (attention .+)\n(maps.+\n)", PAGE.read_text(encoding="utf-8"), re.M)
+    assert shown is not None
+    (tmp_path / "runs").mkdir()
+    for name, folder in zip(("tega", "relative"), folders, strict=True):
+        (tmp_path / "runs" / name).symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    said = shown[2].replace("layer 3 of 3", "layer 2 of 2", 1).replace("layer 3 of 3", "layer 1 of 1")
+    assert run(*shlex.split(shown[1])) == said
 
 
 def test_mistakes_leave_no_file(folders: list[str], tmp_path: Path) -> None:

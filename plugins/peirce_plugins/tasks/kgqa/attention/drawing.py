@@ -48,13 +48,14 @@ def draw(columns: Sequence[Column], path: Path, title: str = "") -> None:
     Raises:
         TaskError: the ending is another, the picture would be too large, or matplotlib is missing.
     """
-    write_picture(path, lambda: _figure(columns), title)
+    write_picture(path, lambda: figure_of(columns), title)
 
 
-def _figure(columns: Sequence[Column]) -> Any:
+def figure_of(columns: Sequence[Column]) -> Any:
+    """The matplotlib figure of `draw`."""
     from matplotlib.figure import Figure
 
-    widths = [_CELL * len(c.tokens) + _margin(c.tokens) for c in columns]
+    widths = [_width(c) for c in columns]
     rows = max(len(c.maps) for c in columns)
     size = sum(widths) + _BAR, rows * max(widths)
     if size[0] * size[1] > LARGEST:
@@ -62,7 +63,7 @@ def _figure(columns: Sequence[Column]) -> Any:
             f"the picture would be {size[0]:,.0f} by {size[1]:,.0f} inches large; give fewer models, one layer or a "
             "shorter query"
         )
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Figure(figsize=size, layout="compressed")
     panels = figure.subplots(rows, len(columns), squeeze=False, width_ratios=widths)
     most = max(float(each.weights.max()) for c in columns for each in c.maps)
     image: Any = None
@@ -102,6 +103,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - end - 1]}…{text[-end:]}"
 
 
-def _margin(tokens: Sequence[str]) -> float:
-    """Inches that texts take beside a panel."""
-    return _AROUND + _CHARACTER * max(map(len, shown(tokens)))
+def _width(column: Column) -> float:
+    """Inches that a panel takes with the texts beside and above it."""
+    beside = _AROUND + _CHARACTER * max(map(len, shown(column.tokens)))
+    above = max(len(line) for title in column.titles for line in title.splitlines())
+    return max(_CELL * len(column.tokens), _CHARACTER * above) + beside
