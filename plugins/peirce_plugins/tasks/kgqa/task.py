@@ -68,6 +68,8 @@ class KgQaOptions:
         train_queries: how many training queries of each type; fewer where the graph has no more.
         eval_queries: how many validation and how many test queries of each type.
         max_answers: how many answers a query may have.
+        absent: what becomes of a type of which the graph has no query: `refuse` is an error, `leave_out` goes on with
+            the other types and says so.
         seed: the seed of the sampled queries; the loop's own seed orders the batches.
         batch_size: how many queries are in a batch.
         balance: whether an epoch repeats the queries of types that have fewer, so that every type weighs the same.
@@ -87,6 +89,9 @@ class KgQaOptions:
     train_queries: int = field(default=2000, validator=validators.ge(1))
     eval_queries: int = field(default=200, validator=validators.ge(1))
     max_answers: int = field(default=MAX_ANSWERS, validator=validators.ge(1))
+    absent: Literal["refuse", "leave_out"] = field(
+        default="refuse", validator=validators.in_(("refuse", "leave_out"))
+    )
     seed: int = field(default=0, validator=validators.ge(0))
     batch_size: int = field(default=256, validator=validators.ge(1))
     balance: bool = True
@@ -153,15 +158,24 @@ class KgQa(Task):
         sets: dict[Split, tuple[QuerySet, ...]] = {}
         for split in SPLITS:
             count = options.train_queries if split == "train" else options.eval_queries
+            asked = trained if split == "train" else evaluated
             sets[split] = sample(
-                trained if split == "train" else evaluated,
+                asked,
                 graph,
                 split,
                 count,
                 options.seed,
                 options.max_answers,
                 console if console.is_terminal else None,
+                leave_out=options.absent == "leave_out",
             )
+            sampled = {queries.type.name for queries in sets[split]}
+            if absent := [each.name for each in asked if each.name not in sampled]:
+                console.print(
+                    f"left out, as the graph has no {split} queries of them: {', '.join(absent)}",
+                    highlight=False,
+                    soft_wrap=True,
+                )
             short = [f"{q.type.name} {len(q):,}" for q in sets[split] if len(q) < count]
             total = sum(map(len, sets[split]))
             console.print(

@@ -133,6 +133,7 @@ def jobs(plan: Plan) -> Iterator[Job]:
         "task.graph": plan.graph,
         "task.types": seen,
         "task.eval_types": list(plan.definitions.types(plan.table.types)),
+        "task.absent": "leave_out",
         "train.test_split": "",
         "train.keep": 1,
     }

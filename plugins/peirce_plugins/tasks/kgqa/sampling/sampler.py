@@ -91,6 +91,8 @@ def sample(
     seed: int,
     max_answers: int = MAX_ANSWERS,
     console: Console | None = None,
+    *,
+    leave_out: bool = False,
 ) -> tuple[QuerySet, ...]:
     """Sample `count` queries of each type from the graph of a split; fewer where the graph has no more.
 
@@ -105,9 +107,10 @@ def sample(
         seed: the seed.
         max_answers: how many answers a query may have on the graph of the split.
         console: where a progress bar is shown; nowhere when None.
+        leave_out: whether a type without a single query is left out, and no error.
 
     Raises:
-        TaskError: not one query of a type was found.
+        TaskError: not one query of a type was found, or of any type.
     """
     lookup = Lookup.of(graph)
     with progress_bars(console) as progress:
@@ -122,18 +125,25 @@ def sample(
                 kept.append(block.queries.select(collector.add(block)))
                 progress.advance(bar, len(kept[-1]))
                 number += 1
-            sets.append(QuerySet.joined(kept))
-            if not len(sets[-1]):
-                if not len(graph.added[split]):
-                    raise TaskError(
-                        f"the {split} split of {graph.name!r} adds no triples to sample queries of"
-                    )
-                raise TaskError(
-                    f"no {kind.name} query with 1 to {max_answers} answers was found on the {split} graph "
-                    f"of {graph.name}; raise max_answers or leave the type out"
-                )
-            progress.advance(bar, count - len(sets[-1]))
+            found = QuerySet.joined(kept)
+            if len(found):
+                sets.append(found)
+            elif not leave_out:
+                raise _nothing(kind, graph, split, max_answers)
+            progress.advance(bar, count - len(found))
+    if not sets:
+        raise _nothing(types[0], graph, split, max_answers)
     return tuple(sets)
+
+
+def _nothing(kind: QueryType, graph: Graph, split: Split, max_answers: int) -> TaskError:
+    """Why there are no queries of a type."""
+    if not len(graph.added[split]):
+        return TaskError(f"the {split} split of {graph.name!r} adds no triples to sample queries of")
+    return TaskError(
+        f"no {kind.name} query with 1 to {max_answers} answers was found on the {split} graph of {graph.name}; raise "
+        "max_answers, or leave the type out: name others, or set absent=leave_out"
+    )
 
 
 @frozen(eq=False)
