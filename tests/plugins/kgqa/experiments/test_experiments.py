@@ -161,6 +161,9 @@ def test_files(plan: Plan) -> None:
         ("absolute", "unseen types, inferred"),
     ]
     assert paths[2].read_bytes().startswith(b"\x89PNG")
+    assert "Left out" not in text
+    partial = Outcome(plan, [r for r in outcome.results if r.type != "2p"])
+    assert "Left out, as the graph has no queries of them: 2p." in partial.markdown()
 
 
 def test_a_table_without_results_has_dashes(plan: Plan) -> None:

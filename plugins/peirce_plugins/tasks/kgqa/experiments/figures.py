@@ -16,7 +16,7 @@ from peirce_plugins.tasks.kgqa.engine.template import Template
 from peirce_plugins.tasks.kgqa.experiments.running import Plan, Result, jobs, key
 from peirce_plugins.tasks.kgqa.experiments.tables import Cell, Row
 from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, load_graph
-from peirce_plugins.tasks.kgqa.queries.types import load_types, select
+from peirce_plugins.tasks.kgqa.queries.types import QueryType, load_types, select
 from peirce_plugins.tasks.kgqa.task import overrides_of
 
 
@@ -110,9 +110,14 @@ def _spoken(plan: Plan, row: Row) -> list[str]:
     for cell in plan.table.cells:
         group = select(plan.definitions.types(plan.evaluations[cell.evaluation].types), known)
         shown = [kind for kind in group if cell.types in ("all", "seen" if kind.seen else "unseen")]
-        said = sum(fault(architecture, shape_of(Template.of(kind.query))) is None for kind in shown)
+        said = sum(has_words(architecture, kind) for kind in shown)
         texts.append("" if said == len(shown) else f"{said} of {len(shown)} types")
     return texts
+
+
+def has_words(architecture: str, kind: QueryType) -> bool:
+    """Whether a model of an architecture has a way to say queries of a type."""
+    return architecture not in RULES or fault(architecture, shape_of(Template.of(kind.query))) is None
 
 
 def _sizes(plan: Plan, results: Sequence[Result]) -> Iterator[list[list[float]]]:

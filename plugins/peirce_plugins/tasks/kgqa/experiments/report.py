@@ -11,14 +11,16 @@ import attrs
 import numpy as np
 from attrs import field, frozen
 from peirce.files import write_whole
+from peirce.spec import load_spec
 from rich.markup import escape
 from rich.table import Table as Shown
 
 from peirce_plugins.tasks.experiments.results import write_rows
 from peirce_plugins.tasks.kgqa.evaluation import Filtering, protocol
-from peirce_plugins.tasks.kgqa.experiments.figures import Figure, figures_of
+from peirce_plugins.tasks.kgqa.experiments.figures import Figure, figures_of, has_words
 from peirce_plugins.tasks.kgqa.experiments.running import Plan, Result, jobs
 from peirce_plugins.tasks.kgqa.experiments.tables import PREFIX
+from peirce_plugins.tasks.kgqa.queries.types import load_types, select
 
 FIELDS = tuple(attribute.name for attribute in attrs.fields(Figure))
 NONE = "-"
@@ -61,6 +63,8 @@ class Outcome:
         facts = [f"Graph {plan.graph}, scale {plan.scale.name}: {plan.scale.about}."]
         if plan.table.measure == "mrr":
             facts = [f"MRR in %; {protocol(self._filtering)}.", f"{facts[0]} {self._effort()}"]
+            if absent := self._absent():
+                facts.append(f"Left out, as the graph has no queries of them: {', '.join(absent)}.")
         if self.paper_graph:
             facts.append(f"In brackets: the paper's figures for {self.paper_graph}, at its size and budget.")
         return facts
@@ -80,6 +84,18 @@ class Outcome:
             f"{max((r.steps for r in results), default=0):,} steps, "
             f"at most {max((r.seconds for r in results), default=0.0):.0f} s a model."
         )
+
+    def _absent(self) -> list[str]:
+        """The types that no row has figures of though its model has words for them."""
+        plan, measured = self.plan, {r.type for r in self.results}
+        groups = [plan.definitions.types(evaluation.types) for evaluation in plan.evaluations.values()]
+        asked = {kind.name: kind for group in groups for kind in select(group, load_types())}
+        models = {load_spec(row.spec).architecture for row in plan.table.rows if row.spec}
+        return [
+            name
+            for name, kind in asked.items()
+            if measured and name not in measured and any(has_words(model, kind) for model in models)
+        ]
 
     def markdown(self) -> str:
         """The table as Markdown."""
