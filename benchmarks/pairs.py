@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import torch
 from direct_gather import direct_mix, direct_scores
 from measuring import peak_bytes, record, seconds
-from peirce import pairs
+from peirce import pair_products, pairs
 from peirce.components import Dims, Tokens
 from peirce_plugins.positions import LogiRPE
 from torch import Tensor
@@ -26,13 +26,13 @@ WAYS = ("direct", "chosen", "bucket", "blocked")
 @contextmanager
 def only(way: str) -> Iterator[None]:
     """Let `peirce.pairs` use one of its two ways, whatever the sizes."""
-    choice = pairs.by_bucket
+    choice = pair_products.by_bucket
     if way in ("bucket", "blocked"):
-        pairs.by_bucket = lambda *sizes: way == "bucket"
+        pair_products.by_bucket = lambda *sizes: way == "bucket"
     try:
         yield
     finally:
-        pairs.by_bucket = choice
+        pair_products.by_bucket = choice
 
 
 def step(way: str, position: LogiRPE, tokens: Tokens, query: Tensor) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from peirce import pairs
+from peirce import pair_products
 from peirce.pairs import PairBias, mix, scores
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -69,7 +69,7 @@ def _run(score: Any, mixed: Any, bias: PairBias, query: Tensor) -> list[Tensor]:
 @pytest.fixture(params=["chosen", "bucket", "blocked"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param != "chosen":
-        monkeypatch.setattr(pairs, "by_bucket", lambda *sizes: request.param == "bucket")
+        monkeypatch.setattr(pair_products, "by_bucket", lambda *sizes: request.param == "bucket")
     return request.param
 
 
@@ -78,7 +78,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_agrees_with_the_direct_gather(
     kinds: int, groups: int, shared: tuple[bool, bool], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(pairs.BLOCK, "cpu", 100)  # several blocks, of unequal sizes
+    monkeypatch.setitem(pair_products.BLOCK, "cpu", 100)  # several blocks, of unequal sizes
     bias = _bias(kinds, groups, shared_ids=shared[0], shared_rows=shared[1])
     query = torch.randn(2, 7, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
     ours = _run(scores, mix, bias, query)
