@@ -185,7 +185,7 @@ def compare(
                 console=console,
                 data=data,
             )
-            facts = {
+            facts: dict[str, Any] = {
                 "run": name,
                 "arm": arm.name,
                 "seed": seed,
