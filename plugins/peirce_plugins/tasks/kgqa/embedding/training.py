@@ -207,7 +207,8 @@ def _mrr(predictor: Any, graph: Graph, *, both_ways: bool) -> float | None:
     asked = torch.from_numpy(pair[-len(wanted) :])
     total = 0.0
     for converse, (triples_of, pairs_of) in enumerate(zip(wanted.chunk(2), asked.chunk(2), strict=True)):
-        for rows, own in zip(triples_of.split(EVALUATED), pairs_of.split(EVALUATED), strict=True):
+        batches = zip(torch.split(triples_of, EVALUATED), torch.split(pairs_of, EVALUATED), strict=True)
+        for rows, own in batches:
             scores = _scores(predictor, rows, graph, converse=bool(converse) and not both_ways)
             targets = Answers(np.arange(len(rows) + 1), rows[:, 2].numpy())
             total += (1 / ranks(scores.numpy(), targets, known.select(own.numpy()))).sum().item()

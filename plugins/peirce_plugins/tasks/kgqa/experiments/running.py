@@ -253,6 +253,7 @@ def _results(
     """A row for each type and kind of answers, each with the facts of the training."""
     for name, by in report.cells.items():
         for knowledge, cell in by.items():
+            hits: dict[str, Any] = {f"hits{k}": round(cell.hits[k], 6) for k in TOP}
             yield Result(
                 run=job.run,
                 spec=job.spec.name,
@@ -263,7 +264,7 @@ def _results(
                 seen=name in report.seen,
                 answers=knowledge,
                 mrr=round(cell.mrr, 6),
-                **{f"hits{k}": round(cell.hits[k], 6) for k in TOP},
+                **hits,
                 queries=cell.queries,
                 filtering=report.filtering,
                 **facts,
