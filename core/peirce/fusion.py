@@ -14,8 +14,26 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 Weights = tuple[Tensor, Tensor | None]
+
+
+class _Steps:
+    """How many steps the optimizers of this process have made.
+
+    Fused optimizers write to parameters without raising their versions, so that versions alone do not tell.
+    """
+
+    count = 0
+
+    @classmethod
+    def made(cls, *step: object) -> None:
+        """One more; torch calls it after the step of any optimizer."""
+        cls.count += 1
+
+
+register_optimizer_step_post_hook(_Steps.made)
 
 
 class FusedLinear(nn.Module):
@@ -71,7 +89,8 @@ class FusedLinear(nn.Module):
         parameters = [p for linear, _ in self.maps for p in linear.parameters()]
         if any(p.is_inference() for p in parameters):
             return self._join()
-        state = tuple((id(p), p._version, p.data_ptr(), p.dtype, p.device) for p in parameters)
+        own = ((id(p), p._version, p.data_ptr(), p.dtype, p.device) for p in parameters)
+        state = (_Steps.count, *own)
         if self._kept is None or self._kept[0] != state:
             self._kept = (state, self._join())
         return self._kept[1]

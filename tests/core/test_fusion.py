@@ -8,10 +8,11 @@ import peirce
 import pytest
 import torch
 from peirce.compose import Mixing
-from peirce.fusion import folded
+from peirce.fusion import FusedLinear, folded
 from peirce.registry import Registry
 from peirce.spec import Spec
 from small_specs import FOLNET, TRANSFORMER
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 PROJECTIONS = {"aten::mm", "aten::addmm"}
@@ -108,3 +109,23 @@ def test_folded_weights_are_constants(registry: Registry) -> None:
         inside = model(input_ids=tokens())["unary"]
     assert torch.equal(inside, expected.detach())
     assert model(input_ids=tokens())["unary"].requires_grad
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_kept_weights_follow_the_steps_of_optimizers(fused: bool) -> None:
+    maps = [(nn.Linear(3, 2), 1.0), (nn.Linear(3, 4), 0.5)]
+    joined = FusedLinear(maps, "outputs")
+    optimizer = torch.optim.AdamW([p for linear, _ in maps for p in linear.parameters()], lr=0.1, fused=fused)
+    atoms = torch.randn(5, 3)
+    for _ in range(3):
+        with torch.no_grad():
+            before = joined.read(atoms)  # kept from here on, and never joined with gradients
+        for linear, _ in maps:
+            for parameter in linear.parameters():
+                parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+        with torch.no_grad():
+            after = joined.read(atoms)
+        expected = torch.cat([scale * linear(atoms) for linear, scale in maps], -1)
+        assert not torch.allclose(after, before)
+        torch.testing.assert_close(after, expected.detach())
