@@ -7,6 +7,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import attrs
 import numpy as np
 import peirce
 import pytest
@@ -50,6 +51,26 @@ def test_equals_torch_for_every_shape(exported: tuple[Path, Model, KgQaData]) ->
         best = np.argsort(-scores, kind="stable")[:10]
         assert [a.entity for a in reply.answers] == [data.graph.entity_names[i] for i in best]
         assert np.allclose([a.score for a in reply.answers], scores[best], atol=1e-4)
+
+
+def test_a_model_that_was_trained_on_reversed_queries_is_asked_so(
+    exported: tuple[Path, Model, KgQaData], tmp_path: Path
+) -> None:
+    directory, model, data = exported
+    copy = shutil.copytree(directory, tmp_path / "reversed")
+    query = parse("(embassy(usa,e1))&(accusation(e1,f))")
+    (copy / "training.json").write_text(json.dumps({"task": {"name": "kgqa", "options": {"reverse": True}}}))
+    forwards, backwards = Asker(directory).ask(str(query)), Asker(copy).ask(str(query))
+    scores = model_scorer(model, attrs.evolve(data.vocabulary, reversed_=True))(*resolve(query, data.graph))[
+        0
+    ]
+    assert np.allclose([a.score for a in backwards.answers], np.sort(scores)[::-1][:10], atol=3e-6)
+    assert not np.allclose(
+        [a.score for a in backwards.answers], [a.score for a in forwards.answers], atol=3e-6
+    )
+    (copy / "training.json").write_text("{")
+    with pytest.raises(ModelFileError, match=r"training\.json cannot be read"):
+        Asker(copy)
 
 
 def test_known_answers_are_marked(exported: tuple[Path, Model, KgQaData]) -> None:

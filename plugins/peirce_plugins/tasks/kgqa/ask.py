@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import peirce
 from attrs import frozen
 from peirce.errors import ModelFileError, TaskError
 from peirce.spec import Spec, load_spec
 
-from peirce_plugins.tasks.kgqa.encoding.assets import read_assets
+from peirce_plugins.tasks.kgqa.encoding.assets import read_assets, reads_reversed
 from peirce_plugins.tasks.kgqa.encoding.atom_inputs import check_expressible, query_atoms, takes_atoms
 from peirce_plugins.tasks.kgqa.encoding.graph_inputs import GRAPH_INPUTS, graph_inputs
 from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary, pad
@@ -82,7 +83,8 @@ class Asker:
         _check_provenance(directory / "provenance.json")
         self.vocabulary: Vocabulary
         self.graph: Graph
-        self.vocabulary, self.graph = read_assets(directory / "assets")
+        vocabulary, self.graph = read_assets(directory / "assets")
+        self.vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(directory))
         self.session: Any = peirce.Session(directory / MODEL)
         self.outputs = self._outputs()
 
@@ -116,7 +118,7 @@ class Asker:
         else:
             arrays = self._text(template, groundings)
         if not inputs.isdisjoint(GRAPH_INPUTS):
-            shown = graph_inputs(query, 1, self.vocabulary.syntax)
+            shown = graph_inputs(query, 1, self.vocabulary.syntax, reversed_=self.vocabulary.reversed_)
             arrays |= {name: values.astype(np.int64) for name, values in shown.items()}
         feeds = {name: np.ascontiguousarray(v) for name, v in arrays.items() if name in inputs}
         found = self.session.run(feeds, list(self.outputs))

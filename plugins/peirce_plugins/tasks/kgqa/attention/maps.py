@@ -14,12 +14,11 @@ from peirce.errors import ModelFileError, PeirceError, TaskError
 from peirce.model import Model, load
 from peirce.storage import ASSETS
 
-from peirce_plugins.tasks.kgqa.encoding.assets import read_assets
+from peirce_plugins.tasks.kgqa.encoding.assets import read_assets, reads_reversed
 from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary
 from peirce_plugins.tasks.kgqa.engine.answers import resolve
 from peirce_plugins.tasks.kgqa.queries.language import Query
-from peirce_plugins.tasks.kgqa.task import KgQa, model_scorer
-from peirce_plugins.tasks.records import read_training
+from peirce_plugins.tasks.kgqa.task import model_scorer
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -119,7 +118,7 @@ def read_attention(folder: Path, query: Query) -> QueryAttention:
     if not folder.is_dir():
         raise ModelFileError(f"there is no folder {folder}; `peirce train --task kgqa` writes one")
     vocabulary, graph = read_assets(folder / ASSETS)
-    vocabulary = attrs.evolve(vocabulary, reversed_=_reversed(folder))
+    vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(folder))
     model = load(folder).eval()
     name = model.spec.architecture
     if not any(isinstance(module, Attended) for module in model.modules()):
@@ -144,14 +143,6 @@ def read_attention(folder: Path, query: Query) -> QueryAttention:
         )
     tokens = tuple(vocabulary.decode(ids.tolist()))
     return QueryAttention(folder, model.spec.name, name, vocabulary, tokens, weights)
-
-
-def _reversed(folder: Path) -> bool:
-    """Whether the model was trained on queries that are written from their end, as its record says."""
-    record = read_training(folder)
-    if record is None or record["task"]["name"] != KgQa.name:
-        return False
-    return bool(record["task"]["options"].get("reverse", False))
 
 
 def _check_length(length: int, model: Model) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,11 +13,35 @@ from peirce_plugins.tasks.kgqa.graphs.graph import Graph
 
 VOCABULARY = "vocabulary.json"
 TRIPLES = "triples.npz"
+TRAINING = "training.json"
 
 
 def assets_of(graph: Graph, vocabulary: Vocabulary) -> Mapping[str, bytes]:
     """The assets by file name."""
     return {VOCABULARY: vocabulary.to_bytes(), TRIPLES: graph.to_bytes()}
+
+
+def reads_reversed(directory: Path) -> bool:
+    """Whether a model was trained on queries that are written from their end, as the record of its training says.
+
+    The files of the vocabulary do not tell, since a model may be evaluated in either direction.
+
+    Args:
+        directory: where the model lies; without a record it reads forwards.
+
+    Raises:
+        ModelFileError: the record is damaged.
+    """
+    path = directory / TRAINING
+    try:
+        options = json.loads(path.read_text(encoding="utf-8"))["task"]["options"]
+        return bool(options.get("reverse", False))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path} cannot be read: {error!r}; restore it from where the model was trained"
+        ) from error
 
 
 def read_assets(folder: Path) -> tuple[Vocabulary, Graph]:
