@@ -123,3 +123,25 @@ def test_blocks_cover_every_row_once() -> None:
             assert atoms[block].is_contiguous()
             atoms[block] += 1
         assert torch.equal(atoms, torch.ones_like(atoms))
+
+
+def test_evaluations_between_steps_see_the_weights_of_their_step(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        blocks, "BLOCK_BYTES", 1
+    )  # rows go by blocks, whose joined weights no training step joins
+    model = peirce.build(FOLNET, registry=registry)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=1e-2, fused=True
+    )  # it raises no versions of parameters
+    for _ in range(3):
+        model.train()
+        model(input_ids=IDS)["unary"].square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        fresh = peirce.build(FOLNET, registry=registry).eval()
+        fresh.load_state_dict(model.state_dict())
+        with torch.inference_mode():
+            seen, expected = (m.eval()(input_ids=IDS)["unary"] for m in (model, fresh))
+        assert torch.equal(seen, expected)
