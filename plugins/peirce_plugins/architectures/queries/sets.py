@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import torch
-from peirce.predicates import at_least_float32
 from torch import Tensor
 
 from peirce_plugins.architectures.queries.system import Atoms, QuerySystem, looked_up
@@ -60,7 +59,7 @@ class SetSystem(QuerySystem):
         if dense(here):
             return torch.where(here.unsqueeze(2), self._atom(starts, relations, negated), sets)
         done = self._atom(starts[here], relations[here], negated[here])
-        return sets.index_put(tuple(here.nonzero(as_tuple=True)), done.to(sets.dtype))
+        return sets.index_put(tuple(here.nonzero(as_tuple=True)), done)
 
     def _atom(self, starts: Tensor, relations: Tensor, negated: Tensor) -> Tensor:
         projected = self.project(starts, relations)
@@ -88,6 +87,5 @@ def weights_of(scores: Tensor, chosen: Tensor) -> Tensor:
 
     Where none is chosen all weigh the same.
     """
-    wide = at_least_float32(scores)
-    masked = torch.where(chosen.unsqueeze(3), wide.unsqueeze(1), torch.finfo(wide.dtype).min)
-    return masked.softmax(2).to(scores.dtype)
+    masked = torch.where(chosen.unsqueeze(3), scores.unsqueeze(1), torch.finfo(scores.dtype).min)
+    return masked.softmax(2)

@@ -26,7 +26,19 @@ from rich.table import Table
 from peirce_plugins.tasks.clutrr.stories import Text
 from peirce_plugins.tasks.clutrr.task import Clutrr, ClutrrData, ClutrrOptions
 from peirce_plugins.tasks.experiments import comparison
-from peirce_plugins.tasks.experiments.comparison import RESULTS, Plan, chosen, compare, numbers, spread
+from peirce_plugins.tasks.experiments.comparison import (
+    RESULTS,
+    Only,
+    Plan,
+    Rate,
+    Seeds,
+    Steps,
+    Threads,
+    chosen,
+    compare,
+    numbers,
+    spread,
+)
 from peirce_plugins.tasks.extras import require_training
 from peirce_plugins.tasks.options import TrainingOptions
 
@@ -176,15 +188,15 @@ def main(
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where models, results and the figure go.")
     ] = Path("runs/clutrr"),
     train_hops: Annotated[str, typer.Option("--train", help="Facts of the training stories.")] = "2,3",
-    seeds: Annotated[str, typer.Option(help="Seeds, with commas between them.")] = "0,1,2",
-    steps: Annotated[int, typer.Option(min=1, help="Training steps of each run.")] = 2000,
+    seeds: Seeds = "0,1,2",
+    steps: Steps = 2000,
     batch: Annotated[int, typer.Option(min=1, help="Stories in a batch.")] = 32,
-    lr: Annotated[float, typer.Option(help="The highest learning rate.")] = 1e-3,
+    lr: Rate = 1e-3,
     text: Annotated[
         str, typer.Option(help="What is read: story, clean_story, or facts for the graph in plain words.")
     ] = "story",
-    threads: Annotated[int, typer.Option(min=0, help="Torch's threads; 0 leaves what is set.")] = 0,
-    only: Annotated[list[str] | None, typer.Option("--arm", help="Only this network; repeatable.")] = None,
+    threads: Threads = 0,
+    only: Only = None,
 ) -> None:
     """Train FOLNet and BERT of one size on CLUTRR from scratch, and draw accuracy by number of facts."""
     console = Console(width=None if sys.stdout.isatty() else 140)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import attrs
 import numpy as np
+import typer
 from attrs import field, frozen
 from peirce.components import Task
 from peirce.errors import TaskError, unknown
@@ -26,6 +27,12 @@ from peirce_plugins.tasks.loop import train
 from peirce_plugins.tasks.options import TrainingOptions, plain
 
 RESULTS = "results.csv"
+Seeds = Annotated[str, typer.Option(help="Seeds, with commas between them.")]
+Steps = Annotated[int, typer.Option(min=1, help="Training steps of each run.")]
+Rate = Annotated[float, typer.Option(help="The highest learning rate.")]
+Threads = Annotated[int, typer.Option(min=0, help="Torch's threads; 0 leaves what is set.")]
+Only = Annotated[list[str] | None, typer.Option("--arm", help="Only this network; repeatable.")]
+"""The options of every comparison's command."""
 _FOLNET = {
     "model.dims": {
         "layers": 4,

@@ -22,7 +22,19 @@ from rich.markup import escape
 from rich.table import Table
 
 from peirce_plugins.tasks.experiments import comparison
-from peirce_plugins.tasks.experiments.comparison import RESULTS, Plan, chosen, compare, numbers, spread
+from peirce_plugins.tasks.experiments.comparison import (
+    RESULTS,
+    Only,
+    Plan,
+    Rate,
+    Seeds,
+    Steps,
+    Threads,
+    chosen,
+    compare,
+    numbers,
+    spread,
+)
 from peirce_plugins.tasks.extras import require_training
 from peirce_plugins.tasks.folio.problems import LABELS
 from peirce_plugins.tasks.folio.task import Folio, FolioData, FolioOptions
@@ -121,12 +133,12 @@ def main(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where models and results go.")
     ] = Path("runs/folio"),
-    seeds: Annotated[str, typer.Option(help="Seeds, with commas between them.")] = "0,1,2",
-    steps: Annotated[int, typer.Option(min=1, help="Training steps of each run.")] = 600,
+    seeds: Seeds = "0,1,2",
+    steps: Steps = 600,
     batch: Annotated[int, typer.Option(min=1, help="Problems in a batch.")] = 16,
-    lr: Annotated[float, typer.Option(help="The highest learning rate.")] = 1e-3,
-    threads: Annotated[int, typer.Option(min=0, help="Torch's threads; 0 leaves what is set.")] = 0,
-    only: Annotated[list[str] | None, typer.Option("--arm", help="Only this network; repeatable.")] = None,
+    lr: Rate = 1e-3,
+    threads: Threads = 0,
+    only: Only = None,
 ) -> None:
     """Train FOLNet and BERT of one size on FOLIO from scratch."""
     console = Console(width=None if sys.stdout.isatty() else 140)

@@ -14,6 +14,7 @@ from peirce_plugins.tasks.kgqa.graphs.graph import Graph
 VOCABULARY = "vocabulary.json"
 TRIPLES = "triples.npz"
 TRAINING = "training.json"
+"""The record of `peirce_plugins.tasks.records`, whose module would load torch."""
 
 
 def assets_of(graph: Graph, vocabulary: Vocabulary) -> Mapping[str, bytes]:
