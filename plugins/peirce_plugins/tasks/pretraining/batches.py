@@ -10,7 +10,7 @@ from attrs import field, frozen
 from torch import Tensor
 
 from peirce_plugins.tasks.pretraining.examples import Corpus, cropped
-from peirce_plugins.tasks.pretraining.masking import Masking
+from peirce_plugins.tasks.pretraining.guessing import Guesses, Guessing
 from peirce_plugins.tasks.pretraining.store import Ints
 
 IGNORED = -100
@@ -49,13 +49,22 @@ class LazyBatch(Mapping[str, Tensor]):
         return self._tensors
 
 
+@frozen
+class _Row:
+    """One row: what is guessed of it, where its second text starts, and the label of its pair."""
+
+    guesses: Guesses
+    second: int
+    label: int
+
+
 @frozen(kw_only=True)
 class Batcher:
     """Rows of examples as tensors.
 
     Args:
         corpus: the examples.
-        masking: how their tokens are masked.
+        guessing: what is guessed of a row.
         cls_id: what stands first in a row.
         sep_id: what stands after each text.
         pad_id: what fills shorter rows.
@@ -63,7 +72,7 @@ class Batcher:
     """
 
     corpus: Corpus
-    masking: Masking
+    guessing: Guessing
     cls_id: int
     sep_id: int
     pad_id: int
@@ -99,14 +108,16 @@ class Batcher:
             whether a pair stands as in the text (0) or not (1); texts: int64 [b], the example of each row.
         """
         rows = [self._row(example, view, draw) for example in examples.tolist() for view in range(self.views)]
-        length, most = max(len(row[0]) for row in rows), max(len(row[2]) for row in rows)
+        length = max(len(row.guesses.ids) for row in rows)
+        most = max(len(row.guesses.places) for row in rows)
         ids = np.full((len(rows), length), self.pad_id, np.int64)
         types, real = np.zeros_like(ids), np.zeros(ids.shape, bool)
         positions = np.zeros((len(rows), most), np.int64)
         labels = np.full_like(positions, IGNORED)
-        for i, (row, second, places, wanted, _) in enumerate(rows):
-            ids[i, : len(row)], real[i, : len(row)] = row, True
-            types[i, second : len(row)] = 1
+        for i, row in enumerate(rows):
+            seen, places, wanted = row.guesses
+            ids[i, : len(seen)], real[i, : len(seen)] = seen, True
+            types[i, row.second : len(seen)] = 1
             positions[i, : len(places)], labels[i, : len(places)] = places, wanted
         return {
             "input_ids": torch.from_numpy(ids),
@@ -114,12 +125,11 @@ class Batcher:
             "attention_mask": torch.from_numpy(real),
             "positions": torch.from_numpy(positions),
             "labels": torch.from_numpy(labels),
-            "pairs": torch.tensor([row[4] for row in rows]),
+            "pairs": torch.tensor([row.label for row in rows]),
             "texts": torch.from_numpy(np.repeat(examples, self.views)),
         }
 
-    def _row(self, example: int, view: int, draw: tuple[int, ...]) -> tuple[Ints, int, Ints, Ints, int]:
-        """One row: its masked ids, where its second text starts, what is to be guessed and where, its label."""
+    def _row(self, example: int, view: int, draw: tuple[int, ...]) -> _Row:
         random = np.random.default_rng([*draw, example, view])
         made = self.corpus.row(example, random, crop=view > 0)
         ids = [self.cls_id, *made.first, self.sep_id]
@@ -129,12 +139,11 @@ class Batcher:
             ids += [*made.second, self.sep_id]
             text = np.concatenate([text, np.arange(second, len(ids) - 1)])
         whole = np.array(ids, np.int64)
-        masked, places = self.masking.apply(whole, text, random)
-        return masked, second, places, whole[places], made.label
+        return _Row(self.guessing.apply(whole, text, random), second, made.label)
 
     def _masked(self, examples: Ints) -> int:
         """How many tokens of some examples are to be guessed, without making them: a pair has the size of its text."""
         sizes = self.corpus.sizes(examples)
         if self.views > 1:
             sizes = np.concatenate([sizes, [cropped(size) for size in sizes.tolist()]])
-        return int(self.masking.counts(sizes).sum())
+        return int(self.guessing.counts(sizes).sum())

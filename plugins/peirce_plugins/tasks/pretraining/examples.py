@@ -16,8 +16,10 @@ from peirce.files import write_whole
 
 from peirce_plugins.tasks.pretraining.store import Ints, Tokens, mapped
 
-Objective = Literal["nsp", "sop", "mlm"]
+Objective = Literal["nsp", "sop", "mlm", "causal"]
 """Whether the second text follows (NSP), whether the two are in order (SOP), or one text alone."""
+SINGLE: tuple[Objective, ...] = ("mlm", "causal")
+"""Objectives whose rows are one text alone."""
 IN_PLACE, NOT_IN_PLACE = 0, 1
 """Labels of a pair: it stands as in the text, or it does not."""
 LEAST = 2
@@ -44,7 +46,7 @@ class Row:
 
 def room(length: int, objective: Objective) -> int:
     """How many tokens of text a row of a length holds, beside its special tokens."""
-    return length - (2 if objective == "mlm" else 3)
+    return length - (2 if objective in SINGLE else 3)
 
 
 def divided(tokens: Tokens, most: int) -> Ints:
@@ -129,7 +131,7 @@ class Corpus:
             start += int(random.integers(end - start - kept + 1))
             end = start + kept
         ids = self.shards[shard].ids
-        if self.objective == "mlm":
+        if self.objective in SINGLE:
             return Row(_ids(ids[start:end]), None)
         middle = self._middle(shard, start, end, random)
         first, second = _ids(ids[start:middle]), _ids(ids[middle:end])

@@ -1,11 +1,11 @@
-"""The task `pretraining`: masked tokens, sentence pairs and contrasted views, on shards of plain text."""
+"""The task `pretraining`: masked or next tokens, sentence pairs and contrasted views, on shards of plain text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
@@ -18,8 +18,8 @@ from rich.console import Console
 from torch import Tensor
 
 from peirce_plugins.tasks.pretraining.batches import IGNORED, Batcher, LazyBatch
-from peirce_plugins.tasks.pretraining.examples import Corpus
-from peirce_plugins.tasks.pretraining.masking import Masking
+from peirce_plugins.tasks.pretraining.examples import SINGLE, Corpus, Objective
+from peirce_plugins.tasks.pretraining.guessing import Guessing, Masking, NextTokens
 from peirce_plugins.tasks.pretraining.record import Record
 from peirce_plugins.tasks.pretraining.store import Ints, Store, Tokens, check_folder
 from peirce_plugins.tasks.text.progress import Tokenizing
@@ -29,8 +29,10 @@ from peirce_plugins.tasks.text.tokenizer import FILE, Tokenizer
 TRAIN, VALID, TEST = "train", "valid", "test"
 SPLITS = (TRAIN, VALID, TEST)
 """`test` is `valid` by another name, for the evaluation of a trained model."""
-MLM, PAIR, SCL = "mlm", "pair", "scl"
-"""The terms of the loss, and the prefixes of two of their heads; a pair's head is called as the objective."""
+INPUTS = ("input_ids", "token_type_ids", "attention_mask")
+"""What a model reads of a row."""
+MLM, LM, PAIR, SCL = "mlm", "lm", "pair", "scl"
+"""The terms of the loss, and the prefixes of their heads; but a pair's head is called as the objective."""
 
 
 def _files(value: Any) -> Any:
@@ -45,8 +47,9 @@ class PretrainingOptions:
         files: the shards to train on: files, folders or patterns of .txt, .jsonl, .parquet and .arrow, also compressed.
         valid_files: those to evaluate on; without them there is no split `valid`.
         tokenizer: a tokenizers JSON, a BERT vocab.txt, or a folder with one of them, such as a saved model.
-        objective: the pairs of texts: `nsp`, whether the second follows; `sop`, whether they are in order; `mlm`, one
-            text alone.
+        objective: what is learnt beside masked tokens: `nsp`, whether the second of two texts follows; `sop`, whether
+            the two are in order; `mlm`, nothing, of one text alone. Or instead of them, with `causal`: each token of
+            one text from those before it.
         scl: whether each text comes as two views, in rows 2i and 2i+1, that the contrastive loss tells from others.
         length: the most tokens of a row, special ones included.
         batch_size: the rows of a batch, of one process.
@@ -65,9 +68,7 @@ class PretrainingOptions:
     files: tuple[str, ...] = field(default=(), converter=_files)
     valid_files: tuple[str, ...] = field(default=(), converter=_files)
     tokenizer: str = ""
-    objective: Literal["nsp", "sop", "mlm"] = field(
-        default="nsp", validator=validators.in_(("nsp", "sop", "mlm"))
-    )
+    objective: Objective = field(default="nsp", validator=validators.in_(get_args(Objective)))
     scl: bool = False
     length: int = field(default=128, validator=validators.ge(8))
     batch_size: int = field(default=32, validator=validators.ge(1))
@@ -85,6 +86,11 @@ class PretrainingOptions:
             raise TaskError(
                 f"task.batch_size={self.batch_size} is odd, and task.scl puts two views of a text into a "
                 "batch; make it even"
+            )
+        if self.scl and self.objective == "causal":
+            raise TaskError(
+                "task.scl contrasts what a row's first token tells of the row, and with task.objective=causal it sees "
+                "nothing of it; set task.scl=false"
             )
 
 
@@ -139,6 +145,11 @@ class Pretraining(Task):
         super().__init__(options)
         self.record = record
 
+    @property
+    def term(self) -> str:
+        """The term of the loss that is about tokens."""
+        return LM if self.options.objective == "causal" else MLM
+
     def prepare(self) -> PretrainingData:
         """Read and tokenise the shards, or find them in the store."""
         options: PretrainingOptions = self.options
@@ -191,17 +202,28 @@ class Pretraining(Task):
     def overrides(self, data: PretrainingData) -> Mapping[str, Any]:
         """The vocabulary, padded, and the heads of the losses."""
         options: PretrainingOptions = self.options
-        heads: list[dict[str, Any]] = [{"use": "mlm"}]
+        heads: list[dict[str, Any]] = [
+            {"use": "causal_lm", "as": LM} if options.objective == "causal" else {"use": "mlm"}
+        ]
         overrides: dict[str, Any] = {
             "model.input.vocabulary": padded(data.tokenizer.vocabulary, options.vocabulary_multiple),
             "model.input.pad_id": data.tokenizer.pad_id,
         }
-        if options.objective != "mlm":
+        if options.objective not in SINGLE:
             heads.append({"use": "pair", "as": options.objective})
             overrides["model.input.token_types"] = 2
         if options.scl:
             heads.append({"use": "contrastive", "as": SCL})
         return {**overrides, "model.heads": heads}
+
+    def check(self, model: Model, data: PretrainingData) -> None:
+        """Refuse a model that reads more than rows of text, such as a source beside a target."""
+        lacking = [s.name for s in model.signature.inputs if s.required and s.name not in INPUTS]
+        if lacking:
+            raise TaskError(
+                f"the model {model.spec.name!r} reads {' and '.join(lacking)}, which rows of plain text do not have; "
+                'give a spec whose scope is "bidirectional", or "causal" with task.objective=causal'
+            )
 
     def batches(self, data: PretrainingData, split: str, seed: int, epoch: int) -> Iterator[LazyBatch]:
         """The batches of one pass; pairs and masks depend on seed, epoch and example, whatever the batch.
@@ -226,22 +248,22 @@ class Pretraining(Task):
         return sum(terms.values(), torch.zeros((), device=batch["input_ids"].device))
 
     def terms(self, model: Model, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """`mlm`, the mean over masked tokens; `pair`, the mean over rows; `scl`, the contrastive loss of the batch."""
+        """`mlm` or `lm`, the mean over guessed tokens; `pair`, over rows; `scl`, the contrastive loss of the batch."""
         return {
             name: head.loss(outputs, labels)
             for name, (head, outputs, labels) in self._predictions(model, batch).items()
         }
 
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
-        """The masked tokens and the rows of a batch, without making it."""
+        """The guessed tokens and the rows of a batch, without making it."""
         if isinstance(batch, LazyBatch):
             masked, rows = batch.masked, batch.rows
         else:
             masked, rows = int((batch["labels"] != IGNORED).sum()), len(batch["pairs"])
-        return {MLM: masked} if self.options.objective == "mlm" else {MLM: masked, PAIR: rows}
+        return {self.term: masked} if self.options.objective in SINGLE else {self.term: masked, PAIR: rows}
 
     def metrics(self, model: Model, data: PretrainingData, split: str) -> Mapping[str, float]:
-        """Mean loss and accuracy on masked tokens, accuracy on pairs, and the loss of training.
+        """Mean loss and accuracy on guessed tokens, accuracy on pairs, and the loss of training; of next tokens the perplexity too.
 
         Pairs and masks are the same in every evaluation, whatever the seed of the training.
         """
@@ -263,7 +285,8 @@ class Pretraining(Task):
                     right[name] = right.get(name, 0) + int(guessed.sum())
         losses = {f"{name}_loss": total / counts[name] for name, total in sums.items()}
         accuracies = {f"{name}_accuracy": count / counts[name] for name, count in right.items()}
-        return {"loss": math.fsum(losses.values()), **losses, **accuracies}
+        perplexity = {"perplexity": math.exp(losses[f"{LM}_loss"])} if LM in sums else {}
+        return {"loss": math.fsum(losses.values()), **losses, **accuracies, **perplexity}
 
     def assets(self, data: PretrainingData) -> Mapping[str, bytes]:
         """The tokenizer."""
@@ -271,20 +294,24 @@ class Pretraining(Task):
 
     def _batcher(self, data: PretrainingData, corpus: Corpus) -> Batcher:
         options, tokenizer = self.options, data.tokenizer
-        ordinary = np.setdiff1d(np.arange(tokenizer.vocabulary), sorted(tokenizer.special_ids))
-        masking = Masking(
-            mask_id=tokenizer.mask_id,
-            ordinary=ordinary,
-            probability=options.probability,
-            most=options.most_masked,
-        )
         return Batcher(
             corpus=corpus,
-            masking=masking,
+            guessing=self._guessing(tokenizer),
             cls_id=tokenizer.cls_id,
             sep_id=tokenizer.sep_id,
             pad_id=tokenizer.pad_id,
             views=2 if options.scl else 1,
+        )
+
+    def _guessing(self, tokenizer: Tokenizer) -> Guessing:
+        options: PretrainingOptions = self.options
+        if self.term == LM:
+            return NextTokens()
+        return Masking(
+            mask_id=tokenizer.mask_id,
+            ordinary=np.setdiff1d(np.arange(tokenizer.vocabulary), sorted(tokenizer.special_ids)),
+            probability=options.probability,
+            most=options.most_masked,
         )
 
     def _evaluated(self, corpus: Corpus) -> Ints:
@@ -299,15 +326,15 @@ class Pretraining(Task):
     ) -> dict[str, tuple[Head, Mapping[str, Tensor], Tensor]]:
         """Of each term: its head, what the head predicts, and the labels.
 
-        The scores of the vocabulary are computed at the masked places alone, a seventh of all: at 128 tokens and 32,776
-        entries those of a row take 17 MB.
+        The scores of the vocabulary are computed at the guessed places alone, a seventh of all where tokens are masked:
+        at 128 tokens and 32,776 entries those of a row take 17 MB.
         """
         inputs = {spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch}
         encoded, tokens = model.network(inputs)
         places = batch["positions"].unsqueeze(-1).expand(-1, -1, encoded.unary.shape[-1])
         chosen = encoded._replace(unary=encoded.unary.gather(1, places), scope=Scope.padding(None))
-        wanted = {MLM: (MLM, chosen, batch["labels"])}
-        if self.options.objective != "mlm":
+        wanted = {self.term: (self.term, chosen, batch["labels"])}
+        if self.options.objective not in SINGLE:
             wanted[PAIR] = (self.options.objective, encoded, batch["pairs"])
         if self.options.scl:
             wanted[SCL] = (SCL, encoded, batch["texts"])

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import gzip
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 import peirce
 import pytest
 import torch
-from peirce.errors import TaskError
+from peirce.errors import SpecError, TaskError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
@@ -39,6 +40,8 @@ clip = 4
 init_std = 0.1
 """
 )
+
+CAUSAL = SPEC.replace({"model.scope.kind": "causal", "model.operators.options.cjoin.premise": "paper"})
 
 
 def built(task: Pretraining, data: PretrainingData, registry: Registry) -> Model:
@@ -128,6 +131,40 @@ def test_scores_at_masked_places_alone_give_the_loss_of_all_scores(task: Make, r
     torch.testing.assert_close(terms["pair"], model.loss("nsp", outputs, batch["pairs"]))
     torch.testing.assert_close(terms["scl"], model.loss("scl", outputs, batch["texts"]))
     torch.testing.assert_close(made.loss(model, batch), sum(terms.values(), torch.zeros(())))
+
+
+def test_next_tokens_are_learnt_as_the_head_alone_would_have_it(task: Make, registry: Registry) -> None:
+    made = task(objective="causal")
+    data = made.prepare()
+    model = peirce.build(CAUSAL.replace(made.overrides(data)), registry=registry).eval()
+    made.check(model, data)
+    total = count = 0.0
+    for batch in made.batches(data, "valid", 0, 0):
+        assert made.targets(batch) == made.targets(dict(batch))
+        inputs = {name: batch[name] for name in ("input_ids", "token_type_ids", "attention_mask")}
+        outputs = model(**inputs)
+        labels = torch.full_like(batch["input_ids"], IGNORED)
+        labels[:, :-1] = batch["input_ids"][:, 1:].where(batch["attention_mask"][:, 1:], IGNORED)
+        loss = model.loss("lm", outputs, labels)
+        torch.testing.assert_close(made.terms(model, batch)["lm"], loss)
+        guessed = int((labels != IGNORED).sum())
+        assert made.targets(batch) == {"lm": guessed}
+        total, count = total + float(loss.detach()) * guessed, count + guessed
+    metrics = made.metrics(model, data, "valid")
+    assert metrics["loss"] == metrics["lm_loss"] == pytest.approx(total / count, rel=1e-4)
+    assert metrics["perplexity"] == pytest.approx(math.exp(total / count), rel=1e-3)
+
+
+def test_models_that_read_more_than_text_are_refused(task: Make, registry: Registry) -> None:
+    made = task(objective="causal")
+    data = made.prepare()
+    prefix = CAUSAL.replace({**made.overrides(data), "model.scope.kind": "prefix"})
+    with pytest.raises(TaskError, match="reads prefix_length, which rows of plain text do not have"):
+        made.check(peirce.build(prefix, registry=registry), data)
+    with pytest.raises(TaskError, match=r"set task\.scl=false"):
+        task(objective="causal", scl=True)
+    with pytest.raises(SpecError, match="predicts the next token"):
+        built(made, data, registry)
 
 
 def test_two_views_of_a_text_stand_side_by_side(task: Make) -> None:

@@ -1,6 +1,8 @@
-"""Dynamic masking: which tokens are to be guessed, and what stands in their place."""
+"""What is guessed of a row: tokens that are masked anew each time, or each token from those before it."""
 
 from __future__ import annotations
+
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from attrs import field, frozen, validators
@@ -9,6 +11,39 @@ from peirce_plugins.tasks.pretraining.store import Ints
 
 MASKED, KEPT = 0.8, 0.1
 """How often a chosen token becomes the mask, and how often it stays; otherwise it becomes any ordinary token."""
+
+
+class Guesses(NamedTuple):
+    """A row and what is to be guessed of it: the ids as the model sees them, the places, and the labels of these."""
+
+    ids: Ints
+    places: Ints
+    labels: Ints
+
+
+class Guessing(Protocol):
+    """What is guessed of rows."""
+
+    def counts(self, tokens: Ints) -> Ints:
+        """How many guesses there are in rows with so many tokens of text."""
+        ...
+
+    def apply(self, ids: Ints, text: Ints, random: np.random.Generator) -> Guesses:
+        """What is guessed of a row, whose tokens of text stand at `text`."""
+        ...
+
+
+@frozen
+class NextTokens:
+    """Each token of a single text is guessed from those before it, and then that the text ends."""
+
+    def counts(self, tokens: Ints) -> Ints:
+        """The text's tokens, and the separator after them."""
+        return tokens + 1
+
+    def apply(self, ids: Ints, text: Ints, random: np.random.Generator) -> Guesses:
+        """The row as it is."""
+        return Guesses(ids, np.arange(len(ids) - 1), ids[1:])
 
 
 @frozen(kw_only=True)
@@ -36,7 +71,7 @@ class Masking:
         chosen = np.clip(np.rint(self.probability * tokens), 1, self.most).astype(np.int64)
         return np.where(tokens > 0, chosen, 0)
 
-    def apply(self, ids: Ints, text: Ints, random: np.random.Generator) -> tuple[Ints, Ints]:
+    def apply(self, ids: Ints, text: Ints, random: np.random.Generator) -> Guesses:
         """Mask some tokens of a row.
 
         Args:
@@ -45,7 +80,7 @@ class Masking:
             random: what is drawn from.
 
         Returns:
-            The row with the chosen tokens replaced, and where those are, ascending.
+            The row with the chosen tokens replaced, where those are, ascending, and which.
         """
         chosen = np.sort(random.permutation(text)[: self.count(len(text))])
         dice = random.random(len(chosen))
@@ -53,4 +88,4 @@ class Masking:
         replaced = np.where(dice < MASKED, self.mask_id, np.where(dice < MASKED + KEPT, ids[chosen], others))
         masked = ids.copy()
         masked[chosen] = replaced
-        return masked, chosen
+        return Guesses(masked, chosen, ids[chosen])
