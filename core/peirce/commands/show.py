@@ -26,6 +26,7 @@ METAVARS = {
     "CONFIG": "the configuration of a published model",
     "WEIGHTS": "the tensors of a published model",
     "QUERY": "a first-order query",
+    "TEXT": "words",
     "SPLIT": "a part of the data: train, valid or test",
     "GRAPH": "a knowledge graph: a folder of triples, a file of N-Triples, or a data set of pykeen by name",
     "LABEL": "a row of a table",

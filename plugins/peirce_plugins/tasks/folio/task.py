@@ -18,7 +18,8 @@ from torch import Tensor
 
 from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.folio.problems import LABELS, read_folder, read_hub
-from peirce_plugins.tasks.text.tokenizer import Encoding, Tokenizer, collate
+from peirce_plugins.tasks.text.rows import collate
+from peirce_plugins.tasks.text.tokenizer import Encoding, Tokenizer
 
 SPLITS = ("train", "valid", "test")
 HEAD = "classification"

@@ -263,7 +263,7 @@ class Pretraining(Task):
         return {self.term: masked} if self.options.objective in SINGLE else {self.term: masked, PAIR: rows}
 
     def metrics(self, model: Model, data: PretrainingData, split: str) -> Mapping[str, float]:
-        """Mean loss and accuracy on guessed tokens, accuracy on pairs, and the loss of training; of next tokens the perplexity too.
+        """Loss and accuracy on guessed tokens, the perplexity of next ones, accuracy on pairs, the loss of training.
 
         Pairs and masks are the same in every evaluation, whatever the seed of the training.
         """

@@ -15,10 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from attrs import frozen
 from peirce.errors import TaskError
-from torch import Tensor
 
 from peirce_plugins.tasks.extras import require
 
@@ -320,33 +318,6 @@ def shortened(lengths: Sequence[int], room: int, shorten: Shorten = "longest") -
             "length, or allow the longest to be cut"
         )
     return kept
-
-
-def collate(rows: Sequence[Encoding], pad_id: int, length: int | None = None) -> dict[str, Tensor]:
-    """A batch of encodings, padded at the end.
-
-    Args:
-        rows: the encodings.
-        pad_id: what fills the shorter ones.
-        length: how long every row becomes; as the longest if None.
-
-    Returns:
-        input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x], true where a token stands.
-
-    Raises:
-        TaskError: a row is longer than `length`.
-    """
-    longest = max(map(len, rows))
-    length = longest if length is None else length
-    if longest > length:
-        raise TaskError(f"a row of {longest} tokens does not fit into {length}; encode it with that length")
-    ids = torch.full((len(rows), length), pad_id, dtype=torch.int64)
-    types, real = torch.zeros_like(ids), torch.zeros_like(ids, dtype=torch.bool)
-    for i, row in enumerate(rows):
-        ids[i, : len(row)] = torch.tensor(row.ids)
-        types[i, : len(row)] = torch.tensor(row.types)
-        real[i, : len(row)] = True
-    return {"input_ids": ids, "token_type_ids": types, "attention_mask": real}
 
 
 def _wordpiece(pieces: Sequence[str], *, lowercase: bool) -> tokenizers.Tokenizer:

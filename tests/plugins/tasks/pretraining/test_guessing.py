@@ -39,7 +39,9 @@ def test_as_many_are_masked_as_the_rule_says_and_only_text(
 def test_eight_in_ten_become_the_mask_one_stays_and_one_becomes_any_token() -> None:
     rule, random = masking(), np.random.default_rng(0)
     ids = np.full(130, 7)
-    found = np.concatenate([m[p] for m, p, _ in (rule.apply(ids, np.arange(128), random) for _ in range(3000))])
+    found = np.concatenate(
+        [m[p] for m, p, _ in (rule.apply(ids, np.arange(128), random) for _ in range(3000))]
+    )
     count = len(found)
     assert count == 3000 * 19
     # four standard deviations of a share of so many

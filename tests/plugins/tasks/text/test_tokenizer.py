@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peirce.errors import TaskError
-from peirce_plugins.tasks.text.tokenizer import SPECIALS, Tokenizer, collate, shortened
+from peirce_plugins.tasks.text.rows import collate
+from peirce_plugins.tasks.text.tokenizer import SPECIALS, Tokenizer, shortened
 from small_texts import blocks, documents
 
 TEXTS = blocks(documents(40)).splitlines()
