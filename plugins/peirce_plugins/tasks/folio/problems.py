@@ -9,7 +9,7 @@ from pathlib import Path
 from attrs import frozen
 from peirce.errors import TaskError, unknown
 
-from peirce_plugins.tasks.tables import Row, read_dataset, read_rows
+from peirce_plugins.tasks.tables import SPLITS, Row, read_rows, read_splits
 
 LABELS = ("True", "False", "Unknown")
 """The labels, in the order of their numbers."""
@@ -17,7 +17,6 @@ _SPELLINGS = {"true": 0, "false": 1, "unknown": 2, "uncertain": 2}
 _FILE = re.compile(
     r"(?:folio[-_])?(?:v[\d.]+[-_])?(train|validation|valid|dev|test)\.jsonl(?:\.gz)?", re.IGNORECASE
 )
-_SPLITS = {"train": "train", "validation": "valid", "valid": "valid", "dev": "valid", "test": "test"}
 
 
 @frozen
@@ -44,7 +43,7 @@ def find_files(folder: Path) -> Mapping[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if match := _FILE.fullmatch(path.name):
-            first = found.setdefault(_SPLITS[match.group(1).lower()], path)
+            first = found.setdefault(SPLITS[match.group(1).lower()], path)
             if first is not path and first.name != path.name.removesuffix(".gz"):
                 raise TaskError(
                     f"{first} and {path} are both the {match.group(1)} split; take one of them away"
@@ -71,10 +70,7 @@ def read_hub(name: str) -> dict[str, list[Problem]]:
     Raises:
         TaskError: it cannot be loaded, lacks a split, or has other columns.
     """
-    found = {_SPLITS[split]: rows for split, rows in read_dataset(name).items() if split in _SPLITS}
-    if missing := {"train", "valid"} - set(found):
-        raise TaskError(f"data set {name!r} has no {' and no '.join(sorted(missing))} split")
-    return {split: read_problems(rows) for split, rows in found.items()}
+    return {split: read_problems(rows) for split, rows in read_splits(name, ("train", "valid")).items()}
 
 
 def read_problems(rows: Iterable[Row]) -> list[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,9 @@ from peirce.errors import TaskError
 
 from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.tables.reading import Row
+
+SPLITS = {"train": "train", "validation": "valid", "valid": "valid", "dev": "valid", "test": "test"}
+"""What the splits of published files and data sets are called, and what they are called here."""
 
 
 def read_dataset(name: str) -> Mapping[str, Iterator[Row]]:
@@ -38,6 +41,22 @@ def read_dataset(name: str) -> Mapping[str, Iterator[Row]]:
             "colon if it has several, a folder that `datasets` saved, or the published files with task.folder"
         ) from error
     return {split: _rows(f"data set {name}, {split}", table) for split, table in loaded.items()}
+
+
+def read_splits(name: str, needed: Collection[str]) -> dict[str, Iterator[Row]]:
+    """The same of the splits for training, choosing and testing alone, by our names of them.
+
+    Args:
+        name: as for `read_dataset`.
+        needed: the splits that must be there, such as `train`.
+
+    Raises:
+        TaskError: it cannot be loaded, or lacks a split.
+    """
+    found = {SPLITS[split]: rows for split, rows in read_dataset(name).items() if split in SPLITS}
+    if missing := [split for split in needed if split not in found]:
+        raise TaskError(f"data set {name!r} has no {' and no '.join(missing)} split")
+    return found
 
 
 def _rows(where: str, table: Any) -> Iterator[Row]:

@@ -11,16 +11,13 @@ from pathlib import Path
 
 import torch
 from attrs import frozen
-from peirce.errors import TaskError
 from torch import Tensor
 
-from peirce_plugins.tasks.tables import Row, read_dataset, read_rows
+from peirce_plugins.tasks.tables import Row, read_rows, read_splits
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 
 IGNORED = -100
 """The label of a place where nothing is to be written."""
-_SPLITS = {"train": "train", "validation": "valid", "test": "test"}
-"""Our names of a data set's splits."""
 
 
 @frozen
@@ -38,10 +35,7 @@ def read_files(files: Mapping[str, str], columns: tuple[str, str]) -> dict[str, 
 
 def read_hub(name: str, columns: tuple[str, str]) -> dict[str, list[tuple[str, str]]]:
     """The same of a data set of the library `datasets`."""
-    found = {_SPLITS[split]: rows for split, rows in read_dataset(name).items() if split in _SPLITS}
-    if "train" not in found:
-        raise TaskError(f"data set {name!r} has no train split")
-    return {split: _texts(rows, columns) for split, rows in found.items()}
+    return {split: _texts(rows, columns) for split, rows in read_splits(name, ("train",)).items()}
 
 
 def _texts(rows: Iterable[Row], columns: tuple[str, str]) -> list[tuple[str, str]]:
