@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
-from peirce.errors import TaskError
+from peirce.errors import ModelFileError, TaskError
 from peirce.generation import Generated, decoding
 
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
@@ -122,6 +122,11 @@ def open_writer(
         ModelFileError: the model cannot be read. TaskError: there is no tokenizer, or a device is given for a file.
         InputError: the model does not generate.
     """
+    if not path.exists():
+        raise ModelFileError(
+            f"there is neither a saved model nor an exported file at {path}; `peirce train` and `peirce export` write "
+            "them"
+        )
     folder = path if path.is_dir() else path.parent
     names, generate = _saved(path, device) if path.is_dir() else _exported(path, device)
     known = frozenset(names)

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 from peirce.cli import main
-from peirce.errors import InputError, ModelFileError, PeirceError, TaskError
+from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.model import build
 from peirce.registry import Registry
 from peirce.spec import Spec
@@ -204,7 +204,8 @@ def test_what_cannot_write_is_refused(texts: Path, tmp_path: Path, registry: Reg
     (writes / ASSETS / FILE).unlink()
     with pytest.raises(TaskError, match="holds no tokenizer"):
         open_writer(writes)
-    with pytest.raises(ModelFileError, match="is not a file"):
+    with pytest.raises(ModelFileError, match="neither a saved model nor an exported file"):
         open_writer(tmp_path / "nothing.onnx")
-    with pytest.raises(PeirceError, match="leave out the device"):
-        open_writer(tmp_path / "nothing.onnx", device="cpu")
+    (tmp_path / "file.onnx").touch()
+    with pytest.raises(TaskError, match="leave out the device"):
+        open_writer(tmp_path / "file.onnx", device="cpu")
