@@ -1,78 +1,64 @@
 """One FOLNet-base layer, fused against unfused: time and peak memory, forward alone and with gradients.
 
-In inference the fused stage also works by blocks of rows, which the unfused one does not; `fused, whole` switches the
-blocks off, so that it shows what fusion alone gains. With gradients neither has blocks.
+A layer stands in a network of its own, between embeddings and the last norm, as users run it. In inference a fused
+layer also works by blocks of rows, which an unfused one does not; `fused, whole` switches the blocks off, so that it
+shows what fusion alone gains.
 
-python benchmarks/layer.py [--repeats N]
+python benchmarks/layer.py [--repeats N] [--batch N] [--length N]
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from unittest.mock import patch
 
 import peirce
 import torch
 from measuring import peak_bytes, record, seconds
-from peirce import compose
-from peirce.compose import Mixing
+from peirce import by_rows
+from peirce.components import Encoded
+from peirce.model import Model
+from torch import Tensor
 
-BATCH, LENGTH, VOCABULARY = 8, 128, 1000
-
-
-def stage(fuse: bool) -> tuple[Mixing, tuple[object, ...]]:
-    """The mixing stage of a layer, and the arguments that the model gives it."""
-    spec = peirce.load_spec(
-        "folnet-base",
-        {"model.dims.layers": 1, "model.heads": [], "model.input.vocabulary": VOCABULARY},
-    )
-    model = peirce.build(spec, fuse=fuse).eval()
-    (mixing,) = (module for module in model.modules() if isinstance(module, Mixing))
-    seen: list[tuple[object, ...]] = []
-    handle = mixing.register_forward_pre_hook(lambda module, arguments: seen.append(arguments))
-    with torch.no_grad():
-        model(
-            input_ids=torch.randint(VOCABULARY, (BATCH, LENGTH), generator=torch.Generator().manual_seed(0))
-        )
-    handle.remove()
-    return mixing, seen[0]
+VOCABULARY = 1000
 
 
-def forward(fuse: bool) -> Callable[[], object]:
-    """One pass in inference."""
-    mixing, arguments = stage(fuse)
+def network(*, fuse: bool) -> Model:
+    """A network of one layer, without heads, the pooler or dropout."""
+    changes = {
+        "model.dims.layers": 1,
+        "model.heads": [],
+        "model.options.pooler": False,
+        "model.input.vocabulary": VOCABULARY,
+        "model.regularisation.dropout": 0.0,
+    }
+    return peirce.build(peirce.load_spec("folnet-base", changes), fuse=fuse)
 
-    def run() -> object:
+
+def forward(ids: Tensor, *, fuse: bool, rows: bool = True) -> Callable[[], object]:
+    """One pass in inference, by blocks of rows where the layer can, or whole."""
+    model = network(fuse=fuse).eval()
+
+    def run() -> Encoded:
         with torch.no_grad():
-            return mixing(*arguments)
+            return model.network({"input_ids": ids})[0]
 
-    return run
-
-
-def whole() -> Callable[[], object]:
-    """One pass of the fused stage in inference, without blocks of rows."""
-    run = forward(True)
-
-    def without_blocks() -> object:
-        kept = compose.blocked
-        compose.blocked = lambda atoms: False
-        try:
+    def whole() -> Encoded:
+        with patch.object(by_rows, "blocked", lambda atoms: False):
             return run()
-        finally:
-            compose.blocked = kept
 
-    return without_blocks
+    return run if rows else whole
 
 
-def step(fuse: bool) -> Callable[[], object]:
+def step(ids: Tensor, *, fuse: bool) -> Callable[[], object]:
     """One pass and its gradients."""
-    mixing, arguments = stage(fuse)
-    mixing.train()
+    model = network(fuse=fuse).train()
 
     def run() -> None:
-        mixing.zero_grad()
-        result, _ = mixing(*arguments)
-        (result.unary.sum() + result.binary.sum()).backward()
+        model.zero_grad()
+        encoded, _ = model.network({"input_ids": ids})
+        (encoded.unary.sum() + encoded.binary.sum()).backward()
 
     return run
 
@@ -80,13 +66,21 @@ def step(fuse: bool) -> Callable[[], object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--length", type=int, default=128)
+    options = parser.parse_args()
+    ids = torch.randint(VOCABULARY, (options.batch, options.length))
+    jobs = {
+        "forward": {
+            "unfused": forward(ids, fuse=False),
+            "fused": forward(ids, fuse=True),
+            "fused, whole": forward(ids, fuse=True, rows=False),
+        },
+        "training step": {"unfused": step(ids, fuse=False), "fused": step(ids, fuse=True)},
+    }
     rows = []
-    for what, make in (("forward", forward), ("training step", step)):
-        ways = {"unfused": make(False), "fused": make(True)}
-        if make is forward:
-            ways["fused, whole"] = whole()
-        times = seconds(ways, repeats)
+    for what, ways in jobs.items():
+        times = seconds(ways, options.repeats)
         peaks = {name: peak_bytes(way) for name, way in ways.items()}
         rows += [
             {

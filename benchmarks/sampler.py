@@ -17,7 +17,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from measuring import record
+from measuring import SHARED, record
 from peirce_plugins.tasks.kgqa.graphs.facts import memory
 from peirce_plugins.tasks.kgqa.graphs.graph import Graph, load_graph
 from peirce_plugins.tasks.kgqa.queries.types import load_types
@@ -118,7 +118,9 @@ def rate(sampler: TypeSampler, count: int) -> float:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--graph", help="a folder or a data set of pykeen", default="fb15k237")
+    here = SHARED / "data" / "kg" / "fb15k-237"
+    default = str(here) if here.is_dir() else "fb15k237"
+    options.add_argument("--graph", help="a folder or a data set of pykeen", default=default)
     options.add_argument("--count", type=int, default=2 * BLOCK, help="queries of each type")
     options.add_argument("--all", action="store_true", help="every type of TEGA, without the peer")
     asked = options.parse_args()

@@ -1,0 +1,40 @@
+"""Benchmarks that run at small sizes do run: what they measure changes beneath them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "rows"),
+    [
+        ("layer", "--repeats 1 --batch 2 --length 40", {"unfused", "fused", "fused, whole"}),
+        (
+            "positions",
+            "--repeats 1 --batch 4 --length 8",
+            {"BERT, transformers", "absolute", "shaw", "logirpe"},
+        ),
+    ],
+)
+def test_a_benchmark_runs(name: str, sizes: str, rows: set[str], tmp_path: Path) -> None:
+    own = tmp_path / "benchmarks"
+    own.mkdir()
+    for path in BENCHMARKS.glob("*.py"):
+        shutil.copy(path, own)
+    command = [sys.executable, str(own / f"{name}.py"), *sizes.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((own / "results" / f"{name}.json").read_text())
+    assert report["command"] == f"python benchmarks/{name}.py {sizes}"
+    measured = {value for row in report["rows"] for value in row.values() if isinstance(value, str)}
+    assert rows <= measured
+    for row in report["rows"]:
+        assert all(value > 0 for value in row.values() if isinstance(value, float)), row
