@@ -91,7 +91,7 @@ class RowMixing(Mixing):
                     if i in results:
                         results[i][items, rows] = inferred[i].flatten(2)
             self._add(block, inferred, deduced[items, rows])
-        increment = self._write("U", results)
+        increment = self._write("U", results, fused=self.fuse)
         return Predicates(torch.zeros_like(unary) if increment is None else increment, deduced), kept
 
     def _read_early(

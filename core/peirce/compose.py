@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from peirce import pairs
 from peirce.attention import Attended
+from peirce.blocks import blocked_training
 from peirce.components import Branch, Dims, Reader, Writer
 from peirce.fusion import FusedLinear
 from peirce.pairs import PairBias
@@ -180,7 +181,8 @@ class Mixing(nn.Module):
             self._read("B", state.binary, scope, channels)
         kept = {} if memory is None else self._remember(channels, memory)
         results = [self._infer(i, channels, scope, biases) for i in range(len(self.plans))]
-        unary, binary = self._write("U", results), self._write("B", results)
+        unary = self._write("U", results, fused=self.fuse)
+        binary = self._write("B", results, fused=self._fuses_pairs(state.binary))
         return Predicates(torch.zeros_like(state.unary) if unary is None else unary, binary), kept
 
     def is_read(self) -> bool:
@@ -208,7 +210,7 @@ class Mixing(nn.Module):
         """Read every channel group of one branch, and keep the mask contract of each."""
         groups, reader = self.groups[branch], self.readers[branch]
         rate = self.dropout if self.training else 0.0
-        if self.fuse:
+        if self._fuses_pairs(atoms) if branch == "B" else self.fuse:
             pieces = treat(reader.read(atoms), groups, scope, rate)
         else:
             apart = zip(reader.read_each(atoms), groups, strict=True)
@@ -216,12 +218,24 @@ class Mixing(nn.Module):
         for group, piece in zip(groups, pieces, strict=True):
             channels[group.operator, group.role] = piece.view(*piece.shape[:-1], *group.shape)
 
-    def _write(self, branch: Branch, results: Sequence[Tensor] | Mapping[int, Tensor]) -> Tensor | None:
+    def _write(
+        self, branch: Branch, results: Sequence[Tensor] | Mapping[int, Tensor], *, fused: bool
+    ) -> Tensor | None:
         """The sum of what the operators that write a branch infer, or None where none does."""
         if branch not in self.writers:
             return None
         first_channel = 2 if branch == "U" else 3
-        return self.writers[branch].write([results[i].flatten(first_channel) for i in self.writes[branch]])
+        channels = [results[i].flatten(first_channel) for i in self.writes[branch]]
+        writer = self.writers[branch]
+        return writer.write(channels) if fused else writer.write_each(channels)
+
+    def _fuses_pairs(self, atoms: Tensor | None) -> bool:
+        """Whether binary atoms are read and written in one product each, here and now.
+
+        In training on a processor joining the channels of every pair, and their gradients, takes more than one product
+        gains.
+        """
+        return self.fuse and (atoms is None or not blocked_training(atoms))
 
     def _infer(
         self, i: int, channels: Mapping[tuple[int, str], Tensor], scope: Scope, biases: Sequence[PairBias]

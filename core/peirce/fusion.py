@@ -42,7 +42,7 @@ class FusedLinear(nn.Module):
     Args:
         maps: the maps, which stay owned by whoever registered them, each with a factor on its result.
         along: `outputs` for maps that read one input, `inputs` for maps whose results are added.
-        fuse: whether to use one product; otherwise one a map, for comparison.
+        fuse: whether it is one product; without it `folded` leaves the maps apart, as their stage does.
     """
 
     def __init__(
@@ -71,11 +71,21 @@ class FusedLinear(nn.Module):
         return [F.linear(atoms, *_scaled(linear, scale)) for linear, scale in self.maps]
 
     def write(self, channels: Sequence[Tensor]) -> Tensor:
-        """One [..., width] a map -> [..., d]: the sum of the maps."""
-        if self.fuse and len(channels) > 1:
-            return F.linear(torch.cat(list(channels), -1), *self.weights())
-        first, *rest = (F.linear(x, *_scaled(*pair)) for x, pair in zip(channels, self.maps, strict=True))
-        return sum(rest, first)
+        """One [..., width] a map -> [..., d]: the sum of the maps, in one product."""
+        if len(channels) == 1:
+            return F.linear(channels[0], *_scaled(*self.maps[0]))
+        return F.linear(torch.cat(list(channels), -1), *self.weights())
+
+    def write_each(self, channels: Sequence[Tensor]) -> Tensor:
+        """The same in one product each, added as it is made, so that the channels are never joined."""
+        first, *rest = channels
+        parts = [_scaled(linear, scale) for linear, scale in self.maps]
+        biases = [bias for _, bias in parts if bias is not None]
+        written = F.linear(first, parts[0][0], sum(biases[1:], biases[0]) if biases else None)
+        flat = written.flatten(0, -2)
+        for x, (weight, _) in zip(rest, parts[1:], strict=True):
+            flat = torch.addmm(flat, x.flatten(0, -2), weight.t())
+        return flat.view(written.shape)
 
     def weights(self) -> Weights:
         """The weight and bias of the one product."""
