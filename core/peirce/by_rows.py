@@ -71,7 +71,7 @@ class RowMixing(Mixing):
         """
         channels: Channels = {}
         if self.groups["U"]:
-            self._read("U", unary, scope, channels)
+            self._read("U", unary, scope, channels, fused=True)
         self._read_early(binary, norm, scope, channels)
         kept = {} if memory is None else self._remember(channels, memory)
         results = {i: self._infer(i, channels, scope, biases) for i in self.at_once}
@@ -91,7 +91,7 @@ class RowMixing(Mixing):
                     if i in results:
                         results[i][items, rows] = inferred[i].flatten(2)
             self._add(block, inferred, deduced[items, rows])
-        increment = self._write("U", results, fused=self.fuse)
+        increment = self._write("U", results, fused=True)
         return Predicates(torch.zeros_like(unary) if increment is None else increment, deduced), kept
 
     def _read_early(

@@ -174,15 +174,15 @@ class Mixing(nn.Module):
             tokens after these rows will look at, empty without `memory`.
         """
         channels: dict[tuple[int, str], Tensor] = {}
+        fused = self._fuses(state.binary)
         if self.groups["U"]:
-            self._read("U", state.unary, scope, channels)
+            self._read("U", state.unary, scope, channels, fused=fused)
         if self.groups["B"]:
             assert state.binary is not None
-            self._read("B", state.binary, scope, channels)
+            self._read("B", state.binary, scope, channels, fused=fused)
         kept = {} if memory is None else self._remember(channels, memory)
         results = [self._infer(i, channels, scope, biases) for i in range(len(self.plans))]
-        unary = self._write("U", results, fused=self.fuse)
-        binary = self._write("B", results, fused=self._fuses_pairs(state.binary))
+        unary, binary = (self._write(branch, results, fused=fused) for branch in ("U", "B"))
         return Predicates(torch.zeros_like(state.unary) if unary is None else unary, binary), kept
 
     def is_read(self) -> bool:
@@ -205,12 +205,18 @@ class Mixing(nn.Module):
         return kept
 
     def _read(
-        self, branch: Branch, atoms: Tensor, scope: Scope, channels: dict[tuple[int, str], Tensor]
+        self,
+        branch: Branch,
+        atoms: Tensor,
+        scope: Scope,
+        channels: dict[tuple[int, str], Tensor],
+        *,
+        fused: bool,
     ) -> None:
         """Read every channel group of one branch, and keep the mask contract of each."""
         groups, reader = self.groups[branch], self.readers[branch]
         rate = self.dropout if self.training else 0.0
-        if self._fuses_pairs(atoms) if branch == "B" else self.fuse:
+        if fused:
             pieces = treat(reader.read(atoms), groups, scope, rate)
         else:
             apart = zip(reader.read_each(atoms), groups, strict=True)
@@ -229,11 +235,11 @@ class Mixing(nn.Module):
         writer = self.writers[branch]
         return writer.write(channels) if fused else writer.write_each(channels)
 
-    def _fuses_pairs(self, atoms: Tensor | None) -> bool:
-        """Whether binary atoms are read and written in one product each, here and now.
+    def _fuses(self, atoms: Tensor | None) -> bool:
+        """Whether each branch is read and written in one product here and now, for binary atoms `atoms`.
 
-        In training on a processor joining the channels of every pair, and their gradients, takes more than one product
-        gains.
+        In training on a processor it takes more to join weights, the channels of every pair and their gradients than
+        one product gains.
         """
         return self.fuse and (atoms is None or not blocked_training(atoms))
 
