@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import torch
 
-from peirce.components import StateOperator
+from peirce.components import Position, StateOperator
 from peirce.errors import PeirceError
 from peirce.model import Model, build
 from peirce.plan import resolve
@@ -194,8 +194,12 @@ def _mixing(spec: Spec, registry: Registry) -> list[str]:
 
 
 def _with_relations(spec: Spec, registry: Registry) -> Spec:
-    """The spec with a position that gives binary atoms, if there is one, so that they are not all zero."""
-    for entry in registry.entries("positions"):
+    """The spec with a position that gives binary atoms, if there is one, so that they are not all zero.
+
+    One that knows pairs by their places alone comes before one that reads inputs of its own, whose random values may
+    leave most pairs alike: norms of nearly constant atoms amplify rounding.
+    """
+    for entry in sorted(registry.entries("positions"), key=lambda e: e.part.inputs is not Position.inputs):
         if "binary" not in entry.part.places():
             continue
         try:
