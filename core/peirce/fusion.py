@@ -1,8 +1,9 @@
 """Several linear maps as one matrix product, while each keeps its own parameters.
 
 A fused map reads all the channels that a stage takes from one branch in one product, or writes all that it gives to
-one branch in one. In training the weights are concatenated anew in each pass, so gradients reach each parameter; in
-inference the concatenation is kept; `folded` makes it constant for an export.
+one branch in one. Where gradients are wanted the weights are concatenated anew in each pass, so that they reach each
+parameter, or a product is made of each map; in inference the concatenation is kept; `folded` makes it constant for an
+export.
 """
 
 from __future__ import annotations

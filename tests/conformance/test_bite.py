@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -52,8 +55,17 @@ def test_its_correct_twin_passes_every_check(pair: Pair) -> None:
     assert rejections(pair.kind, pair.right) == {}
 
 
-def test_a_length_that_is_fixed_in_the_graph_is_rejected_by_the_export() -> None:
+def test_a_length_that_is_fixed_in_the_graph_is_rejected_by_the_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     pair = gathering.FIXES_LENGTH
     assert rejections(pair.kind, pair.wrong) == {}  # nothing but an export can see it
-    assert list(rejections(pair.kind, pair.wrong, only=pair.check, whole=True)) == [pair.check]
+    found = rejections(pair.kind, pair.wrong, only=pair.check, whole=True)
+    assert list(found) == [pair.check]
+    kept = re.search(r"The file that failed is kept: (.+)", found[pair.check])
+    assert kept is not None
+    assert Path(kept[1]).is_file()
+    before = set(tmp_path.iterdir())
     assert rejections(pair.kind, pair.right, only=pair.check, whole=True) == {}
+    assert set(tmp_path.iterdir()) == before, "what passes leaves nothing"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from command_line import exit_code as run
 from onnx import numpy_helper
 from peirce import build, load
-from peirce.cli import main
 from peirce.spec import Spec
 from peirce_export.session import Session
 from small_specs import TRANSFORMER
@@ -25,26 +24,19 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A saved model with its export beside it, as the command writes it."""
     folder = tmp_path_factory.mktemp("cli") / "model"
     build(SMALL, seed=3).save(folder)
-    assert _run("export", folder, "--to", "onnx", "-o", folder / "model.onnx") == 0
+    assert run("export", folder, "--to", "onnx", "-o", folder / "model.onnx") == 0
     return folder
 
 
-def _run(*arguments: Any) -> int:
-    """The exit code of the command line, in this process."""
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
-
-
 def test_a_folder_that_is_not_there_is_no_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run("export", tmp_path / "none", "--to", "onnx", "-o", tmp_path / "model.onnx") == 2
+    assert run("export", tmp_path / "none", "--to", "onnx", "-o", tmp_path / "model.onnx") == 2
     printed = capsys.readouterr().err
     assert f"there is no saved model at {tmp_path / 'none'}" in printed
     assert "random" not in printed
 
 
 def test_export_and_verify_a_saved_model(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run("verify", saved / "model.onnx") == 0
+    assert run("verify", saved / "model.onnx") == 0
     printed = capsys.readouterr().out
     for word in ("output", "shape", "dtype", "relative", "tolerance", "mlm_logits", "ok", "seed 0"):
         assert word in printed
@@ -55,7 +47,7 @@ def test_export_and_verify_a_saved_model(saved: Path, capsys: pytest.CaptureFixt
 
 
 def test_json(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _run("verify", saved / "model.onnx", "--seed", 7, "--json") == 0
+    assert run("verify", saved / "model.onnx", "--seed", 7, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert report["schema"] == "peirce.verification/1"
     assert report["passed"] is True
@@ -66,7 +58,7 @@ def test_json(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_a_spec_has_random_weights_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "small.toml").write_text(SMALL.to_toml())
     options = ("--opset", 18, "--precision", "float16", "--set", "external_above=0", "--json")
-    assert _run("export", tmp_path / "small.toml", "-o", tmp_path / "m.onnx", *options) == 0
+    assert run("export", tmp_path / "small.toml", "-o", tmp_path / "m.onnx", *options) == 0
     printed = capsys.readouterr()
     assert "weights are random (seed 0)" in printed.err
     report = json.loads(printed.out)
@@ -82,17 +74,17 @@ def test_a_changed_weight_exits_with_1(
     tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(1.5), tensor.name))
     path = tmp_path / "changed.onnx"
     onnx.save(proto, str(path))
-    assert _run("verify", path, "--model", saved) == 1
+    assert run("verify", path, "--model", saved) == 1
     printed = capsys.readouterr()
     assert "NO" in printed.out
     assert "ValueMismatch" in printed.err
     assert (tmp_path / "changed.failed-inputs.npz").is_file()
-    assert _run("verify", path, "--model", saved, "--json") == 1
+    assert run("verify", path, "--model", saved, "--json") == 1
     report = json.loads(capsys.readouterr().out)
     assert report["passed"] is False
     assert report["error"]["kind"] == "ValueMismatch"
     assert (
-        _run("run", path, "--inputs", tmp_path / "changed.failed-inputs.npz", "-o", tmp_path / "out.npz") == 0
+        run("run", path, "--inputs", tmp_path / "changed.failed-inputs.npz", "-o", tmp_path / "out.npz") == 0
     )
 
 
@@ -101,24 +93,24 @@ def test_a_fixed_dim_exits_with_1(saved: Path, tmp_path: Path, capsys: pytest.Ca
     proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 5
     path = tmp_path / "changed.onnx"
     onnx.save(proto, str(path))
-    assert _run("verify", path, "--model", saved, "--json") == 1
+    assert run("verify", path, "--model", saved, "--json") == 1
     report = json.loads(capsys.readouterr().out)
     assert report["schema"] == "peirce.verification/1"
     assert report["error"]["kind"] == "DimMismatch"
 
 
-def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def testrun(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ids = np.random.default_rng(0).integers(0, 20, (2, 6))
     np.savez(tmp_path / "x.npz", input_ids=ids)
     command = ("run", saved / "model.onnx", "--inputs", tmp_path / "x.npz", "-o", tmp_path / "y.npz")
-    assert _run(*command) == 0
+    assert run(*command) == 0
     assert "mlm_logits  float32 [2, 6, 20]" in capsys.readouterr().out
     with np.load(tmp_path / "y.npz") as found, Session(saved / "model.onnx") as session:
         expected = session.run({"input_ids": ids})
         assert sorted(found.files) == sorted(expected)
         for name in found.files:
             np.testing.assert_array_equal(found[name], expected[name])
-    assert _run(*command, "--json", "--threads", 1) == 0
+    assert run(*command, "--json", "--threads", 1) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["outputs"]["unary"] == {"dtype": "float32", "shape": [2, 6, 24]}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npz", "y.npz"]
@@ -167,6 +159,6 @@ def test_bad_input_exits_with_2(
     np.savez(tmp_path / "a.npz", ids=np.zeros((1, 2), np.int64))
     np.save(tmp_path / "a.npy", np.zeros((1, 2), np.int64))
     before = sorted(tmp_path.iterdir())
-    assert _run(*(argument.format(saved=saved, folder=tmp_path) for argument in arguments)) == 2
+    assert run(*(argument.format(saved=saved, folder=tmp_path) for argument in arguments)) == 2
     assert message in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == before

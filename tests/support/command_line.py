@@ -6,8 +6,18 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from peirce.cli import main
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 """Arguments as strings, `beside` and environment variables by name."""
+
+
+def exit_code(*arguments: object) -> int:
+    """The exit code of the command line, in this process."""
+    with pytest.raises(SystemExit) as exited:
+        main([str(argument) for argument in arguments])
+    return int(exited.value.code or 0)
 
 
 def without_registry_file(folder: Path) -> Path:

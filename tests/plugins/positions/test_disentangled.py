@@ -53,7 +53,8 @@ def test_each_term_is_that_of_its_equation(terms: tuple[bool, bool], clip: int, 
 
 def test_it_is_the_published_network(registry: Registry) -> None:
     """The same weights give the same atoms; the published factor 1 / sqrt(3) is put into the maps of queries."""
-    transformers = pytest.importorskip("transformers", exc_type=ImportError)
+    import transformers
+
     config = transformers.DebertaConfig(
         vocab_size=40, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96,
         relative_attention=True, pos_att_type=["c2p", "p2c"], position_biased_input=False,

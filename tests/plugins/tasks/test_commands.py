@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from peirce.cli import main
+from command_line import exit_code as run
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce_plugins.tasks.cli import read_settings
@@ -32,12 +32,6 @@ def spec(tmp_path: Path) -> Path:
     path = tmp_path / "toy.toml"
     path.write_text(TRANSFORMER.to_toml())
     return path
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as exited:
-        main([str(argument) for argument in arguments])
-    return int(exited.value.code or 0)
 
 
 def test_train_then_evaluate(

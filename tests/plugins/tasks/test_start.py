@@ -12,6 +12,7 @@ import attrs
 import peirce
 import pytest
 import torch
+from command_line import exit_code as run
 from peirce.cli import main
 from peirce.errors import ModelFileError, TaskError
 from peirce.registry import Registry
@@ -218,11 +219,6 @@ def test_what_is_no_saved_model_is_named(parts: Registry, saved: Path, tmp_path:
 def test_the_command_starts_from_a_saved_model(
     toy_registry: Registry, saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(*arguments: object) -> int:
-        with pytest.raises(SystemExit) as exited:
-            main([str(argument) for argument in arguments])
-        return int(exited.value.code or 0)
-
     sets = (
         "--set",
         "train.steps=1",

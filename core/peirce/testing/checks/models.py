@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 
 import torch
 
@@ -110,10 +112,14 @@ def onnx(case: Case) -> None:
     subject = case.subject
     spec = around(case.entry, subject.options, case.registry)
     model = build_random(spec, case.registry, dtype=torch.float32)
-    with TemporaryDirectory() as directory:
-        try:
-            export(model, path=Path(directory) / "model.onnx", to="onnx", registry=case.registry)
-        except ExportError as error:
-            raise BrokenError(f"in a model of architecture {spec.architecture!r}: {error}") from error
-        except ImportError as error:
-            raise NotRunError(f"not run: {error}; install peirce[onnx]") from error
+    directory = Path(mkdtemp(prefix="peirce-check-"))
+    try:
+        export(model, path=directory / "model.onnx", to="onnx", registry=case.registry)
+    except ExportError as error:
+        with suppress(OSError):
+            directory.rmdir()  # empty if nothing was written; a file that failed stays, since the error names it
+        raise BrokenError(f"in a model of architecture {spec.architecture!r}: {error}") from error
+    except ImportError as error:
+        rmtree(directory)
+        raise NotRunError(f"not run: {error}; install peirce[onnx]") from error
+    rmtree(directory)

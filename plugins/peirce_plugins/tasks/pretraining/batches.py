@@ -9,12 +9,10 @@ import torch
 from attrs import field, frozen
 from torch import Tensor
 
+from peirce_plugins.heads.losses import IGNORED
 from peirce_plugins.tasks.pretraining.examples import Corpus, cropped
 from peirce_plugins.tasks.pretraining.guessing import Guesses, Guessing
 from peirce_plugins.tasks.pretraining.store import Ints
-
-IGNORED = -100
-"""The label of a place where nothing is to be guessed."""
 
 
 class LazyBatch(Mapping[str, Tensor]):
@@ -25,14 +23,14 @@ class LazyBatch(Mapping[str, Tensor]):
 
     Args:
         make: makes the tensors.
-        masked: how many tokens are to be guessed, which is known before.
+        guesses: how many tokens are to be guessed, which is known before.
         rows: how many rows there are.
     """
 
-    def __init__(self, make: Callable[[], Mapping[str, Tensor]], masked: int, rows: int) -> None:
+    def __init__(self, make: Callable[[], Mapping[str, Tensor]], guesses: int, rows: int) -> None:
         self._make: Callable[[], Mapping[str, Tensor]] | None = make
         self._tensors: Mapping[str, Tensor] = {}
-        self.masked, self.rows = masked, rows
+        self.guesses, self.rows = guesses, rows
 
     def __getitem__(self, name: str) -> Tensor:
         return self._made()[name]
@@ -95,7 +93,7 @@ class Batcher:
             chosen = examples[start : start + each]
             yield LazyBatch(
                 lambda chosen=chosen: self.batch(chosen, draw),  # type: ignore[misc]
-                self._masked(chosen),
+                self._guesses(chosen),
                 len(chosen) * self.views,
             )
 
@@ -141,7 +139,7 @@ class Batcher:
         whole = np.array(ids, np.int64)
         return _Row(self.guessing.apply(whole, text, random), second, made.label)
 
-    def _masked(self, examples: Ints) -> int:
+    def _guesses(self, examples: Ints) -> int:
         """How many tokens of some examples are to be guessed, without making them: a pair has the size of its text."""
         sizes = self.corpus.sizes(examples)
         if self.views > 1:

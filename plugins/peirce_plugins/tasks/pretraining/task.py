@@ -17,7 +17,8 @@ from peirce.scope import Scope
 from rich.console import Console
 from torch import Tensor
 
-from peirce_plugins.tasks.pretraining.batches import IGNORED, Batcher, LazyBatch
+from peirce_plugins.heads.losses import IGNORED
+from peirce_plugins.tasks.pretraining.batches import Batcher, LazyBatch
 from peirce_plugins.tasks.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_plugins.tasks.pretraining.guessing import Guessing, Masking, NextTokens
 from peirce_plugins.tasks.pretraining.record import Record
@@ -257,10 +258,10 @@ class Pretraining(Task):
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
         """The guessed tokens and the rows of a batch, without making it."""
         if isinstance(batch, LazyBatch):
-            masked, rows = batch.masked, batch.rows
+            guesses, rows = batch.guesses, batch.rows
         else:
-            masked, rows = int((batch["labels"] != IGNORED).sum()), len(batch["pairs"])
-        return {self.term: masked} if self.options.objective in SINGLE else {self.term: masked, PAIR: rows}
+            guesses, rows = int((batch["labels"] != IGNORED).sum()), len(batch["pairs"])
+        return {self.term: guesses} if self.options.objective in SINGLE else {self.term: guesses, PAIR: rows}
 
     def metrics(self, model: Model, data: PretrainingData, split: str) -> Mapping[str, float]:
         """Loss and accuracy on guessed tokens, the perplexity of next ones, accuracy on pairs, the loss of training.

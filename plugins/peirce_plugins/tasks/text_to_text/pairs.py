@@ -13,11 +13,9 @@ import torch
 from attrs import frozen
 from torch import Tensor
 
+from peirce_plugins.heads.losses import IGNORED
 from peirce_plugins.tasks.tables import Row, read_rows, read_splits
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
-
-IGNORED = -100
-"""The label of a place where nothing is to be written."""
 
 
 @frozen

@@ -15,13 +15,14 @@ from peirce.model import Model
 from rich.console import Console
 from torch import Tensor
 
+from peirce_plugins.heads.losses import IGNORED
 from peirce_plugins.tasks.extras import require
 from peirce_plugins.tasks.text.tokenizer import FILE, Tokenizer
-from peirce_plugins.tasks.text_to_text.pairs import IGNORED, Pair, batch_of, encoded, read_files, read_hub
+from peirce_plugins.tasks.text.writer import DECODER, PREFIX
+from peirce_plugins.tasks.text_to_text.pairs import Pair, batch_of, encoded, read_files, read_hub
 
 SPLITS = ("train", "valid", "test")
 HEAD = "lm"
-DECODER = "decoder_input_ids"
 
 
 @frozen(kw_only=True)
@@ -190,6 +191,6 @@ def _read(model: Model, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor],
             decoder_attention_mask=batch["written_mask"],
         )
         return outputs, batch["written_labels"]
-    prefix = {"prefix_length": batch["prefix"]} if "prefix_length" in names else {}
+    prefix = {PREFIX: batch["prefix"]} if PREFIX in names else {}
     outputs = model(input_ids=batch["joined"], attention_mask=batch["joined_mask"], **prefix)
     return outputs, batch["joined_labels"]

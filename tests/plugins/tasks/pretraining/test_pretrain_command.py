@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from peirce.cli import main
+from command_line import exit_code as run
 from peirce.model import load
 from peirce_plugins.tasks.pretraining.cli import SOURCE, _repeated
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
@@ -59,12 +59,6 @@ def recipe(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.toml"
     path.write_text(RECIPE)
     return path
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as exited:
-        main([str(argument) for argument in arguments])
-    return int(exited.value.code or 0)
 
 
 def losses(directory: Path) -> list[float]:

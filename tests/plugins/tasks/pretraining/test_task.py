@@ -12,8 +12,8 @@ from peirce.errors import SpecError, TaskError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
+from peirce_plugins.heads.losses import IGNORED
 from peirce_plugins.tasks.evaluation import mean_loss
-from peirce_plugins.tasks.pretraining.batches import IGNORED
 from peirce_plugins.tasks.pretraining.task import Pretraining, PretrainingData, padded
 from torch import Tensor
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
-from peirce.cli import main
+from command_line import exit_code as run
 from peirce.errors import InputError, ModelFileError, TaskError
 from peirce.model import build
 from peirce.registry import Registry
@@ -53,12 +53,6 @@ device = "cpu"
 threads = 1
 test_split = ""
 """
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as exited:
-        main([str(argument) for argument in arguments])
-    return int(exited.value.code or 0)
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
-from peirce.cli import main
+from command_line import exit_code as run
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 from small_texts import blocks, documents
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as exited:
-        main([str(argument) for argument in arguments])
-    return int(exited.value.code or 0)
 
 
 def test_a_tokenizer_is_trained_from_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
