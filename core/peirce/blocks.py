@@ -45,15 +45,6 @@ def blocks(atoms: Tensor, channels: int) -> Iterator[tuple[slice, slice]]:
             yield slice(item, min(item + examples, batch)), slice(start, min(start + step, rows))
 
 
-def row_splits(atoms: Tensor, channels: int) -> tuple[Tensor, ...]:
-    """Blocks of all rows of [b, x, y, d] atoms, [rows, y, d] each, for intermediate results of `channels` channels.
-
-    Their gradients are joined once; those of slices would each fill a tensor of all rows.
-    """
-    row = atoms.shape[2] * channels * atoms.element_size()
-    return torch.split(atoms.flatten(0, 1), max(1, BLOCK_BYTES // max(1, row)))
-
-
 def portion(like: Tensor, length: int, width: int) -> int | None:
     """How many examples go through the layers together, for binary atoms of [b, length, length, width]; None for all.
 

@@ -1,23 +1,26 @@
-"""A mixing stage in inference on a processor, by blocks of rows: what only a block needs never leaves the cache.
+"""A mixing stage on a processor, by blocks of rows: what only a block needs never leaves the cache.
 
 First come the channels that rows look at. Then each block of rows is normalised, read, inferred, written and added to
-its atoms before the next one begins, so that of all channels only those that are looked at exist for every pair.
+its atoms before the next one begins, so that of all channels only those that are looked at exist for every pair. In
+training a block's channels are computed again in the backward pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from peirce.blocks import blocked, blocks
+from peirce.blocks import blocked, blocked_training
 from peirce.compose import Group, Memory, Mixing, Projections, channels_of, treat
 from peirce.fusion import FusedLinear
+from peirce.in_blocks import in_blocks
 from peirce.pairs import PairBias
 from peirce.plan import Plan
-from peirce.predicates import Predicates
+from peirce.predicates import Norm, Predicates, standardise
 from peirce.scope import Scope
 
 Channels = dict[tuple[int, str], Tensor]
@@ -43,15 +46,22 @@ class RowMixing(Mixing):
         self._early, self._late = _products(early, operators), _products(late, operators)
         self.fused.extend(product.reader for product in (*self._early, *self._late))
 
-    def by_rows(self, atoms: Tensor | None) -> bool:
-        """Whether the stage is worked through by blocks here and now, for binary atoms `atoms`."""
-        return self.fuse and not self.training and atoms is not None and blocked(atoms) and not self.is_read()
+    def by_rows(self, atoms: Tensor | None, biases: Sequence[PairBias] = ()) -> bool:
+        """Whether the stage is worked through by blocks here and now, for binary atoms `atoms`.
+
+        In training it is not if pair biases want gradients, whose products have blocks of their own.
+        """
+        if atoms is None or not self.fuse or self.is_read():
+            return False
+        if blocked_training(atoms):
+            return not any(isinstance(t, Tensor) and t.requires_grad for bias in biases for t in bias)
+        return blocked(atoms) and not self.training
 
     def deduce(
         self,
         unary: Tensor,
         binary: Tensor,
-        norm: Callable[[Tensor, Scope], Tensor],
+        norm: Norm,
         scope: Scope,
         biases: Sequence[PairBias] = (),
         memory: Memory | None = None,
@@ -61,7 +71,7 @@ class RowMixing(Mixing):
         Args:
             unary: normalised unary atoms, [b, x, d1].
             binary: binary atoms before their norm, [b, x, y, d2].
-            norm: gives the normalised atoms of a block, zero outside its scope.
+            norm: of the binary atoms.
             scope: as in `forward`.
             biases: as in `forward`.
             memory: as in `forward`.
@@ -71,76 +81,124 @@ class RowMixing(Mixing):
         """
         channels: Channels = {}
         if self.groups["U"]:
-            self._read("U", unary, scope, channels, fused=True)
+            self._read("U", unary, scope, channels, fused=self._fuses(binary))
         self._read_early(binary, norm, scope, channels)
         kept = {} if memory is None else self._remember(channels, memory)
-        results = {i: self._infer(i, channels, scope, biases) for i in self.at_once}
-        for i in self.writes["U"]:
-            if i not in results:
-                results[i] = unary.new_empty(*unary.shape[:2], self._width(i))
-        deduced = torch.empty_like(binary)
-        for items, rows in blocks(binary, _widest(self._late)):
-            part, block = scope.part(items, rows), binary[items, rows]
-            own = self._of_rows(channels, items, rows)
-            _read(self._late, norm(block, part), part, own)
-            near = [bias.part(items, rows) for bias in biases]
-            inferred = {i: result[items, rows] for i, result in results.items() if i in self.at_once}
-            for i in range(len(self.plans)):
-                if i not in inferred:
-                    inferred[i] = self._infer(i, own, part, near)
-                    if i in results:
-                        results[i][items, rows] = inferred[i].flatten(2)
-            self._add(block, inferred, deduced[items, rows])
-        increment = self._write("U", results, fused=True)
+        inferred = {i: self._infer(i, channels, scope, biases) for i in self.at_once}
+        deduced = self._infer_rows(binary, norm, scope, biases, channels, inferred)
+        increment = self._write("U", inferred, fused=self._fuses(binary))
         return Predicates(torch.zeros_like(unary) if increment is None else increment, deduced), kept
 
-    def _read_early(
-        self, atoms: Tensor, norm: Callable[[Tensor, Scope], Tensor], scope: Scope, channels: Channels
-    ) -> None:
+    def _read_early(self, atoms: Tensor, norm: Norm, scope: Scope, channels: Channels) -> None:
         """Read what rows look at, and what is needed of all rows at once, each group in its own layout."""
         batch, length, width = atoms.shape[:3]
         groups = [group for product in self._early for group in product.groups]
-        for group in groups:
-            if group.tokens_last:
-                place = atoms.new_empty(batch, group.width, length, width).permute(0, 2, 3, 1)
-            else:
-                place = atoms.new_empty(batch, length, width, group.width)
-            channels[group.operator, group.role] = place
-        if groups:
-            for items, rows in blocks(atoms, _widest(self._early)):
-                own: Channels = {}
-                part = scope.part(items, rows)
-                _read(self._early, norm(atoms[items, rows], part), part, own)
-                for whose, piece in own.items():
-                    channels[whose][items, rows] = piece.flatten(3)
-        for group in groups:
-            whose = group.operator, group.role
-            channels[whose] = channels[whose].view(batch, length, width, *group.shape)
-
-    def _of_rows(self, channels: Channels, items: slice, rows: slice) -> Channels:
-        """What was read for all rows, for a block of them: its own part, and what it looks at whole."""
-        looked = {(g.operator, g.role) for each in self.groups.values() for g in each if g.memory is not None}
-        return {place: c[items] if place in looked else c[items, rows] for place, c in channels.items()}
-
-    def _add(self, atoms: Tensor, inferred: dict[int, Tensor], place: Tensor) -> None:
-        """The atoms of a block and what its operators write to them, [b, x, y, d2], to `place`."""
-        if not self.writes["B"]:
-            place.copy_(atoms)
+        if not groups:
             return
-        writer = self.writers["B"]
-        weight, bias = writer.weights()
-        flat = place.view(-1, len(weight))
-        if bias is None:
-            place.copy_(atoms)
-        else:
-            torch.add(atoms, bias, out=place)
-        for i, own in zip(self.writes["B"], weight.split_with_sizes(writer.widths, 1), strict=True):
-            flat.addmm_(inferred[i].reshape(len(flat), -1), own.t())
+
+        def read(items: slice, rows: slice, own: Tensor, *weights: Tensor | None) -> list[Tensor]:
+            part = scope.part(items, rows)
+            pieces = self._read_block(self._early, own, weights, part)
+            return [pieces[group.operator, group.role].flatten(3) for group in groups]
+
+        places = [
+            atoms.new_empty(batch, group.width, length, width).permute(0, 2, 3, 1)
+            if group.tokens_last
+            else atoms.new_empty(batch, length, width, group.width)
+            for group in groups
+        ]
+        read_pieces = in_blocks(
+            read,
+            places,
+            channels=_widest(self._early),
+            rows=[atoms],
+            whole=_weights(norm, self._early),
+            random=self._rate > 0,
+        )
+        for group, piece in zip(groups, read_pieces, strict=True):
+            channels[group.operator, group.role] = piece.view(batch, length, width, *group.shape)
+
+    def _infer_rows(
+        self,
+        binary: Tensor,
+        norm: Norm,
+        scope: Scope,
+        biases: Sequence[PairBias],
+        channels: Channels,
+        inferred: dict[int, Tensor],
+    ) -> Tensor:
+        """Infer what is not inferred yet, row by row, to `inferred`; the new binary atoms."""
+        late = [i for i in range(len(self.plans)) if i not in inferred]
+        looked = {(g.operator, g.role) for each in self.groups.values() for g in each if g.memory is not None}
+        apart = [place for place in channels if place[0] in late and place not in looked]
+        whole = [place for place in channels if place[0] in late and place in looked]
+        ready = [i for i in inferred if i in self.writes["B"]]
+        unary = [i for i in late if i in self.writes["U"]]
+        writer = self.writers.get("B")
+
+        def infer(items: slice, rows: slice, own: Tensor, *tensors: Tensor | None) -> list[Tensor]:
+            given = iter(tensors)
+            results = {i: cast(Tensor, next(given)) for i in ready}
+            mine = {place: cast(Tensor, next(given)) for place in (*apart, *whole)}
+            *weights, weight, bias = given
+            part, near = scope.part(items, rows), [bias.part(items, rows) for bias in biases]
+            mine |= self._read_block(self._late, own, weights, part)
+            results |= {i: self._infer(i, mine, part, near) for i in late}
+            return [self._written(own, results, weight, bias), *(results[i].flatten(2) for i in unary)]
+
+        places = [torch.empty_like(binary)]
+        places += [binary.new_empty(*binary.shape[:2], self._width(i)) for i in unary]
+        deduced, *results = in_blocks(
+            infer,
+            places,
+            channels=_widest(self._late),
+            rows=[binary, *(inferred[i] for i in ready), *(channels[place] for place in apart)],
+            items=[channels[place] for place in whole],
+            whole=[*_weights(norm, self._late), *((None, None) if writer is None else writer.weights())],
+            random=self._rate > 0,
+        )
+        inferred |= zip(unary, results, strict=True)
+        return deduced
+
+    def _read_block(
+        self, products: Sequence[_Product], atoms: Tensor, weights: Sequence[Tensor | None], scope: Scope
+    ) -> Channels:
+        """Normalise a block of atoms, read channel groups from it, and keep the mask contract of each.
+
+        `weights` are those of `_weights`.
+        """
+        scale, shift, *maps = weights
+        normal = scope.zero_binary(standardise(atoms, scale, shift))
+        channels: Channels = {}
+        for product, weight, bias in zip(products, maps[::2], maps[1::2], strict=True):
+            assert weight is not None
+            for group, read in zip(product.groups, product.read(normal, weight, bias), strict=True):
+                (piece,) = treat(read, [group], scope, self._rate, tokens_last=group.tokens_last)
+                channels[group.operator, group.role] = piece.view(*piece.shape[:-1], *group.shape)
+        return channels
+
+    def _written(
+        self, atoms: Tensor, inferred: Mapping[int, Tensor], weight: Tensor | None, bias: Tensor | None
+    ) -> Tensor:
+        """The atoms of a block and what its operators write to them, [b, x, y, d2]."""
+        if weight is None:
+            return atoms.clone()
+        first, *rest = (inferred[i].reshape(atoms.shape[:3].numel(), -1) for i in self.writes["B"])
+        own, *others = weight.split_with_sizes(self.writers["B"].widths, 1)
+        total = F.linear(first, own, bias)
+        for each, other in zip(rest, others, strict=True):
+            total.addmm_(each.to(total.dtype), other.to(total.dtype).t())  # which autocast leaves alone
+        return atoms + F.dropout(total.view(atoms.shape), self._rate, self._rate > 0)
 
     def _width(self, i: int) -> int:
         output = self.plans[i].output
         assert output is not None
         return channels_of(output)
+
+    @property
+    def _rate(self) -> float:
+        """At which weights and increments are dropped here and now."""
+        return self.dropout if self.training else 0.0
 
 
 class _Product(NamedTuple):
@@ -150,14 +208,17 @@ class _Product(NamedTuple):
     reader: FusedLinear
     tokens_last: bool
 
-    def __call__(self, atoms: Tensor) -> Tensor:
-        """[b, x, y, d2] -> [b, x, y, channels], in the product's layout."""
+    def read(self, atoms: Tensor, weight: Tensor, bias: Tensor | None) -> Sequence[Tensor]:
+        """[b, x, y, d2] -> one [b, x, y, channels] a group, in the product's layout.
+
+        Gradients of the groups are joined in that layout too, where the tokens are last by whole stretches of memory.
+        """
         if not self.tokens_last:
-            return self.reader.read(atoms)
-        weight, bias = self.reader.weights()
+            return F.linear(atoms, weight, bias).split_with_sizes(self.reader.widths, -1)
         flat = atoms.flatten(0, 2).t()
         read = weight @ flat if bias is None else torch.addmm(bias.unsqueeze(1), weight, flat)
-        return read.view(-1, *atoms.shape[:3]).permute(1, 2, 3, 0)
+        pieces = read.split_with_sizes(self.reader.widths)
+        return [piece.view(-1, *atoms.shape[:3]).permute(1, 2, 3, 0) for piece in pieces]
 
 
 def _products(groups: Sequence[Group], operators: Sequence[Projections]) -> list[_Product]:
@@ -171,14 +232,11 @@ def _products(groups: Sequence[Group], operators: Sequence[Projections]) -> list
     return products
 
 
+def _weights(norm: Norm, products: Sequence[_Product]) -> list[Tensor | None]:
+    """What a block needs of a norm's and of products' parameters: a scale and a shift each."""
+    return [norm.weight, norm.bias, *(each for product in products for each in product.reader.weights())]
+
+
 def _widest(products: Sequence[_Product]) -> int:
     """The most channels that one product reads."""
     return max((sum(product.reader.widths) for product in products), default=1)
-
-
-def _read(products: Sequence[_Product], atoms: Tensor, scope: Scope, channels: Channels) -> None:
-    """Read channel groups from a block of normalised atoms, and keep the mask contract of each."""
-    for product in products:
-        pieces = treat(product(atoms), product.groups, scope, tokens_last=product.tokens_last)
-        for group, piece in zip(product.groups, pieces, strict=True):
-            channels[group.operator, group.role] = piece.view(*piece.shape[:-1], *group.shape)

@@ -316,16 +316,23 @@ def treat(
     """
     widths = [[g.width for g in groups if g.order == order] for order in range(4)]
     dropped, plain, zeroed, rest = (sum(each) for each in widths)
-    kernels, premises, others = read.split_with_sizes([dropped + plain, zeroed, rest], -1)
+    kernels, premises, others = _apart(read, [dropped + plain, zeroed, rest])
     if dropped or plain:
         kernels = scope.softmax(kernels, tokens_last=tokens_last)
     if zeroed:
         premises = scope.zero_binary(premises)
-    treated = [kernels[..., :dropped], kernels[..., dropped:], premises, others]
+    treated = [*_apart(kernels, [dropped, plain]), premises, others]
     if dropped and dropout:
         treated[0] = F.dropout(treated[0], dropout)
     parts = zip(treated, widths, strict=True)
-    return [piece for part, each in parts if each for piece in part.split_with_sizes(each, -1)]
+    return [piece for part, each in parts if each for piece in _apart(part, each)]
+
+
+def _apart(channels: Tensor, widths: Sequence[int]) -> Sequence[Tensor]:
+    """[..., sum of widths] -> one [..., width] each; a gradient of one piece that is all of it is not copied."""
+    if channels.shape[-1] in widths:
+        return [channels if width else channels[..., :0] for width in widths]
+    return channels.split_with_sizes(list(widths), -1)
 
 
 def add_pairs(

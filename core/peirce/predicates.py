@@ -31,16 +31,20 @@ def at_least_float32(values: Tensor) -> Tensor:
     return values if values.dtype == torch.float64 else values.float()
 
 
-def standardise(atoms: Tensor) -> Tensor:
-    """Zero mean and unit population variance over the channels, without parameters, computed in at least float32.
+def standardise(atoms: Tensor, weight: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    """Zero mean and unit population variance over the channels, computed in at least float32.
 
     Args:
         atoms: [..., d].
+        weight: [d], scales what is standardised.
+        bias: [d], shifts it.
 
     Returns:
         [..., d], in the dtype of `atoms`.
     """
-    return F.layer_norm(at_least_float32(atoms), atoms.shape[-1:], eps=NORM_EPS).to(atoms.dtype)
+    exact = at_least_float32(atoms)
+    weight, bias = (None if each is None else each.to(exact.dtype) for each in (weight, bias))
+    return F.layer_norm(exact, exact.shape[-1:], weight, bias, NORM_EPS).to(atoms.dtype)
 
 
 class Norm(nn.Module):
@@ -53,8 +57,4 @@ class Norm(nn.Module):
 
     def forward(self, atoms: Tensor) -> Tensor:
         """[..., d] -> [..., d]."""
-        if self.weight is None or self.bias is None:
-            return standardise(atoms)
-        exact = at_least_float32(atoms)
-        weight, bias = self.weight.to(exact.dtype), self.bias.to(exact.dtype)
-        return F.layer_norm(exact, exact.shape[-1:], weight, bias, NORM_EPS).to(atoms.dtype)
+        return standardise(atoms, self.weight, self.bias)

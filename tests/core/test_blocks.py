@@ -55,22 +55,54 @@ def test_portions_and_rows_change_no_layer(
         assert (value - apart[name]).abs().max() <= 1e-12 * value.abs().max(), name
 
 
+@pytest.mark.parametrize("spec", [FOLNET, DECODER, ENCODER_DECODER], ids=lambda s: s.name)
 @pytest.mark.parametrize("mlp", ["gelu", "reglu"])
 @pytest.mark.parametrize("size", [1, 1_000])
 def test_blocks_and_portions_change_no_gradient(
-    size: int, mlp: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    size: int, mlp: str, spec: Spec, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = FOLNET.replace(
-        {"model.operators.options": {"bool": {"mlp": mlp}}, "model.regularisation.dropout": 0.0}
-    )
+    spec = spec.replace({"model.operators.options.bool": {"mlp": mlp}, "model.regularisation.dropout": 0.0})
+    inputs = {"input_ids": IDS, "attention_mask": MASK}
+    if spec.name == ENCODER_DECODER.name:
+        inputs["decoder_input_ids"] = IDS[:, :4]
     models = [peirce.build(spec, registry=registry, dtype=torch.float64).train() for _ in range(2)]
     for model in models:
-        outputs = model(input_ids=IDS, attention_mask=MASK)
+        outputs = model(**inputs)
         sum(value.square().sum() for value in outputs.values()).backward()
         monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
         monkeypatch.setattr(blocks, "PORTION_BYTES", size)
     for (name, one), other in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
-        assert torch.allclose(one.grad, other.grad, rtol=1e-10, atol=1e-12), name
+        mine, whole = (torch.zeros_like(p) if p.grad is None else p.grad for p in (other, one))
+        assert torch.allclose(mine, whole, rtol=1e-10, atol=1e-12), name
+
+
+@pytest.mark.parametrize("layer", ["j.", "c.", "m.t", ".p", "jmc.atp"])
+def test_blocks_drop_the_same_again_in_the_backward_pass(
+    layer: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = FOLNET.replace({"model.operators.layer": layer, "model.regularisation.dropout": 0.3})
+    model = peirce.build(spec, registry=registry, dtype=torch.float64).train()
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2_000)
+    parameters = [*model.parameters()]
+    draw = torch.Generator().manual_seed(2)
+    ways = [torch.randn(p.shape, generator=draw, dtype=torch.float64) for p in parameters]
+
+    def loss() -> torch.Tensor:
+        torch.manual_seed(3)
+        return sum(v.square().mean() for v in model(input_ids=IDS, attention_mask=MASK).values())
+
+    def moved(step: float) -> float:
+        with torch.no_grad():
+            torch._foreach_add_(parameters, ways, alpha=step)
+        result = loss().item()
+        with torch.no_grad():
+            torch._foreach_sub_(parameters, ways, alpha=step)
+        return result
+
+    slope = (moved(1e-6) - moved(-1e-6)) / 2e-6
+    loss().backward()
+    found = sum((p.grad * way).sum() for p, way in zip(parameters, ways, strict=True) if p.grad is not None)
+    assert found == pytest.approx(slope, rel=1e-5)
 
 
 @pytest.mark.parametrize("spec", [DECODER, ENCODER_DECODER], ids=lambda s: s.name)

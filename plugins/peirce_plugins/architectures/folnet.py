@@ -235,11 +235,12 @@ class Layer(nn.Module):
         self, state: Predicates, scope: Scope, biases: Sequence[PairBias], memory: Memory | None = None
     ) -> tuple[Predicates, Memory]:
         """Add what the operators infer from the normalised atoms to the atoms; keep what later tokens look at."""
-        if self.mixing.by_rows(state.binary) and not self.parallel:
-            return self._by_rows(state, scope, biases, memory)
-        normal = self.mixing_norm(state, scope)
-        increment, kept = self.mixing(normal, scope, biases, memory)
-        state = self._add(state, increment)
+        if not self.parallel and self.mixing.by_rows(state.binary, biases):
+            state, kept = self._by_rows(state, scope, biases, memory)
+        else:
+            normal = self.mixing_norm(state, scope)
+            increment, kept = self.mixing(normal, scope, biases, memory)
+            state = self._add(state, increment)
         for operator in self._states:
             if self.state_norm is not None:
                 normal = self.state_norm(state, scope)
@@ -249,20 +250,13 @@ class Layer(nn.Module):
     def _by_rows(
         self, state: Predicates, scope: Scope, biases: Sequence[PairBias], memory: Memory | None
     ) -> tuple[Predicates, Memory]:
-        """The same in inference, with few tensors that hold every pair; the atoms that come in stay as they are."""
+        """The mixing stage with few tensors that hold every pair."""
         assert state.binary is not None
-        assert self.state_norm is not None
         norms = self.mixing_norm
         normal = norms.of_unary(state.unary, scope)
-        deduced, kept = self.mixing.deduce(normal, state.binary, norms.of_binary, scope, biases, memory)
-        unary, binary = state.unary + deduced.unary, deduced.binary
-        assert binary is not None
-        for operator in self._states:
-            increment = operator(self.state_norm(Predicates(unary, binary), scope), scope)
-            unary = unary + increment.unary
-            if increment.binary is not None:
-                binary.add_(increment.binary)
-        return Predicates(unary, binary), kept
+        deduced, kept = self.mixing.deduce(normal, state.binary, norms.binary, scope, biases, memory)
+        unary = state.unary + F.dropout(deduced.unary, self.rate, self.training)
+        return Predicates(unary, deduced.binary), kept
 
     def read_source(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
         """What a decoder's layer looks at of its source, by name, from the encoder's final atoms and scope."""

@@ -7,8 +7,9 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.blocks import again, blocked, blocked_training, blocks, row_splits
+from peirce.blocks import blocked, blocked_training
 from peirce.components import Dims, StateOperator
+from peirce.in_blocks import in_blocks
 from peirce.predicates import Predicates
 from peirce.scope import Scope
 from torch import Tensor, nn
@@ -52,23 +53,18 @@ class Bool(StateOperator):
     def _pairs(self, atoms: Tensor, converse: Tensor) -> Tensor:
         """u(x,y) and u(y,x), both [b, x, y, d2] -> [b, x, y, d2]."""
         assert self.binary is not None
-        hidden = self.binary.hidden.out_features
-        if blocked_training(atoms):
-            pairs = zip(row_splits(atoms, hidden), row_splits(converse, hidden), strict=True)
-            return torch.cat([again(self._rows, *each) for each in pairs]).view_as(atoms)
-        if not blocked(atoms):
-            return self._rows(atoms, converse)
-        result = torch.empty_like(atoms)
-        for block in blocks(atoms, hidden):
-            result[block] = self._rows(atoms[block], converse[block])
-        return result
-
-    def _rows(self, atoms: Tensor, converse: Tensor) -> Tensor:
-        """u(x,y) and u(y,x) of some rows, both [..., d2] -> [..., d2]."""
-        assert self.binary is not None
         assert self.converse is not None
-        converse = converse.contiguous()  # once, and not in each of the two products that read it
-        return self.binary(torch.cat([atoms, converse], -1)) + self.converse(converse)
+        weights = self.converse.weight, self.converse.bias, *self.binary.weights()
+        if not blocked(atoms) and not blocked_training(atoms):
+            return _infer(atoms, converse, *weights)
+        (result,) = in_blocks(
+            lambda items, rows, *tensors: [_infer(*tensors)],
+            [torch.empty_like(atoms)],
+            channels=self.binary.hidden.out_features,
+            rows=[atoms, converse],
+            whole=weights,
+        )
+        return result
 
 
 class Clause(nn.Module):
@@ -80,7 +76,33 @@ class Clause(nn.Module):
         self.gate = nn.Linear(width, hidden) if gated else None
         self.output = nn.Linear(hidden, output)
 
+    def weights(self) -> list[Tensor]:
+        """Weight and bias of the hidden layer, of the output and of the gate, if there is one."""
+        linears = [self.hidden, self.output, *([] if self.gate is None else [self.gate])]
+        return [each for linear in linears for each in (linear.weight, linear.bias)]
+
     def forward(self, atoms: Tensor) -> Tensor:
         """[..., width] -> [..., output]."""
-        hidden = self.hidden(atoms)
-        return self.output(F.gelu(hidden) if self.gate is None else F.relu(self.gate(atoms)) * hidden)
+        return _clause(atoms, *self.weights())
+
+
+def _clause(
+    atoms: Tensor,
+    hidden_weight: Tensor,
+    hidden_bias: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    gate_weight: Tensor | None = None,
+    gate_bias: Tensor | None = None,
+) -> Tensor:
+    """The multilayer perceptron of some atoms, [..., width] -> [..., output]."""
+    hidden = F.linear(atoms, hidden_weight, hidden_bias)
+    if gate_weight is None:
+        return F.linear(F.gelu(hidden), weight, bias)
+    return F.linear(F.relu(F.linear(atoms, gate_weight, gate_bias)) * hidden, weight, bias)
+
+
+def _infer(atoms: Tensor, converse: Tensor, weight: Tensor, bias: Tensor, *clause: Tensor) -> Tensor:
+    """What some pairs' relations imply, u(x,y) and u(y,x), both [..., d2] -> [..., d2]."""
+    converse = converse.contiguous()  # once, and not in each of the two products that read it
+    return _clause(torch.cat([atoms, converse], -1), *clause) + F.linear(converse, weight, bias)

@@ -1,0 +1,176 @@
+"""A computation by blocks of rows, of which nothing is kept for the backward pass: that computes each block again.
+
+What a block computes stays in a processor's cache, forward and backward, and the gradients of a block are added up in
+place. A block of a network that is checkpointed by itself would have its gradients joined by copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from peirce.blocks import blocks
+from peirce.predicates import at_least_float32
+
+Block = tuple[slice, slice]
+"""Some rows of one example, or all rows of some examples."""
+Compute = Callable[..., Sequence[Tensor]]
+"""Takes a block's examples and rows, then what the block has of each tensor; gives what it has of each result."""
+
+
+def in_blocks(
+    compute: Compute,
+    places: Sequence[Tensor],
+    *,
+    channels: int,
+    rows: Sequence[Tensor],
+    items: Sequence[Tensor] = (),
+    whole: Sequence[Tensor | None] = (),
+    random: bool = False,
+) -> Sequence[Tensor]:
+    """Compute block by block.
+
+    Args:
+        compute: what is computed; it may use no tensor that wants a gradient but those that it is given.
+        places: where the results go, empty tensors [b, x, ...].
+        channels: of the widest intermediate result of a pair.
+        rows: [b, x, ...] each, of which a block has its own rows; the first are binary atoms, [b, x, y, d].
+        items: [b, ...] each, of which a block has all rows of its own examples.
+        whole: what each block has whole, such as weights.
+        random: whether random numbers are drawn, which the backward pass must draw again.
+
+    Returns:
+        The results, in their places.
+    """
+    work = _Work(compute, channels, (len(rows), len(rows) + len(items)), random)
+    tensors = (*rows, *items, *whole)
+    if not torch.is_grad_enabled():
+        work.fill(places, tensors)
+        return places
+    results: tuple[Tensor, ...] = _InBlocks.apply(work, places, *tensors)  # type: ignore[no-untyped-call]
+    return results
+
+
+class _Work(NamedTuple):
+    """What is computed. Tensors before the first end are cut by rows, and by examples those before the second."""
+
+    compute: Compute
+    channels: int
+    ends: tuple[int, int]
+    random: bool
+
+    def blocks(self, tensors: Sequence[Tensor | None]) -> Iterator[Block]:
+        """The blocks of the atoms, which are the first of the tensors."""
+        atoms = tensors[0]
+        assert atoms is not None
+        return blocks(atoms, self.channels)
+
+    def is_cut(self, place: int) -> bool:
+        """Whether a block has its own rows of the tensor at a place, which no other block has."""
+        return place < self.ends[0]
+
+    def of(self, place: int, tensor: Tensor, block: Block) -> Tensor:
+        """What a block has of the tensor at a place."""
+        if self.is_cut(place):
+            return tensor[block]
+        return tensor[block[0]] if place < self.ends[1] else tensor
+
+    def fill(self, places: Sequence[Tensor], tensors: Sequence[Tensor | None]) -> list[Tensor]:
+        """Put the results in their places; the state of the random numbers before each block, if they matter."""
+        states = []
+        for block in self.blocks(tensors):
+            if self.random:
+                states.append(torch.get_rng_state())
+            parts = [None if t is None else self.of(i, t, block) for i, t in enumerate(tensors)]
+            for place, result in zip(places, self.compute(*block, *parts), strict=True):
+                place[block] = result
+        return states
+
+
+class _InBlocks(Function):
+    """The tensors of a work -> its results."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, work: _Work, places: Sequence[Tensor], *tensors: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        ctx.work = work
+        ctx.autocast = {"enabled": torch.is_autocast_enabled("cpu"), "dtype": torch.get_autocast_dtype("cpu")}
+        ctx.save_for_backward(*tensors)
+        ctx.set_materialize_grads(False)
+        ctx.states = work.fill(places, tensors)
+        return tuple(places)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        tensors: tuple[Tensor | None, ...] = ctx.saved_tensors
+        wanted = {i: t for i, t in enumerate(tensors) if t is not None and ctx.needs_input_grad[i + 2]}
+        way = _differentiable if torch.is_grad_enabled() else _added_up
+        found = way(ctx, tensors, wanted, grads)
+        return None, None, *(found.get(i) for i in range(len(tensors)))
+
+
+Tensors = Sequence[Tensor | None]
+Found = dict[int, Tensor]
+"""Gradients by the numbers of their tensors; one that nothing depends on has none."""
+
+
+def _added_up(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
+    """The gradients of the wanted tensors by their numbers, each block's put or added where it belongs."""
+    work: _Work = ctx.work
+    sums: Found = {}
+    for number, block in enumerate(work.blocks(tensors)):
+        parts = [None if t is None else work.of(i, t, block).detach() for i, t in enumerate(tensors)]
+        leaves = {
+            i: part.requires_grad_() for i, part in enumerate(parts) if part is not None and i in wanted
+        }
+        results, own = _again(ctx, number, block, parts, grads)
+        found = torch.autograd.grad(results, list(leaves.values()), own, allow_unused=True)
+        for i, grad in zip(leaves, found, strict=True):
+            if grad is None:  # of this block, and so of every other
+                continue
+            if i not in sums:
+                # What several blocks add to is not summed in half precision.
+                whole = wanted[i]
+                sums[i] = (
+                    torch.empty_like(whole) if work.is_cut(i) else torch.zeros_like(at_least_float32(whole))
+                )
+            place = work.of(i, sums[i], block)
+            if work.is_cut(i):
+                place.copy_(grad)
+            else:
+                place.add_(grad)
+    return {i: total.to(wanted[i].dtype) for i, total in sums.items()}
+
+
+def _differentiable(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
+    """The same gradients, for someone who differentiates them in turn."""
+    work: _Work = ctx.work
+    every: list[tuple[Tensor, Tensor]] = []
+    for number, block in enumerate(work.blocks(tensors)):
+        parts = [None if t is None else work.of(i, t, block) for i, t in enumerate(tensors)]
+        every.extend(zip(*_again(ctx, number, block, parts, grads), strict=True))
+    results, own = zip(*every, strict=True)
+    found = torch.autograd.grad(results, list(wanted.values()), own, create_graph=True, allow_unused=True)
+    return {i: grad for i, grad in zip(wanted, found, strict=True) if grad is not None}
+
+
+def _again(
+    ctx: Any, number: int, block: Block, parts: Tensors, grads: Tensors
+) -> tuple[list[Tensor], list[Tensor]]:
+    """A block's results once more, in the circumstances of the first time, and their gradients."""
+    work: _Work = ctx.work
+    with (
+        torch.enable_grad(),
+        torch.autocast("cpu", cache_enabled=False, **ctx.autocast),
+        torch.random.fork_rng(devices=[], enabled=work.random),
+    ):
+        if work.random:
+            torch.set_rng_state(ctx.states[number])
+        every = zip(work.compute(*block, *parts), grads, strict=True)
+        known = [(result, grad) for result, grad in every if grad is not None and result.requires_grad]
+    return [result for result, _ in known], [grad[block].to(result.dtype) for result, grad in known]
