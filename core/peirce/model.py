@@ -167,7 +167,8 @@ class Model(nn.Module):
             A scalar.
 
         Raises:
-            InputError: the model has no such head, or an output that it needs is not there.
+            InputError: the model has no such head, an output that it needs is not there, or labels that it does not
+                take.
         """
         if head not in self.heads:
             raise InputError(unknown("head", head, self.heads))
@@ -176,8 +177,13 @@ class Model(nn.Module):
         for name in names.values():
             if name not in outputs:
                 raise InputError(f"the loss of head {head!r} needs the output {name!r}, which is not there")
+        if not isinstance(labels, Tensor):
+            raise InputError(f"head {head!r}: labels are {labels!r}, and must be a tensor: {part.labels}")
         own = {name: outputs[full] for name, full in names.items()}
-        return part.loss(own, labels)
+        try:
+            return part.loss(own, labels)
+        except InputError as error:
+            raise InputError(f"head {head!r}: {error}. It takes {part.labels}") from error
 
     def save(self, directory: str | Path, assets: Mapping[str, bytes] | None = None) -> None:
         """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing.

@@ -10,22 +10,22 @@ import json
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tomlkit
 import torch
+from attrs import asdict, has
 from peirce.errors import ModelFileError, unknown
 from peirce.files import replacing, write_whole
 from peirce.model import Model, build
+from peirce.plan import Plan, PlannedOperator, resolve
+from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from peirce_plugins.checkpoints.names import EMBEDDING, TIED, Names, names
-
-if TYPE_CHECKING:
-    from peirce.registry import Registry
 
 CONFIG_ASSET = "published-config.json"
 """The configuration as it was imported, kept among the model's assets for the way back."""
@@ -73,7 +73,8 @@ def import_folnet(
     tensors = _read_tensors(weights)
     spec = spec_of(settings, tensors, name=name or directory.resolve().name, source=config)
     model = build(spec, registry=registry)
-    model.load_state_dict(_state(model, tensors, weights))
+    state = _state(model, tensors, weights)
+    model.to(next(iter(state.values())).dtype).load_state_dict(state)
     model.save(directory, assets={CONFIG_ASSET: config.read_bytes()})
     return model
 
@@ -104,6 +105,12 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
         published[TIED] = published[EMBEDDING].clone()
     kept = directory / "assets" / CONFIG_ASSET
     text = kept.read_bytes() if kept.is_file() else _dump(config_of(model))
+    again = spec_of(json.loads(text), published, name=model.spec.name, source=output / "config.json")
+    if changed := _changes(model.plan, resolve(again, registry or default_registry())):
+        raise ModelFileError(
+            f"{directory} would be another model as a published FOLNet, which has {'; '.join(changed)}. What no weight "
+            f"depends on can be changed in {directory / 'spec.toml'}"
+        )
     output.mkdir(parents=True, exist_ok=True)
     with replacing(output / "weights.safetensors") as fresh:
         save_file({key: value.contiguous() for key, value in published.items()}, fresh)
@@ -203,6 +210,33 @@ def config_of(model: Model) -> dict[str, Any]:
     }
 
 
+def _changes(ours: Plan, theirs: Plan) -> list[str]:
+    """What a model has otherwise than the published network that its weights would be read into."""
+    one, other = _facts(ours), _facts(theirs)
+    return [
+        f"{what} {other.get(what)!r} in place of {one.get(what)!r}"
+        for what in {**one, **other}
+        if one.get(what) != other.get(what)
+    ]
+
+
+def _facts(plan: Plan) -> dict[str, Any]:
+    """What a network computes with, by names that a spec has."""
+    facts: dict[str, Any] = {f"scope.{key}": value for key, value in asdict(plan.scope).items()}
+    facts |= {f"dims.{key}": getattr(plan.dims, key) for key in asdict(plan.model_dims)}
+    facts |= {f"options.{key}": value for key, value in asdict(plan.architecture.options).items()}
+    for parts in (plan.mixing, plan.state, plan.positions, plan.heads):
+        for part in parts:
+            options = asdict(part.options) if has(type(part.options)) else {}
+            facts |= {
+                f"{part.kind} {part.name}": "there",
+                **{f"{part.name}.{k}": v for k, v in options.items()},
+            }
+            if isinstance(part, PlannedOperator):
+                facts[f"{part.name}.activation"] = part.activation
+    return facts
+
+
 def _names_of(model: Model) -> Names:
     """The published names of a model's parameters.
 
@@ -252,6 +286,14 @@ def _state(model: Model, tensors: Mapping[str, Tensor], source: Path) -> dict[st
             if key in tensors and list(tensors[key].shape) != shape
         ],
     }
+    kinds = {tensor.dtype for tensor in tensors.values()}
+    if len(kinds) > 1 or not all(kind.is_floating_point for kind in kinds):
+        problems["not in one floating dtype"] = [
+            f"{key} is {str(tensor.dtype).removeprefix('torch.')}"
+            for key, tensor in tensors.items()
+            if tensor.dtype != torch.float32
+        ]
+    problems["not finite"] = [key for key, tensor in tensors.items() if not tensor.isfinite().all()]
     if any(problems.values()):
         listed = "; ".join(f"{what}: {_some(found)}" for what, found in problems.items() if found)
         raise ModelFileError(f"{source} does not hold the tensors that its configuration needs. {listed}")
@@ -270,7 +312,9 @@ def _state(model: Model, tensors: Mapping[str, Tensor], source: Path) -> dict[st
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
         raise ModelFileError(f"{path} is no JSON configuration: {error}") from error
     if not isinstance(settings, dict):
         raise ModelFileError(f"{path} is no JSON configuration: it holds no table")
@@ -294,9 +338,18 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return load_file(path)
         loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (
+        SafetensorError,
+        pickle.UnpicklingError,
+        RuntimeError,
+        EOFError,
+        LookupError,
+        ValueError,
+    ) as error:
         raise ModelFileError(
-            f"{path} cannot be read as tensors ({error}); it must be a safetensors file, or a torch file that holds a "
+            f"{path} cannot be read as tensors; it must be a safetensors file, or a torch file that holds a "
             "state dict and nothing else"
         ) from error
     if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):

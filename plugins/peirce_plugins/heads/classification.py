@@ -8,8 +8,11 @@ from typing import Literal
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.components import Dims, Encoded, Head, Tokens
+from peirce.errors import InputError
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
+
+from peirce_plugins.heads.losses import mean_cross_entropy
 
 
 @frozen(kw_only=True)
@@ -71,5 +74,9 @@ class Classification(Head):
         """Cross-entropy against labels [b], or the mean squared error against numbers [b]."""
         logits = outputs["logits"].float()
         if self.options.problem == "regression":
-            return F.mse_loss(logits.squeeze(-1), labels.float())
-        return F.cross_entropy(logits, labels)
+            if len(logits) != labels.numel():
+                raise InputError(
+                    f"labels are {list(labels.shape)} and must be one number for each of {len(logits)} rows"
+                )
+            return F.mse_loss(logits.squeeze(-1), labels.flatten().float())
+        return mean_cross_entropy(logits, labels)

@@ -11,6 +11,8 @@ from peirce.components import Dims, Encoded, Head, Tokens
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
+from peirce_plugins.heads.losses import check_labels
+
 
 @frozen(kw_only=True)
 class ContrastiveOptions:
@@ -62,6 +64,7 @@ class Contrastive(Head):
         Returns:
             The mean over rows of -ln of the softmax's weight on the other views; zero where no row has one.
         """
+        check_labels(labels, outputs[""].shape[:1])
         views = F.normalize(outputs[""].float(), dim=-1)
         own = torch.eye(len(views), dtype=torch.bool, device=views.device)
         low = torch.finfo(views.dtype).min

@@ -24,6 +24,7 @@ from peirce_plugins.architectures.queries.complex_numbers import times
 from peirce_plugins.architectures.queries.sets import levels_of
 from peirce_plugins.architectures.queries.system import Atoms, atom_specs, looked_up
 from peirce_plugins.dense import dense
+from peirce_plugins.heads.losses import ranking_loss
 from peirce_plugins.heads.sets import SetRanking
 from peirce_plugins.query_atoms import DEPTH, ENTITY, VARIABLES
 
@@ -125,7 +126,7 @@ class Search(SetRanking):
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Cross-entropy; labels are int64 [b], or float [b, entities], a distribution over the answers."""
-        return F.cross_entropy(outputs["logits"].float(), labels, label_smoothing=self.options.smoothing)
+        return ranking_loss(outputs["logits"], labels, self.options.smoothing)
 
 
 @frozen(kw_only=True)

@@ -12,6 +12,8 @@ from peirce.components import Dims, Encoded, Head, Tokens
 from peirce.signature import TensorSpec
 from torch import Tensor
 
+from peirce_plugins.heads.losses import ranking_loss
+
 
 @frozen(kw_only=True)
 class EntitiesOptions:
@@ -97,4 +99,4 @@ class Entities(Head):
             outputs: `logits` [b, entities].
             labels: int64 [b], one answer a query; or float [b, entities], a distribution over its answers.
         """
-        return F.cross_entropy(outputs["logits"].float(), labels, label_smoothing=self.options.smoothing)
+        return ranking_loss(outputs["logits"], labels, self.options.smoothing)

@@ -11,6 +11,8 @@ from peirce.errors import InputError
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
+from peirce_plugins.heads.losses import mean_cross_entropy
+
 
 @frozen(kw_only=True)
 class MultipleChoiceOptions:
@@ -72,4 +74,4 @@ class MultipleChoice(Head):
                 f"labels of the shape {list(labels.shape)} are not those of {len(grouped)} questions with "
                 f"{self.choices} choices: give int64 [{len(grouped)}], or float [{len(logits)}]"
             )
-        return F.cross_entropy(grouped, labels)
+        return mean_cross_entropy(grouped, labels)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch.nn.functional as F
 from peirce.components import Dims, Encoded, Head, Tokens
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
+
+from peirce_plugins.heads.losses import mean_cross_entropy
 
 
 class SentencePair(Head):
@@ -36,4 +37,4 @@ class SentencePair(Head):
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Cross-entropy against labels [b] in {0, 1}."""
-        return F.cross_entropy(outputs["logits"].float(), labels)
+        return mean_cross_entropy(outputs["logits"], labels)

@@ -11,7 +11,7 @@ from peirce.components import Dims, Encoded, Head, Tokens
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
-from peirce_plugins.heads.losses import IGNORED, mean_cross_entropy
+from peirce_plugins.heads.losses import IGNORED, check_labels, mean_cross_entropy
 
 
 @frozen(kw_only=True)
@@ -82,6 +82,7 @@ class Swap(Head):
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Binary cross-entropy where labels [b, x, y] (1 for a swapped pair) are not -100; zero if none is."""
+        check_labels(labels, outputs["logits"].shape, 2)
         logits, counts = outputs["logits"].float(), labels != IGNORED
         wanted = labels.to(logits.dtype).masked_fill(~counts, 0.0)
         losses = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none")

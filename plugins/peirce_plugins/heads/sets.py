@@ -21,6 +21,7 @@ from torch.utils.checkpoint import checkpoint
 from peirce_plugins.dense import dense
 from peirce_plugins.full_precision import full_precision
 from peirce_plugins.heads.entities import Entities
+from peirce_plugins.heads.losses import check_distribution, check_labels, ranking_loss
 from peirce_plugins.heads.special import digamma, log_gamma
 from peirce_plugins.query_atoms import TARGETS
 
@@ -124,7 +125,10 @@ class DistanceRanking(SetRanking):
             labels: int64 [b], one answer a query; or float [b, entities], a distribution over its answers.
         """
         scores = outputs["logits"].float()
-        if not labels.is_floating_point():
+        if labels.is_floating_point():
+            check_distribution(labels, scores.shape)
+        else:
+            check_labels(labels, scores.shape[:1], scores.shape[1])
             labels = F.one_hot(labels, scores.shape[1])
         labels = labels.to(scores.dtype)
         others = (labels == 0).to(scores.dtype)
@@ -255,7 +259,7 @@ class CosineRanking(SetRanking):
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         """Cross-entropy; labels are int64 [b], or float [b, entities], a distribution over the answers."""
-        return F.cross_entropy(outputs["logits"].float(), labels)
+        return ranking_loss(outputs["logits"], labels)
 
 
 def _unit(vectors: Tensor) -> Tensor:

@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 from peirce.components import Dims, Encoded, Head, Tokens
-from peirce.errors import InputError
 from peirce.signature import TensorSpec
 from torch import Tensor, nn
 
-from peirce_plugins.heads.losses import IGNORED
+from peirce_plugins.heads.losses import IGNORED, check_labels
 
 
 class Span(Head):
@@ -50,13 +49,9 @@ class Span(Head):
             ends that have a right place, zero if none has.
 
         Raises:
-            InputError: the labels are not of the logits' shape.
+            InputError: the labels are not of the logits' shape, or hold other numbers.
         """
-        if labels.shape != outputs["logits"].shape:
-            raise InputError(
-                f"labels of a span are {list(labels.shape)}; they must have the shape of its logits, "
-                f"{list(outputs['logits'].shape)}, a start and an end for each token"
-            )
+        check_labels(labels, outputs["logits"].shape, 2)
         logits, allowed, right = outputs["logits"].float(), labels != IGNORED, labels == 1
         low = torch.finfo(logits.dtype).min
         counts = right.any(1)  # [b, 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -93,7 +94,8 @@ def test_a_round_trip_is_equal_to_the_bit(
 
 
 def test_a_model_of_ones_own_goes_out_and_comes_back(registry: Registry, tmp_path: Path) -> None:
-    model = peirce.build(FOLNET.replace({"model.options.diag_link": True}), registry=registry).eval()
+    changes = {"model.options.diag_link": True, "model.scope.mask_padding": False}
+    model = peirce.build(FOLNET.replace(changes), registry=registry).eval()
     model.save(tmp_path / "model")
     export_folnet(tmp_path / "model", tmp_path / "out", registry=registry)
     back = import_folnet(
@@ -181,6 +183,76 @@ def test_a_model_that_is_no_published_folnet_stays_here(registry: Registry, tmp_
     peirce.build(classifier, registry=registry).save(tmp_path / "classifier")
     with pytest.raises(ModelFileError, match=r"heads\.classification\.dense\.weight"):
         export_folnet(tmp_path / "classifier", tmp_path / "out", registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model.scope.mask_padding": True}, "mask_padding False in place of True"),
+        (
+            {"model.scope.kind": "causal", "model.operators.layer": "j.a"},
+            "scope.kind 'bidirectional' in place of 'causal'",
+        ),
+        ({"model.positions": [{"use": "distance", "clip": 8}]}, "distance.cls True in place of False"),
+        ({"model.options.wiring": "parallel"}, "wiring 'cascaded' in place of 'parallel'"),
+        (
+            {"model.operators.layer": [{"use": "join", "activation": "modus_ponens"}]},
+            "join.activation 'none' in place of 'modus_ponens'",
+        ),
+    ],
+)
+def test_what_the_published_network_does_otherwise_is_refused(
+    change: dict[str, object], words: str, registry: Registry, tmp_path: Path
+) -> None:
+    spec = FOLNET.replace({"model.scope.mask_padding": False, **change})
+    peirce.build(spec, registry=registry).save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match=words):
+        export_folnet(tmp_path / "model", tmp_path / "out", registry=registry)
+    assert not (tmp_path / "out").exists()
+
+
+def test_half_precision_goes_round_to_the_bit(shared: Path, registry: Registry, tmp_path: Path) -> None:
+    config, weights, _ = golden(shared, "ja")
+    halves = {name: tensor.half() for name, tensor in load_file(weights).items()}
+    save_file(halves, tmp_path / "half.safetensors")
+    model = import_folnet(config, tmp_path / "half.safetensors", tmp_path / "model", registry=registry)
+    assert {p.dtype for p in model.parameters()} == {torch.float16}
+    export_folnet(tmp_path / "model", tmp_path / "back", registry=registry)
+    back = load_file(tmp_path / "back" / "weights.safetensors")
+    assert back.keys() == halves.keys()
+    assert all(
+        back[name].dtype == tensor.dtype and torch.equal(back[name], tensor)
+        for name, tensor in halves.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda t: t.index_fill(0, torch.tensor([0]), float("nan")), "not finite: folnet.dense.weight"),
+        (lambda t: t.long(), "not in one floating dtype: folnet.dense.weight is int64"),
+    ],
+)
+def test_tensors_that_are_no_weights_are_refused(
+    harm: Callable[[torch.Tensor], torch.Tensor], words: str, shared: Path, registry: Registry, tmp_path: Path
+) -> None:
+    config, weights, _ = golden(shared, "ja")
+    tensors = load_file(weights)
+    tensors["folnet.dense.weight"] = harm(tensors["folnet.dense.weight"])
+    save_file(tensors, tmp_path / "wrong.safetensors")
+    with pytest.raises(ModelFileError, match=words):
+        import_folnet(config, tmp_path / "wrong.safetensors", tmp_path / "model", registry=registry)
+
+
+@pytest.mark.parametrize("name", ["weights.pt", "weights.safetensors"])
+@pytest.mark.parametrize("content", [b"", b"hello"])
+def test_files_that_hold_no_tensors_are_named(
+    name: str, content: bytes, shared: Path, registry: Registry, tmp_path: Path
+) -> None:
+    config, _, _ = golden(shared, "ja")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ModelFileError, match=rf"{name} cannot be read as tensors; it must be"):
+        import_folnet(config, tmp_path / name, tmp_path / "model", registry=registry)
 
 
 def test_the_command_imports_exports_and_goes_back(shared: Path, tmp_path: Path) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 
 import attrs
+import peirce
 import pytest
 import torch
 from peirce.components import Dims, Encoded, NoOptions, Tokens
+from peirce.errors import InputError
+from peirce.registry import Registry
 from peirce.scope import Scope
 from peirce_plugins.heads import (
     Classification,
@@ -23,6 +26,7 @@ from peirce_plugins.heads.contrastive import ContrastiveOptions
 from peirce_plugins.heads.entities import EntitiesOptions
 from peirce_plugins.heads.relation import RelationOptions
 from peirce_plugins.heads.token_classification import TokenClassificationOptions
+from small_specs import FOLNET
 
 DIMS = Dims(layers=1, unary=3, heads=1, head_size=3, feedforward_unary=6, vocabulary=8)
 BINARY = attrs.evolve(DIMS, binary=4, feedforward_binary=8)
@@ -141,3 +145,57 @@ def test_pairs_are_read_from_relations() -> None:
         assert logits[:, 2].eq(0).all()
         assert logits[:, :, 2].eq(0).all()
         assert not logits[:, :2, :2].eq(0).any()
+
+
+HEADS = {
+    "classification": {"classes": 3},
+    "token_classification": {"classes": 3},
+    "pair": {},
+    "mlm": {},
+    "span": {},
+    "multiple_choice": {"choices": 2},
+    "relation": {"classes": 3},
+    "swap": {},
+    "contrastive": {},
+}
+LABELS = {
+    "classification": (4,),
+    "token_classification": (4, 5),
+    "pair": (4,),
+    "mlm": (4, 5),
+    "span": (4, 5, 2),
+    "multiple_choice": (2,),
+    "relation": (4, 5, 5),
+    "swap": (4, 5, 5),
+    "contrastive": (4,),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_labels_that_are_none_are_refused(name: str, registry: Registry) -> None:
+    model = peirce.build(FOLNET.replace({"model.heads": [{"use": name, **HEADS[name]}]}), registry=registry)
+    outputs = model(input_ids=torch.ones(4, 5, dtype=torch.int64))
+    right = torch.zeros(LABELS[name], dtype=torch.int64)
+    assert model.loss(name, outputs, right).isfinite()
+    assert model.loss(name, outputs, torch.full_like(right, -100)).isfinite()
+    for wrong in (None, right[:1], right.unsqueeze(-1), right.unsqueeze(-1).float()):
+        with pytest.raises(InputError, match=f"^head '{name}': labels ") as refused:
+            model.loss(name, outputs, wrong)
+        assert model.heads[name].labels in str(refused.value)
+    if name != "contrastive":  # whose labels may be any numbers
+        with pytest.raises(
+            InputError, match=rf"head '{name}': labels hold 101, and must be from 0 to \d+, or -100"
+        ):
+            model.loss(name, outputs, right + 101)
+
+
+def test_answers_that_are_none_are_refused() -> None:
+    head = Entities(EntitiesOptions(count=4), DIMS)
+    logits = torch.zeros(2, 4)
+    for labels, words in (
+        (torch.tensor([4, 0]), "labels hold 4, and must be from 0 to 3"),
+        (torch.zeros(2, 3), r"labels are float32 \[2, 3\] and must be int64 \[2\] or float \[2, 4\]"),
+        (torch.zeros(3, dtype=torch.int64), r"labels are int64 \[3\] and must be int64 \[2\]"),
+    ):
+        with pytest.raises(InputError, match=words):
+            head.loss({"logits": logits}, labels)

@@ -168,7 +168,8 @@ class Store:
             if len(waiting) >= _AT_ONCE:
                 yield self._divided(waiting, ends)
                 waiting, ends = [], []
-        yield self._divided(waiting, ends)
+        if ends:
+            yield self._divided(waiting, ends)
 
     def _divided(self, texts: list[str], ends: list[int]) -> list[list[list[int]]]:
         pieces = self._tokenizer.pieces_of(texts, specials=False)
