@@ -6,16 +6,28 @@ serving machine needs no torch.
 
 from __future__ import annotations
 
+import math
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import field, frozen, validators
+from attrs import Attribute, field, frozen, validators
 from numpy.typing import NDArray
 
 from peirce.errors import InputError
 
 Logits = NDArray[np.float64]
 Ids = NDArray[np.int64]
+
+
+def _whole(_: Any, attribute: Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"{attribute.name} is {value!r} and must be a whole number")
+
+
+def _finite(_: Any, attribute: Attribute[Any], value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{attribute.name} is {value!r} and must be a finite number")
 
 
 @frozen(kw_only=True)
@@ -34,15 +46,15 @@ class Decoding:
         seed: what the draws depend on, together with the row, so that a text does not depend on its batch.
     """
 
-    max_new: int = field(default=32, validator=validators.ge(1))
-    eos_id: int | None = field(default=None, validator=validators.optional(validators.ge(0)))
-    beams: int = field(default=1, validator=validators.ge(1))
-    length_penalty: float = 1.0
-    sample: bool = False
-    temperature: float = field(default=1.0, validator=validators.gt(0))
-    top_k: int = field(default=0, validator=validators.ge(0))
-    top_p: float = field(default=1.0, validator=[validators.gt(0), validators.le(1)])
-    seed: int = field(default=0, validator=validators.ge(0))
+    max_new: int = field(default=32, validator=[_whole, validators.ge(1)])
+    eos_id: int | None = field(default=None, validator=validators.optional([_whole, validators.ge(0)]))
+    beams: int = field(default=1, validator=[_whole, validators.ge(1)])
+    length_penalty: float = field(default=1.0, validator=_finite)
+    sample: bool = field(default=False, validator=validators.in_((True, False)))
+    temperature: float = field(default=1.0, validator=[_finite, validators.gt(0)])
+    top_k: int = field(default=0, validator=[_whole, validators.ge(0)])
+    top_p: float = field(default=1.0, validator=[_finite, validators.gt(0), validators.le(1)])
+    seed: int = field(default=0, validator=[_whole, validators.ge(0)])
 
     def __attrs_post_init__(self) -> None:
         if self.sample and self.beams > 1:

@@ -36,6 +36,7 @@ def folnet(
             "--to-published", metavar="MODEL", help="Write this saved model in the published form instead."
         ),
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in DIR.")] = False,
     json: Json = False,
 ) -> None:
     """Import a published FOLNet checkpoint, or write a model as one."""
@@ -44,6 +45,7 @@ def folnet(
     if to_published is not None:
         if config is not None:
             raise ModelFileError("--to-published takes the saved model itself; leave CONFIG and WEIGHTS out")
+        _free(output, ("config.json", "weights.safetensors"), overwrite)
         from peirce_plugins.checkpoints.folnet import export_folnet
 
         export_folnet(to_published, output)
@@ -51,11 +53,21 @@ def folnet(
         return
     if config is None or weights is None:
         raise ModelFileError("an import needs two files: peirce import folnet CONFIG WEIGHTS -o DIR")
+    _free(output, ("spec.toml",), overwrite)
     from peirce_plugins.checkpoints.folnet import import_folnet
 
     model = import_folnet(config, weights, output)
     parameters = sum(p.numel() for p in model.parameters())
     _say(json, {"model": str(output), "name": model.spec.name, "parameters": parameters})
+
+
+def _free(output: Path, names: tuple[str, ...], overwrite: bool) -> None:
+    """Refuse a folder that holds what would be written, unless it may be replaced."""
+    there = [name for name in names if (output / name).exists()]
+    if there and not overwrite:
+        raise ModelFileError(
+            f"{output} holds {' and '.join(there)} already; choose another folder, or give --overwrite to replace it"
+        )
 
 
 def _say(json: bool, result: dict[str, object]) -> None:

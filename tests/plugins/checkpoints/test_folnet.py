@@ -267,6 +267,11 @@ def test_the_command_imports_exports_and_goes_back(shared: Path, tmp_path: Path)
     assert Path(said["weights"]).read_bytes() == weights.read_bytes()
     refused = peirce_command("import", "folnet", config, "-o", model, code=2)
     assert "needs two files" in refused
+    refused = peirce_command("import", "folnet", config, weights, "-o", model, code=2)
+    assert f"{model} holds spec.toml already" in refused
+    peirce_command("import", "folnet", config, weights, "-o", model, "--overwrite")
+    refused = peirce_command("import", "folnet", "--to-published", model, "-o", back, code=2)
+    assert "config.json and weights.safetensors already" in refused
 
 
 def peirce_command(*arguments: object, code: int = 0) -> str:

@@ -11,7 +11,7 @@ from attrs import frozen
 from peirce.errors import TaskError
 
 from peirce_plugins.tasks.extras import require
-from peirce_plugins.tasks.glue.subtasks import DIAGNOSTIC, TEST, Subtask
+from peirce_plugins.tasks.glue.subtasks import DIAGNOSTIC, TEST, TRAIN, VALID, Subtask
 
 MOST_BROKEN = 0.01
 """The share of broken rows above which a file is not what it should be; the published QQP has a few in 100,000."""
@@ -78,7 +78,8 @@ def _read(task: Subtask, split: str, path: Path) -> Examples:
     rows = 0
     columns = _columns(task, split, path)
     has_label = split != DIAGNOSTIC and task.label in columns
-    if missing := [name for name in task.texts if name not in columns]:
+    needed = [*task.texts, *([task.label] if split == TRAIN or split.startswith(VALID) else [])]
+    if missing := [name for name in needed if name not in columns]:
         raise TaskError(
             f"{path}: no column {' nor '.join(map(repr, missing))}, which the published {task.title} has; its header "
             f"reads {', '.join(columns)}"

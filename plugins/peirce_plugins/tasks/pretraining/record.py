@@ -32,16 +32,22 @@ class Record:
         """Write down what was read, or compare it with what was read before.
 
         Args:
-            facts: of each split its shards, with the digest of their tokens.
+            facts: of each split its shards, with the digest of their tokens; and of the tokenizer its own.
 
         Raises:
-            TaskError: a shard is not what it was, or is missing, or new.
+            TaskError: the tokenizer or a shard is not what it was, or a shard is missing, or new.
         """
         if self.holds and self.path.is_file():
             before = self._read()
+            if facts["tokenizer"] != before.get("tokenizer", facts["tokenizer"]):
+                raise TaskError(
+                    f"the tokenizer is not the one that this training began with ({self.path}); give that one, or "
+                    "start again in another directory"
+                )
             differing = [
                 f"{split}: {text}"
                 for split in facts
+                if split != "tokenizer"
                 for text in _differing(facts[split], before.get(split, {}))
             ]
             if differing:

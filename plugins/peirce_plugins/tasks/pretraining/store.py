@@ -79,7 +79,7 @@ class Store:
         self, folder: Path | None, tokenizer: Tokenizer, column: str = "text", lines: int = 0
     ) -> None:
         self._tokenizer, self._column, self._lines = tokenizer, column, lines
-        self._digest = hashlib.sha256(tokenizer.content).hexdigest()
+        self.digest = hashlib.sha256(tokenizer.content).hexdigest()
         self._type: Any = np.uint16 if tokenizer.vocabulary <= 1 << 16 else np.uint32
         if folder is None:
             folder = Path(tempfile.mkdtemp(prefix="peirce-tokens-"))
@@ -115,7 +115,7 @@ class Store:
 
     def _key(self, shard: Shard) -> str:
         stat = shard.path.stat()
-        facts = [FORMAT, self._digest, str(shard.path.resolve()), stat.st_size, stat.st_mtime_ns]
+        facts = [FORMAT, self.digest, str(shard.path.resolve()), stat.st_size, stat.st_mtime_ns]
         own = self._lines if shard.lines else self._column
         return hashlib.sha256(json.dumps([*facts, own]).encode()).hexdigest()[:32]
 

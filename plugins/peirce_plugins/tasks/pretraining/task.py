@@ -183,7 +183,7 @@ class Pretraining(Task):
                     )
         data = PretrainingData(tokenizer, corpora, damaged, facts, store)
         if self.record is not None:
-            self.record.keep(facts)
+            self.record.keep({"tokenizer": store.digest, **facts})
         return data
 
     def _tokens(
@@ -195,7 +195,7 @@ class Pretraining(Task):
                 yield shard, store.tokens(shard, progress.advance)
             except ShardError as error:
                 if self.options.damaged == "refuse":
-                    raise
+                    raise ShardError(f"{error}, or set task.damaged=skip to train without it") from error
                 damaged[str(shard.path)] = str(error)
                 progress.say(f"left out: {error}")
             progress.done()

@@ -96,10 +96,7 @@ class Shard:
 
     def _damaged(self, error: Exception) -> ShardError:
         cause = str(error).partition("\n")[0] or type(error).__name__
-        return ShardError(
-            f"shard {self.path} is damaged: {cause}; restore it, leave it out, or set task.damaged=skip to train "
-            "without it"
-        )
+        return ShardError(f"shard {self.path} is damaged: {cause}; restore it or leave it out")
 
 
 def find_shards(files: Iterable[str | Path]) -> tuple[Shard, ...]:

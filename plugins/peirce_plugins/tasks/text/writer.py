@@ -14,12 +14,14 @@ from attrs import field, frozen
 from numpy.typing import NDArray
 from peirce.errors import ModelFileError, TaskError
 from peirce.generation import Generated, decoding
+from peirce.signature import TensorSpec
 
 from peirce_plugins.tasks.text.tokenizer import Tokenizer
 
 Arrays = dict[str, NDArray[Any]]
-DECODER, PREFIX = "decoder_input_ids", "prefix_length"
-"""The inputs that a model with two stacks has, and one with a prefix scope."""
+Inputs = Sequence[TensorSpec]
+IDS, DECODER, PREFIX = "input_ids", "decoder_input_ids", "prefix_length"
+"""The inputs that every model has, one with two stacks, and one with a prefix scope."""
 
 
 @frozen(kw_only=True)
@@ -128,17 +130,24 @@ def open_writer(
             "them"
         )
     folder = path if path.is_dir() else path.parent
-    names, generate = _saved(path, device) if path.is_dir() else _exported(path, device)
-    known = frozenset(names)
+    inputs, generate = _saved(path, device) if path.is_dir() else _exported(path, device)
+    known = frozenset(spec.name for spec in inputs)
+    words = Tokenizer.load(tokenizer or folder)
+    for spec in inputs:
+        if spec.name == IDS and spec.high is not None and words.vocabulary > spec.high:
+            raise TaskError(
+                f"the tokenizer {tokenizer or folder} has {words.vocabulary:,} entries, and the model {path} was "
+                f"trained with {spec.high:,} at most; give its own with --tokenizer"
+            )
     return Writer(
-        tokenizer=Tokenizer.load(tokenizer or folder),
+        tokenizer=words,
         names=known,
         generate=generate,
         whole=bool(known & {DECODER, PREFIX}) if whole is None else whole,
     )
 
 
-def _saved(path: Path, device: str | None) -> tuple[list[str], Callable[..., Sequence[Generated]]]:
+def _saved(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
     import torch
     from peirce.model import load
 
@@ -149,10 +158,10 @@ def _saved(path: Path, device: str | None) -> tuple[list[str], Callable[..., Seq
     def generate(inputs: Mapping[str, NDArray[Any]], **settings: Any) -> Sequence[Generated]:
         return model.generate({k: torch.from_numpy(v).to(place) for k, v in inputs.items()}, **settings)
 
-    return [spec.name for spec in model.signature.inputs], generate
+    return model.signature.inputs, generate
 
 
-def _exported(path: Path, device: str | None) -> tuple[list[str], Callable[..., Sequence[Generated]]]:
+def _exported(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
     import peirce
 
     if device is not None:
@@ -160,4 +169,4 @@ def _exported(path: Path, device: str | None) -> tuple[list[str], Callable[..., 
             f"{path} is no saved model: ONNX Runtime chooses where a file runs; leave out the device"
         )
     session: Any = peirce.Session(path)
-    return [spec.name for spec in session.signature.inputs], session.generate
+    return session.signature.inputs, session.generate

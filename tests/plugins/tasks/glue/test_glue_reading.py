@@ -92,6 +92,7 @@ def test_the_folder_of_one_task_will_do(glue: Path) -> None:
             r"train.tsv, line 2: column 'label' holds '2', where one of 0, 1",
         ),
         ("sst2", "text\tlabel\na film\t1\n", r"no column 'sentence'.* its header reads text, label"),
+        ("sst2", "sentence\tlabl\na film\t1\n", r"no column 'label'.* its header reads sentence, labl"),
         (
             "sst2",
             "sentence\tlabel\n" + "a\tfilm\t1\n" * 3,

@@ -155,6 +155,13 @@ def saved(spec: Spec, folder: Path, texts: Path, registry: Registry, **changes: 
     return folder
 
 
+def test_the_tokenizer_of_another_model_is_refused(trained: Path, tmp_path: Path) -> None:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{i}" for i in range(200))]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    with pytest.raises(TaskError, match=r"give its own with --tokenizer"):
+        open_writer(trained, tmp_path / "vocab.txt")
+
+
 @pytest.mark.parametrize("kind", ["causal", "prefix", "two stacks"])
 def test_each_kind_of_model_reads_its_prompt(
     kind: str, texts: Path, tmp_path: Path, registry: Registry
