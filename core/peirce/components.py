@@ -319,6 +319,10 @@ class Task(Part, ABC):
     def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
         """The task's metrics on one split."""
 
+    def remarks(self, model: Model, data: Any, split: str) -> tuple[str, ...]:
+        """What a reader of the metrics must know, a sentence each, such as how they are filtered; shown beside them."""
+        return ()
+
     @abstractmethod
     def assets(self, data: Any) -> Mapping[str, bytes]:
         """Files to keep beside a trained model, such as vocabularies, by name."""

@@ -17,6 +17,8 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.exists() and not path.is_file():
         # A device such as /dev/null could be replaced by whoever may write there, and must not.
         raise FileExistsError(f"{path} is a directory or a device, where a file would go")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}")
     fresh = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
         yield fresh

@@ -26,6 +26,11 @@ def test_a_new_file_has_the_permissions_that_files_have_here(tmp_path: Path) -> 
     assert (tmp_path / "whole").stat().st_mode == plain.stat().st_mode
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=f"there is no folder {tmp_path / 'none'}$"):
+        write_whole(tmp_path / "none" / "a.txt", "")
+
+
 def test_a_rename_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")

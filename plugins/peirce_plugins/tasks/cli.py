@@ -117,10 +117,12 @@ def train_command(
             seconds=result.seconds,
             loss=result.losses[-1],
             metrics=tested,
+            remarks=result.remarks,
             start=result.start.plain() if result.start is not None else None,
         )
         return
-    _table(tested, f"{result.steps} steps in {result.seconds:.0f} s, last loss {result.losses[-1]:.4f}")
+    title = f"{result.steps} steps in {result.seconds:.0f} s, last loss {result.losses[-1]:.4f}"
+    _table(tested, title, result.remarks)
     typer.echo(f"saved in {directory}")
 
 
@@ -171,12 +173,12 @@ def evaluate_command(
     data = made.prepare()
     check_data(model, directory, made, data)
     metrics = run(model, made, data, split, seed=record["seed"] if record is not None else 0)
+    remarks = made.remarks(model, data, split)
     if json:
-        _print_json(
-            "peirce.evaluate/1", directory=str(directory), task=part.name, split=split, metrics=metrics
-        )
+        where = {"directory": str(directory), "task": part.name, "split": split}
+        _print_json("peirce.evaluate/1", **where, metrics=metrics, remarks=remarks)
         return
-    _table({split: metrics}, f"{directory} on {part.name}")
+    _table({split: metrics}, f"{directory} on {part.name}", remarks)
 
 
 @frozen
@@ -273,7 +275,7 @@ def _print_json(schema: str, **content: Any) -> None:
     as_json(schema, **finite(content))
 
 
-def _table(metrics: Mapping[str, Mapping[str, float]], title: str) -> None:
+def _table(metrics: Mapping[str, Mapping[str, float]], title: str, remarks: Sequence[str]) -> None:
     rows = [
         (split, name, f"{value:.4f}") for split, values in metrics.items() for name, value in values.items()
     ]
@@ -281,3 +283,5 @@ def _table(metrics: Mapping[str, Mapping[str, float]], title: str) -> None:
         as_table(("split", "metric", "value"), rows, title=title)
     else:
         typer.echo(title)
+    for remark in remarks:
+        typer.echo(remark)

@@ -164,6 +164,7 @@ class TrainResult:
         losses: the loss of each step, from the first; a resumed training's include those before it.
         terms: the same for each term of the task's loss, by name.
         metrics: the metrics of the test split, empty without one.
+        remarks: what a reader of the metrics must know.
         seconds: the time spent in steps and evaluations, all runs together.
         steps: how many steps there were; fewer than asked for if patience ended.
         evaluations: what each evaluation during training gave: `step`, `monitor`'s value, and the metrics.
@@ -178,6 +179,7 @@ class TrainResult:
     evaluations: tuple[Mapping[str, Any], ...] = ()
     start: Start | None = None
     terms: Mapping[str, tuple[float, ...]] = field(factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 class _Settings:

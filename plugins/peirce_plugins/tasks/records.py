@@ -27,6 +27,7 @@ def write_training(
     losses: Sequence[float],
     evaluations: Sequence[Mapping[str, Any]],
     metrics: Mapping[str, float],
+    remarks: Sequence[str],
     facts: Mapping[str, Any],
 ) -> None:
     """Write both records of a finished training.
@@ -40,6 +41,7 @@ def write_training(
         losses: the loss of each step.
         evaluations: what each evaluation during training gave.
         metrics: the metrics of `options.test_split`.
+        remarks: what a reader of the metrics must know.
         facts: what else is worth keeping, such as seconds and threads.
     """
     last = losses[-options.log_every :]
@@ -52,10 +54,17 @@ def write_training(
         "steps": len(losses),
         "losses": {"first": losses[0], "last": losses[-1], "final_mean": math.fsum(last) / len(last)},
         "metrics": tested,
+        "remarks": list(remarks),
         **facts,
     }
     write_json(
-        directory / METRICS, {"schema": _SCHEMA_METRICS, **tested, "during_training": list(evaluations)}
+        directory / METRICS,
+        {
+            "schema": _SCHEMA_METRICS,
+            **tested,
+            "remarks": list(remarks),
+            "during_training": list(evaluations),
+        },
     )
     write_json(directory / TRAINING, record)
 

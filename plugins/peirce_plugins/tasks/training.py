@@ -352,8 +352,10 @@ class Training:
             model.load_state_dict(self.best)
         model.eval()
         metrics: dict[str, float] = {}
+        remarks: tuple[str, ...] = ()
         if options.test_split:
             metrics = evaluate(model, self.task, self.data, options.test_split, self.seed)
+            remarks = self.task.remarks(model, self.data, options.test_split)
             self.curves.add(progress.step, {f"{options.test_split}/{name}": v for name, v in metrics.items()})
         seconds = progress.seconds + time.monotonic() - self.since
         if self.main:
@@ -380,6 +382,7 @@ class Training:
                 progress.losses,
                 progress.evaluations,
                 metrics,
+                remarks,
                 facts,
             )
         self.accelerator.wait_for_everyone()
@@ -387,6 +390,7 @@ class Training:
             model=model,
             losses=tuple(progress.losses),
             metrics=metrics,
+            remarks=remarks,
             seconds=seconds,
             steps=progress.step,
             evaluations=tuple(progress.evaluations),

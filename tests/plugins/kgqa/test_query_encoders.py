@@ -96,6 +96,8 @@ def test_queries_without_a_graph_are_refused(data: KgQaData, registry: Registry)
     assert not set(GRAPH_INPUTS) & set(batch)
     model = _model("transformer-absolute-adjacency", lisp, own, registry)
     with pytest.raises(TaskError, match="looks at query graphs, and these queries have none"):
+        lisp.check(model, own)
+    with pytest.raises(TaskError, match="looks at query graphs, and these queries have none"):
         lisp.loss(model, batch)
     assert token_graph(data.sets["train"][0].template.query) is token_graph(
         data.sets["train"][0].template.query

@@ -136,11 +136,16 @@ class Report:
 
     def silence(self) -> str:
         """What the scorer has no way to say, and why, to stand beside figures; empty where it says everything."""
-        reasons: dict[str, list[str]] = {}
-        for name, reason in self.inexpressible.items():
-            reasons.setdefault(reason, []).append(name)
-        said = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
-        return said and f"{self.scorer} has no way to say {said}"
+        return silence(self.scorer, self.inexpressible) if self.inexpressible else ""
+
+
+def silence(scorer: str, inexpressible: Mapping[str, str]) -> str:
+    """What a scorer has no way to say, types by their reasons."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in inexpressible.items():
+        reasons.setdefault(reason, []).append(name)
+    said = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+    return f"{scorer} has no way to say {said}"
 
 
 def protocol(filtering: Filtering) -> str:

@@ -28,6 +28,7 @@ from peirce_plugins.tasks.kgqa.encoding.atom_inputs import (
     query_atoms,
     shape_of,
     takes_atoms,
+    why_inexpressible,
 )
 from peirce_plugins.tasks.kgqa.encoding.graph_inputs import (
     GRAPH_INPUTS,
@@ -39,7 +40,16 @@ from peirce_plugins.tasks.kgqa.encoding.graph_inputs import (
 from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary, pad
 from peirce_plugins.tasks.kgqa.encoding.writing import SYNTAXES, Syntax
 from peirce_plugins.tasks.kgqa.engine.answers import Answers, Groundings, Template
-from peirce_plugins.tasks.kgqa.evaluation import FILTERINGS, Filtering, Floats, Report, Scorer, evaluate
+from peirce_plugins.tasks.kgqa.evaluation import (
+    FILTERINGS,
+    Filtering,
+    Floats,
+    Report,
+    Scorer,
+    evaluate,
+    protocol,
+    silence,
+)
 from peirce_plugins.tasks.kgqa.graphs.graph import SPLITS, Graph, Ints, Split, load_graph
 from peirce_plugins.tasks.kgqa.queries.types import load_types, select
 from peirce_plugins.tasks.kgqa.sampling.files import read_queries
@@ -231,8 +241,11 @@ class KgQa(Task):
         return labels
 
     def check(self, model: Model, data: KgQaData) -> None:
-        """A system that executes queries itself must have a way to say those that it is trained on."""
-        if not takes_atoms([spec.name for spec in model.signature.inputs]):
+        """A model that looks at query graphs needs them, and a system that executes queries a way to say them."""
+        names = [spec.name for spec in model.signature.inputs]
+        if any(name in GRAPH_INPUTS for name in names) and not data.graphs["train"]:
+            raise _without_graphs(model)
+        if not takes_atoms(names):
             return
         name, sets = model.spec.architecture, data.sets["train"]
         reasons = {queries.type.name: learns(name, shape_of(queries.template)) for queries in sets}
@@ -252,6 +265,19 @@ class KgQa(Task):
     def metrics(self, model: Model, data: KgQaData, split: str) -> Mapping[str, float]:
         """Filtered MRR and Hits@k on entailed and inferred answers, on average and per type."""
         return self.report(model, data, split).metrics()
+
+    def remarks(self, model: Model, data: KgQaData, split: str) -> tuple[str, ...]:
+        """How the metrics are filtered and averaged, and the types that they leave out with the reason."""
+        said = f"MRR and Hits@k: {protocol(self.options.filtering)}."
+        if not takes_atoms([spec.name for spec in model.signature.inputs]):
+            return (said,)
+        sets = data.sets[_split(split)]
+        reasons = {s.type.name: why_inexpressible(model.spec.architecture, s.template) for s in sets}
+        silent = {name: reason for name, reason in reasons.items() if reason is not None}
+        if not silent:
+            return (said,)
+        left = f"Means are over {len(reasons) - len(silent)} of {len(reasons)} types: "
+        return said, f"{left}{silence(model.spec.name, silent)}."
 
     def report(self, model: Model, data: KgQaData, split: str) -> Report:
         """The figures as a report, which prints as a table."""
@@ -375,13 +401,17 @@ def _taken(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
             )
         return {name: batch[ATOMS + name] for name in names}
     if any(name in GRAPH_INPUTS and name not in batch for name in names):
-        raise TaskError(
-            f"{model.spec.name!r} looks at query graphs, and these queries have none: they are not in EFO syntax, or "
-            f"one has more than {NODES - 1} nodes; choose another syntax or types, or a spec without such a position"
-        )
+        raise _without_graphs(model)
     return {
         name: batch[name].long() if name in GRAPH_INPUTS else batch[name] for name in names if name in batch
     }
+
+
+def _without_graphs(model: Model) -> TaskError:
+    return TaskError(
+        f"{model.spec.name!r} looks at query graphs, and these queries have none: they are not in EFO syntax, or one "
+        f"has more than {NODES - 1} nodes; choose another syntax or types, or a spec without such a position"
+    )
 
 
 def _head(model: Model) -> str:

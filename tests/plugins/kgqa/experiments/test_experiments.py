@@ -166,6 +166,19 @@ def test_files(plan: Plan) -> None:
     assert "Left out, as the graph has no queries of them: 2p." in partial.markdown()
 
 
+def test_what_differs_from_the_scale_stands_beside_the_figures(plan: Plan) -> None:
+    changed = evolve(plan, settings={"train.steps": 3, "task.train_queries": 10})
+    assert "scale tiny: two steps, but train.steps = 3, but task.train_queries = 10." in " ".join(
+        Outcome(changed, []).facts()
+    )
+
+
+def test_a_graph_that_is_not_there_leaves_nothing_behind(plan: Plan) -> None:
+    with pytest.raises(TaskError, match="no-such-graph"):
+        run(evolve(plan, graph="no-such-graph"), Console(quiet=True))
+    assert not plan.directory.exists()
+
+
 def test_a_table_without_results_has_dashes(plan: Plan) -> None:
     console = Console(width=200, record=True)
     console.print(Outcome(plan, []).shown())

@@ -94,7 +94,9 @@ def test_what_was_answered_is_counted(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("{", "not JSON"),
+        ("{", "not JSON: .*, column 2"),
+        ('{"query": "r(s,f)", "query": "r(t,f)"}', "not JSON: 'query' stands there twice"),
+        ('{"query": "r(s,f)", "weight": NaN}', "not JSON: NaN is no number of JSON"),
         ("[1]", r"expected \{\"formula\""),
         ({"quer": "r(a,f)"}, "expected"),
         ({"formula": "likes(ann,f)"}, "expected"),
@@ -126,7 +128,7 @@ def test_files_that_are_not_there(folder: Path) -> None:
     with pytest.raises(TaskError, match=r"no\.jsonl: No such file"):
         run("answer", *where, "--queries", str(folder / "no.jsonl"))
     (folder / "q.jsonl").write_text("")
-    with pytest.raises(TaskError, match=r"a\.jsonl.*: No such file"):
+    with pytest.raises(TaskError, match=r"a\.jsonl.*: there is no folder"):
         run("answer", *where, "--queries", str(folder / "q.jsonl"))
 
 

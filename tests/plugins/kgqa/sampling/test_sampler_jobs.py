@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
@@ -144,6 +145,20 @@ def test_a_killed_run_goes_on_and_gives_the_same_bytes(
     run(tmp_path, wanted, graph, watch=lambda name, count, seconds: seen.append(name))
     assert _files(tmp_path / "train") == alone
     assert set(seen) == {name for name in NAMES if f"{name}.parquet" not in there}
+
+
+def test_workers_end_with_the_process_that_they_work_for(folder: Path, tmp_path: Path) -> None:
+    command = [*_command(folder, tmp_path), "--workers", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    blocks = tmp_path / "train" / ".blocks"
+    while process.poll() is None and not (blocks.is_dir() and any(blocks.glob("*.block"))):
+        time.sleep(0.001)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(workers) >= 2
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert alive == []
 
 
 def test_finished_types_are_not_sampled_again(graph: Graph, tmp_path: Path) -> None:

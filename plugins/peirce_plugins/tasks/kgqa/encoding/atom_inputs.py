@@ -81,9 +81,14 @@ def check_expressible(architecture: str, template: Template) -> None:
     Raises:
         InexpressibleError: it has none.
     """
-    reason = _too_large(template) or fault(architecture, shape_of(template))
+    reason = why_inexpressible(architecture, template)
     if reason is not None:
         raise InexpressibleError(architecture, template.query, reason)
+
+
+def why_inexpressible(architecture: str, template: Template) -> str | None:
+    """Why a system has no way to say a query; None where it has one."""
+    return _too_large(template) or fault(architecture, shape_of(template))
 
 
 def query_atoms(template: Template, groundings: Groundings, vocabulary: Vocabulary) -> QueryAtoms | None:

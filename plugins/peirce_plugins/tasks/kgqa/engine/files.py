@@ -137,11 +137,29 @@ def _read(lines: Iterable[bytes], source: Path, graph: Graph) -> Iterator[_Line]
         if not raw.strip():
             continue
         try:
-            yield _line(number, json.loads(raw), graph)
+            yield _line(number, json.loads(raw.rstrip(), object_pairs_hook=_once, parse_constant=_no_number), graph)
         except (ValueError, RecursionError) as error:
-            raise TaskError(f"{source}, line {number}: not JSON: {error}; each line is {_FORMS}") from error
+            cause = (
+                f"{error.msg}, column {error.colno}"
+                if isinstance(error, json.JSONDecodeError)
+                else str(error)
+            )
+            raise TaskError(f"{source}, line {number}: not JSON: {cause}; each line is {_FORMS}") from error
         except TaskError as error:
             raise TaskError(f"{source}, line {number}: {error}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} stands there twice")
+    return table
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _line(number: int, given: Any, graph: Graph) -> _Line:

@@ -165,7 +165,6 @@ def run(plan: Plan, console: Console) -> list[Result]:
         return []
     path = plan.directory / RESULTS
     kept = read_rows(path, Result)
-    plan.directory.mkdir(parents=True, exist_ok=True)
     data = _Data()
     wanted = list(jobs(plan))
     for number, job in enumerate(wanted, 1):
@@ -179,7 +178,9 @@ def run(plan: Plan, console: Console) -> list[Result]:
             console.print(f"{title}: done before (run {job.run})", highlight=False)
             continue
         console.rule(title)
-        found = _do(plan, job, missing, data.of(job.task), console)
+        prepared = data.of(job.task)
+        plan.directory.mkdir(parents=True, exist_ok=True)  # what cannot be asked leaves no folder behind
+        found = _do(plan, job, missing, prepared, console)
         kept += found
         write_rows(path, kept, COLUMNS)
         console.print(f"{title}: {found[0].steps:,} steps in {found[0].seconds:.0f} s", highlight=False)

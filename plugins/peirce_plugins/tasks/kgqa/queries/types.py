@@ -59,7 +59,8 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
                 pass
             case _:
                 raise TaskError(
-                    f"{source}: type {number} needs name, formula and seen (true or false), nothing else"
+                    f"{source}: type {number} needs name, formula and seen (true or false) and nothing else; it has "
+                    f"{', '.join(table) if isinstance(table, dict) and table else 'nothing'}"
                 )
         _check_name(name, f"{source}: type {number}")
         if name in types or name in GROUPS:

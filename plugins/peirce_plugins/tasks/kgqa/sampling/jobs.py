@@ -111,6 +111,9 @@ def run(
     if engine not in ENGINES:
         raise TaskError(unknown("engine", engine, ENGINES))
     folder = directory / wanted.split
+    for place in (directory, folder):
+        if place.exists() and not place.is_dir():
+            raise TaskError(f"{place} is a file, where a folder of queries would go; give another folder")
     with _alone(folder):
         _claim(folder, wanted, overwrite=overwrite)
         return _complete(folder, wanted, graph, engine, workers, watch)
@@ -173,8 +176,13 @@ def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
             for path in files:
                 path.unlink()
         elif there != wanted and (files or any(blocks.glob("*.block"))):
-            names = ("graph", "seed", "max_answers", "types")
-            differ = [name for name in names if getattr(there, name) != getattr(wanted, name)]
+            names = {
+                "graph": "graph",
+                "seed": "seed",
+                "max_answers": "max_answers",
+                "types": "types or counts",
+            }
+            differ = [said for name, said in names.items() if getattr(there, name) != getattr(wanted, name)]
             raise TaskError(
                 f"{folder} holds queries that were asked for with other {' and '.join(differ) or 'triples'}; "
                 "give another folder, or --overwrite to replace them"

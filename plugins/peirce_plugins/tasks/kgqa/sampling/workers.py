@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from multiprocessing import parent_process
+from threading import Thread
 from typing import Any, Protocol
 
 import numpy as np
@@ -148,7 +151,16 @@ class _Process:
 
 
 def _start(setup: Setup) -> None:
+    Thread(target=_end_with_parent, daemon=True).start()
     _Process.worker = Worker(setup)
+
+
+def _end_with_parent() -> None:
+    """A process that was killed tells its workers nothing: they would compute on, and wait for a reader for ever."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _run(task: Task) -> Done:
