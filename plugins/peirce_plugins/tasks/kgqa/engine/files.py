@@ -137,7 +137,9 @@ def _read(lines: Iterable[bytes], source: Path, graph: Graph) -> Iterator[_Line]
         if not raw.strip():
             continue
         try:
-            yield _line(number, json.loads(raw.rstrip(), object_pairs_hook=_once, parse_constant=_no_number), graph)
+            yield _line(
+                number, json.loads(raw.rstrip(), object_pairs_hook=_once, parse_constant=_no_number), graph
+            )
         except (ValueError, RecursionError) as error:
             cause = (
                 f"{error.msg}, column {error.colno}"
