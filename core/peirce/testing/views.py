@@ -103,9 +103,13 @@ class View:
         return ", ".join(parts)
 
 
+OTHER_AXES = 2
+"""The size of symbolic axes other than batch and length."""
+
+
 @frozen
 class Slot:
-    """What the axes of a tensor count: `batch`, `length`, or a channel of any other name.
+    """What the axes of a tensor count: `batch`, `length`, a channel of any other name, or a sum as `length + rows`.
 
     Args:
         name: what the tensor is called in failures.
@@ -133,9 +137,14 @@ class Slot:
         return self.pick(tensor, where)
 
     def pick(self, tensor: Tensor, where: Tensor) -> Tensor:
-        """The tokens `where` (int64 [r]) along every axis of tokens."""
-        for axis in self.tokens:
-            tensor = tensor.index_select(axis, where)
+        """The tokens `where` (int64 [r]) along every axis of tokens, and all of what a sum adds to them."""
+        for i, axis in enumerate(self.axes):
+            first, *others = str(axis).split(" + ")
+            if first == "length":
+                size = tensor.shape[i]
+                tensor = tensor.index_select(
+                    i, torch.cat([where, torch.arange(size - OTHER_AXES * len(others), size)])
+                )
         return tensor
 
     def batches(self, tensor: Tensor, order: Tensor) -> Tensor:

@@ -108,10 +108,18 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         )  # fmt: skip
 
     def outputs(self) -> tuple[TensorSpec, ...]:
-        """The final atoms of the target."""
-        dims = ("batch", self.rows, self.plan.dims.unary)
-        meaning = "Final properties of each token of the target."
-        return (TensorSpec(name="unary", dtype="float", dims=dims, meaning=meaning),)
+        """The final atoms of the target, whose relations are with the source's tokens and then with its own."""
+        row, dims = ("batch", self.rows), self.plan.dims
+        return (
+            TensorSpec(
+                name="unary", dtype="float", dims=(*row, dims.unary),
+                meaning="Final properties of each token of the target.",
+            ),
+            TensorSpec(
+                name="binary", dtype="float", dims=(*row, f"length + {self.rows}", dims.binary),
+                meaning="Final relations of the target's tokens with those of the source and of the target.",
+            ),
+        )  # fmt: skip
 
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Encode the source, then infer the whole target."""
@@ -154,8 +162,8 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         scope = Scope.padding(tokens.real, before) & Scope.past(tokens.length, ids.device, before)
         begun = self._begin(tokens, kept, scope)
         state, own = through(self.layers, begun, scope, [()] * len(self.layers), memory)
-        unary = self.final_norm(state, scope).unary
-        return Encoded(unary, None, None, scope, self.encoder.input.words()), tokens, kept | own
+        unary, binary = self.final_norm(state, scope)
+        return Encoded(unary, binary, None, scope, self.encoder.input.words()), tokens, kept | own
 
     def _encode(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The memory before the target's first token: what every layer looks at of the source."""

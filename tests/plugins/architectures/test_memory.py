@@ -171,6 +171,18 @@ def test_gradients_reach_every_parameter_of_both_stacks(registry: Registry) -> N
     assert [name for name in still if not unread.match(name)] == []
 
 
+def test_a_targets_relations_are_with_the_source_and_what_came_before(registry: Registry) -> None:
+    model = build(ENCODER_DECODER, registry=registry).eval()
+    source, target = 5, 3
+    mask = torch.ones(1, source, dtype=torch.bool)
+    mask[0, 0] = False
+    ids = {"input_ids": torch.ones(1, source, dtype=torch.int64), "attention_mask": mask}
+    found = model(**ids, decoder_input_ids=torch.ones(1, target, dtype=torch.int64))["binary"]
+    assert found.shape[:3] == (1, target, source + target)
+    seen = torch.cat([mask.expand(target, -1), torch.ones(target, target, dtype=torch.bool).tril()], 1)
+    assert torch.equal(found[0].ne(0).any(2), seen)
+
+
 def test_what_cannot_generate_says_so(registry: Registry) -> None:
     ids, mask = prompts(0)
     model = build(FOLNET, registry=registry)

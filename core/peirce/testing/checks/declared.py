@@ -24,7 +24,7 @@ from peirce.testing.failures import BrokenError
 from peirce.testing.options import example_options
 from peirce.testing.strategies import Example
 from peirce.testing.subjects import PositionSubject, Subject
-from peirce.testing.subjects.base import OTHER_AXES
+from peirce.testing.subjects.base import size_of
 from peirce.testing.views import SCOPE_KINDS, View
 
 NETWORK = ("operators", "positions", "augmenters", "heads", "architectures")
@@ -169,7 +169,7 @@ def shapes(case: Case) -> None:
             )
         sizes: dict[Any, int] = {"batch": view.batch, "length": view.length}
         for slot, (_, tensor) in zip(declared, raw, strict=True):
-            shape = [axis if isinstance(axis, int) else sizes.get(axis, OTHER_AXES) for axis in slot.axes]
+            shape = [size_of(axis, sizes) for axis in slot.axes]
             allowed = [shape]
             if isinstance(subject, PositionSubject):
                 allowed.append([1, *shape[1:]])

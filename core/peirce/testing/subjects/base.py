@@ -12,10 +12,10 @@ from torch import Tensor
 
 from peirce.components import Branch, Dims
 from peirce.scope import Scope
-from peirce.signature import TensorSpec
+from peirce.signature import TensorSpec, terms
 from peirce.testing.failures import BrokenError
 from peirce.testing.strategies import BASE, normal
-from peirce.testing.views import Slot, View
+from peirce.testing.views import OTHER_AXES, Slot, View
 
 Outputs = list[tuple[Slot, Tensor]]
 """What a part gave, each tensor with what its axes count."""
@@ -118,13 +118,9 @@ class Subject(ABC):
         return f"unary {dims.unary}, binary {dims.binary}, heads {dims.heads}, head_size {dims.head_size}"
 
 
-OTHER_AXES = 2
-"""The size of symbolic axes other than batch and length."""
-
-
 def _values(slot: Slot, view: View, generator: torch.Generator, dtype: torch.dtype, scale: float) -> Tensor:
     sizes = {"batch": view.batch, "length": view.length}
-    shape = [axis if isinstance(axis, int) else sizes.get(axis, OTHER_AXES) for axis in slot.axes]
+    shape = [size_of(axis, sizes) for axis in slot.axes]
     if slot.dtype == "int64":
         return torch.randint(0, slot.high or 2, shape, generator=generator)
     if slot.dtype == "bool":
@@ -153,3 +149,10 @@ def named(outputs: Mapping[str, Tensor], declared: Iterable[Slot]) -> Outputs:
     if list(outputs) != expected:
         raise BrokenError(f"it declares the outputs {expected}, and gives {list(outputs)}")
     return [(slot, outputs[slot.name]) for slot in declared]
+
+
+def size_of(axis: str | int, sizes: Mapping[Any, int]) -> int:
+    """How long an axis is: a number, a symbolic one, or a sum of several."""
+    if isinstance(axis, int):
+        return axis
+    return sum(int(term) if term.isdigit() else sizes.get(term, OTHER_AXES) for term in terms(axis))
