@@ -133,7 +133,7 @@ class Stage:
             return self._plain()
         norms = layer.mixing_norm
         unary = norms.of_unary(state.unary, scope)
-        result, _ = layer.mixing.deduce(unary, cast(Tensor, state.binary), norms.of_binary, scope)
+        result, _ = layer.mixing.deduce(unary, cast(Tensor, state.binary), norms.binary, scope)
         return result
 
     def _plain(self) -> Predicates:

@@ -17,6 +17,13 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
     ("name", "sizes", "rows"),
     [
         ("layer", "--repeats 1 --batch 2 --length 40", {"unfused", "fused", "fused, whole"}),
+        # atoms large enough to go by blocks
+        ("growth", "--longest 128 --training-length 128 --repeats 1", {"trans", "bool", "training step"}),
+        (
+            "models",
+            "--what step --repeats 1 --batch 1 --length 100 --eager",
+            {"folnet-base", "folnet-base, plain"},
+        ),
         (
             "positions",
             "--repeats 1 --batch 4 --length 8",
