@@ -109,7 +109,7 @@ def gradients(case: Case) -> None:
 
 @check("heads", contract="the loss of a head's predictions is a finite scalar with finite gradients")
 def loss(case: Case) -> None:
-    """With labels of the forms that losses take: class ids, numbers, or a number for each logit.
+    """With labels of the forms that losses take: class ids, numbers, a number for each logit, or 0 or 1 for each.
 
     A loss that takes examples in groups may refuse the smaller batches, with an InputError.
     """
@@ -151,6 +151,7 @@ def _labels(logits: Tensor, generator: torch.Generator) -> Iterator[tuple[str, T
     yield "class ids", torch.randint(0, shape[-1], shape[:-1], generator=generator)
     yield "numbers", torch.rand(shape[:-1], generator=generator, dtype=logits.dtype)
     yield "a number for each logit", torch.rand(shape, generator=generator, dtype=logits.dtype)
+    yield "0 or 1 for each logit", torch.randint(0, 2, shape, generator=generator)
     if len(shape) > 1:
         yield "one of the tokens", torch.randint(0, shape[1], shape[:1], generator=generator)
 
