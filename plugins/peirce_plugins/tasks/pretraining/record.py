@@ -28,18 +28,19 @@ class Record:
     path: Path
     holds: bool = False
 
-    def keep(self, facts: Mapping[str, Any]) -> None:
+    def keep(self, tokenizer: str, facts: Mapping[str, Any]) -> None:
         """Write down what was read, or compare it with what was read before.
 
         Args:
-            facts: of each split its shards, with the digest of their tokens; and of the tokenizer its own.
+            tokenizer: its digest.
+            facts: of each split its shards, with the digest of their tokens.
 
         Raises:
             TaskError: the tokenizer or a shard is not what it was, or a shard is missing, or new.
         """
         if self.holds and self.path.is_file():
             before = self._read()
-            if facts["tokenizer"] != before.get("tokenizer", facts["tokenizer"]):
+            if tokenizer != before.get("tokenizer", tokenizer):
                 raise TaskError(
                     f"the tokenizer is not the one that this training began with ({self.path}); give that one, or "
                     "start again in another directory"
@@ -47,7 +48,6 @@ class Record:
             differing = [
                 f"{split}: {text}"
                 for split in facts
-                if split != "tokenizer"
                 for text in _differing(facts[split], before.get(split, {}))
             ]
             if differing:
@@ -57,7 +57,7 @@ class Record:
                 )
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.path, {"schema": SCHEMA, **facts})
+        write_json(self.path, {"schema": SCHEMA, "tokenizer": tokenizer, **facts})
 
     def _read(self) -> Mapping[str, Any]:
         try:

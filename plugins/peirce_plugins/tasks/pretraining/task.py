@@ -183,7 +183,7 @@ class Pretraining(Task):
                     )
         data = PretrainingData(tokenizer, corpora, damaged, facts, store)
         if self.record is not None:
-            self.record.keep({"tokenizer": store.digest, **facts})
+            self.record.keep(store.digest, facts)
         return data
 
     def _tokens(

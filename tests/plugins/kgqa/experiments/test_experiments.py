@@ -168,7 +168,7 @@ def test_files(plan: Plan) -> None:
 
 def test_what_differs_from_the_scale_stands_beside_the_figures(plan: Plan) -> None:
     changed = evolve(plan, settings={"train.steps": 3, "task.train_queries": 10})
-    assert "scale tiny: two steps, but train.steps = 3, but task.train_queries = 10." in " ".join(
+    assert "scale tiny: two steps; here with train.steps = 3, task.train_queries = 10." in " ".join(
         Outcome(changed, []).facts()
     )
 

@@ -82,11 +82,11 @@ def test_a_temporary_store_goes_with_its_owner(texts: Path) -> None:
 def test_a_record_holds_later_runs_to_the_same_text(tmp_path: Path) -> None:
     path = tmp_path / "new" / "data.json"
     shards = [{"shard": "a.txt", "sha256": "1"}, {"shard": "b.txt", "sha256": "2"}]
-    Record(path).keep({"tokenizer": "0", "train": {"shards": shards}})
+    Record(path).keep("0", {"train": {"shards": shards}})
     resumed = Record(path, holds=True)
-    resumed.keep({"tokenizer": "0", "train": {"shards": shards}})
+    resumed.keep("0", {"train": {"shards": shards}})
     with pytest.raises(TaskError, match="the tokenizer is not the one that this training began with"):
-        resumed.keep({"tokenizer": "1", "train": {"shards": shards}})
+        resumed.keep("1", {"train": {"shards": shards}})
     for changed, message in (
         ([shards[0]], "train: b.txt is missing or left out"),
         ([*shards, {"shard": "c.txt", "sha256": "3"}], "c.txt is new"),
@@ -94,7 +94,7 @@ def test_a_record_holds_later_runs_to_the_same_text(tmp_path: Path) -> None:
         (shards[::-1], "their order has changed"),
     ):
         with pytest.raises(TaskError, match=message):
-            resumed.keep({"tokenizer": "0", "train": {"shards": changed}})
+            resumed.keep("0", {"train": {"shards": changed}})
     path.write_text("{")
     with pytest.raises(TaskError, match="cannot be read"):
-        resumed.keep({"tokenizer": "0", "train": {"shards": shards}})
+        resumed.keep("0", {"train": {"shards": shards}})

@@ -60,8 +60,9 @@ class Outcome:
     def facts(self) -> list[str]:
         """What must stand beside the figures."""
         plan = self.plan
-        changed = "".join(f", but {key} = {value}" for key, value in plan.settings.items())
-        facts = [f"Graph {plan.graph}, scale {plan.scale.name}: {plan.scale.about}{changed}."]
+        changed = ", ".join(f"{key} = {value}" for key, value in plan.settings.items())
+        besides = f"; here with {changed}" if changed else ""
+        facts = [f"Graph {plan.graph}, scale {plan.scale.name}: {plan.scale.about}{besides}."]
         if plan.table.measure == "mrr":
             facts = [f"MRR in %; {protocol(self._filtering)}.", f"{facts[0]} {self._effort()}"]
             if absent := self._absent():
