@@ -1,11 +1,11 @@
-"""Pair biases by a direct gather: the peer of `peirce.pairs`, for its benchmark and its tests.
+"""Pair biases by a direct gather: the peer of `peirce.kernels.pair_bias`, for its benchmark and its tests.
 
 It looks up a whole [b, x, y, g, s] tensor, which Peirce never holds.
 """
 
 from __future__ import annotations
 
-from peirce.pairs import PairBias
+from peirce.kernels import PairBias
 from torch import Tensor
 
 
@@ -17,7 +17,7 @@ def direct_vectors(table: Tensor, bias: PairBias) -> Tensor:
 
 
 def direct_scores(query: Tensor, bias: PairBias) -> Tensor:
-    """What `peirce.pairs.scores` computes, by a direct gather."""
+    """What `peirce.kernels.pair_bias.scores` computes, by a direct gather."""
     total = query.new_zeros(())
     if bias.key is not None:
         vectors = direct_vectors(bias.key, bias)
@@ -30,7 +30,7 @@ def direct_scores(query: Tensor, bias: PairBias) -> Tensor:
 
 
 def direct_mix(weights: Tensor, bias: PairBias) -> Tensor:
-    """What `peirce.pairs.mix` computes, by a direct gather."""
+    """What `peirce.kernels.pair_bias.mix` computes, by a direct gather."""
     assert bias.value is not None
     vectors = direct_vectors(bias.value, bias)
     if vectors.shape[3] == 1:

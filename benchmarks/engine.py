@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from measuring import CLOCKS, SHARED, record, seconds
 from peirce.errors import TaskError
-from peirce_plugins.tasks.kgqa.engine.answers import Groundings, answers
-from peirce_plugins.tasks.kgqa.graphs.facts import memory
-from peirce_plugins.tasks.kgqa.graphs.graph import Graph, load_graph
-from peirce_plugins.tasks.kgqa.queries.types import QueryType, load_types
-from peirce_plugins.tasks.kgqa.sampling.sampler import sample
+from peirce_kg.engine.answers import Groundings, answers
+from peirce_kg.graphs.facts import memory
+from peirce_kg.graphs.graph import Graph, load_graph
+from peirce_kg.queries.types import QueryType, load_types
+from peirce_kg.sampling.sampler import sample
 
 GRAPHS = ("fb15k-237", "wn18rr")
 COPIES = 5

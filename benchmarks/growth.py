@@ -17,9 +17,8 @@ from typing import Any, cast
 import peirce
 import torch
 from measuring import CLOCKS, RESULTS, matrix_peak, operations, peak_bytes, record, seconds
-from peirce.predicates import Predicates
-from peirce.scope import Scope
-from peirce_plugins.architectures.folnet import Layer
+from peirce.algebra import Predicates, Scope
+from peirce_folnet.architectures.folnet import Layer
 from torch import Tensor
 
 LENGTHS, WIDTHS = (64, 128, 256, 512, 1024), (16, 32, 64, 128)

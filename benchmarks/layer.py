@@ -16,9 +16,9 @@ from unittest.mock import patch
 import peirce
 import torch
 from measuring import peak_bytes, record, seconds
-from peirce import by_rows
-from peirce.components import Encoded
 from peirce.model import Model
+from peirce.parts import Encoded
+from peirce.parts import rows as by_rows
 from torch import Tensor
 
 VOCABULARY = 1000

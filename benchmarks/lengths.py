@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 import torch
 from measuring import RESULTS, ROOT, record
-from peirce.model import Model, build
+from peirce.compose import build
+from peirce.model import Model
 from peirce.spec import Spec
-from peirce_plugins.tasks.text.tokenizer import Tokenizer
+from peirce_text.text.tokenizer import Tokenizer
 from torch import Tensor
 
 TRAINED, LONGEST, LENGTHS = 128, 512, (64, 128, 256, 512)

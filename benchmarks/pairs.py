@@ -12,9 +12,10 @@ from contextlib import contextmanager
 import torch
 from direct_gather import direct_mix, direct_scores
 from measuring import peak_bytes, record, seconds
-from peirce import pair_products, pairs
-from peirce.components import Dims, Tokens
-from peirce_plugins.positions import LogiRPE
+from peirce.kernels import pair_bias as pairs
+from peirce.kernels import pair_products
+from peirce.parts import Dims, Tokens
+from peirce_basics.positions import LogiRPE
 from torch import Tensor
 
 HEADS, HEAD_SIZE = 16, 25
@@ -25,7 +26,7 @@ WAYS = ("direct", "chosen", "bucket", "blocked")
 
 @contextmanager
 def only(way: str) -> Iterator[None]:
-    """Let `peirce.pairs` use one of its two ways, whatever the sizes."""
+    """Let `peirce.kernels.pair_bias` use one of its two ways, whatever the sizes."""
     choice = pair_products.by_bucket
     if way in ("bucket", "blocked"):
         pair_products.by_bucket = lambda *sizes: way == "bucket"

@@ -29,12 +29,11 @@ from peirce.errors import PeirceError
 from peirce.files import write_whole
 from peirce.model import Model
 from peirce.spec import Spec, load_spec
-from peirce_plugins.tasks.loop import train
-from peirce_plugins.tasks.options import training_options
-from peirce_plugins.tasks.pretraining.recipes import load_recipe
-from peirce_plugins.tasks.pretraining.task import Pretraining, PretrainingData, PretrainingOptions
-from peirce_plugins.tasks.text.shards import find_shards
-from peirce_plugins.tasks.text.training import train_tokenizer
+from peirce.training import train, training_options
+from peirce_text.pretraining.recipes import load_recipe
+from peirce_text.pretraining.task import Pretraining, PretrainingData, PretrainingOptions
+from peirce_text.text.shards import find_shards
+from peirce_text.text.training import train_tokenizer
 from rich.console import Console
 from torch import Tensor
 

@@ -18,11 +18,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from measuring import SHARED, record
-from peirce_plugins.tasks.kgqa.graphs.facts import memory
-from peirce_plugins.tasks.kgqa.graphs.graph import Graph, load_graph
-from peirce_plugins.tasks.kgqa.queries.types import load_types
-from peirce_plugins.tasks.kgqa.sampling.lookup import Lookup
-from peirce_plugins.tasks.kgqa.sampling.sampler import BLOCK, MAX_ANSWERS, TypeSampler
+from peirce_kg.graphs.facts import memory
+from peirce_kg.graphs.graph import Graph, load_graph
+from peirce_kg.queries.types import load_types
+from peirce_kg.sampling.lookup import Lookup
+from peirce_kg.sampling.sampler import BLOCK, MAX_ANSWERS, TypeSampler
 
 PUBLISHED = {"2p": 940, "3p": 300, "2i": 3700, "3i": 2600, "pi": 860, "ip": 1600, "2in": 50, "up": 460}
 """Queries per second of a published sampler, measured on one processor on FB15k-237."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from hypothesis import settings
-from peirce.registry import Registry, installed_plugins
-from peirce.registry_file import RegistryFile
+from peirce.registry import Registry, RegistryFile, installed_plugins
 from shared_folder import pytest_runtest_makereport as pytest_runtest_makereport
 from shared_folder import shared as shared
+from toy_registry import parts as parts
+from toy_registry import peirce_command as peirce_command
+from toy_registry import registry_file as registry_file
+from toy_registry import toy_registry as toy_registry
 
 # Two test processes share two cores, and results must not depend on how many threads add them up.
 torch.set_num_threads(1)

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from shared_folder import ROOT
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+BENCHMARKS = ROOT / "benchmarks"
 
 
 @pytest.mark.parametrize(

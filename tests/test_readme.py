@@ -7,8 +7,8 @@ import tomllib
 from pathlib import Path
 
 from code_blocks import FENCE, blocks, run_page
+from shared_folder import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 
 

@@ -17,12 +17,11 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from peirce import hookspecs
-from peirce.registry_file import KINDS
+from peirce.registry import KINDS, hookspecs
 from peirce.resources import packaged_registry, packaged_specs
+from shared_folder import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
-ROOTS = ("core/peirce", "plugins/peirce_plugins", "export/peirce_export")
+ROOTS = ("core/peirce", "plugins/peirce_basics", "export/peirce_export")
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +77,7 @@ def test_what_ships_is_found() -> None:
 
 def test_core_names_neither_plugins_nor_export() -> None:
     for path in (ROOT / "core").rglob("*.py"):
-        assert not re.search("peirce_plugins|peirce_export", path.read_text(encoding="utf-8")), path
+        assert not re.search("peirce_basics|peirce_export", path.read_text(encoding="utf-8")), path
 
 
 def test_every_kind_has_a_hook_with_a_sentence() -> None:

@@ -1,5 +1,5 @@
 """`python -m peirce` is the `peirce` command."""
 
-from peirce.cli import main
+from peirce.commands.main import main
 
 main()

@@ -81,7 +81,7 @@ def parts_page(registry: Registry) -> str:
 
 def specs_page() -> str:
     """The ready specs, with the comment that each begins with."""
-    from peirce.spec_files import ready_specs, summary_of
+    from peirce.spec import ready_specs, summary_of
 
     rows = [(f"`{name}`", _escaped(summary_of(path))) for name, path in ready_specs().items()]
     lines = [
@@ -96,7 +96,7 @@ def specs_page() -> str:
 def commands_page() -> str:
     """The commands that Peirce ships, with what each of them prints as its help."""
     import typer
-    from peirce.cli import commands, loaded_command
+    from peirce.commands.main import commands, loaded_command
     from peirce.commands.show import METAVARS
 
     lines = ["# Commands", "", "Exit codes: 0 for success, 1 for a check that failed, 2 for bad input.", ""]
@@ -125,7 +125,7 @@ def commands_page() -> str:
 
 def training_page() -> str:
     """The settings of a training, with their defaults."""
-    from peirce_plugins.tasks.settings import rows
+    from peirce.training.settings import rows
 
     lines = [
         "# Settings of training",
@@ -155,7 +155,7 @@ def api_page() -> str:
         for name in names:
             value = getattr(peirce, name)
             home = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else None
-            lines += [f"::: {home or f'peirce.hookspecs.{name}'}", ""]
+            lines += [f"::: {home or f'peirce.registry.hookspecs.{name}'}", ""]
     return "\n".join(lines)
 
 
@@ -203,7 +203,7 @@ def _link(entry: Registered) -> str:
 
 
 def _summary(entry: Registered) -> str:
-    from peirce.docstrings import first_line
+    from peirce.parts import first_line
 
     return _escaped(first_line(entry.part))
 

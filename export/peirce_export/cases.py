@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
-from peirce.signature import Signature, TensorSpec
+from peirce.parts import Signature, TensorSpec
 
 TRACED = (2, 5, 3, 7, 11, 13, 17, 19, 23)
 """Sizes to trace with: never 0 or 1, which torch.export specialises, and no two alike, which it joins."""

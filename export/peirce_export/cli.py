@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from peirce.commands.show import Json, as_json
+from peirce.commands import Json, as_json
 from peirce.errors import InputError, ModelFileError
 
 from peirce_export.failures import Mismatch
@@ -45,8 +45,8 @@ def export(
     json: Json = False,
 ) -> None:
     """Export a model to another format and verify it; exit with 1 if it differs from the model."""
-    from peirce.exporting import export as write
-    from peirce.exporting import is_saved
+    from peirce.compose import export as write
+    from peirce.compose import is_saved
     from peirce.spec import parse_override
 
     options: dict[str, Any] = {"opset": opset, "precision": precision, "top_k": top_k}
@@ -77,7 +77,7 @@ def verify(
     """Verify an exported file against its model; exit with 1 if they differ."""
     if not file.is_file():
         raise ModelFileError(f"{file} is not a file; `peirce export` writes one")
-    from peirce.model import load
+    from peirce.compose import load
 
     from peirce_export.session import CPU
     from peirce_export.steps import steps

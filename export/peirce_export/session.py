@@ -17,10 +17,10 @@ import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, unknown
-from peirce.generation import Generated
-from peirce.signature import Signature, TensorSpec
+from peirce.model import Generated
+from peirce.parts import Signature, TensorSpec
 
-from peirce_export.metadata import PREFILL, Metadata, step_of
+from peirce_export.onnx.metadata import PREFILL, Metadata, step_of
 
 MOST_THREADS = 1024
 """More than this starts no faster, and ONNX Runtime would really start them."""
@@ -159,7 +159,7 @@ class Session:
 
         Args:
             inputs: the prompts, as for `run`; they may have different lengths, padded on either side.
-            settings: how tokens are chosen, as in `peirce.generation.Decoding`.
+            settings: how tokens are chosen, as in `peirce.model.generation.Decoding`.
 
         Returns:
             The generated tokens of each row, without its prompt, and their score.
@@ -168,7 +168,7 @@ class Session:
             InputError: an input or a setting is wrong, or the file was not exported to generate.
             ModelFileError: the file of the step is missing, or belongs to another model.
         """
-        from peirce.generation import decoding, generate
+        from peirce.model import decoding, generate
 
         from peirce_export.stepper import SessionStepper
 

@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from peirce.errors import SpecError
-from peirce.spec import Spec
-from peirce.toml_lines import Path, join_key
+from peirce.spec import KeyPath, Spec, join_key
 
 _ABSENT = object()
 _MOST = 8
@@ -37,7 +36,7 @@ def _plain(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _differences(one: Any, two: Any, path: Path) -> Iterator[str]:
+def _differences(one: Any, two: Any, path: KeyPath) -> Iterator[str]:
     if isinstance(one, Mapping) and isinstance(two, Mapping):
         for key in dict.fromkeys([*one, *two]):
             yield from _differences(one.get(key, _ABSENT), two.get(key, _ABSENT), (*path, key))

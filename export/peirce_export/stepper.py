@@ -12,9 +12,9 @@ import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from peirce.errors import InputError
-from peirce.generation import Ids
+from peirce.model import Ids
 
-from peirce_export.metadata import NEXT
+from peirce_export.onnx.metadata import NEXT
 
 if TYPE_CHECKING:
     from peirce_export.session import Session

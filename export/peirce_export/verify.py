@@ -17,19 +17,19 @@ from attrs import evolve
 from numpy.typing import NDArray
 from peirce.errors import InputError
 from peirce.model import Model
-from peirce.signature import Signature
+from peirce.parts import Signature
 
-from peirce_export import structure
 from peirce_export.arrays import save_arrays
 from peirce_export.cases import Case, cases, inputs
-from peirce_export.casting import DTYPES, cast_copy, precision_of, rounded_copy
 from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
-from peirce_export.metadata import Metadata
+from peirce_export.onnx import structure
+from peirce_export.onnx.casting import DTYPES, cast_copy, precision_of, rounded_copy
+from peirce_export.onnx.metadata import Metadata
+from peirce_export.onnx.widen import widen
 from peirce_export.report import Line, Report
 from peirce_export.session import CPU, Session
 from peirce_export.spec_difference import spec_difference
 from peirce_export.views import Exported, view
-from peirce_export.widen import widen
 
 TOLERANCES: Mapping[str, tuple[float, str]] = {
     "float32": (

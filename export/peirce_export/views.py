@@ -13,11 +13,11 @@ import torch
 from attrs import evolve
 from peirce.errors import ExportError, ModelFileError, unknown
 from peirce.model import Model
-from peirce.signature import Signature, TensorSpec
+from peirce.parts import Signature, TensorSpec
 from peirce.spec import Spec
 from torch import Tensor, nn
 
-from peirce_export.metadata import MODEL, NEXT, PREFILL, STEP, TOP, step_of
+from peirce_export.onnx.metadata import MODEL, NEXT, PREFILL, STEP, TOP, step_of
 
 
 class View(nn.Module):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from peirce.registry import KINDS, Registry, installed_plugins
-from peirce.registry_file import RegistryFile
+from peirce.registry import KINDS, Registry, RegistryFile, installed_plugins
 from peirce.testing import Conformance
 from peirce.testing.checks import CHECKS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from peirce.components import Dims
+from peirce.parts import Dims
 from peirce.testing import strategies
 from peirce.testing.views import SCOPE_KINDS, View
 

@@ -186,9 +186,9 @@ def test_the_pytest_plugin_imports_nothing_but_pytest() -> None:
         "numpy",
         "hypothesis",
         "cattrs",
-        "peirce_plugins",
+        "peirce_basics",
         "peirce.registry",
-        "peirce.components",
+        "peirce.parts",
     )
     code = f"import sys, pytest, peirce.testing.plugin; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,14 +13,15 @@ import pytest
 import small_specs
 import torch
 from code_blocks import blocks
+from peirce.compose import build, load
 from peirce.errors import TaskError
-from peirce.model import build, load
-from peirce.pairs import scores
+from peirce.kernels.pair_bias import scores
 from peirce.registry import Registry
 from peirce.testing import Conformance
 from peirce.testing.check import NotApplicableError, NotRunError
+from shared_folder import ROOT
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "writing-a-plugin.md"
+GUIDE = ROOT / "docs" / "writing-a-plugin.md"
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_what_a_new_model_starts_with_is_saved_with_it(
     guide: ModuleType, plugin: Any, tmp_path: Path
 ) -> None:
     registry = Registry.of(
-        "peirce_plugins.operators", "peirce_plugins.heads", "peirce_plugins.architectures", plugin
+        "peirce_folnet.plugin", "peirce_basics.plugin", "peirce_basics.plugin", plugin
     )
     file = tmp_path / "vectors.npy"
     given = np.random.default_rng(0).normal(size=(40, 24)).astype(np.float32)

@@ -14,13 +14,13 @@ import attrs
 import peirce
 import pytest
 from code_blocks import FENCE, blocks, run_page
-from peirce.cli import commands, loaded_command
-from peirce.commands.description import fields
-from peirce.registry import KINDS, Registry
-from peirce.registry_file import packaged_commands
+from peirce.commands import fields
+from peirce.commands.main import commands, loaded_command
+from peirce.registry import KINDS, Registry, packaged_commands
 from peirce.testing.checks import CHECKS
+from shared_folder import ROOT
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 EXAMPLE = DOCS.parent / "examples" / "peirce-hadamard"
 GUIDE = DOCS / "writing-a-plugin.md"
 
@@ -112,7 +112,7 @@ def _commands_within(command: Any, words: str) -> Iterator[str]:
 
 
 def test_every_setting_of_training_is_in_the_reference(reference: ModuleType) -> None:
-    from peirce_plugins.tasks.options import TrainingOptions
+    from peirce.training import TrainingOptions
 
     rows = re.findall(r"^\| `train\.(\w+)` \| (?:`.+?`)? *\| (.+) \|$", reference.training_page(), re.M)
     assert [name for name, _ in rows] == [field.name for field in attrs.fields(TrainingOptions)]

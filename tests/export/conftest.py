@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hand_model import Hand
-from peirce_export.onnx import trace, write
+from peirce_export.onnx.exporter import trace, write
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,11 @@ import numpy as np
 import peirce
 import pytest
 import torch
+from peirce.compose import build
 from peirce.errors import InputError, ModelFileError
-from peirce.model import Model, build
+from peirce.model import Model
 from peirce.registry import Registry
-from peirce_export.onnx import trace
+from peirce_export.onnx.exporter import trace
 from peirce_export.session import Session
 from peirce_export.verify import verify
 from small_specs import DECODER, ENCODER_DECODER, FOLNET

@@ -17,9 +17,9 @@ import pytest
 import torch
 from onnx import TensorProto, helper
 from peirce.errors import InputError, ModelFileError
-from peirce.signature import Signature, TensorSpec
+from peirce.parts import Signature, TensorSpec
 from peirce_export import session as sessions
-from peirce_export.metadata import Metadata
+from peirce_export.onnx.metadata import Metadata
 from peirce_export.session import CPU, BothRuntimesWarning, Session
 
 
@@ -190,7 +190,7 @@ def test_it_runs_where_torch_cannot_be_imported(hand_file: Path, tmp_path: Path)
 
         class Refuse:
             def find_spec(self, name, path=None, target=None):
-                if name.partition(".")[0] in ("torch", "onnx", "peirce_plugins"):
+                if name.partition(".")[0] in ("torch", "onnx", "peirce_basics"):
                     raise ImportError(f"{name} must not be imported")
 
         sys.meta_path.insert(0, Refuse())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from peirce.cli import main
+from peirce.commands import main
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 """Arguments as strings, `beside` and environment variables by name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from peirce.signature import Signature, TensorSpec
+from peirce.parts import Signature, TensorSpec
 from torch import Tensor, nn
 
 ROW = ("batch", "length")

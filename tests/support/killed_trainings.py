@@ -18,8 +18,7 @@ import toy_tasks
 import trainings
 from peirce.registry import Registry
 from peirce.spec import load_spec
-from peirce_plugins.tasks.checkpoints import Checkpoints
-from peirce_plugins.tasks.loop import TrainingOptions, train
+from peirce.training import Checkpoints, TrainingOptions, train
 from toy_tasks import KILL_AT, Marked, MarkedOptions
 
 _EVENTS = frozenset({"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "os.scandir"})

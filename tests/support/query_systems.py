@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from peirce.model import Model, build
+from peirce.compose import build
+from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import load_spec
-from peirce_plugins.tasks.kgqa.encoding.atom_inputs import query_atoms
-from peirce_plugins.tasks.kgqa.encoding.vocabulary import Vocabulary
-from peirce_plugins.tasks.kgqa.engine.template import Groundings, Template
-from peirce_plugins.tasks.kgqa.queries.types import QueryType, load_types
-from peirce_plugins.tasks.kgqa.task import overrides_of
+from peirce_kg.encoding.atom_inputs import query_atoms
+from peirce_kg.encoding.vocabulary import Vocabulary
+from peirce_kg.engine.template import Groundings, Template
+from peirce_kg.queries.types import QueryType, load_types
+from peirce_kg.task import overrides_of
 
 TYPES = load_types()
 VOCABULARY = Vocabulary("toy", tuple("abcde"), ("r", "s", "t"))

@@ -13,8 +13,7 @@ import peirce
 import small_specs
 import torch
 from attrs import evolve, field, frozen, validators
-from peirce.components import Task
-from peirce.model import Model
+from peirce.model import Model, Task
 from peirce.spec import HeadSpec, InputSpec, Regularisation, Spec
 from torch import Tensor
 

@@ -16,17 +16,16 @@ import pytest
 import toy_tasks
 from peirce.registry import Registry
 from peirce.spec import load_spec
-from peirce_plugins.tasks.loop import TrainingOptions, train
-from peirce_plugins.tasks.options import make_task
+from peirce.training import TrainingOptions, make_task, train
 from toy_tasks import StoppedError
 
 PARTS = (
-    "peirce_plugins.operators",
-    "peirce_plugins.positions",
-    "peirce_plugins.heads",
-    "peirce_plugins.architectures",
-    "peirce_plugins.tasks.kgqa",
-    "peirce_plugins.tasks.pretraining",
+    "peirce_folnet.plugin",
+    "peirce_basics.plugin",
+    "peirce_basics.plugin",
+    "peirce_basics.plugin",
+    "peirce_kg",
+    "peirce_text.pretraining",
 )
 
 

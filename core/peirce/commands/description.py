@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
-import attrs
 from attrs import frozen
 
-from peirce.docstrings import arguments
+from peirce.parts import fields
 from peirce.registry import Registered, Registry
 
 
@@ -128,37 +126,3 @@ def tables(described: dict[str, Any]) -> list[Table]:
 
 def _default(option: dict[str, Any]) -> str:
     return "required" if option["required"] else repr(option["default"])
-
-
-def fields(options: type[Any]) -> list[dict[str, Any]]:
-    """Name, type, default and meaning of each field of an attrs class; a required one has no default."""
-    listed, meanings = [], arguments(options)
-    # A type that only the type checker can see stays as it is written.
-    with suppress(NameError, TypeError):
-        attrs.resolve_types(options)
-    for field in attrs.fields(options):
-        if not field.init:
-            continue
-        described = {
-            "name": field.alias or field.name,
-            "type": _type_name(field.type),
-            "meaning": meanings.get(field.name, ""),
-        }
-        default = field.default
-        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-            default = None if default.takes_self else default.factory()
-        if field.default is attrs.NOTHING:
-            described["required"] = True
-        else:
-            described |= {
-                "required": False,
-                "default": attrs.asdict(default) if attrs.has(type(default)) else default,
-            }
-        listed.append(described)
-    return listed
-
-
-def _type_name(annotation: object) -> str:
-    if isinstance(annotation, type) and annotation.__module__ == "builtins" and "[" not in str(annotation):
-        return annotation.__name__
-    return str(annotation).replace("typing.", "").replace("collections.abc.", "")

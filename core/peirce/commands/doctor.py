@@ -12,7 +12,7 @@ import typer
 
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import PeirceError
-from peirce.last_failures import cache_folder
+from peirce.registry import cache_folder
 
 _EXTRAS = {
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
@@ -142,8 +142,7 @@ def _remedy(extra: str) -> str:
 
 
 def _registry() -> list[dict[str, Any]]:
-    from peirce.registry import KINDS, Registry, installed_plugins
-    from peirce.registry_file import find_registry_file
+    from peirce.registry import KINDS, Registry, find_registry_file, installed_plugins
 
     try:
         file = find_registry_file()

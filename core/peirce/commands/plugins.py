@@ -12,10 +12,20 @@ import typer
 
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import RegistryError, unknown
-from peirce.last_failures import last_failures
-from peirce.registry import Plugin, Registry, installed_plugins
-from peirce.registry_discovery import announced_by, known_names, named_plugin
-from peirce.registry_file import KINDS, RegistryFile, canonical, edit_registry_file, find_registry_file
+from peirce.registry import (
+    KINDS,
+    Plugin,
+    Registry,
+    RegistryFile,
+    announced_by,
+    canonical,
+    edit_registry_file,
+    find_registry_file,
+    installed_plugins,
+    known_names,
+    last_failures,
+    named_plugin,
+)
 
 app = typer.Typer(
     help="List, switch, prefer, add and check plug-ins.",

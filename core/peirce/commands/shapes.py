@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import torch
 
-from peirce.components import (
+from peirce.compose import build, resolve
+from peirce.errors import SpecError
+from peirce.parts import (
     Augmenter,
     Dims,
     Head,
@@ -18,15 +20,10 @@ from peirce.components import (
     Position,
     Reader,
     StateOperator,
+    TensorSpec,
     Writer,
 )
-from peirce.errors import SpecError
-from peirce.model import build
-from peirce.plan import resolve
-from peirce.signature import TensorSpec
-from peirce.spec import InputSpec, OperatorSpec, OperatorsSpec, Spec
-from peirce.spec_structure import CONVERTER
-from peirce.spec_values import freeze
+from peirce.spec import CONVERTER, InputSpec, OperatorSpec, OperatorsSpec, Spec, freeze
 
 if TYPE_CHECKING:
     from peirce.registry import Registry

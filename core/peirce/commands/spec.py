@@ -9,8 +9,7 @@ import typer
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import PeirceError
 from peirce.registry import default_registry
-from peirce.spec import load_spec, parse_override
-from peirce.spec_files import ready_specs, summary_of
+from peirce.spec import load_spec, parse_override, ready_specs, summary_of
 
 spec = typer.Typer(
     help="Check specs, list the ready ones, and describe them for editors.",
@@ -37,7 +36,7 @@ def schema() -> None:
     """Print the JSON Schema of spec files, with every registered part, for editors."""
     import json
 
-    from peirce.spec_schema import spec_schema
+    from peirce.compose import spec_schema
 
     typer.echo(json.dumps(spec_schema(default_registry()), indent=2, ensure_ascii=False))
 
@@ -57,7 +56,7 @@ def list_specs(json: Json = False) -> None:
 @spec.command()
 def check(file: SpecArgument, changes: Changes = None, json: Json = False) -> None:
     """Check that a spec can be read and that its parts fit together."""
-    from peirce.plan import resolve
+    from peirce.compose import resolve
 
     try:
         read = load_spec(file, dict(map(parse_override, changes or ())))
@@ -81,7 +80,7 @@ def summary(
     json: Json = False,
 ) -> None:
     """Show a spec's typed plan, its parameters, and the FLOPs and bytes of one forward pass."""
-    from peirce.summary import summarise
+    from peirce.compose import summarise
 
     found = summarise(
         load_spec(spec, dict(map(parse_override, changes or ()))),
@@ -90,7 +89,7 @@ def summary(
         registry=default_registry(),
     )
     if json:
-        as_json("peirce.summary/1", **found.to_dict())
+        as_json("peirce.compose.summaries/1", **found.to_dict())
         return
     layers = f"0-{found.layers - 1}" if found.layers > 1 else "0"
     as_table(

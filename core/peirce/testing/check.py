@@ -13,7 +13,7 @@ import hypothesis
 from attrs import define, frozen
 from hypothesis import HealthCheck, Phase, given, settings
 
-from peirce.components import Dims, Part
+from peirce.parts import Dims, Part
 from peirce.registry import Registered, Registry
 from peirce.testing import strategies
 from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError

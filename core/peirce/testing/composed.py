@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 import torch
 
-from peirce.components import Position, StateOperator
+from peirce.compose import build, resolve
 from peirce.errors import PeirceError
-from peirce.model import Model, build
-from peirce.plan import resolve
+from peirce.model import Model
+from peirce.parts import Position, StateOperator
 from peirce.registry import Registered, Registry
 from peirce.spec import (
     HeadSpec,

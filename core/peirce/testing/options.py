@@ -7,8 +7,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import attrs
 
-from peirce.spec_structure import CONVERTER
-from peirce.spec_values import freeze
+from peirce.spec import CONVERTER, freeze
 from peirce.testing.failures import BrokenError
 
 

@@ -13,9 +13,8 @@ from attrs import evolve, frozen
 from hypothesis import strategies as st
 from torch import Tensor
 
-from peirce.components import Dims
-from peirce.predicates import Predicates
-from peirce.scope import Scope
+from peirce.algebra import Predicates, Scope
+from peirce.parts import Dims
 from peirce.testing.views import SCOPE_KINDS, View
 
 BASE = Dims(

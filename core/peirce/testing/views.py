@@ -12,7 +12,7 @@ import torch
 from attrs import evolve, frozen
 from torch import Tensor
 
-from peirce.scope import Scope
+from peirce.algebra import Scope
 
 SCOPE_KINDS = ("bidirectional", "causal", "prefix", "relation")
 """The kinds of scope that a spec may ask for."""

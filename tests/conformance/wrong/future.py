@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import torch
-from peirce.components import Operator, Reader, Writer
-from peirce.scope import Scope
+from peirce.algebra import Scope
+from peirce.parts import Operator, Reader, Writer
 from torch import Tensor
 
 from wrong import Pair

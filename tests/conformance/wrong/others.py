@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from peirce.components import Dims, Encoded, Head, Tokens, UnaryPosition
-from peirce.signature import TensorSpec
+from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, UnaryPosition
 from torch import Tensor, nn
 
 from wrong import Pair

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from peirce.components import Dims, Operator, Reader, Writer
-from peirce.scope import Scope
+from peirce.algebra import Scope
+from peirce.parts import Dims, Operator, Reader, Writer
 from torch import Tensor
 
 from wrong import Pair

@@ -8,16 +8,7 @@ from typing import Any
 import attrs
 import torch
 
-from peirce.components import (
-    PLACES,
-    SUPPORTED_API,
-    Architecture,
-    Dims,
-    Head,
-    Operator,
-    Position,
-    StateOperator,
-)
+from peirce.parts import PLACES, SUPPORTED_API, Architecture, Dims, Head, Operator, Position, StateOperator
 from peirce.registry import KINDS
 from peirce.testing.check import Case, check, expected_failures
 from peirce.testing.failures import BrokenError
@@ -148,7 +139,7 @@ def _architecture(part: type[Architecture]) -> list[str]:
     given = part.sizes(part.Dims(**sizes))
     unknown = sorted(set(given) - known)
     if unknown:
-        wrong.append(f"sizes gives {', '.join(unknown)}, which peirce.components.Dims does not have")
+        wrong.append(f"sizes gives {', '.join(unknown)}, which peirce.parts.base.Dims does not have")
     return wrong
 
 

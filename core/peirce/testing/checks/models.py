@@ -9,10 +9,9 @@ from tempfile import mkdtemp
 
 import torch
 
-from peirce.components import GenerativeArchitecture
+from peirce.compose import export
 from peirce.errors import ExportError
-from peirce.exporting import export
-from peirce.signature import TensorSpec
+from peirce.parts import GenerativeArchitecture, TensorSpec
 from peirce.testing.check import Case, check
 from peirce.testing.checks.declared import NETWORK
 from peirce.testing.compare import same

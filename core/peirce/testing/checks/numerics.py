@@ -9,8 +9,8 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from peirce.components import Operator
 from peirce.errors import InputError
+from peirce.parts import Operator
 from peirce.testing.check import Case, check, holds
 from peirce.testing.checks.declared import FLOATS, NETWORK
 from peirce.testing.compare import finite as hold_finite

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from peirce.components import Operator
-from peirce.model import load
+from peirce.compose import load
+from peirce.parts import Operator
 from peirce.testing.check import Case, check
 from peirce.testing.checks.declared import NETWORK
 from peirce.testing.compare import same

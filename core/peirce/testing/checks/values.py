@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from peirce.components import Operator
+from peirce.parts import Operator
 from peirce.testing.check import Case, check, holds
 from peirce.testing.checks.declared import NETWORK
 from peirce.testing.compare import finite, same

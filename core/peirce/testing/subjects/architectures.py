@@ -9,10 +9,11 @@ import torch
 from attrs import define, field
 from torch import Tensor
 
-from peirce.components import Dims
-from peirce.model import Model, build
+from peirce.algebra import Scope
+from peirce.compose import build
+from peirce.model import Model
+from peirce.parts import Dims
 from peirce.registry import Registry
-from peirce.scope import Scope
 from peirce.spec import Spec
 from peirce.testing.composed import build_random
 from peirce.testing.subjects.base import Outputs, Subject, named, slots

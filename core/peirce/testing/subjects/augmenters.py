@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define
 from torch import Tensor
 
-from peirce.scope import Scope
+from peirce.algebra import Scope
 from peirce.testing.subjects.base import Outputs, atoms
 from peirce.testing.subjects.tokens import TokenSubject
 from peirce.testing.views import Slot, View

@@ -10,9 +10,8 @@ import torch
 from attrs import define
 from torch import Tensor
 
-from peirce.components import Branch, Dims
-from peirce.scope import Scope
-from peirce.signature import TensorSpec, terms
+from peirce.algebra import Scope
+from peirce.parts import Branch, Dims, TensorSpec, terms
 from peirce.testing.failures import BrokenError
 from peirce.testing.strategies import BASE, normal
 from peirce.testing.views import OTHER_AXES, Slot, View

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from peirce.components import StateOperator
 from peirce.errors import PeirceError
+from peirce.parts import StateOperator
 from peirce.registry import Registered, Registry
 from peirce.testing.composed import fitting, tiny_spec
 from peirce.testing.failures import BrokenError

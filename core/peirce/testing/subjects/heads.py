@@ -8,8 +8,8 @@ from typing import Any
 from attrs import define
 from torch import Tensor
 
-from peirce.components import Encoded
-from peirce.scope import Scope
+from peirce.algebra import Scope
+from peirce.parts import Encoded
 from peirce.testing.subjects.base import Outputs, atoms, named, slots
 from peirce.testing.subjects.tokens import TokenSubject
 from peirce.testing.views import SCOPE_KINDS, Slot, View

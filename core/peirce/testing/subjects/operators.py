@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 from attrs import define
 from torch import Tensor
 
-from peirce.components import Dims, Operator, StateOperator
-from peirce.predicates import Predicates
-from peirce.scope import Scope
+from peirce.algebra import Predicates, Scope
+from peirce.parts import Dims, Operator, StateOperator
 from peirce.testing.subjects.base import Outputs, atoms
 from peirce.testing.subjects.sized import SizedSubject
 from peirce.testing.views import SCOPE_KINDS, Slot, View

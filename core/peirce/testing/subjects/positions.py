@@ -9,9 +9,9 @@ import torch
 from attrs import define
 from torch import Tensor
 
-from peirce.components import BinaryPosition, Dims, PairPosition, ScopePosition, UnaryPosition
-from peirce.pairs import PairBias
-from peirce.scope import Scope
+from peirce.algebra import Scope
+from peirce.kernels import PairBias
+from peirce.parts import BinaryPosition, Dims, PairPosition, ScopePosition, UnaryPosition
 from peirce.testing.failures import BrokenError
 from peirce.testing.subjects.base import Outputs, atoms
 from peirce.testing.subjects.tokens import TokenSubject

@@ -9,7 +9,7 @@ import torch
 from attrs import define, evolve
 from torch import nn
 
-from peirce.components import Dims, Operator, StateOperator
+from peirce.parts import Dims, Operator, StateOperator
 from peirce.testing.composed import randomised
 from peirce.testing.subjects.base import Subject
 from peirce.testing.views import SCOPE_KINDS

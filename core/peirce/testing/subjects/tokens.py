@@ -8,7 +8,7 @@ from typing import final
 from attrs import define
 from torch import Tensor
 
-from peirce.components import Tokens
+from peirce.parts import Tokens
 from peirce.testing.strategies import BASE
 from peirce.testing.subjects.base import slots
 from peirce.testing.subjects.sized import SizedSubject

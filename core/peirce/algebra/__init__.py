@@ -1,0 +1,9 @@
+"""What flows through a network, and who may see whom: atoms, their norms, the scope, attention that can be read.
+
+Axis legend, used in every shape of the project: `b` batch, `x y a` tokens, `h` heads, `s w` within a head,
+`d1` unary width, `d2` binary width, `v` vocabulary.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,13 @@
+from .building import build as build
+from .building import placed as placed
+from .exporting import Session as Session
+from .exporting import export as export
+from .exporting import is_saved as is_saved
+from .loading import ProvenanceWarning as ProvenanceWarning
+from .loading import load as load
+from .provenance import check_format as check_format
+from .provenance import differences as differences
+from .provenance import provenance_of as provenance_of
+from .resolution import resolve as resolve
+from .schema import spec_schema as spec_schema
+from .summaries import summarise as summarise

@@ -1,0 +1,324 @@
+"""From a spec to a typed plan: every part found, its options read, and the parts checked against each other.
+
+Nothing is allocated: what does not fit is refused before any tensor exists, with its place in the spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from attrs import frozen
+
+from peirce.algebra import Scope
+from peirce.errors import PlanError, RegistryError, SpecError
+from peirce.parts import (
+    BRANCH_NAMES,
+    Architecture,
+    Dims,
+    Head,
+    Operator,
+    Plan,
+    Planned,
+    PlannedHead,
+    PlannedOperator,
+    Position,
+    Reader,
+    StateOperator,
+    Writer,
+)
+from peirce.spec import OperatorSpec, Spec, parse_shorthand, structure_options
+
+if TYPE_CHECKING:
+    from peirce.registry import Registry
+
+
+_NO_HEADS = torch.nn.ModuleDict()
+"""What a model's heads are held in; they cannot be called what its attributes are."""
+
+
+def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
+    """Find the parts that a spec names and check that they fit together.
+
+    Args:
+        spec: the spec.
+        registry: where parts are looked up.
+        fuse: whether the stages of the plan's network use fused projections; no part of the model's identity.
+
+    Raises:
+        SpecError: an unknown part or option, with the nearest valid name and the line.
+        PlanError: parts that do not fit together: sizes, places, branches, scope.
+    """
+    finder = _Finder(spec, registry)
+    architecture = finder.find(
+        "architectures", spec.architecture, spec.options, "model.architecture", "model.options"
+    )
+    cls: type[Architecture] = architecture.part
+    model_dims: Any = structure_options(
+        cls.Dims,
+        spec.dims,
+        spec=spec,
+        path="model.dims",
+        kind_label=f"dimension of architecture {cls.name!r}",
+    )
+    finder.refuse(cls.check(architecture.options, model_dims), f"architecture {cls.name!r}", "model.dims")
+    dims = _dims(spec, cls, model_dims)
+    mixing, state = _operators(finder, cls, dims)
+    roles = {planned.part.pair for planned in mixing} - {None}
+    positions = _beside(
+        finder, "positions", spec.positions, dims, lambda part: _no_place(part, cls, bool(roles))
+    )
+    augmenters = _beside(finder, "augmenters", spec.augmenters, dims)
+    for i, head in enumerate(spec.heads):
+        if hasattr(_NO_HEADS, head.as_):
+            reason = f'torch\'s modules have an attribute {head.as_!r}; give it another name with as = "..."'
+            finder.refuse(reason, f"the output prefix {head.as_!r}", f"model.heads.{i}")
+    gives = cls.gives(architecture.options)
+    if _scope_kind(cls, spec) in ("causal", "prefix"):
+        gives |= {"past"}
+    heads = tuple(
+        PlannedHead(
+            kind=planned.kind, name=planned.name, part=planned.part, options=planned.options, path=planned.path,
+            prefix=head.as_,
+        )
+        for head, planned in zip(
+            spec.heads,
+            _beside(finder, "heads", spec.heads, dims, lambda part: _not_given(part, cls, gives)),
+            strict=True,
+        )
+    )  # fmt: skip
+    return Plan(
+        spec=spec, architecture=architecture, model_dims=model_dims, dims=dims, mixing=mixing, state=state,
+        positions=positions, augmenters=augmenters, heads=heads, fuse=fuse,
+    )  # fmt: skip
+
+
+@frozen
+class _Finder:
+    """Looks parts up and places errors in the spec."""
+
+    spec: Spec
+    registry: Registry
+
+    def find(self, kind: str, name: str, options: Mapping[str, Any], path: str, options_path: str) -> Planned:
+        try:
+            part = self.registry.get(kind, name)
+        except RegistryError as error:
+            raise PlanError(f"{self.spec.at(path)}: {error}") from error
+        label = f"option of {kind.removesuffix('s')} {part.name!r}"
+        read = structure_options(part.Options, options, spec=self.spec, path=options_path, kind_label=label)
+        return Planned(kind=kind, name=part.name, part=part, options=read, path=path)
+
+    def refuse(self, reason: str | None, what: str, path: str) -> None:
+        if reason is not None:
+            raise PlanError(f"{self.spec.at(path)}: {what} cannot be used here: {reason}")
+
+
+def _dims(spec: Spec, cls: type[Architecture], model_dims: Any) -> Dims:
+    if spec.input.vocabulary is None:
+        raise PlanError(
+            f"{spec.at('model.input')}: model.input.vocabulary is missing: give the number of token ids, such as "
+            "vocabulary = 32768, or train with a task that determines it"
+        )
+    return Dims(
+        vocabulary=spec.input.vocabulary,
+        token_types=spec.input.token_types,
+        max_length=spec.input.max_length,
+        pad_id=spec.input.pad_id,
+        dropout=spec.regularisation.dropout,
+        **cls.sizes(model_dims),
+    )
+
+
+def _operators(
+    finder: _Finder, cls: type[Architecture], dims: Dims
+) -> tuple[tuple[PlannedOperator, ...], tuple[PlannedOperator, ...]]:
+    spec = finder.spec
+    entries = _layer(finder, cls)
+    named = {entry.use for entry, _ in entries}
+    state_default = cls.state if not any(_is_state(finder, entry.use) for entry, _ in entries) else ()
+    entries = [*entries, *((OperatorSpec(use=name), "model.operators.layer") for name in state_default)]
+    for name in spec.operators.options:
+        if name not in named and name not in state_default:
+            raise PlanError(
+                f"{spec.at(f'model.operators.options.{name}')}: options for operator {name!r}, which the layer does "
+                f"not have; it has {', '.join(sorted({*named, *state_default}))}"
+            )
+    planned = [_operator(finder, cls, entry, path, dims) for entry, path in entries]
+    if cls.layer and not any(p.operator for p in planned):
+        raise PlanError(f"{spec.at('model.operators.layer')}: the layer has no operator that mixes tokens")
+    return tuple(p for p in planned if p.operator), tuple(p for p in planned if not p.operator)
+
+
+def _layer(finder: _Finder, cls: type[Architecture]) -> list[tuple[OperatorSpec, str]]:
+    """The operators of a layer as tables, each with its path in the spec."""
+    spec, path = finder.spec, "model.operators.layer"
+    layer = spec.operators.layer
+    if cls.fixed_layer and layer not in (None, cls.layer):
+        raise PlanError(
+            f"{spec.at(path)}: architecture {cls.name!r} has "
+            + (f"the fixed layer {cls.layer!r}" if cls.layer else "no operators")
+            + "; leave `layer` out, or choose an architecture whose layers are open, such as one with two branches"
+        )
+    if not cls.layer:
+        return []
+    if layer is None or isinstance(layer, str):
+        letters = finder.registry.letters
+        written = {name: finder.registry.get("operators", name).typing[0] for name in letters.values()}
+        try:
+            names = parse_shorthand(cls.layer if layer is None else layer, letters, written)
+        except SpecError as error:
+            reasons = filter(None, map(finder.registry.why_no_letter, dict.fromkeys(layer or "")))
+            raise PlanError("\n".join([f"{spec.at(path)}: {error}", *reasons])) from error
+        return [(OperatorSpec(use=name), path) for name in names]
+    return [(entry, f"{path}.{i}") for i, entry in enumerate(layer)]
+
+
+def _is_state(finder: _Finder, name: str) -> bool:
+    """Whether a name is a state operator's; an unknown name is reported where its operator is looked up."""
+    try:
+        return issubclass(finder.registry.get("operators", name), StateOperator)
+    except RegistryError:
+        return False
+
+
+def _operator(
+    finder: _Finder, cls: type[Architecture], entry: OperatorSpec, path: str, dims: Dims
+) -> PlannedOperator:
+    spec = finder.spec
+    shared = spec.operators.options.get(entry.use, {})
+    own = path if entry.options else f"model.operators.options.{entry.use}"
+    found = finder.find("operators", entry.use, {**shared, **entry.options}, path, own)
+    what = f"operator {found.name!r}"
+    finder.refuse(found.part.check(found.options, dims, _scope_kind(cls, spec)), what, own)
+    common = {
+        "kind": found.kind,
+        "name": found.name,
+        "part": found.part,
+        "options": found.options,
+        "path": path,
+    }
+    if issubclass(found.part, StateOperator):
+        if entry.activation != "none":
+            finder.refuse("a state operator has no activation option", what, path)
+        return PlannedOperator(**common)
+    operator, kernel, premise, output = _declared(finder, found, dims, what, path)
+    finder.refuse(_misfit(operator, kernel, premise, output, dims), what, path)
+    for branch in {kernel.branch, premise.branch, output.branch}:
+        if branch not in cls.branches and not cls.fixed_layer:
+            finder.refuse(
+                f"it uses {BRANCH_NAMES[branch]} atoms, which architecture {cls.name!r} does not keep",
+                what,
+                path,
+            )
+    return PlannedOperator(
+        **common,
+        activation=entry.activation,
+        operator=operator,
+        kernel=kernel,
+        premise=premise,
+        output=output,
+    )
+
+
+def _declared(
+    finder: _Finder, found: Planned, dims: Dims, what: str, path: str
+) -> tuple[Operator, Reader, Reader, Writer]:
+    """An operator and what it declares; a mistake in a plug-in's own code is named with the plug-in."""
+    try:
+        operator: Operator = found.build(dims)
+        return operator, operator.kernel(), operator.premise(), operator.output()
+    except Exception as error:
+        plugin = finder.registry.entry(found.kind, found.name).plugin
+        reason = f"plug-in {plugin} fails to declare its kernel, premise and output: {type(error).__name__}: {error}"
+        raise PlanError(f"{finder.spec.at(path)}: {what} cannot be used here: {reason}") from error
+
+
+def _misfit(operator: Operator, kernel: Reader, premise: Reader, output: Writer, dims: Dims) -> str | None:
+    """Where an operator's typing, channels and equation disagree with each other; None when they agree."""
+    typing = f"{output.branch} <- {kernel.branch} x {premise.branch}"
+    if operator.typing != typing:
+        return (
+            f"it declares the typing {operator.typing!r}, but its kernel, premise and output make {typing!r}"
+        )
+    for role, channels in (("kernel", kernel), ("premise", premise), ("output", output)):
+        for name, size in channels.shape.items():
+            if size < 1:
+                return f"its {role} has {size} channels {name!r} at these dims"
+    batch, length = 2, 3
+    shapes = {role: _shape(batch, length, c) for role, c in (("k", kernel), ("p", premise), ("o", output))}
+    try:
+        with torch.device("meta"):  # shapes without storage
+            result = operator.infer(torch.empty(shapes["k"]), torch.empty(shapes["p"]), Scope())
+    except Exception as error:
+        cause = str(error).partition("\n")[0]
+        return f"its infer fails on a kernel {list(shapes['k'])} and a premise {list(shapes['p'])}: {cause}"
+    if tuple(result.shape) != shapes["o"]:
+        return (
+            f"its infer gives shape {list(result.shape)} where its output declares {list(shapes['o'])} "
+            f"(batch {batch}, length {length}), so it cannot be added to the other operators' outputs"
+        )
+    return None
+
+
+def _shape(batch: int, length: int, channels: Reader | Writer) -> tuple[int, ...]:
+    tokens = (length,) if channels.branch == "U" else (length, length)
+    return (batch, *tokens, *channels.shape.values())
+
+
+def _beside(
+    finder: _Finder,
+    kind: str,
+    entries: Sequence[Any],
+    dims: Dims,
+    misfit: Callable[[type[Any]], str | None] = lambda part: None,
+) -> tuple[Planned, ...]:
+    """Positions, augmenters and heads: found, options read, and asked whether they fit and work at these sizes."""
+    planned = []
+    for i, entry in enumerate(entries):
+        path = f"model.{kind}.{i}"
+        found = finder.find(kind, entry.use, entry.options, path, path)
+        reason = misfit(found.part) or found.part.check(found.options, dims)
+        finder.refuse(reason, f"{kind.removesuffix('s')} {found.name!r}", path)
+        planned.append(found)
+    return tuple(planned)
+
+
+def _no_place(part: type[Position], architecture: type[Architecture], has_pairs: bool) -> str | None:
+    """Why a position has nowhere to act; None when it has."""
+    served = part.places()
+    offered = [place for place in served if place in architecture.places]
+    if not offered:
+        places = (
+            f"the places {', '.join(sorted(architecture.places))}" if architecture.places else "no places"
+        )
+        return f"it acts at {' and '.join(served)}, and architecture {architecture.name!r} has {places}"
+    if offered == ["pair"] and not has_pairs:
+        return "it biases attention, and no operator of the layer scores pairs or sums values, as assoc and join do"
+    return None
+
+
+def _scope_kind(cls: type[Architecture], spec: Spec) -> str:
+    """The kind of scope that operators work in: the architecture's own, or the spec's."""
+    if cls.scope is None:
+        return spec.scope.kind
+    if spec.scope.kind != "bidirectional":
+        raise PlanError(
+            f"{spec.at('model.scope.kind')}: architecture {cls.name!r} has the scope {cls.scope!r} and no other; leave "
+            "`kind` out"
+        )
+    return cls.scope
+
+
+def _not_given(part: type[Head], architecture: type[Architecture], gives: frozenset[str]) -> str | None:
+    """Which output a head needs and does not get; None when it gets all."""
+    lacking = sorted(part.needs - gives)
+    if not lacking:
+        return None
+    if "past" in lacking:
+        return 'it predicts the next token, which this scope shows it; set model.scope.kind to "causal" or "prefix"'
+    return (
+        f"it needs the output {' and '.join(lacking)}, which architecture {architecture.name!r} does not give with "
+        "these options"
+    )

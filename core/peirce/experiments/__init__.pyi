@@ -1,0 +1,15 @@
+from .comparison import RESULTS as RESULTS
+from .comparison import Only as Only
+from .comparison import Plan as Plan
+from .comparison import Rate as Rate
+from .comparison import Seeds as Seeds
+from .comparison import Steps as Steps
+from .comparison import Threads as Threads
+from .comparison import chosen as chosen
+from .comparison import compare as compare
+from .comparison import numbers as numbers
+from .comparison import spread as spread
+from .results import commit as commit
+from .results import digest as digest
+from .results import read_rows as read_rows
+from .results import write_rows as write_rows

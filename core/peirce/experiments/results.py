@@ -1,0 +1,86 @@
+"""Results of experiments as CSV: a row for each figure, with the run, the seed, the commit and the command behind it.
+
+A run is known by a digest of all that it depends on, so that an interrupted experiment does what is missing and no run
+twice, and one file can hold the results of many experiments.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import subprocess
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+
+from peirce.errors import TaskError
+from peirce.files import write_whole
+
+Row = TypeVar("Row")
+
+
+def read_rows(path: Path, of: type[Row]) -> list[Row]:
+    """The rows of a file that `write_rows` wrote, none where there is no file.
+
+    Args:
+        path: the CSV file.
+        of: the attrs class of a row; its converters read the cells.
+
+    Raises:
+        TaskError: the file holds something else.
+    """
+    if not path.exists():
+        return []
+    names = [attribute.name for attribute in attrs.fields(of)]  # type: ignore[arg-type]
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [of(**{name: row[name] for name in names}) for row in csv.DictReader(file)]
+    except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
+        raise TaskError(f"{path} is no file of results: {error!r}; move it away to begin anew") from error
+
+
+def write_rows(path: Path, rows: Iterable[Any], columns: Sequence[str]) -> None:
+    """Write rows as a CSV file, whole or not at all.
+
+    Args:
+        path: the CSV file.
+        rows: attrs values.
+        columns: the attributes and properties of a row, in the order of the columns; the attributes all among them.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([getattr(row, name) for name in columns])
+    write_whole(path, text.getvalue())
+
+
+def digest(*parts: Any) -> str:
+    """Ten characters that two runs share only if they do the same.
+
+    Args:
+        parts: all that a run depends on, as JSON holds it.
+    """
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def commit() -> str:
+    """The commit that runs, with a plus sign if files differ from it; the version where there is no repository."""
+    here = Path(__file__).resolve().parent
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        found = git("rev-parse", "--short", "HEAD") if git("ls-files", Path(__file__).name) else ""
+        changed = "+" if found and git("status", "--porcelain", "--untracked-files=no", ":/") else ""
+    except OSError:  # there is no git
+        found = changed = ""
+    return found + changed or f"peirce {version('peirce')}"

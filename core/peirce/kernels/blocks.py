@@ -1,0 +1,236 @@
+"""Work on binary atoms by blocks that stay in a processor's cache.
+
+A branch of [b, x, y, d] atoms is far larger than a cache, and what is computed from each pair alone need not be written
+for all pairs at once. Blocks serve a processor: a graph that is traced must not depend on the length, and a GPU is
+faster with few large products. In training a block's intermediate results are computed again in the backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from peirce.algebra import at_least_float32
+
+BLOCK_BYTES = 2 << 20
+"""What one block's widest intermediate result may take."""
+PORTION_BYTES = 8 << 20
+"""What the binary atoms of the examples that go through the layers together may take.
+
+Allocators keep tensors of this size for the next one; larger ones come from the system anew each time, page by page.
+"""
+
+
+def blocked(atoms: Tensor) -> bool:
+    """Whether binary atoms are worked on in blocks here and now, without gradients."""
+    return _in_inference(atoms) and _large(atoms)
+
+
+def blocked_training(atoms: Tensor) -> bool:
+    """Whether binary atoms are worked on in blocks here and now, with gradients."""
+    return _on_processor(atoms) and torch.is_grad_enabled() and _large(atoms)
+
+
+def blocks(atoms: Tensor, channels: int) -> Iterator[tuple[slice, slice]]:
+    """Blocks of examples b and rows x of [b, x, y, d] atoms, for intermediate results of `channels` channels.
+
+    A block is contiguous in memory: some rows of one example, or all rows of some.
+    """
+    batch, rows, columns, _ = atoms.shape
+    step = max(1, BLOCK_BYTES // max(1, columns * channels * atoms.element_size()))
+    examples = max(1, step // max(1, rows))
+    for item in range(0, batch, examples):
+        for start in range(0, rows, step):
+            yield slice(item, min(item + examples, batch)), slice(start, min(start + step, rows))
+
+
+def portion(like: Tensor, length: int, width: int) -> int | None:
+    """How many examples go through the layers together, for binary atoms of [b, length, length, width]; None for all.
+
+    Args:
+        like: a tensor of the atoms' device and dtype.
+        length: tokens of an example.
+        width: channels of a pair.
+    """
+    if not _on_processor(like):
+        return None
+    return max(1, PORTION_BYTES // max(1, length * length * width * like.element_size()))
+
+
+def _in_inference(atoms: Tensor) -> bool:
+    return _on_processor(atoms) and not torch.is_grad_enabled()
+
+
+def _on_processor(atoms: Tensor) -> bool:
+    return atoms.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def _large(atoms: Tensor) -> bool:
+    return atoms.numel() * atoms.element_size() > BLOCK_BYTES
+
+
+Block = tuple[slice, slice]
+"""Some rows of one example, or all rows of some examples."""
+Compute = Callable[..., Sequence[Tensor]]
+"""Takes a block's examples and rows, then what the block has of each tensor; gives what it has of each result."""
+
+
+def in_blocks(
+    compute: Compute,
+    places: Sequence[Tensor],
+    *,
+    channels: int,
+    rows: Sequence[Tensor],
+    items: Sequence[Tensor] = (),
+    whole: Sequence[Tensor | None] = (),
+    random: bool = False,
+) -> Sequence[Tensor]:
+    """Compute block by block.
+
+    Args:
+        compute: what is computed; it may use no tensor that wants a gradient but those that it is given.
+        places: where the results go, empty tensors [b, x, ...].
+        channels: of the widest intermediate result of a pair.
+        rows: [b, x, ...] each, of which a block has its own rows; the first are binary atoms, [b, x, y, d].
+        items: [b, ...] each, of which a block has all rows of its own examples.
+        whole: what each block has whole, such as weights.
+        random: whether random numbers are drawn, which the backward pass must draw again.
+
+    Returns:
+        The results, in their places.
+    """
+    work = _Work(compute, channels, (len(rows), len(rows) + len(items)), random)
+    tensors = (*rows, *items, *whole)
+    if not torch.is_grad_enabled():
+        work.fill(places, tensors)
+        return places
+    return _apply(work, places, *tensors)
+
+
+class _Work(NamedTuple):
+    """What is computed. Tensors before the first end are cut by rows, and by examples those before the second."""
+
+    compute: Compute
+    channels: int
+    ends: tuple[int, int]
+    random: bool
+
+    def blocks(self, tensors: Sequence[Tensor | None]) -> Iterator[Block]:
+        """The blocks of the atoms, which are the first of the tensors."""
+        atoms = tensors[0]
+        assert atoms is not None
+        return blocks(atoms, self.channels)
+
+    def is_cut(self, place: int) -> bool:
+        """Whether a block has its own rows of the tensor at a place, which no other block has."""
+        return place < self.ends[0]
+
+    def of(self, place: int, tensor: Tensor, block: Block) -> Tensor:
+        """What a block has of the tensor at a place."""
+        if self.is_cut(place):
+            return tensor[block]
+        return tensor[block[0]] if place < self.ends[1] else tensor
+
+    def fill(self, places: Sequence[Tensor], tensors: Sequence[Tensor | None]) -> list[Tensor]:
+        """Put the results in their places; the state of the random numbers before each block, if they matter."""
+        states = []
+        for block in self.blocks(tensors):
+            if self.random:
+                states.append(torch.get_rng_state())
+            parts = [None if t is None else self.of(i, t, block) for i, t in enumerate(tensors)]
+            for place, result in zip(places, self.compute(*block, *parts), strict=True):
+                place[block] = result
+        return states
+
+
+def _apply(*args: Any) -> Any:
+    return _InBlocks.apply(*args)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+
+
+class _InBlocks(Function):
+    """The tensors of a work -> its results."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, work: _Work, places: Sequence[Tensor], *tensors: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        ctx.work = work
+        ctx.autocast = {"enabled": torch.is_autocast_enabled("cpu"), "dtype": torch.get_autocast_dtype("cpu")}
+        ctx.save_for_backward(*tensors)
+        ctx.set_materialize_grads(False)
+        ctx.states = work.fill(places, tensors)
+        return tuple(places)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        tensors: tuple[Tensor | None, ...] = ctx.saved_tensors
+        wanted = {i: t for i, t in enumerate(tensors) if t is not None and ctx.needs_input_grad[i + 2]}
+        way = _differentiable if torch.is_grad_enabled() else _added_up
+        found = way(ctx, tensors, wanted, grads)
+        return None, None, *(found.get(i) for i in range(len(tensors)))
+
+
+Tensors = Sequence[Tensor | None]
+Found = dict[int, Tensor]
+"""Gradients by the numbers of their tensors; one that nothing depends on has none."""
+
+
+def _added_up(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
+    """The gradients of the wanted tensors by their numbers, each block's put or added where it belongs."""
+    work: _Work = ctx.work
+    sums: Found = {}
+    for number, block in enumerate(work.blocks(tensors)):
+        parts = [None if t is None else work.of(i, t, block).detach() for i, t in enumerate(tensors)]
+        leaves = {
+            i: part.requires_grad_() for i, part in enumerate(parts) if part is not None and i in wanted
+        }
+        results, own = _again(ctx, number, block, parts, grads)
+        found = torch.autograd.grad(results, list(leaves.values()), own, allow_unused=True)
+        for i, grad in zip(leaves, found, strict=True):
+            if grad is None:  # of this block, and so of every other
+                continue
+            if i not in sums:
+                # What several blocks add to is not summed in half precision.
+                whole = wanted[i]
+                sums[i] = (
+                    torch.empty_like(whole) if work.is_cut(i) else torch.zeros_like(at_least_float32(whole))
+                )
+            place = work.of(i, sums[i], block)
+            if work.is_cut(i):
+                place.copy_(grad)
+            else:
+                place.add_(grad)
+    return {i: total.to(wanted[i].dtype) for i, total in sums.items()}
+
+
+def _differentiable(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
+    """The same gradients, for someone who differentiates them in turn."""
+    work: _Work = ctx.work
+    every: list[tuple[Tensor, Tensor]] = []
+    for number, block in enumerate(work.blocks(tensors)):
+        parts = [None if t is None else work.of(i, t, block) for i, t in enumerate(tensors)]
+        every.extend(zip(*_again(ctx, number, block, parts, grads), strict=True))
+    results, own = zip(*every, strict=True)
+    found = torch.autograd.grad(results, list(wanted.values()), own, create_graph=True, allow_unused=True)
+    return {i: grad for i, grad in zip(wanted, found, strict=True) if grad is not None}
+
+
+def _again(
+    ctx: Any, number: int, block: Block, parts: Tensors, grads: Tensors
+) -> tuple[list[Tensor], list[Tensor]]:
+    """A block's results once more, in the circumstances of the first time, and their gradients."""
+    work: _Work = ctx.work
+    with (
+        torch.enable_grad(),
+        torch.autocast("cpu", cache_enabled=False, **ctx.autocast),
+        torch.random.fork_rng(devices=[], enabled=work.random),
+    ):
+        if work.random:
+            torch.set_rng_state(ctx.states[number])
+        every = zip(work.compute(*block, *parts), grads, strict=True)
+        known = [(result, grad) for result, grad in every if grad is not None and result.requires_grad]
+    return [result for result, _ in known], [grad[block].to(result.dtype) for result, grad in known]

@@ -1,0 +1,177 @@
+"""Pair biases: position terms inside attention, from tables of vectors.
+
+`peirce.kernels.pair_products` multiplies: heads come first and rows are flat, `q` [g, n, m, s] queries, `w` [g, n, m, y] scores
+or weights. n is batch times length and m the heads that share a table; where a whole batch shares its ids, n is the
+length and m counts the batch as well.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from peirce.algebra import at_least_float32
+from peirce.kernels import pair_products
+
+
+class PairBias(NamedTuple):
+    """A table of vectors indexed by what two tokens are to each other.
+
+    The vector of the pair (x, y) and head h is `table[rows[x], ids[x, y], h]`.
+
+    Args:
+        ids: int64 [b or 1, x, y] in [0, r): the pair's bucket.
+        rows: int64 [b or 1, x] in [0, k): the row's kind; None when k is 1.
+        key: [k, r, g, s], added to the keys that x's query meets; g is the number of heads, or 1 to share.
+        query: [1, r, g, s], added to the query that meets y's key.
+        value: [k, r, g, s], added to the values that x sums.
+        score: [k, r, h], added to the score itself.
+    """
+
+    ids: Tensor
+    rows: Tensor | None = None
+    key: Tensor | None = None
+    value: Tensor | None = None
+    score: Tensor | None = None
+    query: Tensor | None = None
+
+    def part(self, items: slice, rows: slice) -> PairBias:
+        """The bias of some rows x of some examples."""
+
+        def own(each: Tensor) -> Tensor:
+            return each[items if len(each) > 1 else slice(None), rows]
+
+        return self._replace(ids=own(self.ids), rows=None if self.rows is None else own(self.rows))
+
+
+def scores(query: Tensor, bias: PairBias, key: Tensor | None = None) -> Tensor:
+    """What a pair bias adds to attention scores: queries and keys times their pairs' vectors, and its own score.
+
+    Args:
+        query: [b, x, h, s], scaled as the attention scales it.
+        bias: its `key`, `query` and `score` are used; what is None adds nothing.
+        key: [b, y, h, s], scaled likewise; a bias with `query` needs it.
+
+    Returns:
+        [b, x, y, h], in the dtype of `query`; it may be a view with any strides.
+
+    Raises:
+        ValueError: the bias needs `rows` or `key`, which are not there, or its `query` has several kinds.
+    """
+    batch, length, heads, _ = query.shape
+    total = None
+    if bias.key is not None:
+        layout = _Layout.of(bias, bias.key, batch, length, heads)
+        table = _head_first(bias.key, query)
+        total = layout.unpack(
+            pair_products.score(layout.pack(query), table, layout.ids, layout.rows)
+        ).transpose(2, 3)
+    if bias.query is not None:
+        # The same product with the parts of x and y exchanged.
+        if key is None or bias.query.shape[0] > 1:
+            raise ValueError("a pair bias with `query` needs the keys [b, y, h, s], and has one kind of rows")
+        term = scores(key, PairBias(bias.ids.transpose(1, 2), key=bias.query)).transpose(1, 2)
+        total = term if total is None else total + term
+    if bias.score is not None:
+        kinds, buckets, _ = bias.score.shape
+        ids = bias.ids
+        if kinds > 1:
+            ids = ids + _rows(bias).unsqueeze(2) * buckets
+        # The gradient adds up over a whole batch: not in half precision.
+        numbers = at_least_float32(bias.score.reshape(kinds * buckets, heads))
+        term = F.embedding(ids, numbers).to(query.dtype)
+        total = term.expand(batch, -1, -1, -1) if total is None else total + term
+    if total is None:
+        return query.new_zeros(batch, length, bias.ids.shape[2], heads)
+    return total
+
+
+def mix(weights: Tensor, bias: PairBias) -> Tensor:
+    """What a pair bias adds to the values that attention sums: each row's weighted value vectors.
+
+    Args:
+        weights: [b, x, y, h], the attention weights.
+        bias: its `value` is used.
+
+    Returns:
+        [b, x, h, s], in the dtype of `weights`; it may be a view with any strides.
+
+    Raises:
+        ValueError: the bias has no `value`.
+    """
+    if bias.value is None:
+        raise ValueError("this pair bias has no value table; ask `bias.value is not None` before calling mix")
+    batch, length, _, heads = weights.shape
+    layout = _Layout.of(bias, bias.value, batch, length, heads)
+    table = _head_first(bias.value, weights)
+    return layout.unpack(
+        pair_products.mix(layout.pack(weights.transpose(2, 3)), table, layout.ids, layout.rows)
+    )
+
+
+def _head_first(table: Tensor, like: Tensor) -> Tensor:
+    """[k, r, g, s] -> [k, g, r, s], in the dtype that the attention computes in."""
+    return table.to(like.dtype).transpose(1, 2)
+
+
+def _rows(bias: PairBias) -> Tensor:
+    if bias.rows is None:
+        raise ValueError(
+            "a pair bias whose tables have several kinds of rows needs `rows`, int64 [b or 1, x]"
+        )
+    return bias.rows
+
+
+class _Layout(NamedTuple):
+    """How [b, x, h, c] maps to [g, n, m, c] and back, and the ids and kinds of the flat rows."""
+
+    ids: Tensor
+    rows: Tensor | None
+    batch: int
+    length: int
+    heads: int
+    groups: int
+    shared: bool
+
+    @classmethod
+    def of(cls, bias: PairBias, table: Tensor, batch: int, length: int, heads: int) -> _Layout:
+        rows = None if table.shape[0] == 1 else _rows(bias)
+        ids = bias.ids
+        shared = ids.shape[0] == 1 and (rows is None or rows.shape[0] == 1)
+        if not shared:
+            ids = ids.expand(batch, -1, -1)
+            rows = None if rows is None else rows.expand(batch, -1)
+        return cls(
+            ids[0] if shared else ids.reshape(batch * length, ids.shape[2]),
+            None if rows is None else rows.flatten(),
+            batch,
+            length,
+            heads,
+            table.shape[2],
+            shared,
+        )
+
+    def pack(self, values: Tensor) -> Tensor:
+        """[b, x, h, c] -> [g, n, m, c]."""
+        channels = values.shape[3]
+        if self.shared:
+            flat = values.transpose(0, 1)
+        else:
+            flat = values.reshape(self.batch * self.length, 1, self.heads, channels)
+        if self.groups > 1:
+            return flat.permute(2, 0, 1, 3)
+        return flat.reshape(1, flat.shape[0], flat.shape[1] * self.heads, channels)
+
+    def unpack(self, values: Tensor) -> Tensor:
+        """[g, n, m, c] -> [b, x, h, c]."""
+        channels = values.shape[3]
+        if self.groups > 1:
+            flat = values.permute(1, 2, 0, 3)
+        else:
+            each = self.batch if self.shared else 1
+            flat = values.reshape(values.shape[1], each, self.heads, channels)
+        if self.shared:
+            return flat.transpose(0, 1)
+        return flat.reshape(self.batch, self.length, self.heads, channels)

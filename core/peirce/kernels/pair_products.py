@@ -1,0 +1,276 @@
+"""The products of pair biases, each with its derivatives: by bucket or by blocked gather, whichever is smaller.
+
+The vector of a pair is looked up in a table, so two ways lead to a score. *By bucket*: multiply each query by
+the whole table, r numbers a row and head, and look up each pair's number. *By gather*: look up each pair's
+vector and multiply. A whole [b, x, y, s] tensor is held by neither, forward or backward: rows are gathered in
+blocks.
+
+Heads come first and rows are flat, so that both ways are plain batched products: `q` [g, n, m, s] queries, `w`
+[g, n, m, y] scores or weights, `ids` [n, y], `rows` [n], `table` [k, g, r, s].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import Function
+
+from peirce.algebra import at_least_float32
+
+BLOCK = {"cpu": 1 << 19}
+"""Elements of the buckets or vectors that are held at once, by device: what stays in a processor's cache."""
+LARGE_BLOCK = 1 << 25
+"""The same for every other device, where a few large products are faster than many small ones."""
+FEWEST_BLOCKS = 8
+"""A gather is split at least so often, where there are rows enough."""
+
+
+# --- three products of one trilinear form: each one's derivatives are the other two ---------------
+
+
+def score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
+    """w[g, n, m, y] = sum_s q[g, n, m, s] table[rows[n], g, ids[n, y], s]."""
+    if _traced(table):
+        return _traced_score(q, table, ids, rows)
+    return _call(_Score, q, table, ids, rows)
+
+
+def mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
+    """q[g, n, m, s] = sum_y w[g, n, m, y] table[rows[n], g, ids[n, y], s]."""
+    if _traced(table):
+        return _traced_mix(w, table, ids, rows)
+    return _call(_Mix, w, table, ids, rows)
+
+
+def _traced(table: Tensor) -> bool:
+    return torch.compiler.is_compiling() or table.is_meta
+
+
+def _call(function: type[Function], *args: Any) -> Any:
+    return function.apply(*args)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+
+
+class _Score(Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
+        ctx.save_for_backward(q, table, ids, rows)
+        return _blocked("score", ids, rows, table=table, q=q)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, table, ids, rows = ctx.saved_tensors
+        wants_q, wants_table = ctx.needs_input_grad[:2]
+        return (
+            _call(_Mix, grad, table, ids, rows) if wants_q else None,
+            _call(_Table, q, grad, ids, rows, table.shape[0], table.shape[2]) if wants_table else None,
+            None,
+            None,
+        )
+
+
+class _Mix(Function):
+    @staticmethod
+    def forward(ctx: Any, w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
+        ctx.save_for_backward(w, table, ids, rows)
+        return _blocked("mix", ids, rows, table=table, w=w)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        w, table, ids, rows = ctx.saved_tensors
+        wants_w, wants_table = ctx.needs_input_grad[:2]
+        return (
+            _call(_Score, grad, table, ids, rows) if wants_w else None,
+            _call(_Table, grad, w, ids, rows, table.shape[0], table.shape[2]) if wants_table else None,
+            None,
+            None,
+        )
+
+
+class _Table(Function):
+    """table[k, g, r, s] = the sum of q[g, n, m, s] w[g, n, m, y] over the pairs of kind k and bucket r."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, w: Tensor, ids: Tensor, rows: Tensor | None, kinds: int, buckets: int
+    ) -> Tensor:
+        ctx.save_for_backward(q, w, ids, rows)
+        # Sums over a whole batch: not in half precision.
+        total = torch.zeros(
+            kinds, q.shape[0], buckets, q.shape[3], dtype=at_least_float32(q[:0]).dtype, device=q.device
+        )
+        return _blocked("table", ids, rows, table=total, q=q, w=w).to(q.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, w, ids, rows = ctx.saved_tensors
+        wants_q, wants_w = ctx.needs_input_grad[:2]
+        return (
+            _call(_Mix, w, grad, ids, rows) if wants_q else None,
+            _call(_Score, q, grad, ids, rows) if wants_w else None,
+            None,
+            None,
+            None,
+            None,
+        )
+
+
+# --- blocks of rows -------------------------------------------------------------------------------
+
+
+def by_bucket(shared: int, buckets: int, length: int, head_size: int) -> bool:
+    """Whether buckets hold fewer numbers a row than gathered vectors do.
+
+    Args:
+        shared: m, how many queries of a row share a table.
+        buckets: r. length: y. head_size: s.
+    """
+    return shared * buckets <= length * head_size
+
+
+def _blocked(
+    product: Literal["score", "mix", "table"],
+    ids: Tensor,
+    rows: Tensor | None,
+    *,
+    table: Tensor,
+    q: Tensor | None = None,
+    w: Tensor | None = None,
+) -> Tensor:
+    """One of the three products, in blocks of rows of one kind; "table" adds its result up in `table`."""
+    given = w if q is None else q
+    assert given is not None
+    groups, count, shared, _ = given.shape
+    buckets, head_size, length = table.shape[2], table.shape[3], ids.shape[1]
+    bucketed = by_bucket(shared, buckets, length, head_size)
+    row = groups * (shared * buckets if bucketed else length * head_size)
+    size = max(1, BLOCK.get(given.device.type, LARGE_BLOCK) // max(1, row))
+    if not bucketed:
+        size = min(size, max(1, count // FEWEST_BLOCKS))
+    if product == "score":
+        result = given.new_empty(groups, count, shared, length)
+    elif product == "mix":
+        result = given.new_empty(groups, count, shared, head_size)
+    else:
+        result = table
+    for kind, block in _blocks(rows, count, table.shape[0], size):
+        part = _Block(ids[block], table[kind], bucketed)
+        if product == "score":
+            assert q is not None
+            result[:, block] = part.score(q[:, block])
+        elif product == "mix":
+            assert w is not None
+            result[:, block] = part.mix(w[:, block])
+        else:
+            assert q is not None
+            assert w is not None
+            part.add_to_table(q[:, block], w[:, block])
+    return result
+
+
+def _blocks(rows: Tensor | None, count: int, kinds: int, size: int) -> Iterator[tuple[int, slice | Tensor]]:
+    """Blocks of at most `size` rows, each with its kind; rows of one kind are brought together."""
+    if rows is None:
+        for start in range(0, count, size):
+            yield 0, slice(start, start + size)
+        return
+    order, start = rows.argsort(stable=True), 0
+    for kind, members in enumerate(torch.bincount(rows, minlength=kinds).tolist()):
+        stop = start + members
+        for first in range(start, stop, size):
+            yield kind, order[first : min(first + size, stop)]
+        start = stop
+
+
+class _Block(NamedTuple):
+    """Some rows of one kind: ids [n, y], table [g, r, s]; both ways for each of the three products."""
+
+    ids: Tensor
+    table: Tensor
+    bucketed: bool
+
+    def score(self, q: Tensor) -> Tensor:
+        """[g, n, m, s] -> [g, n, m, y]."""
+        if self.bucketed:
+            groups, count, shared, _ = q.shape
+            buckets = torch.bmm(q.flatten(1, 2), self.table.transpose(1, 2)).view(groups, count, shared, -1)
+            return buckets.gather(3, _spread(self.ids, groups, shared))
+        return torch.matmul(q, self._vectors().transpose(2, 3))
+
+    def mix(self, w: Tensor) -> Tensor:
+        """[g, n, m, y] -> [g, n, m, s]."""
+        if self.bucketed:
+            sums = self._bucket_sums(w).to(w.dtype)
+            groups, count, shared, _ = sums.shape
+            return torch.bmm(sums.flatten(1, 2), self.table).view(groups, count, shared, -1)
+        return torch.matmul(w, self._vectors())
+
+    def add_to_table(self, q: Tensor, w: Tensor) -> None:
+        """Add the outer products of q and w, [g, n, m, s] and [g, n, m, y], to the table in place."""
+        if self.bucketed:
+            sums = self._bucket_sums(w).flatten(1, 2)
+            self.table.baddbmm_(sums.transpose(1, 2), q.flatten(1, 2).to(sums.dtype))
+        else:
+            vectors = torch.matmul(w.transpose(2, 3), q).flatten(1, 2)
+            groups, buckets, size = self.table.shape
+            first = torch.arange(groups, device=self.ids.device).unsqueeze(1) * buckets
+            # scatter_add_ over leading rows is many times faster than index_add_ here.
+            rows = (self.ids.flatten() + first).view(-1, 1).expand(-1, size)
+            self.table.view(-1, size).scatter_add_(0, rows, vectors.view(-1, size).to(self.table.dtype))
+
+    def _vectors(self) -> Tensor:
+        """[g, n, y, s]."""
+        groups, _, size = self.table.shape
+        return self.table.index_select(1, self.ids.flatten()).view(groups, *self.ids.shape, size)
+
+    def _bucket_sums(self, w: Tensor) -> Tensor:
+        """[g, n, m, r]: the weights of each bucket, added up in at least float32."""
+        exact = at_least_float32(w)
+        groups, count, shared, _ = w.shape
+        sums = exact.new_zeros(groups, count, shared, self.table.shape[1])
+        return sums.scatter_add_(3, _spread(self.ids, groups, shared), exact)
+
+
+def _spread(ids: Tensor, groups: int, shared: int) -> Tensor:
+    """[n, y] -> [g, n, m, y], a view."""
+    return ids[None, :, None, :].expand(groups, -1, shared, -1)
+
+
+# --- under torch.export and torch.compile: by bucket, without a loop over the symbolic length -----
+
+
+def _traced_score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
+    kinds, groups, _, _ = table.shape
+    if rows is None:
+        wide, tables = q, table[0].transpose(1, 2)
+    else:
+        # A query in the place of its own kind and zeros elsewhere keeps the buckets at r a row, not k * r.
+        own = F.one_hot(rows, kinds).to(q.dtype)[None, :, None, :, None]
+        wide = (q.unsqueeze(3) * own).flatten(3)
+        tables = table.permute(1, 0, 3, 2).flatten(1, 2)
+    buckets = _product(wide, tables)
+    return buckets.gather(3, _spread(ids, groups, q.shape[2]))
+
+
+def _traced_mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
+    kinds, groups, count, size = table.shape
+    exact = at_least_float32(w)
+    zeros = exact.new_zeros(groups, w.shape[1], w.shape[2], count)
+    sums = zeros.scatter_add(3, _spread(ids, groups, w.shape[2]), exact).to(w.dtype)
+    if rows is None:
+        return _product(sums, table[0])
+    every = _product(sums, table.permute(1, 2, 0, 3).flatten(2))
+    every = every.reshape(groups, w.shape[1], w.shape[2], kinds, size)
+    own = rows[None, :, None, None, None].expand(groups, -1, w.shape[2], 1, size)
+    return every.gather(3, own).squeeze(3)
+
+
+def _product(values: Tensor, tables: Tensor) -> Tensor:
+    """[g, n, m, c] times [g, c, e], without a copy of the tables for each row."""
+    if tables.shape[0] == 1:
+        return torch.matmul(values, tables[0])
+    groups, count, shared, _ = values.shape
+    return torch.bmm(values.flatten(1, 2), tables).view(groups, count, shared, tables.shape[2])

@@ -1,0 +1,12 @@
+from .contracts import Exporter as Exporter
+from .contracts import Task as Task
+from .generation import Decoding as Decoding
+from .generation import Generated as Generated
+from .generation import Ids as Ids
+from .generation import decoding as decoding
+from .generation import generate as generate
+from .model import Model as Model
+from .storage import ASSETS as ASSETS
+from .storage import PROVENANCE as PROVENANCE
+from .storage import SPEC as SPEC
+from .storage import WEIGHTS as WEIGHTS

@@ -1,0 +1,288 @@
+"""The composed model: named inputs, named outputs, its spec and its provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from attrs import evolve
+from torch import Tensor, nn
+
+from peirce.errors import InputError, PlanError, unknown
+from peirce.parts import (
+    Architecture,
+    Encoded,
+    GenerativeArchitecture,
+    Head,
+    Plan,
+    Signature,
+    TensorSpec,
+    Tokens,
+    merge,
+)
+
+if TYPE_CHECKING:
+    from peirce.model.generation import Generated
+
+_DTYPES = {"int64": torch.int64, "bool": torch.bool}
+
+
+class Model(nn.Module):
+    """A network and its heads, as a spec composes them.
+
+    Args:
+        plan: the plan.
+        provenance: where each part comes from.
+
+    Attributes:
+        signature: every input and output, with dtype, symbolic dims and meaning.
+        heads: the heads by the prefix of their outputs.
+    """
+
+    def __init__(self, plan: Plan, provenance: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.plan = plan
+        self.spec = plan.spec
+        self.provenance = dict(provenance)
+        self.network: Architecture = plan.architecture.part(plan.architecture.options, plan)
+        self.heads = nn.ModuleDict({planned.prefix: planned.build(plan.dims) for planned in plan.heads})
+        self.signature = self._sign()
+
+    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        """Run the model on named inputs.
+
+        Args:
+            inputs: as `signature.inputs` says; optional ones may be absent.
+
+        Returns:
+            The outputs by name, in the order of `signature.outputs`.
+
+        Raises:
+            InputError: an unknown, missing or misshapen input.
+        """
+        if not torch.compiler.is_compiling():
+            self._check(inputs)
+        encoded, tokens = self.network(inputs)
+        return self._outputs(encoded, tokens)
+
+    def _outputs(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        outputs: dict[str, Any] = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
+        for prefix, head in self.heads.items():
+            outputs |= _named(prefix, cast(Head, head)(encoded, tokens))
+        return {spec.name: outputs[spec.name] for spec in self.signature.outputs}
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], memory: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Predict for tokens that follow others, from what was kept of those.
+
+        Args:
+            inputs: without a memory, as `signature.inputs` says; then the new tokens alone, under the name that the
+                architecture generates.
+            memory: what the last call returned; empty at first.
+
+        Returns:
+            Without a memory, all outputs; then the predictions of the heads that predict next tokens, for the new ones
+            alone. And the next memory, flat tensors by name.
+
+        Raises:
+            InputError: the architecture or the heads do not generate.
+        """
+        network, heads = self.generating()
+        if not memory and not torch.compiler.is_compiling():
+            self._check(inputs)
+        encoded, tokens, kept = network.advance(inputs, memory)
+        if not memory:
+            return self._outputs(encoded, tokens), kept
+        outputs: dict[str, Tensor] = {}
+        for prefix, head in heads.items():
+            outputs |= _named(prefix, head(encoded, tokens))
+        return outputs, kept
+
+    def generate(
+        self, inputs: Mapping[str, Tensor], *, cache: bool = True, **settings: Any
+    ) -> tuple[Generated, ...]:
+        """Generate a text for each prompt.
+
+        Args:
+            inputs: the prompts, as `signature.inputs` says; they may have different lengths, padded on either side.
+            cache: whether what was computed of the tokens before is kept.
+            settings: how tokens are chosen, as in `peirce.model.generation.Decoding`.
+
+        Returns:
+            The generated tokens of each row, without its prompt, and their score.
+
+        Raises:
+            InputError: the model does not generate, or an input or a setting is wrong.
+        """
+        from peirce.model.generation import decoding, generate
+        from peirce.model.stepping import ModelStepper
+
+        how, training = decoding(**settings), self.training
+        self.eval()
+        try:
+            self.generating()
+            self._check(inputs)
+            return generate(ModelStepper(self, inputs, cache=cache), how)
+        finally:
+            self.train(training)
+
+    def generates(self) -> tuple[str, str]:
+        """The input whose tokens are generated, and the output that scores the next one.
+
+        Raises:
+            InputError: the model does not generate.
+        """
+        network, heads = self.generating()
+        prefix, head = next(iter(heads.items()))
+        return network.generated, _output(prefix, head.outputs()[0].name)
+
+    def generating(self) -> tuple[GenerativeArchitecture, dict[str, Head]]:
+        """The network and the heads that predict next tokens, by prefix.
+
+        Raises:
+            InputError: there are none, or the architecture keeps no memory.
+        """
+        heads = {prefix: cast(Head, head) for prefix, head in self.heads.items()}
+        heads = {prefix: head for prefix, head in heads.items() if "past" in head.needs}
+        if not isinstance(self.network, GenerativeArchitecture):
+            raise InputError(
+                f"architecture {self.plan.architecture.name!r} keeps nothing of the tokens before, so it cannot "
+                "generate"
+            )
+        if not heads:
+            raise InputError(
+                f"{self.spec.name!r} has no head that predicts next tokens; add one such as [[model.heads]] "
+                'use = "causal_lm"'
+            )
+        return self.network, heads
+
+    def loss(self, head: str, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """The mean loss of one head.
+
+        Args:
+            head: the prefix of its outputs.
+            outputs: what `forward` gave, by name; the head's own must be among them.
+            labels: as the head's `labels` says.
+
+        Returns:
+            A scalar.
+
+        Raises:
+            InputError: the model has no such head, an output that it needs is not there, or labels that it does not
+                take.
+        """
+        if head not in self.heads:
+            raise InputError(unknown("head", head, self.heads))
+        part = cast(Head, self.heads[head])
+        names = {spec.name: _output(head, spec.name) for spec in part.outputs()}
+        for name in names.values():
+            if name not in outputs:
+                raise InputError(f"the loss of head {head!r} needs the output {name!r}, which is not there")
+        if not isinstance(labels, Tensor):
+            raise InputError(f"head {head!r}: labels are {labels!r}, and must be a tensor: {part.labels}")
+        own = {name: outputs[full] for name, full in names.items()}
+        try:
+            return part.loss(own, labels)
+        except InputError as error:
+            raise InputError(f"head {head!r}: {error}. It takes {part.labels}") from error
+
+    def save(self, directory: str | Path, assets: Mapping[str, bytes] | None = None) -> None:
+        """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing.
+
+        Args:
+            directory: made if it is not there; a model that stands there is replaced, and other files stay.
+            assets: files to keep below assets/, by relative path.
+
+        Raises:
+            ModelFileError: the directory cannot be written, or an asset's name leads out of it.
+        """
+        from peirce.model.storage import Saved, save
+
+        saved = Saved(
+            spec=self.spec.to_toml(),
+            tensors=self.state_dict(),
+            provenance=self.provenance,
+            assets=assets or {},
+        )
+        save(saved, Path(directory))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating dtype of the parameters."""
+        return next(p.dtype for p in self.parameters() if p.is_floating_point())
+
+    def _sign(self) -> Signature:
+        inputs = merge(
+            [
+                (f"architecture {self.plan.architecture.name!r}", self.network.inputs()),
+                *((f"head {prefix!r}", cast(Head, head).inputs()) for prefix, head in self.heads.items()),
+            ]
+        )
+        outputs = list(self.network.outputs())
+        for prefix, head in self.heads.items():
+            for spec in cast(Head, head).outputs():
+                dims = tuple(self.network.rows if dim == "length" else dim for dim in spec.dims)
+                outputs.append(evolve(spec, name=_output(prefix, spec.name), dims=dims))
+        names = [spec.name for spec in outputs]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise PlanError(
+                    f"{self.spec.at('model.heads')}: two outputs of the model are called {name!r}; give the head "
+                    'another prefix with as = "..."'
+                )
+        return Signature(inputs, outputs)
+
+    def _check(self, inputs: Mapping[str, Tensor]) -> None:
+        known = {spec.name: spec for spec in self.signature.inputs}
+        sizes: dict[str, tuple[int, str]] = {}
+        for name, value in inputs.items():
+            if name not in known:
+                raise InputError(unknown("input", name, known))
+            _check_tensor(known[name], value, sizes)
+        missing = [name for name, spec in known.items() if spec.required and name not in inputs]
+        if missing:
+            raise InputError(
+                f"missing input {', '.join(map(repr, missing))}; the model takes {', '.join(known)}"
+            )
+
+
+def _output(prefix: str, name: str) -> str:
+    """What a model calls an output of the head with this prefix."""
+    return f"{prefix}_{name}" if name else prefix
+
+
+def _named(prefix: str, predictions: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {_output(prefix, name): value for name, value in predictions.items()}
+
+
+def _check_tensor(spec: TensorSpec, value: Tensor, sizes: dict[str, tuple[int, str]]) -> None:
+    if not isinstance(value, Tensor):
+        raise InputError(
+            f"input {spec.name!r} must be a tensor, and is a {type(value).__name__}"
+            + ("; leave it out instead" if value is None and not spec.required else "")
+        )
+    if spec.dtype in _DTYPES and value.dtype != _DTYPES[spec.dtype]:
+        raise InputError(
+            f"input {spec.name!r} must be {spec.dtype}, and is {str(value.dtype).removeprefix('torch.')}"
+        )
+    if value.dim() != len(spec.dims):
+        raise InputError(
+            f"input {spec.name!r} must have the dims {list(spec.dims)}, and has the shape {list(value.shape)}"
+        )
+    for dim, size in zip(spec.dims, value.shape, strict=True):
+        expected, origin = (
+            sizes.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (dim, "the signature")
+        )
+        if size != expected:
+            raise InputError(f"input {spec.name!r} has {size} along {dim!r}, where {origin} has {expected}")
+        if size == 0 and dim == "length":
+            raise InputError(f"input {spec.name!r} has no tokens; a text has at least one, if only padding")
+    if spec.high is not None and value.device.type == "cpu" and value.numel():
+        # On an accelerator the values are not at hand, and fetching them would hold it up at every step.
+        low, high = torch.aminmax(value)
+        if low < 0 or high >= spec.high:
+            wrong = int(low if low < 0 else high)
+            raise InputError(f"input {spec.name!r} holds {wrong}, but valid values are 0 to {spec.high - 1}")

@@ -1,0 +1,103 @@
+"""The contract of architectures, the networks between token ids and atoms."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from torch import Tensor, nn
+
+from peirce.parts.base import Part
+from peirce.parts.head import Encoded
+from peirce.parts.position import Place
+from peirce.parts.signature import TensorSpec
+from peirce.parts.tokens import Tokens
+
+if TYPE_CHECKING:
+    from peirce.parts.plan import Plan
+
+
+class Architecture(Part, nn.Module, ABC):
+    """The network between token ids and atoms; it asks for the places that its positions may act at.
+
+    Attributes:
+        Dims: the attrs class of `[model.dims]`.
+        places: the places that it has.
+        branches: the atoms that it keeps, `"U"` or `"UB"`.
+        layer: the operators of a layer when a spec names none; empty, with `fixed_layer`, where there are none.
+        state: the state operators that follow them when a spec names none.
+        rows: the symbolic dim of the tokens that it gives atoms of, which heads call `length`.
+        scope: the kind of scope that the architecture fixes, for its operators to check; None where the spec says.
+        fixed_layer: whether a spec may name no other operators.
+    """
+
+    Dims: ClassVar[type]
+    places: ClassVar[frozenset[Place]]
+    branches: ClassVar[Literal["U", "UB"]]
+    layer: ClassVar[str]
+    state: ClassVar[tuple[str, ...]] = ()
+    rows: ClassVar[str] = "length"
+    scope: ClassVar[str | None] = None
+    fixed_layer: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def sizes(cls, dims: Any) -> Mapping[str, int]:
+        """The fields of `Dims` that the architecture's own `[model.dims]` determine."""
+
+    @classmethod
+    def check(cls, options: Any, dims: Any) -> str | None:
+        """Why these options and `[model.dims]` cannot work; None when they can."""
+        return None
+
+    @classmethod
+    def gives(cls, options: Any) -> frozenset[Literal["pooled", "binary", "past"]]:
+        """Which optional outputs heads may rely on; `past` is added where the spec's scope is causal or prefix."""
+        return frozenset()
+
+    @abstractmethod
+    def __init__(self, options: Any, plan: Plan) -> None:
+        nn.Module.__init__(self)
+
+    @abstractmethod
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The inputs of the architecture and of the positions and augmenters in it."""
+
+    @abstractmethod
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The atoms and the pooled output that it gives."""
+
+    @abstractmethod
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Run the network. `inputs` holds what `inputs` declares; absent optional inputs are missing."""
+
+
+class GenerativeArchitecture(Architecture):
+    """An architecture that can infer the atoms of new tokens from what it kept of those before them.
+
+    Attributes:
+        generated: the input whose tokens are generated, `input_ids` or a decoder's.
+    """
+
+    generated: ClassVar[str] = "input_ids"
+
+    @abstractmethod
+    def memory(self) -> tuple[TensorSpec, ...]:
+        """What is kept for the tokens that follow: flat tensors [batch, past, ...]."""
+
+    @abstractmethod
+    def advance(
+        self, inputs: Mapping[str, Tensor], memory: Mapping[str, Tensor]
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """Infer the atoms of tokens that follow those of a memory.
+
+        Args:
+            inputs: without a memory, what `inputs` declares; then the new tokens alone, by the name `generated`, and
+                optionally what else is known of them.
+            memory: what the last call returned; empty at first.
+
+        Returns:
+            The atoms of the new tokens, as `forward` would infer them of all; the tokens; and the next memory, by the
+            names of `memory()`.
+        """

@@ -1,0 +1,58 @@
+"""The contract of heads, which turn atoms into predictions, and what an architecture gives them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+from torch import Tensor
+
+from peirce.algebra import Scope
+from peirce.parts.module import ModulePart
+from peirce.parts.signature import TensorSpec
+from peirce.parts.tokens import Tokens
+
+if TYPE_CHECKING:
+    pass
+
+
+class Encoded(NamedTuple):
+    """What an architecture gives to the heads: final atoms, pooled output, scope and the word embeddings to tie to.
+
+    unary: [b, x, d1]; binary: [b, x, y, d2] or None; pooled: [b, d1] or None; embeddings: [v, d1].
+    """
+
+    unary: Tensor
+    binary: Tensor | None
+    pooled: Tensor | None
+    scope: Scope
+    embeddings: Tensor
+
+
+class Head(ModulePart):
+    """Turns atoms into predictions.
+
+    Its outputs are named `logits`, ..., and the model prefixes them with the head's name; one named "" takes the head's
+    name itself.
+
+    Attributes:
+        needs: which of `pooled` and `binary` the architecture must give; `past` where the head predicts next tokens,
+            which no token may see then.
+        labels: what `loss` takes as labels, dtype, shape and meaning, in one sentence.
+    """
+
+    needs: ClassVar[frozenset[Literal["pooled", "binary", "past"]]] = frozenset()
+    labels: ClassVar[str] = ""
+
+    @abstractmethod
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The predictions, `logits` first."""
+
+    @abstractmethod
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """The predictions by name, as `outputs` declares them."""
+
+    @abstractmethod
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """The mean loss of predictions (by the names of `outputs`) against labels, a scalar."""

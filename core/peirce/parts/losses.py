@@ -1,0 +1,85 @@
+"""What the losses of heads share: how labels are checked, and the cross-entropy of those that count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from peirce.errors import InputError
+
+IGNORED = -100
+"""The label of a place that does not count."""
+
+
+def mean_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Cross-entropy of [..., classes] against int64 [...], over the labels that are not -100; zero if none is.
+
+    Args:
+        logits: [..., classes].
+        labels: int64 [...].
+        smoothing: label smoothing.
+
+    Raises:
+        InputError: the labels are not of that shape, or no class has one of their numbers.
+    """
+    check_labels(labels, logits.shape[:-1], logits.shape[-1])
+    flat, wanted = logits.flatten(0, -2).float(), labels.flatten().long()
+    total = F.cross_entropy(flat, wanted, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)
+    return total / (labels != IGNORED).sum().clamp_min(1)
+
+
+def ranking_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Cross-entropy of [b, entities] against one answer a query, or a distribution over its answers.
+
+    Args:
+        logits: [b, entities].
+        labels: int64 [b], or float [b, entities].
+        smoothing: label smoothing.
+
+    Raises:
+        InputError: the labels are neither.
+    """
+    if not labels.is_floating_point():
+        return mean_cross_entropy(logits, labels, smoothing)
+    check_distribution(labels, logits.shape)
+    return F.cross_entropy(logits.float(), labels.float(), label_smoothing=smoothing)
+
+
+def check_distribution(labels: Tensor, shape: Sequence[int]) -> None:
+    """Refuse a distribution over answers that is not of the shape of the scores."""
+    if labels.shape != tuple(shape):
+        raise InputError(
+            f"labels are {_kind(labels.dtype, labels.shape)} and must be int64 {list(shape[:1])} or float {list(shape)}"
+        )
+
+
+def check_labels(labels: Tensor, shape: Sequence[int], classes: int | None = None) -> None:
+    """Refuse labels that a loss cannot be made of.
+
+    Args:
+        labels: the labels.
+        shape: what their shape must be.
+        classes: how many there are; None where any number will do. On a GPU values are not looked at, which would
+            wait for it.
+
+    Raises:
+        InputError: what they are, and what they must be.
+    """
+    if tuple(labels.shape) != tuple(shape) or labels.is_floating_point():
+        raise InputError(
+            f"labels are {_kind(labels.dtype, labels.shape)} and must be {_kind(torch.int64, shape)}"
+        )
+    if classes is None or labels.device.type != "cpu" or torch.compiler.is_compiling():
+        return
+    wrong = labels[(labels != IGNORED) & ((labels < 0) | (labels >= classes))]
+    if len(wrong):
+        raise InputError(
+            f"labels hold {int(wrong[0])}, and must be from 0 to {classes - 1}, or {IGNORED} where nothing counts"
+        )
+
+
+def _kind(dtype: torch.dtype, shape: Sequence[int]) -> str:
+    return f"{str(dtype).removeprefix('torch.')} {list(shape)}"

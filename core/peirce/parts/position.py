@@ -1,0 +1,71 @@
+"""The contract of positions, which tell a model where tokens stand."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from torch import Tensor
+
+from peirce.kernels import PairBias
+from peirce.parts.module import ModulePart
+from peirce.parts.tokens import Tokens
+
+if TYPE_CHECKING:
+    pass
+
+
+Place = Literal["unary", "binary", "pair", "scope"]
+"""Where a position acts: adds to the unary atoms at the input, gives the initial binary atoms, biases a pair's score
+and value inside attention, or restricts the scope."""
+
+
+class Position(ModulePart):
+    """Where tokens stand. Subclass the places that a position serves: `UnaryPosition`, `BinaryPosition`,
+    `PairPosition`, `ScopePosition`, or several of them."""
+
+    @classmethod
+    def places(cls) -> tuple[Place, ...]:
+        """The places that the position serves, by its base classes."""
+        return tuple(place for place, base in PLACES.items() if issubclass(cls, base))
+
+
+class UnaryPosition(Position):
+    """A position that is added to the unary atoms at the input."""
+
+    @abstractmethod
+    def unary(self, tokens: Tokens) -> Tensor:
+        """[b or 1, x, d1], for the rows x."""
+
+
+class BinaryPosition(Position):
+    """A position that gives the initial binary atoms."""
+
+    @abstractmethod
+    def binary(self, tokens: Tokens) -> Tensor:
+        """[b or 1, x, y, d2], for the rows x and every token y."""
+
+
+class PairPosition(Position):
+    """A position that biases a pair's score and value inside attention."""
+
+    @abstractmethod
+    def pairs(self, tokens: Tokens) -> Sequence[PairBias]:
+        """One bias a layer, of the rows towards every token; layers may share one."""
+
+
+class ScopePosition(Position):
+    """A position that restricts who may look at whom."""
+
+    @abstractmethod
+    def scope(self, tokens: Tokens) -> Tensor:
+        """bool [b or 1, x, a], for the rows x and every token a."""
+
+
+PLACES: Mapping[Place, Any] = {
+    "unary": UnaryPosition,
+    "binary": BinaryPosition,
+    "pair": PairPosition,
+    "scope": ScopePosition,
+}

@@ -1,0 +1,218 @@
+"""From token ids to the network's initial atoms, scope and pair biases: what every architecture begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+import torch
+from attrs import evolve
+from torch import Tensor, nn
+
+from peirce.algebra import Scope
+from peirce.errors import InputError
+from peirce.kernels import PairBias
+from peirce.parts.augmenter import Augmenter
+from peirce.parts.mixing import Memory
+from peirce.parts.position import (
+    PLACES,
+    BinaryPosition,
+    PairPosition,
+    Place,
+    Position,
+    ScopePosition,
+    UnaryPosition,
+)
+from peirce.parts.signature import TensorSpec, merge
+from peirce.parts.tokens import Tokens
+
+if TYPE_CHECKING:
+    from peirce.parts.plan import Plan
+
+
+class TokenInput(nn.Module):
+    """Embeds tokens and asks the positions and augmenters of a plan for what they give.
+
+    Args:
+        plan: the plan.
+        places: the places that the architecture has; a position's other places are not asked for.
+    """
+
+    def __init__(self, plan: Plan, places: Sequence[str]) -> None:
+        super().__init__()
+        dims = plan.dims
+        self.plan = plan
+        self.embedding = nn.Embedding(dims.vocabulary, dims.unary)
+        self.token_type = nn.Embedding(dims.token_types, dims.unary) if dims.token_types else None
+        self.positions = nn.ModuleList(planned.build(dims) for planned in plan.positions)
+        self.augmenters = nn.ModuleList(planned.build(dims) for planned in plan.augmenters)
+        self._places = frozenset(places)
+
+    def specs(self) -> tuple[TensorSpec, ...]:
+        """The inputs: the standard ones, then those of the positions and augmenters."""
+        dims, scope = self.plan.dims, self.plan.scope
+        row = ("batch", "length")
+        standard = [
+            TensorSpec(
+                name="input_ids", dtype="int64", dims=row, high=dims.vocabulary, meaning="Token ids."
+            ),
+            TensorSpec(
+                name="attention_mask", dtype="bool", dims=row, required=False, default=True,
+                meaning="True at real tokens, false at padding.",
+            ),
+        ]  # fmt: skip
+        if dims.token_types:
+            standard.append(
+                TensorSpec(
+                    name="token_type_ids", dtype="int64", dims=row, required=False, default=0,
+                    high=dims.token_types, meaning="Which of the joined sequences a token belongs to.",
+                )
+            )  # fmt: skip
+        if scope.kind == "prefix":
+            standard.append(
+                TensorSpec(
+                    name="prefix_length", dtype="int64", dims=("batch",), high=None,
+                    meaning="How many of the first tokens see each other both ways.",
+                )
+            )  # fmt: skip
+        if scope.kind == "relation":
+            standard.append(
+                TensorSpec(
+                    name="relation", dtype="bool", dims=("batch", "length", "length"),
+                    meaning="Whether the first token may look at the second.",
+                )
+            )  # fmt: skip
+        planned = (*self.plan.positions, *self.plan.augmenters)
+        parts = cast(Iterable[Position | Augmenter], (*self.positions, *self.augmenters))
+        own = [(each.name, part.inputs()) for each, part in zip(planned, parts, strict=True)]
+        return merge([("the model", standard), *own])
+
+    def tokens(self, inputs: Mapping[str, Tensor], before: int | None = None) -> Tokens:
+        """The batch as parts see it: positions are counted over real tokens, on whichever side the padding is.
+
+        Args:
+            inputs: what is known of every token.
+            before: how many tokens stand before the rows; None when every token is a row.
+        """
+        ids = inputs["input_ids"]
+        length = ids.shape[1]
+        real = inputs.get("attention_mask") if self.plan.scope.mask_padding else None
+        if real is None:
+            index = torch.arange(length, device=ids.device).unsqueeze(0)
+        else:
+            index = (real.long().cumsum(1) - 1).clamp_min(0)
+        return Tokens(inputs, real, index, length, before)
+
+    def memory(self) -> tuple[TensorSpec, ...]:
+        """What is kept of the tokens themselves: each input that says something of every one."""
+        return tuple(
+            evolve(
+                spec,
+                name=_kept(spec.name),
+                dims=tuple("past" if dim == "length" else dim for dim in spec.dims),
+                required=True,
+                default=None,
+                meaning=f"`{spec.name}` of the tokens before.",
+            )
+            for spec in self._of_tokens()
+        )
+
+    def following(self, inputs: Mapping[str, Tensor], memory: Memory) -> tuple[Tokens, dict[str, Tensor]]:
+        """The tokens of a memory and new ones, which are the rows, and what to keep of them.
+
+        Args:
+            inputs: the inputs; without a memory, those of a full pass.
+            memory: the tokens before, as this method returned them; empty at first.
+
+        Raises:
+            InputError: something must be known of the new tokens and is not given.
+        """
+        ids = inputs["input_ids"]
+        joined, kept = dict(inputs), {}
+        for spec in self._of_tokens():
+            axis = spec.dims.index("length")
+            new = inputs[spec.name] if spec.name in inputs else _filled(spec, ids)
+            past = memory.get(_kept(spec.name))
+            joined[spec.name] = kept[_kept(spec.name)] = new if past is None else torch.cat([past, new], axis)
+        before = memory[_kept("input_ids")].shape[1] if memory else None
+        return self.tokens(joined, before), kept
+
+    def _of_tokens(self) -> list[TensorSpec]:
+        return [spec for spec in self.specs() if spec.dims.count("length") == 1]
+
+    def scope(self, tokens: Tokens) -> Scope:
+        """The scope that the spec asks for, restricted by the positions that act on it.
+
+        Rows that follow others see what is before them: a prefix is among the first rows, whole.
+        """
+        scope = Scope.padding(tokens.real, tokens.before)
+        kind = self.plan.scope.kind
+        if kind == "causal" or tokens.before is not None:
+            scope = scope & Scope.past(tokens.length, tokens.index.device, tokens.before)
+        elif kind == "prefix":
+            scope = scope & Scope.prefix(tokens.inputs["prefix_length"], tokens.index)
+        elif kind == "relation":
+            scope = scope & Scope.relation(tokens.inputs["relation"])
+        for position in cast(Iterable[ScopePosition], self._at("scope")):
+            scope = scope & Scope.relation(position.scope(tokens))
+        return scope
+
+    def unary(self, tokens: Tokens) -> Tensor:
+        """[b, x, d1]: augmented embeddings, token types and unary positions, before any norm."""
+        atoms = self.embedding(tokens.rows(tokens.inputs["input_ids"]))
+        for augmenter in self.augmenters:
+            atoms = augmenter(atoms, tokens)
+        if self.token_type is not None:
+            types = tokens.inputs.get("token_type_ids")
+            atoms = atoms + (
+                self.token_type.weight[0] if types is None else self.token_type(tokens.rows(types))
+            )
+        for position in cast(Iterable[UnaryPosition], self._at("unary")):
+            atoms = atoms + position.unary(tokens)
+        return atoms
+
+    def words(self) -> Tensor:
+        """[v, d1]: the word embeddings that heads tie to, as the augmenters change them."""
+        words = self.embedding.weight
+        for augmenter in cast(Iterable[Augmenter], self.augmenters):
+            words = augmenter.words(words)
+        return words
+
+    def binary(self, tokens: Tokens) -> Tensor:
+        """[b, x, y, d2]: the sum of the binary positions, zero without any, before any norm."""
+        batch = tokens.inputs["input_ids"].shape[0]
+        rows = tokens.rows(tokens.index).shape[1]
+        atoms = [p.binary(tokens) for p in cast(Iterable[BinaryPosition], self._at("binary"))]
+        if not atoms:
+            return self.embedding.weight.new_zeros(batch, rows, tokens.length, self.plan.dims.binary)
+        first, *rest = atoms
+        return sum(rest, first).expand(batch, -1, -1, -1)
+
+    def pairs(self, tokens: Tokens) -> list[tuple[PairBias, ...]]:
+        """The pair biases of each layer."""
+        biases = [p.pairs(tokens) for p in cast(Iterable[PairPosition], self._at("pair"))]
+        return [tuple(bias[layer] for bias in biases) for layer in range(self.plan.dims.layers)]
+
+    def _at(self, place: Place) -> list[nn.Module]:
+        """The positions that serve a place, if the architecture has it."""
+        return [p for p in self.positions if place in self._places and isinstance(p, PLACES[place])]
+
+
+_TYPES = {"int64": torch.int64, "bool": torch.bool}
+
+
+def _kept(name: str) -> str:
+    """What the memory calls an input."""
+    return f"memory_{name}"
+
+
+def _filled(spec: TensorSpec, ids: Tensor) -> Tensor:
+    """An optional input that is absent, for tokens `ids` [b, x]."""
+    if spec.default is None:
+        raise InputError(
+            f"generation needs {spec.name!r} of every new token, and only its id is known; a model that generates "
+            "cannot have parts that need it"
+        )
+    sizes = {"batch": ids.shape[0], "length": ids.shape[1]}
+    shape = [sizes[dim] if isinstance(dim, str) else dim for dim in spec.dims]
+    return ids.new_full(shape, spec.default, dtype=_TYPES[spec.dtype])

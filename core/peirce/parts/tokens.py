@@ -1,0 +1,38 @@
+"""A batch as parts see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes
+class Tokens:
+    """A batch as parts see it.
+
+    Parts give what they give for the rows: every token in most passes, and in generation the new tokens alone, which
+    look at those before them as well. `rows` takes the rows' part of what is known of every token.
+
+    Args:
+        inputs: the model's inputs by name; what they say of tokens, they say of every one.
+        real: bool [b, a], None when no token is padding.
+        index: int64 [b or 1, a], each token's position counted over real tokens.
+        length: the number of tokens a.
+        before: how many tokens stand before the rows; None when every token is a row.
+    """
+
+    inputs: Mapping[str, Tensor]
+    real: Tensor | None
+    index: Tensor
+    length: int
+    before: int | None = None
+
+    def rows(self, values: Tensor, axis: int = 1) -> Tensor:
+        """The rows' part of values that hold one for each token along `axis`."""
+        return values if self.before is None else values.narrow(axis, self.before, self.length - self.before)

@@ -1,0 +1,43 @@
+"""Progress bars: the one form of all of them, and the one of a training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+
+def progress_bars(console: Console | None, *, counted: bool = True, kept: bool = False) -> Progress:
+    """Bars that say what is done, how far it is, what their field `shown` says, and the time past and to come.
+
+    Args:
+        console: where they are shown; nowhere when None.
+        counted: whether steps are counted out, which bytes are not.
+        kept: whether the bars stay there in the end.
+
+    Returns:
+        The bars, not yet shown; `add_task` needs a `shown`, which may be empty.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        *([MofNCompleteColumn()] if counted else []),
+        TextColumn("{task.fields[shown]}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console or Console(quiet=True),  # rich 13 ends even disabled bars with an empty line
+        disable=console is None,
+        transient=not kept,
+    )

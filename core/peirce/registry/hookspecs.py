@@ -1,0 +1,61 @@
+"""Every hook of Peirce. A plug-in is a module with functions of these names, each marked `@peirce.hookimpl`.
+
+Hooks take no arguments and are called once, when a registry is made; what they return is frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from peirce.model import Exporter, Task
+    from peirce.parts import Architecture, Augmenter, Head, Operator, Position, StateOperator
+
+hookspec = pluggy.HookspecMarker("peirce")
+hookimpl = pluggy.HookimplMarker("peirce")
+"""Marks a function of a plug-in as an implementation of the hook of its name."""
+
+
+@hookspec
+def register_operators() -> Iterable[type[Operator | StateOperator]]:
+    """Add neural logic operators, which layers are made of."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_positions() -> Iterable[type[Position]]:
+    """Add positions, which tell a model where tokens stand."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_augmenters() -> Iterable[type[Augmenter]]:
+    """Add augmenters, which enrich the embeddings of tokens."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_heads() -> Iterable[type[Head]]:
+    """Add heads, which turn atoms into predictions."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_architectures() -> Iterable[type[Architecture]]:
+    """Add architectures, the networks between token ids and atoms."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_tasks() -> Iterable[type[Task]]:
+    """Add tasks, each the data, loss and metric of one job."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_exporters() -> Iterable[type[Exporter]]:
+    """Add exporters, which write a model in another format."""
+    raise NotImplementedError

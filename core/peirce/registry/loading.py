@@ -1,0 +1,156 @@
+"""Loading plug-ins: each is imported, validated and taken whole, or quarantined whole with its cause.
+
+A plug-in is validated on a manager of its own, so that one that fails leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Iterable
+from importlib import import_module
+
+import pluggy
+from attrs import frozen
+
+from peirce.errors import unknown
+from peirce.registry import hookspecs
+from peirce.registry.file import KINDS
+from peirce.registry.rules import why_no_part
+from peirce.registry.values import Plugin, Quarantined, Registered
+
+
+@frozen(kw_only=True)
+class Loaded:
+    """What came of loading plug-ins.
+
+    Args:
+        plugins: those that could be loaded, in order, each once.
+        parts: everything that they register; several may claim one name.
+        quarantined: those that could not be loaded.
+    """
+
+    plugins: tuple[Plugin, ...]
+    parts: tuple[Registered, ...]
+    quarantined: tuple[Quarantined, ...]
+
+
+def load(plugins: Iterable[tuple[Plugin, object]]) -> Loaded:
+    """Load plug-ins.
+
+    Args:
+        plugins: each with its module, or with None to import it; one module is loaded once, under its first name.
+    """
+    manager = _manager()
+    loaded: list[Plugin] = []
+    parts: list[Registered] = []
+    quarantined: list[Quarantined] = []
+    for plugin, module in plugins:
+        try:
+            # An import may do anything, raise SystemExit included; none of it may stop the rest.
+            module = import_module(plugin.module) if module is None else module
+            if manager.is_registered(module):
+                continue
+            own = _parts(plugin, module)
+        except (Exception, SystemExit) as error:
+            quarantined.append(_quarantine(plugin, error))
+            continue
+        manager.register(module, plugin.name)
+        loaded.append(plugin)
+        parts += own
+    return Loaded(plugins=tuple(loaded), parts=tuple(parts), quarantined=tuple(quarantined))
+
+
+class _BreachError(Exception):
+    """A plug-in breaks its contract; `parts` are those that it was about to register."""
+
+    def __init__(self, cause: str, parts: Iterable[tuple[str, str]] = ()) -> None:
+        super().__init__(cause)
+        self.parts = tuple(parts)
+
+
+def _manager() -> pluggy.PluginManager:
+    manager = pluggy.PluginManager("peirce")
+    manager.add_hookspecs(hookspecs)
+    return manager
+
+
+def _parts(plugin: Plugin, module: object) -> list[Registered]:
+    """Everything that a plug-in registers, validated on a manager that is thrown away."""
+    manager = _manager()
+    _check_hooks(manager, module)
+    manager.register(module, plugin.name)
+    manager.check_pending()
+    parts: list[Registered] = []
+    broken: list[str] = []
+    for kind in KINDS:
+        for implementation in getattr(manager.hook, f"register_{kind}").get_hookimpls():
+            # Called one by one, since pluggy passes over a hook that returns None.
+            result = implementation.function()
+            if isinstance(result, (str, type)) or not isinstance(result, Iterable):
+                raise _BreachError(f"register_{kind} must return a list of classes, not {result!r}")
+            for part in result:
+                why = why_no_part(kind, part)
+                if why:
+                    broken.append(why)
+                name = getattr(part, "name", None)
+                if isinstance(name, str):
+                    parts.append(
+                        Registered(
+                            part=part,
+                            kind=kind,
+                            name=name,
+                            plugin=plugin.name,
+                            distribution=plugin.distribution,
+                            version=plugin.version,
+                        )
+                    )
+    names = [(entry.kind, entry.name) for entry in parts]
+    broken += [
+        f"it registers {kind}.{name} twice"
+        for kind, name in sorted(set(names))
+        if names.count((kind, name)) > 1
+    ]
+    if broken:
+        raise _BreachError("; ".join(broken), names)
+    return parts
+
+
+def _check_hooks(manager: pluggy.PluginManager, module: object) -> None:
+    known = [f"register_{kind}" for kind in KINDS]
+    for name in dir(module):
+        options = manager.parse_hookimpl_opts(module, name)
+        if options is None:
+            if name in known and callable(getattr(module, name)):
+                raise _BreachError(f"{name} is not marked `@peirce.hookimpl`, so that nothing would call it")
+            continue
+        hook = options.get("specname") or name
+        if hook not in known:
+            raise _BreachError(f"{unknown('hook', hook, known)}")
+        if options.get("wrapper") or options.get("hookwrapper"):
+            raise _BreachError(f"{hook} may not be a wrapper: a plug-in adds its own parts only")
+        if inspect.signature(getattr(module, name)).parameters:
+            raise _BreachError(f"{hook} takes no arguments")
+
+
+def _quarantine(plugin: Plugin, error: BaseException) -> Quarantined:
+    parts = error.parts if isinstance(error, _BreachError) else ()
+    return Quarantined(
+        plugin=plugin.name,
+        distribution=plugin.distribution,
+        version=plugin.version,
+        cause=_cause(plugin, error),
+        detail="" if isinstance(error, _BreachError) else "".join(traceback.format_exception(error)),
+        parts=parts,
+    )
+
+
+def _cause(plugin: Plugin, error: BaseException) -> str:
+    if isinstance(error, _BreachError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        if plugin.module == error.name or plugin.module.startswith(error.name + "."):
+            return f"there is no module {error.name!r}"
+        return f"it needs the module {error.name!r}, which is not installed"
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -1,0 +1,96 @@
+"""What a class must be to be registered as a part: its kind's contract, its name, its api, its options.
+
+Each rule gives the sentence that a plug-in's author reads; a part that breaks none can be registered.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import attrs
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_TYPING = re.compile(r"[UB] <- [UB] x [UB]")
+_RESERVED = ("use", "as")
+
+
+def why_no_part(kind: str, part: object) -> str | None:
+    """Why an object cannot be registered as a part of a kind; None when it can."""
+    from peirce import model, parts
+
+    contracts: dict[str, tuple[type[Any], ...]] = {
+        "operators": (parts.Operator, parts.StateOperator),
+        "positions": (parts.Position,),
+        "augmenters": (parts.Augmenter,),
+        "heads": (parts.Head,),
+        "architectures": (parts.Architecture,),
+        "tasks": (model.Task,),
+        "exporters": (model.Exporter,),
+    }
+    singular = kind.removesuffix("s")
+    if (
+        not isinstance(part, type)
+        or not issubclass(part, contracts[kind])
+        or not issubclass(part, parts.Part)
+    ):
+        wanted = " or ".join(contract.__name__ for contract in contracts[kind])
+        return f"register_{kind} returns {part!r}, which is not a subclass of {wanted}"
+    name = getattr(part, "name", None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return f"{singular} {part.__qualname__} has the name {name!r}; names match {_NAME.pattern}"
+    where = f"{singular} {name!r}"
+    supported = parts.SUPPORTED_API
+    if part.api not in supported:
+        return (
+            f"{where} was written for api {part.api!r}; this Peirce supports {supported[0]} to "
+            f"{supported[-1]}. Install a version of one that fits the other"
+        )
+    if inspect.isabstract(part):
+        missing = sorted(getattr(part, "__abstractmethods__", ()))
+        return f"{where} does not define {', '.join(missing)}"
+    why = _why_no_options(kind, part.Options)
+    if why:
+        return f"the Options of {where} {why}"
+    if kind == "operators":
+        return _why_no_operator(where, part)
+    if issubclass(part, parts.Position) and not part.places():
+        return (
+            f"{where} serves no place: subclass UnaryPosition, BinaryPosition, PairPosition or ScopePosition"
+        )
+    return None
+
+
+def _why_no_operator(where: str, part: type[Any]) -> str | None:
+    from peirce.parts import Operator
+
+    typing = getattr(part, "typing", None)
+    if not isinstance(typing, str) or (issubclass(part, Operator) and not _TYPING.fullmatch(typing)):
+        return f'{where} has the typing {typing!r}; one looks like "U <- B x U": output <- kernel x premise'
+    if getattr(part, "scope_rule", None) not in ("reduce", "pairwise", "none"):
+        return f"{where} must declare its mask contract: scope_rule is reduce, pairwise or none"
+    if part.letter is not None and not (isinstance(part.letter, str) and re.fullmatch("[a-z]", part.letter)):
+        return f"{where} has the letter {part.letter!r}; a letter is one of a to z, or None"
+    return None
+
+
+def _why_no_options(kind: str, options: object) -> str | None:
+    if not isinstance(options, type) or not attrs.has(options):
+        return "are no attrs class"
+    try:
+        options.__setattr__(object.__new__(options), "x", None)
+    except attrs.exceptions.FrozenInstanceError:
+        pass
+    except Exception:
+        return "are not frozen: decorate them with attrs.frozen(kw_only=True)"
+    else:
+        return "are not frozen: decorate them with attrs.frozen(kw_only=True)"
+    for field in attrs.fields(options):
+        if field.init and not field.kw_only:
+            return f"take {field.name!r} by position: decorate them with attrs.frozen(kw_only=True)"
+        if field.name in _RESERVED or field.alias in _RESERVED:
+            return f"have a field {field.alias!r}, which is a key of the spec's own; choose another name"
+        if kind == "operators" and "activation" in (field.name, field.alias):
+            return "have a field 'activation', a key of every operator's table in a spec; choose another name"
+    return None

@@ -1,0 +1,309 @@
+"""A model spec: frozen values, read from TOML and written to it; every mistake has its file and line.
+
+A `Spec` says which parts make a model and with which options. It knows no part: the composer checks the
+parts' own options and sizes with `structure_options`, which reports mistakes at the same places.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import attrs
+from attrs import Factory, field, frozen, validators
+
+from peirce.errors import SpecError
+from peirce.spec import files as spec_files
+from peirce.spec import structuring as spec_structure
+from peirce.spec.files import Locations
+from peirce.spec.shorthand import parse_shorthand
+from peirce.spec.structuring import HIDDEN, KEY, REST
+from peirce.spec.toml_lines import split_key
+from peirce.spec.values import FrozenDict, thaw
+
+__all__ = [
+    "HeadSpec",
+    "InputSpec",
+    "OperatorSpec",
+    "OperatorsSpec",
+    "PartSpec",
+    "Regularisation",
+    "ScopeSpec",
+    "Spec",
+    "load_spec",
+    "parse_override",
+    "parse_shorthand",
+    "structure_options",
+]
+
+T = TypeVar("T")
+
+FORMAT = 1
+"""The newest format of spec files that this version reads, and the one that it writes."""
+
+_OPTIONAL = ("options", "positions", "augmenters", "heads")
+"""Fields that are left out of the TOML when they are empty."""
+
+Activation = Literal["none", "modus_ponens", "shifted_relu"]
+ScopeKind = Literal["bidirectional", "causal", "prefix", "relation"]
+
+
+def _least(bound: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
+    return validators.optional(validators.ge(bound))
+
+
+def _named(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
+    if not value:
+        raise ValueError(f"'{attribute.name}' must not be empty")
+
+
+def _output_name(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
+    _named(instance, attribute, value)
+    # It becomes part of the names of parameters and of outputs, in exported graphs too. A part's own name is
+    # checked where parts are registered.
+    if value != instance.use and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", value):
+        raise ValueError(f"'{attribute.name}' must be letters, digits, '_' and '-', not {value!r}")
+
+
+def _not_reserved(
+    instance: Any, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]
+) -> None:
+    taken = {
+        spec_structure.toml_key(other) for other in attrs.fields(type(instance)) if other is not attribute
+    }
+    if clash := sorted(taken & set(value)):
+        raise ValueError(f"'{attribute.name}' holds {clash[0]!r}, which is a key of the table itself")
+
+
+def _table() -> Any:
+    """A field for any table, frozen."""
+    return field(factory=FrozenDict, converter=FrozenDict)
+
+
+def _rest() -> Any:
+    """A field for the keys of a part's table that are the part's own options."""
+    return field(factory=FrozenDict, converter=FrozenDict, validator=_not_reserved, metadata={REST: True})
+
+
+@frozen(kw_only=True)
+class InputSpec:
+    """What the tokens are; `vocabulary` may wait until a task's data give it."""
+
+    vocabulary: int | None = field(default=None, validator=_least(1))
+    token_types: int = field(default=2, validator=_least(0))
+    max_length: int = field(default=512, validator=_least(1))
+    pad_id: int = field(default=0, validator=_least(0))
+
+
+@frozen(kw_only=True)
+class ScopeSpec:
+    """Who may look at whom, before the scopes that positions add."""
+
+    kind: ScopeKind = "bidirectional"
+    mask_padding: bool = True
+
+
+@frozen(kw_only=True)
+class OperatorSpec:
+    """One operator of a layer, as a table: its name, its activation, and its own options beside them."""
+
+    use: str = field(validator=_named)
+    activation: Activation = "none"
+    options: Mapping[str, Any] = _rest()
+
+
+@frozen(kw_only=True)
+class OperatorsSpec:
+    """The operators of a layer: the shorthand, a list of tables, or None for the architecture's own.
+
+    Args:
+        layer: such as `"jmc.atp"`.
+        options: by operator's name, for every layer's table to fall back on.
+    """
+
+    layer: str | tuple[OperatorSpec, ...] | None = None
+    options: Mapping[str, Mapping[str, Any]] = _table()
+
+
+@frozen(kw_only=True)
+class PartSpec:
+    """A position or an augmenter: its name and its own options."""
+
+    use: str = field(validator=_named)
+    options: Mapping[str, Any] = _rest()
+
+
+@frozen(kw_only=True)
+class HeadSpec:
+    """A head: its name, the prefix of its outputs (`as`, else its name), and its own options."""
+
+    use: str = field(validator=_named)
+    as_: str = field(
+        default=Factory(lambda self: self.use, takes_self=True), validator=_output_name, metadata={KEY: "as"}
+    )
+    options: Mapping[str, Any] = _rest()
+
+
+@frozen(kw_only=True)
+class Regularisation:
+    """Dropout everywhere that the architecture has it, and the standard deviation that weights start with."""
+
+    dropout: float = field(default=0.1, validator=[validators.ge(0), validators.lt(1)])
+    init_std: float = field(default=0.02, validator=validators.gt(0))
+
+
+@frozen(kw_only=True)
+class Spec:
+    """What a model is made of.
+
+    Args:
+        name: the model's name.
+        architecture: the name of a registered architecture.
+        dims: the architecture's own sizes.
+        options: the architecture's own options.
+        input: what the tokens are.
+        scope: who may look at whom.
+        operators: the operators of a layer.
+        positions: where tokens stand, in order.
+        augmenters: what changes the embeddings, in order.
+        heads: what predicts, in the order of the outputs.
+        regularisation: dropout and initialisation.
+        locations: `file:line` of the keys that a file gave; no part of what the spec equals.
+    """
+
+    name: str = field(validator=_named)
+    architecture: str = field(validator=_named)
+    dims: Mapping[str, Any] = field(converter=FrozenDict)
+    options: Mapping[str, Any] = _table()
+    input: InputSpec = field(factory=InputSpec)
+    scope: ScopeSpec = field(factory=ScopeSpec)
+    operators: OperatorsSpec = field(factory=OperatorsSpec)
+    positions: tuple[PartSpec, ...] = field(default=(), converter=tuple)
+    augmenters: tuple[PartSpec, ...] = field(default=(), converter=tuple)
+    heads: tuple[HeadSpec, ...] = field(default=(), converter=tuple)
+    regularisation: Regularisation = field(factory=Regularisation)
+    locations: Locations = field(factory=Locations, eq=False, repr=False, metadata={HIDDEN: True})
+
+    @classmethod
+    def from_toml(cls, text: str, source: str = "spec.toml") -> Spec:
+        """Read a spec from TOML.
+
+        Args:
+            text: the document.
+            source: the file's name, for errors; a relative `extend` is looked for in the same folder.
+
+        Raises:
+            SpecError: the text is no valid spec; every mistake is named with its line.
+        """
+        return _from_document(spec_files.read_text(text, source))
+
+    def to_toml(self) -> str:
+        """The spec as TOML, defaults written out; `Spec.from_toml` gives an equal spec."""
+        return spec_files.write({"format": FORMAT, "model": to_plain(self)})
+
+    def replace(self, changes: Mapping[str, Any]) -> Spec:
+        """A spec with some values changed.
+
+        Args:
+            changes: new values by dotted key, `{"model.dims.layers": 2, "model.heads.0.count": 135}`.
+
+        Raises:
+            SpecError: a key leads nowhere, or the changed spec is not valid.
+        """
+        document = spec_files.Document({"format": FORMAT, "model": to_plain(self)}, self.locations)
+        return _from_document(document.changed(changes))
+
+    def at(self, path: str | Sequence[str]) -> str:
+        """Where a key stands: `file.toml:12`, or the place of its nearest ancestor that a file gave.
+
+        Args:
+            path: a dotted key, `model.positions.0.clip`, or its parts.
+        """
+        return self.locations.at(path) if self.locations.entries else f"spec {self.name!r}"
+
+
+def load_spec(path_or_name: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Spec:
+    """Read a spec from a file, or a ready spec by its name.
+
+    Args:
+        path_or_name: a path if it ends in `.toml` or has a separator, else the name of a ready spec.
+        overrides: values to change, by dotted key, before the spec is checked.
+
+    Raises:
+        SpecError: there is no such file or ready spec, or it is not valid.
+    """
+    return _from_document(spec_files.read(path_or_name).changed(overrides or {}))
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """The key and the value of `model.dims.layers=2`; the value is TOML, or else a string as it stands.
+
+    Raises:
+        SpecError: there is no `=`, or what stands before it is no dotted key.
+    """
+    return spec_files.parse_override(text)
+
+
+def structure_options(
+    options_class: type[T], mapping: Mapping[str, Any], *, spec: Spec, path: str, kind_label: str
+) -> T:
+    """Make a part's options from its table in a spec.
+
+    Args:
+        options_class: the part's `Options`, or an architecture's `Dims`.
+        mapping: the table, without `use` and `as`.
+        spec: the spec that holds the table.
+        path: the table's dotted key, `model.positions.0`.
+        kind_label: what one key is called in an error, `option of position 'shaw'`.
+
+    Raises:
+        SpecError: an unknown, missing or wrong option, with its file and line.
+    """
+    where = split_key(path)
+    return spec_structure.structure(options_class, mapping, where=spec, path=where, label=kind_label)
+
+
+def to_plain(value: Any) -> Any:
+    """A spec, or a value in one, as the plain tables and lists of its TOML, without what is None or empty."""
+    if not attrs.has(type(value)):
+        return [to_plain(item) for item in value] if isinstance(value, tuple) else thaw(value)
+    table: dict[str, Any] = {}
+    for attribute in attrs.fields(type(value)):
+        item = getattr(value, attribute.name)
+        if attribute.metadata.get(HIDDEN) or item is None or (attribute.name in _OPTIONAL and not item):
+            continue
+        if attribute.metadata.get(REST):
+            table |= thaw(item)
+        elif attribute.name != "as_" or item != value.use:
+            table[spec_structure.toml_key(attribute)] = to_plain(item)
+    return table
+
+
+@frozen(kw_only=True)
+class _File:
+    """The top level of a spec file."""
+
+    format: int = field(default=FORMAT, validator=validators.ge(1))
+    model: Spec
+
+
+def _from_document(document: spec_files.Document) -> Spec:
+    found = document.data.get("format", FORMAT)
+    if isinstance(found, int) and found > FORMAT:
+        raise SpecError(
+            f"{document.locations.at('format')}: format {found} is newer than {FORMAT}, the newest that this "
+            "version of Peirce reads; upgrade peirce"
+        )
+    where = document.locations
+    spec = spec_structure.structure(_File, document.data, where=where, path=(), label="key of a spec").model
+    prefixes: dict[str, int] = {}
+    for index, head in enumerate(spec.heads):
+        first = prefixes.setdefault(head.as_, index)
+        if first != index:
+            raise SpecError(
+                f"{where.at(f'model.heads.{index}')}: heads {first} and {index} both have the output prefix "
+                f'{head.as_!r}; give one of them another name with as = "..."'
+            )
+    return attrs.evolve(spec, locations=document.locations)

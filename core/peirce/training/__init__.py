@@ -1,0 +1,5 @@
+"""One training run: tasks, loop, step, optimiser, checkpoints, several processes, and a start from a saved model."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

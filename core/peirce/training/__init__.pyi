@@ -1,0 +1,17 @@
+from .checkpoints import FOLDER as FOLDER
+from .checkpoints import Checkpoints as Checkpoints
+from .cli import read_settings as read_settings
+from .loop import TrainResult as TrainResult
+from .loop import train as train
+from .options import HARMLESS as HARMLESS
+from .options import PREFIX_TASK as PREFIX_TASK
+from .options import PREFIX_TRAIN as PREFIX_TRAIN
+from .options import TrainingOptions as TrainingOptions
+from .options import make_task as make_task
+from .options import plain as plain
+from .options import training_options as training_options
+from .processes import is_first_process as is_first_process
+from .recomputation import layers_of as layers_of
+from .records import read_training as read_training
+from .start import saved_spec as saved_spec
+from .start import with_tokenizer as with_tokenizer

@@ -1,0 +1,180 @@
+"""Checkpoints: a folder each, whole or absent, safetensors and JSON only, every file with its digest.
+
+`checkpoints/step-00000120/` holds `manifest.json` (the digests), `state.json` (numbers and names), and groups of
+tensors as `GROUP.safetensors`. It is written under another name and renamed when all of it is on the disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from peirce.errors import TaskError
+from peirce.files import sync
+
+FORMAT = 1
+"""The newest format of checkpoints that this version reads, and the one that it writes."""
+FOLDER = "checkpoints"
+_NAME = re.compile(r"step-(\d{8,})")
+_MANIFEST, _STATE = "manifest.json", "state.json"
+_WRITING, _REPLACED = ".writing", ".replaced"
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint is damaged, and an older one is used in its place."""
+
+
+class DamagedError(Exception):
+    """A checkpoint that is not what was written; the message says which file, and how it differs."""
+
+
+@frozen
+class Checkpoint:
+    """A checkpoint that has been read.
+
+    Args:
+        path: its folder.
+        state: numbers and names.
+        tensors: the groups of tensors.
+    """
+
+    path: Path
+    state: Mapping[str, Any]
+    tensors: Mapping[str, Mapping[str, Tensor]]
+
+
+class Checkpoints:
+    """The checkpoints of one training.
+
+    Args:
+        directory: the training's directory; they lie in a folder of it.
+        keep: how many stay, the newest ones.
+    """
+
+    def __init__(self, directory: Path, keep: int) -> None:
+        self.folder = directory / FOLDER
+        self.keep = keep
+
+    def begin(self, step: int) -> Path:
+        """An empty folder to write the checkpoint of a step into; one process calls this."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for left in (*self.folder.glob(f".*{_WRITING}"), *self.folder.glob(f".*{_REPLACED}")):
+            shutil.rmtree(left)
+        writing = self.writing(step)
+        writing.mkdir()
+        return writing
+
+    def writing(self, step: int) -> Path:
+        """Where the checkpoint of a step is written, by every process."""
+        return self.folder / f".{_name(step)}{_WRITING}"
+
+    @staticmethod
+    def add(folder: Path, group: str, tensors: Mapping[str, Tensor]) -> None:
+        """Write a group of tensors into a checkpoint that is being written."""
+        save_file({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, _group(folder, group))
+
+    def commit(self, step: int, state: Mapping[str, Any]) -> Path:
+        """Finish the checkpoint of a step: its state, its digests, its name; then drop what is too old."""
+        writing, path = self.writing(step), self.folder / _name(step)
+        (writing / _STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
+        digests = {file.name: _digest(file) for file in sorted(writing.iterdir())}
+        manifest = {"format": FORMAT, "step": step, "files": digests}
+        (writing / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        for file in (*writing.iterdir(), writing):
+            sync(file)
+        replaced = self.folder / f".{_name(step)}{_REPLACED}"
+        if path.exists():  # a damaged one, whose step has been trained again
+            path.rename(replaced)
+        os.rename(writing, path)
+        sync(self.folder)
+        shutil.rmtree(replaced, ignore_errors=True)
+        for old in self.paths()[: -self.keep]:
+            shutil.rmtree(old)
+        return path
+
+    def paths(self) -> list[Path]:
+        """The folders of the checkpoints, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        found = [(int(match[1]), p) for p in self.folder.iterdir() if (match := _NAME.fullmatch(p.name))]
+        return [path for _, path in sorted(found)]
+
+    def newest(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest checkpoint that is as it was written, and what is wrong with those that are newer.
+
+        Returns:
+            The checkpoint, None if there are none at all; and a sentence for each damaged one.
+
+        Raises:
+            TaskError: there are checkpoints, and every one is damaged; or one is of a newer format.
+        """
+        damaged: list[str] = []
+        paths = self.paths()
+        for path in reversed(paths):
+            try:
+                return _read(path), damaged
+            except DamagedError as error:
+                damaged.append(f"checkpoint {path} is damaged: {error}")
+        if paths:
+            raise TaskError(
+                f"{'; '.join(damaged)}. There is no older one to resume from: restore one, or start again with "
+                "--overwrite"
+            )
+        return None, damaged
+
+
+def _read(path: Path) -> Checkpoint:
+    manifest = _json(path / _MANIFEST)
+    files = manifest.get("files")
+    if not isinstance(manifest.get("format"), int) or not isinstance(files, dict) or _STATE not in files:
+        raise DamagedError(f"{_MANIFEST} is not the manifest of a checkpoint")
+    if manifest["format"] > FORMAT:
+        raise TaskError(
+            f"checkpoint {path} has format {manifest['format']}, newer than {FORMAT}, the newest that this version of "
+            "Peirce reads; upgrade peirce"
+        )
+    for name, digest in files.items():
+        file = path / name
+        if not file.is_file():
+            raise DamagedError(f"{name} is missing")
+        if _digest(file) != digest:
+            raise DamagedError(f"{name} is not what was written (its digest differs)")
+    tensors = {file.stem: load_file(file) for file in _groups(path, files)}
+    return Checkpoint(path, _json(path / _STATE), tensors)
+
+
+def _groups(path: Path, files: Mapping[str, str]) -> Iterator[Path]:
+    return (path / name for name in files if name.endswith(".safetensors"))
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"{path.name} cannot be read ({error})") from error
+    if not isinstance(content, dict):
+        raise DamagedError(f"{path.name} holds no table")
+    return content
+
+
+def _name(step: int) -> str:
+    return f"step-{step:08d}"
+
+
+def _group(folder: Path, group: str) -> Path:
+    return folder / f"{group}.safetensors"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,286 @@
+"""`peirce train` and `peirce evaluate`: any task, any spec, one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from attrs import frozen
+
+from peirce.commands import Json, as_json, as_table
+from peirce.errors import TaskError, unknown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting: an option of the task (graph=umls or task.graph=umls), of the training (train.steps=1000), "
+        "or a key of the spec (model.dims.layers=2). Values are TOML, or else text. Repeatable. "
+        "`peirce train --settings --task NAME` lists them.",
+    ),
+]
+
+train = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+evaluate = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@train.command()
+def train_command(
+    spec: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SPEC",
+            help="A spec file, or the name of a ready spec; with --from, the saved model's own if absent.",
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", metavar="NAME", help="A registered task; `peirce list tasks` shows them."),
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
+    ] = None,
+    settings: _Set = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="A saved model to start from: its body is taken whole, and each of its heads that still fits.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="What all that is random depends on.")] = 0,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")] = False,
+    list_settings: Annotated[
+        bool,
+        typer.Option(
+            "--settings",
+            help="List what --set takes for the training, and for the task that --task names, and do nothing else.",
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Train a model of a spec on a task, and save it in DIR with its curves, metrics and checkpoints."""
+    from peirce.spec import load_spec
+
+    if list_settings:
+        _list_settings(task, json=json)
+        return
+    if task is None:
+        raise TaskError("give a task with --task, such as --task kgqa; `peirce list tasks` shows them")
+    if directory is None:
+        raise TaskError("give a directory for the trained model with -o")
+    if spec is None and start is None:
+        raise TaskError("give a spec, or a saved model to start from with --from")
+    if resume and overwrite:
+        raise TaskError("--resume continues a training and --overwrite replaces it; give one of them")
+    part = _task(task)
+    given = read_settings(settings or (), part)
+    from peirce.extras import require_training
+    from peirce.training.loop import train as run
+    from peirce.training.options import make_task, training_options
+
+    require_training()
+    from peirce.training.processes import is_first_process
+    from peirce.training.start import saved_spec
+
+    made, options = make_task(task, given.task), training_options(given.train)
+    result = run(
+        load_spec(spec, given.spec) if spec is not None else saved_spec(str(start), given.spec),
+        made,
+        options,
+        directory,
+        seed=seed,
+        resume=resume,
+        overwrite=overwrite,
+        console=_console(),
+        start=start,
+    )
+    if not is_first_process():
+        return
+    tested = {options.test_split: dict(result.metrics)} if options.test_split else {}
+    if json:
+        _print_json(
+            "peirce.train/1",
+            directory=str(directory),
+            task=task,
+            seed=seed,
+            steps=result.steps,
+            seconds=result.seconds,
+            loss=result.losses[-1],
+            metrics=tested,
+            remarks=result.remarks,
+            start=result.start.plain() if result.start is not None else None,
+        )
+        return
+    title = f"{result.steps} steps in {result.seconds:.0f} s, last loss {result.losses[-1]:.4f}"
+    _table(tested, title, result.remarks)
+    typer.echo(f"saved in {directory}")
+
+
+@evaluate.command()
+def evaluate_command(
+    directory: Annotated[Path, typer.Argument(metavar="MODEL", help="A trained model's folder.")],
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task", metavar="NAME", help="A registered task; the one the model was trained on if absent."
+        ),
+    ] = None,
+    split: Annotated[
+        str, typer.Option("--split", metavar="NAME", help="The part of the data to evaluate on.")
+    ] = "test",
+    settings: _Set = None,
+    device: Annotated[str | None, typer.Option("--device", help="Such as cpu or cuda:0.")] = None,
+    json: Json = False,
+) -> None:
+    """Evaluate a trained model on a task, with the options that it was trained with unless others are set."""
+    from peirce.compose import load
+    from peirce.model import ASSETS
+    from peirce.training.evaluation import check_data
+    from peirce.training.evaluation import evaluate as run
+    from peirce.training.options import make_task
+    from peirce.training.records import read_training
+    from peirce.training.start import TOKENIZER, TOKENIZER_FILE, with_tokenizer
+
+    if not directory.is_dir():
+        raise TaskError(f"there is no trained model at {directory}: it is not a directory")
+    record = read_training(directory)
+    if record is None and task is None:
+        raise TaskError(f"{directory} has no training.json that tells its task; name one with --task")
+    trained_on = record["task"]["name"] if record is not None else None
+    name = task or str(trained_on)
+    part = _task(name)
+    given = read_settings(settings or (), part)
+    for prefix, others in (("train", given.train), ("model", given.spec)):
+        if others:
+            keys = ", ".join(others)
+            raise TaskError(f"a trained model is evaluated as it is; leave out the {prefix} settings: {keys}")
+    before = dict(record["task"]["options"]) if record is not None and part.name == trained_on else {}
+    model = load(directory, device=device)
+    if (directory / ASSETS / TOKENIZER_FILE).is_file():
+        before.pop(TOKENIZER, None)  # where it lay when the model was trained; the model keeps it
+    made = with_tokenizer(make_task(name, {**before, **given.task}), directory)
+    data = made.prepare()
+    check_data(model, directory, made, data)
+    metrics = run(model, made, data, split, seed=record["seed"] if record is not None else 0)
+    remarks = made.remarks(model, data, split)
+    if json:
+        where = {"directory": str(directory), "task": part.name, "split": split}
+        _print_json("peirce.evaluate/1", **where, metrics=metrics, remarks=remarks)
+        return
+    _table({split: metrics}, f"{directory} on {part.name}", remarks)
+
+
+@frozen
+class Settings:
+    """What `--set` gave, by what it sets: the task's options, the training's, and keys of the spec."""
+
+    task: Mapping[str, Any]
+    train: Mapping[str, Any]
+    spec: Mapping[str, Any]
+
+
+def read_settings(texts: Sequence[str], part: type[Any]) -> Settings:
+    """Sort `KEY=VALUE` settings by what they set.
+
+    Args:
+        texts: each `KEY=VALUE`.
+        part: the task's class; a key without a prefix is an option of the task.
+
+    Raises:
+        TaskError: a key that nothing has, with the nearest valid ones.
+    """
+    from peirce.spec import parse_override
+    from peirce.training.options import TrainingOptions, names
+
+    tasks, training = list(names(part.Options)), list(names(TrainingOptions))
+    known = [
+        *tasks,
+        *(f"task.{name}" for name in tasks),
+        *(f"train.{name}" for name in training),
+        "model.dims",
+        "model.*",
+    ]
+    found: dict[str, dict[str, Any]] = {"task": {}, "train": {}, "model": {}}
+    for text in texts:
+        key, value = parse_override(text)
+        prefix, dot, rest = key.partition(".")
+        if prefix == "model" and dot:
+            found["model"][key] = value
+            continue
+        if prefix == "train" and dot and prefix not in tasks:
+            first, own = rest.partition(".")[0], training
+        else:
+            rest = rest if prefix == "task" and dot and prefix not in tasks else key
+            prefix, first, own = "task", rest.partition(".")[0], tasks
+        if first not in own:
+            raise TaskError(f"--set {text}: {unknown('setting', key, known)}")
+        _put(found[prefix], rest, value)
+    return Settings(found["task"], found["train"], found["model"])
+
+
+def _put(table: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set a value at a dotted key, through nested tables."""
+    *tables, last = dotted.split(".")
+    for name in tables:
+        inner = table.setdefault(name, {})
+        if not isinstance(inner, dict):
+            raise TaskError(
+                f"--set {dotted}: {name} was set to {inner!r} before, which has no keys; leave one out"
+            )
+        table = inner
+    table[last] = value
+
+
+def _list_settings(task: str | None, *, json: bool) -> None:
+    from peirce.training.settings import rows
+    from peirce.training.settings import settings as all_settings
+
+    part = _task(task) if task is not None else None
+    if json:
+        as_json("peirce.settings/1", task=task, settings=all_settings(part))
+        return
+    as_table(("setting", "default", "meaning"), rows(part), title="--set KEY=VALUE")
+    if part is None:
+        typer.echo("With --task NAME, those of the task too; keys of the spec begin with model.")
+
+
+def _task(name: str) -> type[Any]:
+    from peirce.registry import default_registry
+
+    return default_registry().get("tasks", name)
+
+
+def _console() -> Console:
+    """Progress goes to standard error, so that standard output holds the result alone."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _print_json(schema: str, **content: Any) -> None:
+    from peirce.files import finite
+
+    as_json(schema, **finite(content))
+
+
+def _table(metrics: Mapping[str, Mapping[str, float]], title: str, remarks: Sequence[str]) -> None:
+    rows = [
+        (split, name, f"{value:.4f}") for split, values in metrics.items() for name, value in values.items()
+    ]
+    if rows:
+        as_table(("split", "metric", "value"), rows, title=title)
+    else:
+        typer.echo(title)
+    for remark in remarks:
+        typer.echo(remark)

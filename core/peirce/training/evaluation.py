@@ -1,0 +1,96 @@
+"""Evaluating a model on a task: the same numbers whenever it is done, and no trace of it left."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from peirce.errors import TaskError, unknown
+from peirce.model import ASSETS, Model, Task
+from peirce.training import randomness
+from peirce.training.options import TrainingOptions
+from peirce.training.start import fitting
+
+
+def evaluate(model: Model, task: Task, data: Any, split: str, seed: int = 0) -> dict[str, float]:
+    """The task's metrics of a model on one split.
+
+    The model is in evaluation mode meanwhile and then as it was; random generators start from the seed and are put
+    back, so that an evaluation in the middle of a training changes nothing.
+
+    Args:
+        model: the model.
+        task: the task.
+        data: what the task prepared.
+        split: such as `valid` or `test`.
+        seed: what a metric that draws at random depends on.
+    """
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), randomness.isolated(seed):
+            return {name: float(value) for name, value in task.metrics(model, data, split).items()}
+    finally:
+        model.train(training)
+
+
+def mean_loss(model: Model, task: Task, data: Any, split: str, seed: int = 0) -> float:
+    """The mean of the task's loss over one split, dropout off: of each term over its targets, or over batches."""
+    training = model.training
+    sums: dict[str, list[tuple[float, float]]] = {}
+    device = next(model.parameters()).device
+    model.eval()
+    try:
+        with torch.no_grad(), randomness.isolated(seed):
+            for batch in task.batches(data, split, seed, 0):
+                counts = task.targets(batch)
+                for name, term in task.terms(model, {k: t.to(device) for k, t in batch.items()}).items():
+                    count = counts.get(name, 1)
+                    if count:
+                        sums.setdefault(name, []).append((float(term), count))
+    finally:
+        model.train(training)
+    if not sums:
+        raise TaskError(f"task {task.name!r} gives no batches of split {split!r}; check train.valid_split")
+    return math.fsum(
+        math.fsum(value * count for value, count in found) / math.fsum(count for _, count in found)
+        for found in sums.values()
+    )
+
+
+def monitored(
+    model: Model, task: Task, data: Any, options: TrainingOptions, seed: int
+) -> tuple[float, dict[str, float]]:
+    """What an evaluation during training is judged by, and all of the metrics.
+
+    Raises:
+        TaskError: the task has no such metric.
+    """
+    metrics = evaluate(model, task, data, options.valid_split, seed)
+    if options.monitor == "loss" and "loss" not in metrics:
+        metrics = {"loss": mean_loss(model, task, data, options.valid_split, seed), **metrics}
+    if options.monitor not in metrics:
+        raise TaskError(f"train.monitor: {unknown('metric', options.monitor, metrics)}")
+    return metrics[options.monitor], metrics
+
+
+def check_data(model: Model, directory: Path, task: Task, data: Any) -> None:
+    """Refuse data that are not those of the model: other sizes, or other vocabularies than it was saved with.
+
+    Raises:
+        TaskError: names what differs.
+    """
+    overrides = fitting(task.overrides(data), model.spec)
+    different = [key for key, value in overrides.items() if model.spec.replace({key: value}) != model.spec]
+    for name, content in task.assets(data).items():
+        path = directory / ASSETS / name
+        if path.is_file() and path.read_bytes() != content:
+            different.append(f"{ASSETS}/{name}")
+    if different:
+        raise TaskError(
+            f"the data of task {task.name!r} are not those that {directory} was trained on: {', '.join(different)} "
+            "would differ; give the options and files of its training"
+        )

@@ -1,0 +1,154 @@
+"""The one training loop: any task, any model, on one process or several, resumable at every step."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from peirce.compose import build, resolve
+from peirce.errors import SpecError, TaskError
+from peirce.extras import require_training
+from peirce.model import Model, Task
+from peirce.registry import Registry, default_registry
+from peirce.spec import Spec, load_spec
+from peirce.training import randomness
+from peirce.training.checkpoints import FOLDER, Checkpoints
+from peirce.training.curves import EVENTS, PICTURE
+from peirce.training.evaluation import evaluate
+from peirce.training.options import TrainingOptions, TrainResult
+from peirce.training.precheck import precheck
+from peirce.training.processes import accelerator_of, threads
+from peirce.training.records import METRICS, TRAINING
+from peirce.training.start import SavedModel, Start, fitting, saved_spec, with_tokenizer
+from peirce.training.training import Training
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["TrainResult", "TrainingOptions", "evaluate", "train"]
+
+
+def train(
+    spec: Spec | str | Path | None,
+    task: Task,
+    options: TrainingOptions,
+    directory: str | Path,
+    *,
+    seed: int = 0,
+    resume: bool = False,
+    overwrite: bool = False,
+    registry: Registry | None = None,
+    console: Console | None = None,
+    data: Any = None,
+    start: str | Path | None = None,
+) -> TrainResult:
+    """Train a model of a spec on a task, and save it with its curves, metrics and checkpoints.
+
+    Args:
+        spec: the spec, its path or its ready name; what the task's data determine is set in it. None takes that of the
+            model to start from.
+        task: data, loss and metrics.
+        options: how to train.
+        directory: where the model goes: as `Model.save` writes it, with `training.json`, `metrics.json`,
+            `learning-curves.png`, `tensorboard/` and `checkpoints/` beside it.
+        seed: what the parameters, the order of the batches and the dropout depend on.
+        resume: continue from the newest sound checkpoint; from the beginning if there is none.
+        overwrite: replace a training that is already in the directory.
+        registry: where parts are looked up; the default registry if None.
+        console: where progress is shown; nowhere if None.
+        data: what `task.prepare()` gave, for trainings that share it; prepared here if None.
+        start: the directory of a saved model whose body the model begins with, and whose heads where they fit; an
+            empty option `tokenizer` of the task becomes that model's. Freshly initialised if None.
+
+    Raises:
+        SpecError: the spec cannot be composed.
+        ModelFileError: the model to start from is not complete.
+        TaskError: a package is missing, the directory holds another training, the model to start from does not suit
+            the spec or the data, a loss is not finite, ...
+    """
+    require_training()
+    registry = registry or default_registry()
+    spec = _given_spec(spec, start)
+    directory = Path(directory)
+    precheck(spec, registry)
+    _check_directory(directory, resume=resume, overwrite=overwrite, start=start)
+    saved = SavedModel.read(start, registry) if start is not None else None
+    # Where the tokenizer lies is no option that the training was given: it is saved with the model itself.
+    given = task.options
+    task = with_tokenizer(task, start) if start is not None else task
+    data = task.prepare() if data is None else data
+    spec = _suited(spec, task, data, registry, saved)
+    accelerator = accelerator_of(options)
+    with randomness.isolated(), threads(options.threads):
+        model = build(spec, seed=seed, registry=registry)
+        task.check(model, data)
+        begun = _begin(model, saved, task, data) if saved is not None else None
+        del saved
+        if accelerator.is_main_process:
+            _clear(directory, overwrite=overwrite and not resume)
+        accelerator.wait_for_everyone()
+        training = Training(task, given, data, options, seed, directory, model, accelerator, console, begun)
+        if begun is not None:
+            training.tell(str(begun))
+        if resume:
+            training.resume()
+        return training.run()
+
+
+def _given_spec(spec: Spec | str | Path | None, start: str | Path | None) -> Spec:
+    if spec is None:
+        if start is None:
+            raise TaskError("a training needs a spec, or a saved model to start from; give one of them")
+        return saved_spec(start)
+    return spec if isinstance(spec, Spec) else load_spec(spec)
+
+
+def _begin(model: Model, saved: SavedModel, task: Task, data: Any) -> Start:
+    """Give a fresh model what a saved one knows, after a look at whether they mean the same by their tokens."""
+    saved.check_vocabulary(task.assets(data))
+    return saved.give(model)
+
+
+def _suited(spec: Spec, task: Task, data: Any, registry: Registry, saved: SavedModel | None) -> Spec:
+    """The spec with what the data determine; one that has no place for it does not suit the task."""
+    overrides = task.overrides(data)
+    if saved is not None:
+        overrides = fitting(overrides, saved.model.spec)
+    try:
+        suited = spec.replace(overrides)
+        resolve(suited, registry)
+    except SpecError as error:
+        raise TaskError(
+            f"spec {spec.name!r} does not suit the task {task.name!r}, whose data set {', '.join(overrides)}: {error}. "
+            "Take a ready spec made for the task (`peirce spec list`), or give yours the parts that it needs"
+        ) from error
+    return suited
+
+
+def _check_directory(
+    directory: Path, *, resume: bool, overwrite: bool, start: str | Path | None = None
+) -> None:
+    if start is not None and Path(start).resolve() == directory.resolve():
+        raise TaskError(
+            f"{directory} holds the model to start from, which the trained one would replace; give another directory"
+        )
+    if directory.exists() and not directory.is_dir():
+        raise TaskError(f"{directory} is a file; give a directory for the trained model")
+    if resume or overwrite:
+        return
+    if (directory / TRAINING).exists() or Checkpoints(directory, 1).paths():
+        raise TaskError(
+            f"{directory} already holds a training; continue it with --resume, replace it with --overwrite, or give "
+            "another directory"
+        )
+
+
+def _clear(directory: Path, *, overwrite: bool) -> None:
+    """Make the directory, without what an earlier training left if that is to be replaced."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if overwrite:
+        for folder in (FOLDER, EVENTS):
+            shutil.rmtree(directory / folder, ignore_errors=True)
+        for name in (TRAINING, METRICS, PICTURE):
+            (directory / name).unlink(missing_ok=True)

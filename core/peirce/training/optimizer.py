@@ -1,0 +1,128 @@
+"""The optimisers, and their state under the names of the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from peirce.errors import TaskError
+from peirce.extras import require
+from peirce.training.options import TrainingOptions
+from peirce.training.sharding import full, like
+
+KEPT = ("step", "exp_avg", "exp_avg_sq")
+"""The state that a next step depends on; what else an optimiser notes down is for whoever watches it."""
+_LARGEST_NORM = 10.0
+"""What LAMB takes for the norm of a larger tensor, as pytorch-optimizer does."""
+
+
+def make_optimizer(parameters: Mapping[str, nn.Parameter], options: TrainingOptions) -> torch.optim.Optimizer:
+    """The optimiser that the options name.
+
+    Raises:
+        TaskError: there is nothing to train, or a package is missing.
+    """
+    trained = [p for p in parameters.values() if p.requires_grad]
+    if not trained:
+        raise TaskError("the model has no parameters to train")
+    scales = options.decay == "matrices"
+    groups: list[dict[str, Any]] = [
+        {"params": [p for p in trained if p.dim() > 1], "weight_decay": options.weight_decay},
+        {
+            "params": [p for p in trained if p.dim() <= 1],
+            "weight_decay": 0.0 if scales else options.weight_decay,
+        },
+    ]
+    if options.optimizer == "lamb":
+        # Biases and scales are exempt from the trust ratio where they are from decay, as in the reference of LAMB.
+        groups[1]["adam"] = scales
+    groups = [group for group in groups if group["params"]]
+    betas = (options.beta1, options.beta2)
+    if options.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=options.lr, betas=betas, eps=options.epsilon, fused=True)
+    if any(isinstance(p, DTensor) for p in trained):
+        return ShardedLamb(groups, lr=options.lr, betas=betas, eps=options.epsilon)
+    require("train.optimizer=lamb", "pytorch_optimizer", extra="text")
+    from pytorch_optimizer import Lamb
+
+    # Decay belongs to the update whose norm the trust ratio is made of (You et al., 2020, Algorithm 2), and what the
+    # package calls debias divides the learning rate after the ratio: the first step would be ten times as long.
+    return Lamb(
+        groups, lr=options.lr, betas=betas, eps=options.epsilon, weight_decouple=False, adam_debias=True
+    )
+
+
+class ShardedLamb(torch.optim.Optimizer):
+    """LAMB where each process holds a part of each tensor: the norms are those of the whole tensors.
+
+    The same update as pytorch-optimizer's, whose norms of such tensors fail (You et al., 2020, Algorithm 2, without
+    bias correction).
+
+    Args:
+        groups: groups of parameters, each with `weight_decay` and, where there is no trust ratio, `adam`.
+        lr: the learning rate.
+        betas: decays of both moments.
+        eps: what is added to the root of the second moment.
+    """
+
+    def __init__(
+        self, groups: list[dict[str, Any]], *, lr: float, betas: tuple[float, float], eps: float
+    ) -> None:
+        super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0, "adam": False})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """One update of every parameter that has a gradient."""
+        for group in self.param_groups:
+            first, second = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
+                mean, square = state["exp_avg"], state["exp_avg_sq"]
+                mean.mul_(first).add_(p.grad, alpha=1 - first)
+                square.mul_(second).addcmul_(p.grad, p.grad, value=1 - second)
+                update = mean / (square.sqrt() + group["eps"])
+                if group["weight_decay"]:
+                    update.add_(p, alpha=group["weight_decay"])
+                ratio = 1.0 if group["adam"] else _trust(p, update, group["eps"])
+                p.sub_(update * (group["lr"] * ratio))
+
+
+def _trust(parameter: Tensor, update: Tensor, epsilon: float) -> Tensor:
+    """How large a step may be, by the norms of a tensor and of its update: a scalar that every process agrees on."""
+    weight = full(torch.linalg.vector_norm(parameter)).clamp(max=_LARGEST_NORM)
+    change = full(torch.linalg.vector_norm(update))
+    return torch.where((weight != 0) & (change != 0), weight / (change + epsilon), 1.0)
+
+
+def optimizer_tensors(
+    optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter]
+) -> dict[str, Tensor]:
+    """The optimiser's state by the names of the parameters, whole; every process must ask for it together."""
+    return {
+        f"{name}/{key}": full(state[key])
+        for name, parameter in parameters.items()
+        for state in (optimizer.state.get(parameter, {}),)
+        for key in KEPT
+        if key in state
+    }
+
+
+def restore_optimizer(
+    optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter], tensors: Mapping[str, Tensor]
+) -> None:
+    """Put back what `optimizer_tensors` gave."""
+    for key, value in tensors.items():
+        name, _, entry = key.rpartition("/")
+        parameter = parameters[name]
+        # Steps are counted in a tensor without axes, on the device of the parameters.
+        optimizer.state[parameter][entry] = (
+            value.to(parameter.device) if entry == "step" else like(parameter, value)
+        )

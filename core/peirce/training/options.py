@@ -1,0 +1,235 @@
+"""What a training is told and what it gives: `TrainingOptions`, `TrainResult`, and reading them from settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import attrs
+from attrs import field, frozen, validators
+
+from peirce.errors import SpecError, TaskError
+from peirce.model import Task
+from peirce.spec import structure, thaw
+
+if TYPE_CHECKING:
+    from peirce.model import Model
+    from peirce.registry import Registry
+    from peirce.training.start import Start
+
+T = TypeVar("T")
+
+PREFIX_TASK, PREFIX_TRAIN = "task", "train"
+"""What the keys of `--set` start with: the task's options and the training's."""
+
+
+def _at_least(bound: float) -> Any:
+    return validators.optional(validators.ge(bound))
+
+
+MOST_THREADS = 1024
+"""More than this trains no faster, and torch would really start them."""
+
+
+@frozen(kw_only=True)
+class TrainingOptions:
+    """How a model is trained.
+
+    Args:
+        steps: updates of the parameters; either this or `epochs` is given.
+        epochs: passes over the data: as many steps as they need, by the length of the first.
+        lr: the highest learning rate.
+        warmup: steps over which the learning rate rises linearly to `lr`.
+        warmup_ratio: the same as a part of all steps, such as 0.01; either this or `warmup` is given.
+        schedule: what the learning rate does afterwards: stays, or falls to `end_lr` at the last step, along a line,
+            half a cosine, or the line to the power of `power`.
+        power: the power of the schedule `poly`; 1 falls along a line.
+        end_lr: where a learning rate that falls ends.
+        optimizer: `adamw`, or `lamb` for batches of many thousands; LAMB needs pytorch-optimizer.
+        weight_decay: how much parameters shrink in each step, as a part of the learning rate.
+        decay: what shrinks: `matrices`, which is all that has more than one axis, or `all`. Under LAMB, what does not
+            shrink has no trust ratio.
+        beta1: decay of the optimiser's first moment.
+        beta2: decay of the optimiser's second moment.
+        epsilon: what the optimiser adds to the root of the second moment.
+        clip_norm: gradients are scaled down to this norm; 0 leaves them.
+        accumulate: batches of the task in one step, for each process. They count as one large batch would, also where
+            they have different numbers of targets.
+        checkpointing: whether layers run again in the backward pass, which takes a third to a half more time and keeps
+            no activations but the layers' inputs.
+        parallel: what several processes do: `ddp` keeps the whole model in each of them, `fsdp` a part of every tensor.
+        precision: `bf16` and `fp16` compute in mixed precision; parameters stay float32. `fp16` needs a GPU.
+        device: `auto` takes an accelerator where there is one.
+        threads: torch's threads; 0 leaves what is set. A resumed training is equal to the bit at one number only.
+        log_every: steps between points of the learning curves.
+        save_every: steps between checkpoints; 0 keeps one at the end only.
+        keep: how many checkpoints are kept, the newest ones.
+        evaluate_every: steps between evaluations on `valid_split`; 0 for none.
+        monitor: what an evaluation is judged by: `loss`, or one of the task's metrics.
+        goal: whether that should fall or rise; `auto` lets a loss and a perplexity fall and all else rise.
+        patience: evaluations without a better value after which training stops; the model is then the best one
+            evaluated. 0 trains to the end and keeps the last.
+        valid_split: what evaluations during training use.
+        test_split: what the trained model is evaluated on; empty for nothing.
+    """
+
+    steps: int | None = field(default=None, validator=_at_least(1))
+    epochs: int | None = field(default=None, validator=_at_least(1))
+    lr: float = field(default=5e-4, validator=validators.gt(0))
+    warmup: int = field(default=0, validator=validators.ge(0))
+    warmup_ratio: float = field(default=0.0, validator=[validators.ge(0), validators.le(1)])
+    schedule: Literal["constant", "linear", "cosine", "poly"] = field(
+        default="linear", validator=validators.in_(("constant", "linear", "cosine", "poly"))
+    )
+    power: float = field(default=1.0, validator=validators.gt(0))
+    end_lr: float = field(default=0.0, validator=validators.ge(0))
+    optimizer: Literal["adamw", "lamb"] = field(default="adamw", validator=validators.in_(("adamw", "lamb")))
+    weight_decay: float = field(default=0.01, validator=validators.ge(0))
+    decay: Literal["matrices", "all"] = field(
+        default="matrices", validator=validators.in_(("matrices", "all"))
+    )
+    beta1: float = field(default=0.9, validator=[validators.ge(0), validators.lt(1)])
+    beta2: float = field(default=0.999, validator=[validators.ge(0), validators.lt(1)])
+    epsilon: float = field(default=1e-8, validator=validators.gt(0))
+    clip_norm: float = field(default=1.0, validator=validators.ge(0))
+    accumulate: int = field(default=1, validator=validators.ge(1))
+    checkpointing: bool = False
+    parallel: Literal["ddp", "fsdp"] = field(default="ddp", validator=validators.in_(("ddp", "fsdp")))
+    precision: Literal["no", "bf16", "fp16"] = field(
+        default="no", validator=validators.in_(("no", "bf16", "fp16"))
+    )
+    device: Literal["auto", "cpu"] = field(default="auto", validator=validators.in_(("auto", "cpu")))
+    threads: int = field(default=0, validator=[validators.ge(0), validators.le(MOST_THREADS)])
+    log_every: int = field(default=10, validator=validators.ge(1))
+    save_every: int = field(default=500, validator=validators.ge(0))
+    keep: int = field(default=2, validator=validators.ge(1))
+    evaluate_every: int = field(default=0, validator=validators.ge(0))
+    monitor: str = "loss"
+    goal: Literal["auto", "min", "max"] = field(
+        default="auto", validator=validators.in_(("auto", "min", "max"))
+    )
+    patience: int = field(default=0, validator=validators.ge(0))
+    valid_split: str = "valid"
+    test_split: str = "test"
+
+    def __attrs_post_init__(self) -> None:
+        if (self.steps is None) == (self.epochs is None):
+            given = "both are given" if self.steps is not None else "neither is given"
+            raise TaskError(
+                f"training needs either steps or epochs, and {given}; set one, such as train.steps=1000"
+            )
+        if self.patience and not self.evaluate_every:
+            raise TaskError(
+                "patience counts evaluations, and there are none; set train.evaluate_every, such as 100"
+            )
+        if self.steps is not None and self.warmup > self.steps:
+            raise TaskError(
+                f"warmup lasts {self.warmup} steps, longer than the training's {self.steps}; lower train.warmup"
+            )
+        if self.warmup and self.warmup_ratio:
+            raise TaskError("train.warmup and train.warmup_ratio say the same in two ways; leave one out")
+        if self.end_lr > self.lr:
+            raise TaskError(
+                f"train.end_lr is {self.end_lr}, above the highest learning rate, train.lr={self.lr}; lower it"
+            )
+        if self.power != 1 and self.schedule != "poly":
+            raise TaskError(
+                f"train.power belongs to train.schedule=poly, and the schedule is {self.schedule}; set that, or leave "
+                "the power out"
+            )
+        if self.precision == "fp16" and self.parallel == "fsdp":
+            raise TaskError(
+                "train.precision=fp16 does not go with train.parallel=fsdp; use bf16, which needs no scaling"
+            )
+
+    @property
+    def falls(self) -> bool:
+        """Whether a lower value of `monitor` is a better one."""
+        if self.goal != "auto":
+            return self.goal == "min"
+        return self.monitor.endswith(("loss", "perplexity"))
+
+
+HARMLESS = frozenset({"log_every", "save_every", "keep", "threads", "test_split"})
+"""Training options that a resumed run may change: no parameter depends on them."""
+
+
+@frozen(kw_only=True, eq=False)
+class TrainResult:
+    """A trained model.
+
+    Args:
+        model: the model, in evaluation mode; also saved in the training's directory.
+        losses: the loss of each step, from the first; a resumed training's include those before it.
+        terms: the same for each term of the task's loss, by name.
+        metrics: the metrics of the test split, empty without one.
+        remarks: what a reader of the metrics must know.
+        seconds: the time spent in steps and evaluations, all runs together.
+        steps: how many steps there were; fewer than asked for if patience ended.
+        evaluations: what each evaluation during training gave: `step`, `monitor`'s value, and the metrics.
+        start: what was taken from a saved model, None without one.
+    """
+
+    model: Model
+    losses: tuple[float, ...]
+    metrics: Mapping[str, float]
+    seconds: float
+    steps: int
+    evaluations: tuple[Mapping[str, Any], ...] = ()
+    start: Start | None = None
+    terms: Mapping[str, tuple[float, ...]] = field(factory=dict)
+    remarks: tuple[str, ...] = ()
+
+
+class _Settings:
+    """Where a setting stands, for errors, which name its key themselves."""
+
+    def at(self, path: str | Sequence[str]) -> str:
+        return "settings"
+
+
+def training_options(settings: Mapping[str, Any]) -> TrainingOptions:
+    """The training's options from plain settings.
+
+    Raises:
+        TaskError: an unknown or impossible one, with the nearest valid name.
+    """
+    return _structured(TrainingOptions, settings, PREFIX_TRAIN, "option of training")
+
+
+def make_task(name: str, settings: Mapping[str, Any] | None = None, registry: Registry | None = None) -> Task:
+    """A registered task with its options from plain settings.
+
+    Raises:
+        RegistryError: there is no such task.
+        TaskError: an unknown or impossible option, with the nearest valid name.
+    """
+    from peirce.registry import default_registry
+
+    part: type[Task] = (registry or default_registry()).get("tasks", name)
+    options: Any = _structured(part.Options, settings or {}, PREFIX_TASK, f"option of task {part.name!r}")
+    return part(options)
+
+
+def _structured(cls: type[T], settings: Mapping[str, Any], prefix: str, label: str) -> T:
+    try:
+        return structure(cls, settings, where=_Settings(), path=(prefix,), label=label)
+    except SpecError as error:
+        group = error.__cause__
+        own = group.subgroup(TaskError) if isinstance(group, BaseExceptionGroup) else None
+        raise (own.exceptions[0] if own else TaskError(str(error))) from error
+
+
+def plain(options: Any) -> dict[str, Any]:
+    """An options value as what JSON holds, without what is None; the inverse of reading it from settings."""
+    table: dict[str, Any] = {}
+    for attribute in attrs.fields(type(options)):
+        value = getattr(options, attribute.name)
+        if value is not None:
+            table[attribute.name] = plain(value) if attrs.has(type(value)) else thaw(value)
+    return table
+
+
+def names(options: type[Any]) -> Iterable[str]:
+    """The names that settings may use."""
+    return [attribute.name for attribute in attrs.fields(options)]

@@ -1,0 +1,62 @@
+"""The processes, devices and threads of a training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from peirce.errors import TaskError
+from peirce.training.options import TrainingOptions
+
+
+def accelerator_of(options: TrainingOptions) -> Any:
+    """Accelerate's view of the processes and devices, an `Accelerator`.
+
+    Accelerate keeps its state in the process; what an earlier training left there is dropped, so that trainings with
+    different settings can follow each other.
+
+    Raises:
+        TaskError: the precision does not work on the device.
+    """
+    from accelerate import Accelerator  # type: ignore[import-untyped]
+    from accelerate.state import AcceleratorState, PartialState  # type: ignore[import-untyped]
+    from accelerate.utils import (  # type: ignore[import-untyped]
+        DistributedDataParallelKwargs,
+        GradientAccumulationPlugin,
+    )
+
+    alone = not PartialState._shared_state or PartialState().num_processes == 1
+    AcceleratorState._reset_state(reset_partial_state=alone)
+    accelerator = Accelerator(
+        cpu=options.device == "cpu",
+        mixed_precision=options.precision,
+        # The loop divides and synchronises by itself, for batches that do not come from a torch DataLoader.
+        gradient_accumulation_plugin=GradientAccumulationPlugin(num_steps=1, sync_with_dataloader=False),
+        # A task need not use every head of a model.
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
+    )
+    if options.precision == "fp16" and accelerator.device.type == "cpu":
+        raise TaskError("train.precision=fp16 needs a GPU, and there is none to train on; use bf16 or no")
+    return accelerator
+
+
+def is_first_process() -> bool:
+    """Whether this is the process that writes and prints, in a training on one or several."""
+    from accelerate.state import PartialState
+
+    return bool(PartialState().is_main_process)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Within it torch has so many threads; 0 leaves their number."""
+    before = torch.get_num_threads()
+    try:
+        if count:
+            torch.set_num_threads(count)
+        yield
+    finally:
+        torch.set_num_threads(before)

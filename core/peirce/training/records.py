@@ -1,0 +1,99 @@
+"""`training.json` and `metrics.json`: how a model was trained, and how well it does; enough to evaluate it again."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from peirce.errors import TaskError
+from peirce.files import write_json
+from peirce.model import Task
+from peirce.training.options import TrainingOptions, plain
+
+TRAINING, METRICS = "training.json", "metrics.json"
+_SCHEMA_TRAINING, _SCHEMA_METRICS = "peirce.training/1", "peirce.metrics/1"
+
+
+def write_training(
+    directory: Path,
+    task: Task,
+    given: Any,
+    options: TrainingOptions,
+    seed: int,
+    losses: Sequence[float],
+    evaluations: Sequence[Mapping[str, Any]],
+    metrics: Mapping[str, float],
+    remarks: Sequence[str],
+    facts: Mapping[str, Any],
+) -> None:
+    """Write both records of a finished training.
+
+    Args:
+        directory: the training's directory.
+        task: what it was trained on.
+        given: the options that the task was given.
+        options: how.
+        seed: the seed.
+        losses: the loss of each step.
+        evaluations: what each evaluation during training gave.
+        metrics: the metrics of `options.test_split`.
+        remarks: what a reader of the metrics must know.
+        facts: what else is worth keeping, such as seconds and threads.
+    """
+    last = losses[-options.log_every :]
+    tested = {options.test_split: dict(metrics)} if options.test_split else {}
+    record = {
+        "schema": _SCHEMA_TRAINING,
+        "task": {"name": task.name, "options": plain(given)},
+        "training": plain(options),
+        "seed": seed,
+        "steps": len(losses),
+        "losses": {"first": losses[0], "last": losses[-1], "final_mean": math.fsum(last) / len(last)},
+        "metrics": tested,
+        "remarks": list(remarks),
+        **facts,
+    }
+    write_json(
+        directory / METRICS,
+        {
+            "schema": _SCHEMA_METRICS,
+            **tested,
+            "remarks": list(remarks),
+            "during_training": list(evaluations),
+        },
+    )
+    write_json(directory / TRAINING, record)
+
+
+def read_training(directory: Path) -> dict[str, Any] | None:
+    """What `write_training` wrote; None where there is none.
+
+    Raises:
+        TaskError: the file is damaged, or no record of a training.
+    """
+    path = directory / TRAINING
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise TaskError(
+            f"{path} cannot be read: {error}; restore it from where the model was trained"
+        ) from error
+    if not isinstance(record, dict) or record.get("schema") != _SCHEMA_TRAINING:
+        raise TaskError(f"{path} is no record of a training that this version reads ({_SCHEMA_TRAINING})")
+    task, seed = record.get("task"), record.get("seed")
+    if not (
+        isinstance(task, dict)
+        and isinstance(task.get("name"), str)
+        and isinstance(task.get("options"), dict)
+        and isinstance(seed, int)
+    ):
+        raise TaskError(
+            f"{path} is damaged: it must have a task with its name and options, and a seed; restore it from where the "
+            "model was trained"
+        )
+    return record

@@ -1,0 +1,427 @@
+"""One run of a training, from where it starts to its end: steps, evaluations, checkpoints.
+
+What a step gives depends on the parameters, the optimiser, the batch and the random generators alone. A checkpoint
+holds all of them, so a training that is killed and resumed gives the same losses as one that was not: to the bit on
+a CPU with the same number of threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from attrs import define, field
+from torch import Tensor
+
+from peirce.errors import TaskError
+from peirce.model import Model, Task
+from peirce.spec import to_plain
+from peirce.training import randomness
+from peirce.training.bar import TrainingBar
+from peirce.training.checkpoints import Checkpoint, Checkpoints, CheckpointWarning
+from peirce.training.curves import PICTURE, Curves, draw
+from peirce.training.evaluation import evaluate, monitored
+from peirce.training.feed import Feed
+from peirce.training.objective import Objective, shared
+from peirce.training.optimizer import make_optimizer, optimizer_tensors, restore_optimizer
+from peirce.training.options import HARMLESS, TrainingOptions, TrainResult, plain
+from peirce.training.recomputation import recomputed
+from peirce.training.records import write_training
+from peirce.training.schedule import learning_rate
+from peirce.training.sharding import load_whole, shard, synchronise, whole_state
+from peirce.training.start import Start, flat
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TRAIN = "train"
+"""The split that every task trains on."""
+_TERM = "term/"
+
+
+@define
+class _Progress:
+    """Where a training is; a checkpoint holds it."""
+
+    step: int = 0
+    seconds: float = 0.0
+    losses: list[float] = field(factory=list)
+    terms: dict[str, list[float]] = field(factory=dict)
+    evaluations: list[dict[str, Any]] = field(factory=list)
+    best: float | None = None
+    best_step: int = 0
+    worse: int = 0
+    stopped: bool = False
+
+
+class Training:
+    """One run of a training: from where it starts to its end."""
+
+    def __init__(
+        self,
+        task: Task,
+        given: Any,
+        data: Any,
+        options: TrainingOptions,
+        seed: int,
+        directory: Path,
+        model: Model,
+        accelerator: Any,
+        console: Console | None,
+        start: Start | None,
+    ) -> None:
+        self.task, self.given, self.data, self.options, self.seed = task, given, data, options, seed
+        self.start = start
+        self.directory, self.accelerator = directory, accelerator
+        self.main = accelerator.is_main_process
+        self.console = console if self.main else None
+        self.model = model.to(accelerator.device)
+        self.numbers = sum(p.numel() for p in self.model.parameters())
+        self.sharded = options.parallel == "fsdp" and accelerator.num_processes > 1
+        objective = Objective(task, self.model, accelerator.num_processes)
+        if self.sharded:
+            shard(objective, accelerator.num_processes)
+        self.parameters = dict(self.model.named_parameters())
+        self.inner = make_optimizer(self.parameters, options)
+        if self.sharded:
+            self.objective, self.optimizer = objective, accelerator.prepare(self.inner)
+        else:
+            self.objective, self.optimizer = accelerator.prepare(objective, self.inner)
+        self.per_step = options.accumulate * accelerator.num_processes
+        self.total = options.steps or self._steps(options.epochs or 1)
+        self.checkpoints = Checkpoints(directory, options.keep)
+        self.progress = _Progress()
+        self.best: dict[str, Tensor] = {}
+        self.pending: list[dict[str, Tensor]] = []
+        randomness.seed_all(seed, accelerator.process_index)
+        self.feed = Feed(task, data, TRAIN, seed)
+
+    def run(self) -> TrainResult:
+        """Train to the end, evaluate, save."""
+        self.since = time.monotonic()
+        options, progress = self.options, self.progress
+        self.curves = Curves(self.directory, progress.step, active=self.main)
+        bar = TrainingBar(self.console, self.total, progress.step)
+        try:
+            self.objective.train()
+            with bar, recomputed(self.model, active=options.checkpointing):
+                while progress.step < self.total and not progress.stopped:
+                    self._step()
+                    done = progress.step == self.total
+                    if done or _due(progress.step, options.log_every):
+                        self._log(bar)
+                    if _due(progress.step, options.evaluate_every):
+                        with bar.paused():
+                            self._evaluate()
+                    if done or progress.stopped or _due(progress.step, options.save_every):
+                        self._save()
+            return self._finish()
+        finally:
+            self.curves.close()
+
+    def _step(self) -> None:
+        """One update of the parameters, from as many batches as a step has."""
+        options, accelerator, progress = self.options, self.accelerator, self.progress
+        rate = learning_rate(options, progress.step, self.total)
+        for group in self.inner.param_groups:
+            group["lr"] = rate
+        sums: dict[str, Tensor] = {}
+        batches = self.feed.take(self.per_step)
+        for batch, share, last in shared(
+            self.task, batches, self.per_step, accelerator.process_index, accelerator.num_processes
+        ):
+            with self._gradients(last=last):
+                with accelerator.autocast():
+                    own = {name: t.to(accelerator.device) for name, t in batch.items()}
+                    loss, terms = self.objective(own, share)
+                accelerator.backward(loss)
+            for name, term in terms.items():
+                sums[name] = sums[name] + term if name in sums else term
+        if options.clip_norm:
+            accelerator.clip_grad_norm_(list(self.parameters.values()), options.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.pending.append(sums)
+        progress.step += 1
+
+    def _gradients(self, *, last: bool) -> AbstractContextManager[Any]:
+        """Gradients are summed over processes after the last batch of a step alone."""
+        if self.sharded:
+            synchronise(self.objective, now=last)
+            return nullcontext()
+        return nullcontext() if last else self.accelerator.no_sync(self.objective)
+
+    def _settle(self) -> None:
+        """Fetch the losses of the last steps from the device, the mean over processes, and refuse what is no number.
+
+        Fetched together, they do not hold up an accelerator at each step.
+        """
+        if not self.pending:
+            return
+        progress = self.progress
+        names = list(progress.terms or self.pending[0])
+        for sums in self.pending:
+            if list(sums) != names:
+                raise TaskError(
+                    f"task {self.task.name!r} gives the terms {', '.join(sums)} of its loss where it gave "
+                    f"{', '.join(names)} before; they must be the same for every batch"
+                )
+        rows = torch.stack([torch.stack(list(sums.values())) for sums in self.pending])
+        values = self.accelerator.reduce(rows, reduction="mean").tolist()
+        self.pending.clear()
+        first = len(progress.losses) + 1
+        for step, row in enumerate(values, first):
+            loss = math.fsum(row)
+            if not math.isfinite(loss):
+                raise TaskError(
+                    f"the loss of step {step} is {loss}; lower train.lr, lengthen train.warmup or set "
+                    f"train.clip_norm, and look at the batch{self._after()}"
+                )
+            progress.losses.append(loss)
+            for name, value in zip(names, row, strict=True):
+                progress.terms.setdefault(name, []).append(value)
+
+    def _after(self) -> str:
+        paths = self.checkpoints.paths()
+        return f"; the checkpoint before it is {paths[-1]}" if paths else ""
+
+    def _log(self, bar: TrainingBar) -> None:
+        self._settle()
+        progress = self.progress
+        loss = self._recent(progress.losses)
+        rate = learning_rate(self.options, progress.step - 1, self.total)
+        terms = progress.terms if len(progress.terms) > 1 else {}
+        self.curves.add(
+            progress.step,
+            {
+                "train/loss": loss,
+                "train/learning_rate": rate,
+                **{f"train/{name}": self._recent(values) for name, values in terms.items()},
+            },
+        )
+        bar.update(progress.step, loss, rate)
+
+    def _recent(self, values: list[float]) -> float:
+        recent = values[-self.options.log_every :]
+        return math.fsum(recent) / len(recent)
+
+    def _evaluate(self) -> None:
+        """Evaluate on the validation split; remember the best parameters and count how long ago they were."""
+        self._settle()
+        options, progress = self.options, self.progress
+        value, metrics = monitored(self._whole_model(), self.task, self.data, options, self.seed)
+        self.curves.add(progress.step, {f"{options.valid_split}/{name}": v for name, v in metrics.items()})
+        progress.evaluations.append(
+            {"step": progress.step, "monitor": options.monitor, "value": value, "metrics": metrics}
+        )
+        best = progress.best
+        better = not math.isnan(value) and (best is None or (value < best if options.falls else value > best))
+        if better:
+            progress.best, progress.best_step, progress.worse = value, progress.step, 0
+            if options.patience:
+                self.best = {name: t.cpu().clone() for name, t in whole_state(self.model).items()}
+        else:
+            progress.worse += 1
+            progress.stopped = bool(options.patience) and progress.worse >= options.patience
+        if self.console is not None:
+            mark = " (best so far)" if better else ""
+            self.console.print(
+                f"step {progress.step}: {options.valid_split} {options.monitor} {value:.4f}{mark}",
+                highlight=False,
+            )
+        self.objective.train()
+
+    def _save(self) -> None:
+        """Write a checkpoint; every process adds its own random generators."""
+        self._settle()
+        self.curves.flush()
+        accelerator, progress, step = self.accelerator, self.progress, self.progress.step
+        if self.main:
+            self.checkpoints.begin(step)
+        accelerator.wait_for_everyone()
+        folder = self.checkpoints.writing(step)
+        self.checkpoints.add(folder, f"random-{accelerator.process_index}", randomness.capture())
+        accelerator.wait_for_everyone()
+        tensors = whole_state(self.model), optimizer_tensors(self.inner, self.parameters)
+        if self.main:
+            add = self.checkpoints.add
+            for name, group in zip(("model", "optimizer"), tensors, strict=True):
+                add(folder, name, group)
+            losses = {"losses": progress.losses, **{f"{_TERM}{k}": v for k, v in progress.terms.items()}}
+            add(folder, "losses", {k: torch.tensor(v, dtype=torch.float64) for k, v in losses.items()})
+            if self.best:
+                add(folder, "best", self.best)
+            scaler = accelerator.scaler
+            state = {
+                "epoch": self.feed.epoch,
+                "batch": self.feed.batch,
+                "total": self.total,
+                "threads": torch.get_num_threads(),
+                "scaler": scaler.state_dict() if scaler is not None else None,
+                "identity": self._identity(),
+                "step": step,
+                "seconds": progress.seconds + time.monotonic() - self.since,
+                "evaluations": progress.evaluations,
+                "best": progress.best,
+                "best_step": progress.best_step,
+                "worse": progress.worse,
+                "stopped": progress.stopped,
+            }
+            self.checkpoints.commit(step, state)
+        accelerator.wait_for_everyone()
+
+    def resume(self) -> None:
+        """Continue from the newest sound checkpoint."""
+        found, damaged = self.checkpoints.newest()
+        for sentence in damaged:
+            assert found is not None
+            self._say(f"{sentence}; resuming from {found.path} instead")
+        if found is None:
+            self._say(f"{self.directory} holds no checkpoint; training starts from the beginning")
+            return
+        self._compare(found)
+        state, tensors = found.state, found.tensors
+        load_whole(self.model, tensors["model"])
+        restore_optimizer(self.inner, self.parameters, tensors["optimizer"])
+        if self.accelerator.scaler is not None and state["scaler"] is not None:
+            self.accelerator.scaler.load_state_dict(state["scaler"])
+        self.best = dict(tensors.get("best", {}))
+        self.progress = _Progress(
+            losses=tensors["losses"]["losses"].tolist(),
+            terms={
+                name.removeprefix(_TERM): values.tolist()
+                for name, values in tensors["losses"].items()
+                if name.startswith(_TERM)
+            },
+            **{
+                key: state[key]
+                for key in ("step", "seconds", "evaluations", "best", "best_step", "worse", "stopped")
+            },
+        )
+        self.feed = Feed(self.task, self.data, TRAIN, self.seed, state["epoch"], state["batch"])
+        if state["threads"] != torch.get_num_threads():
+            self._say(
+                f"{found.path} was written with {state['threads']} threads and this run has {torch.get_num_threads()}: "
+                "its losses are close to an uninterrupted training's, but not equal to the bit"
+            )
+        # Last, because making the batches that were used already may have drawn from the generators.
+        randomness.restore(tensors[f"random-{self.accelerator.process_index}"])
+
+    def _compare(self, found: Checkpoint) -> None:
+        """Refuse to resume a training that was started with other settings."""
+        ours, theirs = self._identity(), found.state["identity"]
+        differing = [
+            f"{key} is {ours.get(key)!r} and was {theirs.get(key)!r}"
+            for key in sorted({*ours, *theirs})
+            if ours.get(key) != theirs.get(key)
+        ]
+        if differing:
+            shown = "; ".join(text if len(text) < 300 else f"{text[:300]} ..." for text in differing)
+            raise TaskError(
+                f"{found.path} belongs to another training: {shown}. Resume with the settings it was started with, or "
+                "start again in another directory"
+            )
+
+    def _identity(self) -> dict[str, Any]:
+        """All that the parameters depend on, as plain values."""
+        assets = self.task.assets(self.data)
+        facts = {f"{TRAIN}.{k}": v for k, v in plain(self.options).items() if k not in HARMLESS}
+        facts |= {f"task.{k}": v for k, v in plain(self.given).items()}
+        facts |= flat("model", to_plain(self.model.spec))
+        facts |= {f"assets/{name}": hashlib.sha256(content).hexdigest() for name, content in assets.items()}
+        return {
+            **facts,
+            "task": self.task.name,
+            "seed": self.seed,
+            "processes": self.accelerator.num_processes,
+            "steps in all": self.total,
+            "weights to start from": self.start.digest if self.start is not None else None,
+        }
+
+    def _finish(self) -> TrainResult:
+        """Evaluate the trained model and write everything that a reader of the directory needs."""
+        options, progress, model = self.options, self.progress, self._whole_model()
+        if self.best:
+            model.load_state_dict(self.best)
+        model.eval()
+        metrics: dict[str, float] = {}
+        remarks: tuple[str, ...] = ()
+        if options.test_split:
+            metrics = evaluate(model, self.task, self.data, options.test_split, self.seed)
+            remarks = self.task.remarks(model, self.data, options.test_split)
+            self.curves.add(progress.step, {f"{options.test_split}/{name}": v for name, v in metrics.items()})
+        seconds = progress.seconds + time.monotonic() - self.since
+        if self.main:
+            model.save(self.directory, self.task.assets(self.data))
+            rates = [learning_rate(options, step, self.total) for step in range(progress.step)]
+            title = f"{model.spec.name} on {self.task.name}, seed {self.seed}"
+            draw(self.directory / PICTURE, progress.losses, rates, progress.evaluations, title)
+            facts = {
+                "best": {"step": progress.best_step, options.monitor: progress.best} if self.best else None,
+                "stopped_early": progress.stopped,
+                "seconds": seconds,
+                "threads": torch.get_num_threads(),
+                "processes": self.accelerator.num_processes,
+                "device": str(self.accelerator.device),
+                "parameters": self.numbers,
+                "start": self.start.plain() if self.start is not None else None,
+            }
+            write_training(
+                self.directory,
+                self.task,
+                self.given,
+                options,
+                self.seed,
+                progress.losses,
+                progress.evaluations,
+                metrics,
+                remarks,
+                facts,
+            )
+        self.accelerator.wait_for_everyone()
+        return TrainResult(
+            model=model,
+            losses=tuple(progress.losses),
+            metrics=metrics,
+            remarks=remarks,
+            seconds=seconds,
+            steps=progress.step,
+            evaluations=tuple(progress.evaluations),
+            start=self.start,
+            terms={name: tuple(values) for name, values in progress.terms.items()},
+        )
+
+    def _whole_model(self) -> Model:
+        """The model with whole tensors, one of its own where processes hold parts of it."""
+        if not self.sharded:
+            return self.model
+        with randomness.isolated():  # what it is initialised with is overwritten
+            whole = Model(self.model.plan, self.model.provenance)
+        whole.load_state_dict(whole_state(self.model))
+        return whole.to(self.accelerator.device)
+
+    def _steps(self, epochs: int) -> int:
+        """The steps of some passes over the data, by the length of the first; the last step is filled."""
+        batches = sum(1 for _ in self.task.batches(self.data, TRAIN, self.seed, 0))
+        return max(1, math.ceil(batches * epochs / self.per_step))
+
+    def tell(self, text: str) -> None:
+        """Print a sentence where there is a console."""
+        if self.console is not None:
+            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _say(self, text: str) -> None:
+        if self.console is not None:
+            self.console.print(text, markup=False, highlight=False)
+        elif self.main:
+            warnings.warn(text, CheckpointWarning, stacklevel=4)
+
+
+def _due(step: int, every: int) -> bool:
+    return bool(every) and step % every == 0

@@ -1,0 +1,307 @@
+"""The exporter that `--to onnx` names: torch.onnx, metadata, and a verification that nothing skips."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import torch
+from attrs import field, frozen
+from peirce.errors import ExportError
+from peirce.kernels import folded
+from peirce.model import Exporter, Model
+from peirce.parts import Signature
+from torch import Tensor, nn
+
+from peirce_export import cases
+from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
+from peirce_export.onnx.casting import DTYPES, cast_copy, checked, precision_of
+from peirce_export.onnx.metadata import MODEL, TOP, Metadata, Precision
+from peirce_export.onnx.warnings_of_others import silenced
+from peirce_export.report import Report, together
+from peirce_export.steps import steps
+from peirce_export.verify import limits, verify
+from peirce_export.views import ROLES, Exported, View, file_of, view
+
+OPSETS = range(17, 24)
+"""The opsets that every registered part has been exported to and verified at."""
+DEFAULT_OPSET = 20
+EXTERNAL_ABOVE = 1_900_000_000
+"""Bytes of weights above which they go into a file of their own: protobuf ends at 2 GiB."""
+
+
+@frozen(kw_only=True)
+class OnnxOptions:
+    """Options of the ONNX exporter.
+
+    Args:
+        opset: the version of ONNX's operators, 17 to 23.
+        precision: float32, float16 or bfloat16; None keeps the model's own. Norms and softmaxes stay float32.
+        generate: write two graphs for a model that generates: FILE, which also gives the memory of what it read, and
+            FILE with `.step` before its suffix, which adds a token; `peirce.Session.generate` runs them.
+        top_k: rank the scores of entities, or of whatever a head scores [batch, n], inside the graph and give so many
+            of the best with their places; 0 gives all scores. In float32 alone, since narrow scores have many ties.
+        external_above: bytes of weights above which they go into FILE.data beside the file.
+        seed: of the random inputs that the file is verified with.
+    """
+
+    opset: int = field(default=DEFAULT_OPSET)
+    precision: str | None = None
+    generate: bool = False
+    top_k: int = field(default=0)
+    external_above: int = EXTERNAL_ABOVE
+    seed: int = field(default=0)
+
+    @opset.validator
+    def _known(self, attribute: Any, value: int) -> None:
+        if value not in OPSETS:
+            raise ValueError(f"opset {value} is not one of {OPSETS.start} to {OPSETS.stop - 1}")
+
+    @top_k.validator
+    def _rankable(self, attribute: Any, value: int) -> None:
+        if not isinstance(value, int) or value < 0:
+            raise ValueError(f"top_k {value!r} is not an integer from 0")
+        if value and self.generate:
+            raise ValueError("top_k and generate exclude each other: what generates ranks its own scores")
+
+    @seed.validator
+    def _not_negative(self, attribute: Any, value: int) -> None:
+        if not isinstance(value, int) or value < 0:
+            raise ValueError(f"seed {value!r} is not an integer from 0")
+
+
+class OnnxExporter(Exporter):
+    """ONNX through torch.onnx, with every symbolic dim of the signature dynamic, verified by ONNX Runtime."""
+
+    name = "onnx"
+    source = "https://onnx.ai"
+    Options = OnnxOptions
+
+    options: OnnxOptions
+
+    def export(self, model: Model, path: Path) -> Report:
+        """Write the model to `path` and verify it.
+
+        The file appears under its name, with its data, only once it is verified. One that fails is kept in
+        `FILE.rejected` for a look at it, with the inputs it failed on; what stood at `path` before stays.
+
+        Raises:
+            ExportError: torch.onnx cannot export the model.
+            NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
+        """
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
+        if path.exists() and not path.is_file():
+            # A directory cannot be replaced; a device, such as /dev/null, could be, and must not.
+            raise ExportError(f"{path} is a directory or a device; name a file, such as model.onnx")
+        precision = precision_of(model) if self.options.precision is None else checked(self.options.precision)
+        try:
+            scratch = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        except OSError as error:
+            raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
+        try:
+            with steps(f"exporting {path.name}") as say:
+                reports = []
+                for role in self._roles(precision):
+                    file = file_of(role, scratch / path.name)
+                    say(f"tracing {role}")
+                    graph = trace(view(role, model), self.options.opset, precision)
+                    say(f"writing {role}")
+                    write(graph, file, self.options.external_above)
+                    reports.append(verify(file, model, seed=self.options.seed, progress=say))
+                report = together(reports)
+        except Mismatch as fault:
+            if not os.listdir(scratch):
+                scratch.rmdir()
+                raise
+            raise _kept(fault, scratch, path) from fault
+        except OSError as error:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise ExportError(f"{path} cannot be written: {error}; make room, or write elsewhere") from error
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        # The data first: a new graph never stands beside old data.
+        for name in sorted(os.listdir(scratch), key=lambda name: name == path.name):
+            os.replace(scratch / name, path.with_name(name))
+        scratch.rmdir()
+        return _moved(report, path)
+
+    def _roles(self, precision: Precision) -> tuple[str, ...]:
+        if self.options.generate:
+            return tuple(ROLES)
+        if not self.options.top_k:
+            return (MODEL,)
+        if precision != "float32":
+            raise ExportError(
+                f"top_k ranks in float32, and the file would be {precision}, where many scores are equal; "
+                "export in float32, or rank outside of the graph"
+            )
+        return (f"{TOP}{self.options.top_k}",)
+
+
+def trace(model: Exported, opset: int, precision: Precision) -> ir.Model:
+    """The ONNX graph of a model, with its metadata, its weights in memory.
+
+    Args:
+        model: the model; it is not changed.
+        opset: of the graph.
+        precision: of the weights.
+
+    Raises:
+        DimMismatch: the model fixes a dim that its signature declares symbolic.
+        NameMismatch: the model does not give an output that its signature declares.
+        ExportError: torch.onnx cannot export it.
+    """
+    signature: Signature = model.signature
+    twin = cast_copy(model, DTYPES[precision])
+    most = limits(model)
+    case = cases.Case(name="traced", sizes=cases.traced(signature, most))
+    example = _example(signature, case, DTYPES[precision])
+    symbols = {name: torch.export.Dim(name, min=1, max=most.get(name)) for name in signature.symbols}
+    shapes = tuple(
+        {axis: symbols[dim] for axis, dim in enumerate(spec.dims) if isinstance(dim, str)}
+        for spec in signature.inputs
+    )
+    try:
+        with silenced(), torch.no_grad(), folded(twin):
+            program = torch.onnx.export(
+                _Boundary(twin, signature).eval(),
+                example,
+                dynamo=True,
+                opset_version=opset,
+                dynamic_shapes=(shapes,),
+                input_names=[spec.name for spec in signature.inputs],
+                output_names=[spec.name for spec in signature.outputs],
+                verbose=False,
+            )
+    except Mismatch:
+        raise
+    except Exception as error:  # torch.onnx raises many kinds, from any depth
+        raise _untraceable(error, signature) from error
+    assert program is not None
+    graph = program.model
+    _clean(graph)
+    actual = graph.opset_imports[""]
+    graph.metadata_props.update(_metadata(model, signature, precision, opset, actual).to_properties())
+    return graph
+
+
+def write(graph: ir.Model, path: Path, external_above: int = EXTERNAL_ABOVE) -> None:
+    """Write a graph; above `external_above` bytes its weights go into `path` + `.data`."""
+    size = sum(value.const_value.nbytes for value in graph.graph.initializers.values() if value.const_value)
+    data = f"{path.name}.data" if size > external_above else None
+    ir.save(graph, path, external_data=data)
+
+
+class _Boundary(nn.Module):
+    """The model with flat tensors in and out, in the order of its signature."""
+
+    def __init__(self, model: nn.Module, signature: Signature) -> None:
+        super().__init__()
+        self.model = model
+        self._inputs = [spec.name for spec in signature.inputs]
+        self._outputs = [spec.name for spec in signature.outputs]
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        outputs: Mapping[str, Tensor] = self.model(**dict(zip(self._inputs, tensors, strict=True)))
+        missing = [name for name in self._outputs if name not in outputs]
+        if missing:
+            raise NameMismatch(
+                f"the signature declares {', '.join(missing)}, but the model gives only {', '.join(outputs)}"
+            )
+        return tuple(outputs[name] for name in self._outputs)
+
+
+def _example(signature: Signature, case: cases.Case, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    import numpy as np
+
+    arrays = cases.inputs(signature, case, 0, np.dtype(np.float32))
+    tensors = (torch.from_numpy(array) for array in arrays.values())
+    return tuple(tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in tensors)
+
+
+def _clean(graph: ir.Model) -> None:
+    """Drop what the tracer notes about the machine and its run, and name the weights as the model does."""
+    graph.doc_string = None
+    graph.graph.metadata_props.clear()
+    for node in graph.graph.all_nodes():
+        node.doc_string = None
+        for key in [key for key in node.metadata_props if key.startswith("pkg.torch")]:
+            del node.metadata_props[key]
+    for value in list(graph.graph.initializers.values()):
+        if value.name is not None and value.name.startswith("model."):
+            value.name = value.name.removeprefix("model.")
+
+
+def _metadata(
+    model: Exported, signature: Signature, precision: Precision, asked: int, actual: int
+) -> Metadata:
+    from importlib.metadata import version
+
+    packages = ("torch", "onnx", "onnxscript", "onnxruntime")
+    versions = {"peirce": version("peirce")}
+    for package in packages:
+        try:
+            versions[package] = version(package)
+        except ImportError:  # PackageNotFoundError: the GPU distribution of the runtime has another name
+            continue
+    return Metadata(
+        signature=signature,
+        spec=model.spec.to_toml(),
+        provenance=model.provenance,
+        precision=precision,
+        role=model.role if isinstance(model, View) else MODEL,
+        opset_requested=asked,
+        opset_actual=actual,
+        versions=versions,
+    )
+
+
+_ADVICE = ("For more", "For extended", "For C++", "If you suspect", "Caused by", "The error above occurred")
+"""How lines begin with which torch tells its own developers where to look."""
+
+
+def _untraceable(error: BaseException, signature: Signature) -> ExportError:
+    chain: list[str] = []
+    link: BaseException | None = error
+    while link is not None and len(chain) < 8:
+        if isinstance(link, Mismatch):
+            return link
+        chain.append(str(link).strip())
+        link = link.__cause__ or link.__context__
+    text = "\n".join(chain)
+    cause = "\n".join(line for line in chain[-1].splitlines() if line and not line.startswith(_ADVICE))[:2000]
+    if any(sign in text for sign in ("Constraints violated", "inferred to be a constant")):
+        return DimMismatch(
+            f"the model fixes one of the dims {', '.join(signature.symbols)}, which its signature declares "
+            f"symbolic: {cause}\nLook for a size that is made an int, or for a Python loop over an axis"
+        )
+    return ExportError(f"torch.onnx could not export the model: {cause}")
+
+
+def _kept(fault: Mismatch, scratch: Path, path: Path) -> Mismatch:
+    """The fault again, with the failed export under a name that stays."""
+    place, number = path.with_name(f"{path.name}.rejected"), 2
+    while place.exists():
+        place, number = path.with_name(f"{path.name}.rejected-{number}"), number + 1
+    os.replace(scratch, place)
+    moved = fault.saying(
+        str(fault).replace(str(scratch), str(place)) + f"\nThe file that failed is kept: {place / path.name}"
+    )
+    moved.report = None if fault.report is None else _moved(fault.report, place / path.name)
+    if isinstance(fault, ValueMismatch) and isinstance(moved, ValueMismatch) and fault.inputs is not None:
+        moved.inputs = place / fault.inputs.name
+    return moved
+
+
+def _moved(report: Report, path: Path) -> Report:
+    from attrs import evolve
+
+    return evolve(report, file=path)

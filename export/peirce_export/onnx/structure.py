@@ -1,0 +1,138 @@
+"""The inputs and outputs of an ONNX file against a signature: names, dtypes and dims, and no values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import TensorProto
+from peirce.errors import ExportError, ModelFileError
+from peirce.parts import Signature, TensorSpec, terms
+
+from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch
+
+FLOATS = {
+    "float32": TensorProto.FLOAT,
+    "float16": TensorProto.FLOAT16,
+    "bfloat16": TensorProto.BFLOAT16,
+}
+WHOLE = {"int64": TensorProto.INT64, "bool": TensorProto.BOOL}
+
+
+def read(path: Path) -> onnx.ModelProto:
+    """The graph of a file, without its external data.
+
+    Raises:
+        ModelFileError: the file is missing or is no ONNX file.
+    """
+    if not path.is_file():
+        raise ModelFileError(f"{path} is not a file; `peirce export` writes one")
+    try:
+        proto = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # protobuf's DecodeError is not part of a public module
+        raise ModelFileError(f"{path} is not an ONNX file, or is cut short: {error}") from error
+    if not proto.graph.output:
+        raise ModelFileError(f"{path} is not an ONNX file, or is cut short: it has no graph with outputs")
+    return proto
+
+
+def check(proto: onnx.ModelProto, signature: Signature, precision: str, source: str) -> None:
+    """Hold a graph's inputs and outputs against a signature.
+
+    Args:
+        proto: the graph; its initializers are not looked at.
+        signature: what the model declares.
+        precision: what `float` stands for.
+        source: the file's name, for errors.
+
+    Raises:
+        NameMismatch, DtypeMismatch, DimMismatch: the first fault, looked for in this order.
+    """
+    weights = {tensor.name for tensor in proto.graph.initializer}
+    boundary = (
+        ("input", [node for node in proto.graph.input if node.name not in weights], signature.inputs),
+        ("output", list(proto.graph.output), signature.outputs),
+    )
+    for kind, nodes, specs in boundary:
+        _check_names(kind, [node.name for node in nodes], [spec.name for spec in specs], source)
+    for kind, nodes, specs in boundary:
+        for node, spec in zip(nodes, specs, strict=True):
+            _check_dtype(kind, node, spec, precision, source)
+    for kind, nodes, specs in boundary:
+        for node, spec in zip(nodes, specs, strict=True):
+            _check_dims(kind, node, spec, source)
+
+
+def check_graph(path: Path) -> None:
+    """The rules of ONNX itself, types of the inner nodes included.
+
+    Raises:
+        DtypeMismatch: a node gets or gives another type than its operator or its declaration says.
+        ExportError: any other rule is broken.
+    """
+    try:
+        onnx.checker.check_model(str(path), full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        text = str(error)
+        typed = isinstance(error, onnx.shape_inference.InferenceError) and "type" in text.lower()
+        fault = DtypeMismatch if typed else ExportError
+        raise fault(f"{path} breaks the rules of ONNX: {text}") from error
+
+
+def _check_names(kind: str, found: Sequence[str], declared: Sequence[str], source: str) -> None:
+    missing = [name for name in declared if name not in found]
+    extra = [name for name in found if name not in declared]
+    if missing or extra:
+        parts = [f"lacks {', '.join(missing)}"] if missing else []
+        parts += [f"has {', '.join(extra)} beside them"] if extra else []
+        raise NameMismatch(
+            f"{source}: the signature has {kind}s {', '.join(declared)}; the file {' and '.join(parts)}"
+        )
+    if list(found) != list(declared):
+        raise NameMismatch(
+            f"{source}: the {kind}s are in the order {', '.join(found)}, but the signature has "
+            f"{', '.join(declared)}"
+        )
+
+
+def _check_dtype(kind: str, node: Any, spec: TensorSpec, precision: str, source: str) -> None:
+    wanted = FLOATS[precision] if spec.dtype == "float" else WHOLE[spec.dtype]
+    found = node.type.tensor_type.elem_type
+    if found != wanted:
+        raise DtypeMismatch(
+            f"{source}: {kind} {spec.name!r} is {_dtype(found)}, but the signature says {_dtype(wanted)}"
+        )
+
+
+def _check_dims(kind: str, node: Any, spec: TensorSpec, source: str) -> None:
+    found = dims(node)
+    if len(found) != len(spec.dims):
+        raise DimMismatch(
+            f"{source}: {kind} {spec.name!r} has dims {_list(found)}, but the signature {_list(spec.dims)}"
+        )
+    for axis, (have, want) in enumerate(zip(found, spec.dims, strict=True)):
+        if have == want or (isinstance(have, str) and isinstance(want, str) and terms(have) == terms(want)):
+            continue
+        if isinstance(want, str) and isinstance(have, int):
+            fault = f"is fixed at {have}, but must stay symbolic as {want!r}: one size was specialised"
+        elif isinstance(want, str):
+            fault = f"is called {have!r}, but the signature calls it {want!r}"
+        else:
+            fault = f"is {have!r}, but the signature says {want}"
+        raise DimMismatch(f"{source}: dim {axis} of {kind} {spec.name!r} {fault}")
+
+
+def dims(node: Any) -> tuple[str | int, ...]:
+    """The dims of an input or output of a graph; one that is neither named nor fixed is `?`."""
+    shape = node.type.tensor_type.shape
+    return tuple(dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or "?") for dim in shape.dim)
+
+
+def _dtype(number: int) -> str:
+    return TensorProto.DataType.Name(number).lower()
+
+
+def _list(values: Sequence[str | int]) -> str:
+    return f"[{', '.join(map(str, values))}]"

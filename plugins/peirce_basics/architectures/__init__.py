@@ -1,0 +1,1 @@
+"""The transformer, and recurrent networks."""

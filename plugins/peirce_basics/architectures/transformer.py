@@ -1,0 +1,276 @@
+"""The transformer: FOLNet's algebra on one branch, where relations live inside a layer only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.algebra import Attended, Norm, Predicates, Scope
+from peirce.kernels import FusedLinear, PairBias
+from peirce.parts import (
+    Encoded,
+    GenerativeArchitecture,
+    Memory,
+    Plan,
+    PlannedOperator,
+    Pooler,
+    Projections,
+    StateOperator,
+    TensorSpec,
+    TokenInput,
+    Tokens,
+    activate,
+    add_pairs,
+    layer_memories,
+    pooled_output,
+    through,
+    unary_output,
+)
+from torch import Tensor, nn
+
+QUERY, KEY, VALUE = "query", "key", "value"
+"""The names of attention's channels."""
+
+
+@frozen(kw_only=True)
+class TransformerDims:
+    """The sizes of a single-branch network; every one is a count.
+
+    Args:
+        layers: blocks of attention and feedforward.
+        unary: width of the atoms.
+        heads: attention heads; heads * head_size must be `unary`.
+        head_size: channels within a head; unary / heads if 0.
+        feedforward: hidden width of bool; 4 * unary if 0.
+    """
+
+    layers: int = field(validator=validators.ge(1))
+    unary: int = field(validator=validators.ge(1))
+    heads: int = field(validator=validators.ge(1))
+    head_size: int = field(default=0, validator=validators.ge(0))
+    feedforward: int = field(default=0, validator=validators.ge(0))
+
+
+@frozen(kw_only=True)
+class TransformerOptions:
+    """How the layers are wired.
+
+    Args:
+        norm: `post` normalises after each residual sum, as BERT does; `pre` before each stage, with a final norm.
+        affine_norm: whether norms have a weight and a bias.
+        pooler: whether there is a pooled output.
+    """
+
+    norm: Literal["post", "pre"] = field(default="post", validator=validators.in_(("post", "pre")))
+    affine_norm: bool = True
+    pooler: bool = True
+
+
+class Transformer(GenerativeArchitecture):
+    """Assoc scores pairs, their softmax over the scope weighs join's sum, and bool follows; no relation is kept."""
+
+    name = "transformer"
+    source = "FOLNet (Chen, 2023), Appendix A.2 and Fig. 3; TEGA (Zheng et al., 2025), Section 6"
+    Dims = TransformerDims
+    Options = TransformerOptions
+    places = frozenset({"unary", "pair", "scope"})
+    branches = "U"
+    layer = "j.a"
+    state = ("bool",)
+    fixed_layer = True
+
+    @classmethod
+    def sizes(cls, dims: TransformerDims) -> Mapping[str, int]:
+        """One branch; the head size defaults to an even share of the width."""
+        return {
+            "layers": dims.layers,
+            "unary": dims.unary,
+            "heads": dims.heads,
+            "head_size": dims.head_size or dims.unary // dims.heads,
+            "feedforward_unary": dims.feedforward or 4 * dims.unary,
+        }
+
+    @classmethod
+    def check(cls, options: TransformerOptions, dims: TransformerDims) -> str | None:
+        """Heads must share the width evenly."""
+        size = dims.head_size or dims.unary // dims.heads
+        if dims.heads * size != dims.unary:
+            return (
+                f"heads * head_size must equal unary, and {dims.heads} * {size} is {dims.heads * size}, not "
+                f"{dims.unary}; choose heads that divide unary"
+            )
+        return None
+
+    @classmethod
+    def gives(cls, options: TransformerOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
+        """A pooled output with a pooler."""
+        return frozenset({"pooled"} if options.pooler else ())
+
+    def __init__(self, options: TransformerOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        dims = plan.dims
+        self.plan = plan
+        self.input = TokenInput(plan, sorted(self.places))
+        self.input_norm = Norm(dims.unary, affine=options.affine_norm) if options.norm == "post" else None
+        self.layers = nn.ModuleList(Layer(plan, options) for _ in range(dims.layers))
+        self.final_norm = Norm(dims.unary, affine=options.affine_norm) if options.norm == "pre" else None
+        self.pooler = Pooler(dims.unary) if options.pooler else None
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Token ids, mask, token types, and what the parts add."""
+        return self.input.specs()
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The atoms, and the pooled output."""
+        pooled = (pooled_output(self.plan.dims.unary),) if self.pooler is not None else ()
+        return (unary_output(self.plan.dims.unary), *pooled)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Embed, attend layer by layer, pool."""
+        tokens = self.input.tokens(inputs)
+        scope = self.input.scope(tokens)
+        atoms, _ = through(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
+        return self._end(atoms, tokens, scope), tokens
+
+    def memory(self) -> tuple[TensorSpec, ...]:
+        """The tokens before, and each layer's keys and values."""
+        return (*self.input.memory(), *layer_memories(self.layers))
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], memory: Memory
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """The same for tokens that follow others, O(T) each."""
+        tokens, kept = self.input.following(inputs, memory)
+        scope = self.input.scope(tokens)
+        begun = self._begin(tokens, scope)
+        atoms, own = through(self.layers, begun, scope, self.input.pairs(tokens), memory)
+        return self._end(atoms, tokens, scope), tokens, kept | own
+
+    def _begin(self, tokens: Tokens, scope: Scope) -> Tensor:
+        """The initial atoms [b, x, d1], dropped out."""
+        atoms = self.input.unary(tokens)
+        if self.input_norm is not None:
+            atoms = self.input_norm(atoms)
+        return F.dropout(scope.zero_unary(atoms), self.plan.dims.dropout, self.training)
+
+    def _end(self, atoms: Tensor, tokens: Tokens, scope: Scope) -> Encoded:
+        """The final atoms of the rows, pooled."""
+        if self.final_norm is not None:
+            atoms = self.final_norm(atoms)
+        atoms = scope.zero_unary(atoms)
+        real = None if tokens.real is None else tokens.rows(tokens.real)
+        pooled = self.pooler(atoms, real) if self.pooler is not None else None
+        return Encoded(atoms, None, pooled, scope, self.input.words())
+
+
+class Layer(nn.Module):
+    """Attention, then bool, each with a residual sum and a norm. The operators own their parameters."""
+
+    def __init__(self, plan: Plan, options: TransformerOptions) -> None:
+        super().__init__()
+        dims = plan.dims
+        score = next(p for p in plan.mixing if p.part.pair == "score")
+        value = next(p for p in plan.mixing if p.part.pair == "value")
+        scoring = Projections(dims, kernel=score.kernel, premise=score.premise)
+        summing = Projections(dims, premise=value.premise, output=value.output)
+        states: list[StateOperator] = [p.build(dims) for p in plan.state]
+        named = [(score, scoring), (value, summing), *zip(plan.state, states, strict=True)]
+        self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
+        self.attention = Attention(plan, score, value, scoring, summing)
+        self._states = tuple(states)
+        self.norms = nn.ModuleList(
+            Norm(dims.unary, affine=options.affine_norm) for _ in range(1 + len(states))
+        )
+        self.pre = options.norm == "pre"
+        self.rate = dims.dropout
+
+    def forward(
+        self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias], memory: Memory | None = None
+    ) -> tuple[Tensor, Memory]:
+        """[b, x, d1] -> [b, x, d1], and the keys and values that later tokens look at."""
+        kept: dict[str, Tensor] = {}
+        atoms = self._stage(0, atoms, lambda x: self.attention(x, scope, biases, memory or {}, kept))
+        for i, operator in enumerate(self._states, 1):
+            atoms = self._stage(i, atoms, lambda x, op=operator: op(Predicates(x), scope).unary)  # type: ignore[misc]
+        return atoms, kept
+
+    def kept(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """The keys and values, by name: read from the unary atoms, and their channels."""
+        return {name: ("U", self.attention.shapes[name]) for name in (KEY, VALUE)}
+
+    def _stage(self, i: int, atoms: Tensor, stage: Callable[[Tensor], Tensor]) -> Tensor:
+        increment = stage(self.norms[i](atoms) if self.pre else atoms)
+        atoms = atoms + F.dropout(increment, self.rate, self.training)
+        return atoms if self.pre else self.norms[i](atoms)
+
+
+class Attention(nn.Module):
+    """Assoc, a softmax over the scope, join: one product reads query, key and value, one writes the result."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        score: PlannedOperator,
+        value: PlannedOperator,
+        scoring: Projections,
+        summing: Projections,
+    ) -> None:
+        super().__init__()
+        self.score, self.value = score, value
+        self.rate = plan.dims.dropout
+        self.fuse = plan.fuse
+        assert score.kernel is not None
+        assert score.premise is not None
+        assert value.premise is not None
+        readers = {QUERY: score.kernel, KEY: score.premise, VALUE: value.premise}
+        self.shapes = {name: tuple(reader.shape.values()) for name, reader in readers.items()}
+        maps = [
+            (scoring.kernel, score.kernel.scale),
+            (scoring.premise, score.premise.scale),
+            (summing.premise, value.premise.scale),
+        ]
+        self.reader = FusedLinear(maps, "outputs", fuse=plan.fuse)
+        self.writer = FusedLinear([(summing.output, 1.0)], "inputs", fuse=plan.fuse)
+        self.attended = Attended()
+
+    def forward(
+        self,
+        atoms: Tensor,
+        scope: Scope,
+        biases: Sequence[PairBias],
+        memory: Memory,
+        kept: dict[str, Tensor],
+    ) -> Tensor:
+        """[b, x, d1] -> [b, x, d1].
+
+        Args:
+            atoms: of the rows.
+            scope: who may look at whom.
+            biases: pair biases.
+            memory: keys and values of the tokens before, [b, a, h, s].
+            kept: is given the keys and values of all tokens.
+        """
+        assert self.score.operator is not None
+        assert self.value.operator is not None
+        pieces = (
+            self.reader.read(atoms).split_with_sizes(self.reader.widths, -1)
+            if self.fuse
+            else self.reader.read_each(atoms)
+        )
+        channels = {
+            name: piece.view(*piece.shape[:-1], *shape)
+            for piece, (name, shape) in zip(pieces, self.shapes.items(), strict=True)
+        }
+        for name in (KEY, VALUE):
+            own = channels[name]
+            kept[name] = torch.cat([memory[name], own], 1) if name in memory else own
+        query, key, values = channels[QUERY], kept[KEY], kept[VALUE]
+        scores = add_pairs(self.score, self.score.operator.infer(query, key, scope), query, key, biases)
+        weights = self.attended(scope.softmax(activate(self.score.activation, scores)))
+        weights = F.dropout(weights, self.rate, self.training)
+        summed = self.value.operator.infer(weights, values, scope)
+        summed = add_pairs(self.value, summed, weights, values, biases)
+        return self.writer.write([activate(self.value.activation, summed).flatten(2)])

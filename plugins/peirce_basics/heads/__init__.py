@@ -1,0 +1,1 @@
+"""Heads on the whole input, on tokens, and on pairs of tokens."""

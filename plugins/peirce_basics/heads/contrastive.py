@@ -1,0 +1,72 @@
+"""Sequence contrastive learning: two views of one text map near each other, and other texts far away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, check_labels
+from torch import Tensor, nn
+
+
+@frozen(kw_only=True)
+class ContrastiveOptions:
+    """How sharply similarities are told apart.
+
+    Args:
+        temperature: what cosine similarities are divided by before the softmax.
+    """
+
+    temperature: float = field(default=1.0, validator=validators.gt(0.0))
+
+
+class Contrastive(Head):
+    """A linear map of the pooled output, in which the views of one text are near each other.
+
+    Its one output has the head's own name, as in `scl` with `as = "scl"`.
+    """
+
+    name = "contrastive"
+    needs = frozenset({"pooled"})
+    source = "COCO-LM (Meng et al., 2021), Section 3.2, as the published FOLNet code uses it"
+    Options = ContrastiveOptions
+    labels = "int64 [b]: the text that each row is a view of"
+
+    def __init__(self, options: ContrastiveOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.temperature = options.temperature
+        self.width = dims.unary
+        self.dense = nn.Linear(dims.unary, dims.unary)
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The mapped pooled vectors."""
+        dims = ("batch", self.width)
+        return (TensorSpec(name="", dtype="float", dims=dims, meaning="The text's place among other texts."),)
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[b, d1] -> [b, d1]."""
+        assert encoded.pooled is not None
+        return {"": self.dense(encoded.pooled)}
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """How well a row's other views are told from the other texts, by cosine similarity.
+
+        Args:
+            outputs: the mapped vectors [b, d1].
+            labels: int64 [b], the text that each row is a view of; rows that share one are views of each other. A row
+                without another view does not count.
+
+        Returns:
+            The mean over rows of -ln of the softmax's weight on the other views; zero where no row has one.
+        """
+        check_labels(labels, outputs[""].shape[:1])
+        views = F.normalize(outputs[""].float(), dim=-1)
+        own = torch.eye(len(views), dtype=torch.bool, device=views.device)
+        low = torch.finfo(views.dtype).min
+        similarity = (views @ views.T / self.temperature).masked_fill(own, low)
+        same = (labels.unsqueeze(0) == labels.unsqueeze(1)) & ~own
+        nearness = similarity.masked_fill(~same, low).logsumexp(1) - similarity.logsumexp(1)
+        counts = same.any(1)
+        return -nearness.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)

@@ -1,0 +1,47 @@
+"""The plug-in of `peirce_basics`. Its parts, and torch with them, are imported when a registry asks for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peirce.registry import hookimpl
+
+if TYPE_CHECKING:
+    from peirce.parts import Architecture, Head, Position
+
+
+@hookimpl
+def register_architectures() -> list[type[Architecture]]:
+    """The transformer, and recurrent networks."""
+    from peirce_basics.architectures.recurrent import Recurrent
+    from peirce_basics.architectures.transformer import Transformer
+
+    return [Transformer, Recurrent]
+
+
+@hookimpl
+def register_positions() -> list[type[Position]]:
+    """Absolute positions, and relative ones that bias attention."""
+    from peirce_basics.positions.absolute import Absolute
+    from peirce_basics.positions.disentangled import Disentangled
+    from peirce_basics.positions.shaw import Shaw
+    from peirce_basics.positions.t5 import T5
+
+    return [Absolute, Shaw, T5, Disentangled]
+
+
+@hookimpl
+def register_heads() -> list[type[Head]]:
+    """Heads on the whole input, on tokens, and on pairs of tokens."""
+    from peirce_basics.heads.causal_lm import CausalLanguageModel
+    from peirce_basics.heads.classification import Classification
+    from peirce_basics.heads.contrastive import Contrastive
+    from peirce_basics.heads.mlm import MaskedLanguageModel
+    from peirce_basics.heads.multiple_choice import MultipleChoice
+    from peirce_basics.heads.pair import SentencePair
+    from peirce_basics.heads.relation import Relation, Swap
+    from peirce_basics.heads.span import Span
+    from peirce_basics.heads.token_classification import TokenClassification
+
+    whole: list[type[Head]] = [SentencePair, Classification, MultipleChoice, Contrastive]
+    return [*whole, CausalLanguageModel, MaskedLanguageModel, TokenClassification, Span, Relation, Swap]

@@ -1,0 +1,1 @@
+"""Positions that any attention can use: absolute, relative, disentangled."""

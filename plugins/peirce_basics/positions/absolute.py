@@ -1,0 +1,78 @@
+"""absolute: a vector for each position, learned or made of sines and cosines."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from attrs import field, frozen, validators
+from peirce.algebra import at_least_float32
+from peirce.errors import InputError
+from peirce.parts import Dims, Tokens, UnaryPosition, new_table
+from torch import Tensor
+
+KINDS = ("learned", "sinusoidal")
+LONGEST_WAVE = 10_000.0
+"""The longest wavelength of the sinusoidal positions, divided by 2 pi."""
+
+
+@frozen(kw_only=True)
+class AbsoluteOptions:
+    """How a position becomes a vector.
+
+    Args:
+        kind: `learned`, a table of `model.input.max_length` vectors; or `sinusoidal`, which has no parameters
+            and no longest sequence.
+    """
+
+    kind: Literal["learned", "sinusoidal"] = field(default="learned", validator=validators.in_(KINDS))
+
+
+class Absolute(UnaryPosition):
+    """u(x) += table[t], learned, or sin and cos of t / 10000 ** (2 i / d1) in channels 2 i and 2 i + 1.
+
+    t is the position of x, counted over real tokens, so that padding on either side changes nothing.
+    """
+
+    name = "absolute"
+    source = "Transformer (Vaswani et al., 2017), Section 3.5; BERT (Devlin et al., 2018), Figure 2"
+    Options = AbsoluteOptions
+
+    def __init__(self, options: AbsoluteOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.width = dims.unary
+        self.max_length = dims.max_length
+        self.table = new_table(dims.max_length, dims.unary) if options.kind == "learned" else None
+        # Without parameters, this follows the dtype and the device of the model.
+        self.register_buffer("like", torch.zeros(()), persistent=False)
+
+    def unary(self, tokens: Tokens) -> Tensor:
+        """[b or 1, x, d1].
+
+        Raises:
+            InputError: a sequence has more real tokens than the learned table has positions.
+        """
+        if self.table is None:
+            return self._waves(tokens.rows(tokens.index))
+        if not torch.compiler.is_compiling() and tokens.length > self.max_length:
+            # Padding alone may make a batch longer than the table; without values, nothing is known to be padding.
+            count = tokens.length if tokens.index.is_meta else int(tokens.index.max()) + 1
+            if count > self.max_length:
+                raise InputError(
+                    f"a sequence of {count} tokens is longer than the {self.max_length} learned positions of "
+                    "'absolute'; shorten it, raise model.input.max_length before training, or use "
+                    'kind = "sinusoidal"'
+                )
+        return self.table(tokens.rows(tokens.index))
+
+    def _waves(self, index: Tensor) -> Tensor:
+        # Angles need the precision even where the model has none.
+        exact = at_least_float32(self.get_buffer("like")).dtype
+        pairs = (self.width + 1) // 2
+        rates = torch.arange(pairs, dtype=exact, device=index.device) * (
+            -2 * math.log(LONGEST_WAVE) / self.width
+        )
+        angles = index.to(exact).unsqueeze(2) * rates.exp()
+        waves = torch.stack([angles.sin(), angles.cos()], 3).flatten(2)
+        return waves[..., : self.width].to(self.get_buffer("like").dtype)

@@ -1,0 +1,89 @@
+"""disentangled: DeBERTa's content-to-position and position-to-content terms of the attention score."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.kernels import PairBias
+from peirce.parts import Dims, PairPosition, Tokens, new_table, offsets, reach
+from torch import Tensor, nn
+
+
+@frozen(kw_only=True)
+class DisentangledOptions:
+    """Which terms there are, and how many distances.
+
+    Args:
+        clip: k; of distances i - j, those from -k to k - 1 are told apart.
+        content_to_position: whether x's query meets the key of the distance.
+        position_to_content: whether the query of the distance meets y's key.
+        converse: `paper` takes the query of the distance from y to x, as eq. 4 does; `code` that from x to y, as the
+            published code does.
+    """
+
+    clip: int = field(default=64, validator=validators.ge(1))
+    content_to_position: bool = True
+    position_to_content: bool = True
+    converse: Literal["paper", "code"] = field(default="paper", validator=validators.in_(("paper", "code")))
+
+
+class Disentangled(PairPosition):
+    """score(x,y) += q(x) . Kr[delta(x,y)] + k(y) . Qr[delta(y,x)], with Kr = P W_k and Qr = P W_q.
+
+    delta(i,j) = max(0, min(2k - 1, i - j + k)). The layers share P and have W_k and W_q of their own. The terms are
+    divided as the rest of the score is; DeBERTa divides all of it by the square root of the number of terms too, which
+    is a factor of the query's map and of W_q. Without either term, which is no position, leave the part out.
+    """
+
+    name = "disentangled"
+    source = "DeBERTa (He et al., 2021), Section 3.1, eq. 2-4; TEGA, Section 4.3 and Appendix H"
+    Options = DisentangledOptions
+
+    @classmethod
+    def check(cls, options: DisentangledOptions, dims: Dims) -> str | None:
+        """Why there is nothing to add."""
+        if options.content_to_position or options.position_to_content:
+            return None
+        return "both of its terms are off; leave the position out, and contents meet contents alone"
+
+    def __init__(self, options: DisentangledOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.options = options
+        self.layers = dims.layers
+        self.shape = (dims.heads, dims.head_size)
+        self.rate = dims.dropout
+        self.distances = new_table(2 * options.clip, dims.unary)
+        width = dims.heads * dims.head_size
+        banks = range(dims.layers)
+        # The biases are those of the published code: a key's would add the same to a row's every score.
+        self.keys = nn.ModuleList(
+            nn.Linear(dims.unary, width, bias=False) for _ in banks if options.content_to_position
+        )
+        self.queries = nn.ModuleList(
+            nn.Linear(dims.unary, width) for _ in banks if options.position_to_content
+        )
+
+    def pairs(self, tokens: Tokens) -> list[PairBias]:
+        """One bias a layer, over the distances x - y that the sequence can have."""
+        far = reach(self.options.clip, tokens.length)
+        ids = far - offsets(tokens).clamp(-far, far)
+        table = F.dropout(self.distances.weight, self.rate, self.training)
+        forth = torch.arange(-far, far + 1, device=ids.device)
+        back = forth if self.options.converse == "code" else -forth
+        keys = self._mapped(self.keys, self._rows(table, forth))
+        queries = self._mapped(self.queries, self._rows(table, back))
+        return [PairBias(ids=ids, key=k, query=q) for k, q in zip(keys, queries, strict=True)]
+
+    def _rows(self, table: Tensor, distances: Tensor) -> Tensor:
+        """P[delta], [r, d1]."""
+        clip = self.options.clip
+        return table[(distances + clip).clamp(0, 2 * clip - 1)]
+
+    def _mapped(self, maps: nn.ModuleList, rows: Tensor) -> list[Tensor | None]:
+        """Each layer's vectors [1, r, h, s]; None where the term is off."""
+        if not len(maps):
+            return [None] * self.layers
+        return [each(rows).view(1, rows.shape[0], *self.shape) for each in maps]

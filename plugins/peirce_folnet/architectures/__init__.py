@@ -1,0 +1,1 @@
+"""Networks of two branches: an encoder or decoder, and an encoder-decoder."""

@@ -1,0 +1,215 @@
+"""FOLNet with two stacks: an encoder of the source, and a decoder whose rows are the target's tokens alone.
+
+The decoder's relations are those of target tokens with source tokens, then with target tokens up to themselves: its
+columns are the source and the target, its rows the target. What its operators look at of the source, they read from
+the encoder's final atoms, once; to the decoder it is a memory like that of its own past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, cast
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.algebra import Predicates, Scope
+from peirce.errors import PlanError
+from peirce.parts import (
+    Dtype,
+    Encoded,
+    GenerativeArchitecture,
+    Memory,
+    Plan,
+    TensorSpec,
+    Tokens,
+    layer_memories,
+    named_of_layer,
+    through,
+)
+from torch import Tensor, nn
+
+from peirce_folnet.architectures.folnet import FolNet, FolNetDims, FolNetOptions, Layer, Norms
+
+IDS, MASK, TYPES, TARGET = "input_ids", "attention_mask", "token_type_ids", "target"
+"""What is known of each column: its id, whether it is real, its sequence, and whether it is the target's."""
+
+
+@frozen(kw_only=True)
+class EncoderDecoderOptions:
+    """How the two stacks are wired.
+
+    Args:
+        decoder_layers: layers of the decoder; as many as the encoder's if 0.
+        wiring: `cascaded` or `parallel`, as in `folnet`.
+        affine_norm: whether norms have a weight and a bias.
+    """
+
+    decoder_layers: int = field(default=0, validator=validators.ge(0))
+    wiring: Literal["cascaded", "parallel"] = field(
+        default="cascaded", validator=validators.in_(("cascaded", "parallel"))
+    )
+    affine_norm: bool = False
+
+
+class FolNetEncoderDecoder(GenerativeArchitecture):
+    """An encoder as `folnet`, and a decoder of the same layers over relations of target x (source + target).
+
+    The two share word embeddings, token types and positions. A target's relation to the source begins as one between
+    different sequences. bool sees zeros where such a relation has no converse.
+    """
+
+    name = "folnet_encoder_decoder"
+    source = "FOLNet (Chen, 2023), Appendix A.5 and Fig. 4(c,d)"
+    Dims = FolNetDims
+    Options = EncoderDecoderOptions
+    places = frozenset({"unary", "binary"})
+    branches = "UB"
+    layer = "jmc.atp"
+    state = ("bool",)
+    scope = "encoder-decoder"
+    rows = "target_length"
+    generated = "decoder_input_ids"
+
+    @classmethod
+    def sizes(cls, dims: FolNetDims) -> Mapping[str, int]:
+        """As in `folnet`."""
+        return FolNet.sizes(dims)
+
+    @classmethod
+    def gives(cls, options: EncoderDecoderOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
+        """No token of a target sees the next one."""
+        return frozenset({"past"})
+
+    def __init__(self, options: EncoderDecoderOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        dims = plan.dims
+        self.plan = plan
+        wiring = FolNetOptions(wiring=options.wiring, affine_norm=options.affine_norm, pooler=False)
+        self.encoder = FolNet(wiring, plan)
+        self.input_norm = Norms(plan, affine=options.affine_norm)
+        count = options.decoder_layers or dims.layers
+        self.layers = nn.ModuleList(Layer(plan, wiring, source=True) for _ in range(count))
+        self.final_norm = Norms(plan, affine=options.affine_norm)
+        unknown = [spec.name for spec in self.encoder.inputs() if spec.name not in (IDS, MASK, TYPES)]
+        if unknown:
+            raise PlanError(
+                f"{plan.spec.at('model')}: architecture {self.name!r} knows only the ids of a target's tokens, and a "
+                f"position or augmenter of the spec needs {', '.join(unknown)}; leave it out"
+            )
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The source, as an encoder's, and the target."""
+        row = ("batch", self.rows)
+        return (
+            *self.encoder.inputs(),
+            TensorSpec(
+                name=self.generated, dtype="int64", dims=row, high=self.plan.dims.vocabulary,
+                meaning="Token ids of the target, beginning with its first given token.",
+            ),
+            TensorSpec(
+                name="decoder_attention_mask", dtype="bool", dims=row, required=False, default=True,
+                meaning="True at real tokens of the target, false at padding.",
+            ),
+        )  # fmt: skip
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The final atoms of the target, whose relations are with the source's tokens and then with its own."""
+        row, dims = ("batch", self.rows), self.plan.dims
+        return (
+            TensorSpec(
+                name="unary", dtype="float", dims=(*row, dims.unary),
+                meaning="Final properties of each token of the target.",
+            ),
+            TensorSpec(
+                name="binary", dtype="float", dims=(*row, f"length + {self.rows}", dims.binary),
+                meaning="Final relations of the target's tokens with those of the source and of the target.",
+            ),
+        )  # fmt: skip
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Encode the source, then infer the whole target."""
+        encoded, tokens, _ = self.advance(inputs, {})
+        return encoded, tokens
+
+    def memory(self) -> tuple[TensorSpec, ...]:
+        """Source and target so far: their tokens, and in each layer the channels that later tokens look at."""
+        row = ("batch", "past")
+        columns: tuple[tuple[str, Dtype, int | None, str], ...] = (
+            (IDS, "int64", self.plan.dims.vocabulary, "Ids"),
+            (MASK, "bool", None, "True at the real ones"),
+            (TYPES, "int64", max(self.plan.dims.token_types, 1), "Sequences"),
+            (TARGET, "bool", None, "True at the target's ones"),
+        )
+        known = [
+            TensorSpec(
+                name=_kept(name), dtype=dtype, dims=row, high=high, meaning=f"{meaning} of the tokens before."
+            )
+            for name, dtype, high, meaning in columns
+        ]
+        return (*known, *layer_memories(self.layers))
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], memory: Memory
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """The target's next tokens; without a memory, encode the source first."""
+        if not memory:
+            memory = self._encode(inputs)
+        ids = inputs[self.generated]
+        new = {
+            IDS: ids,
+            MASK: inputs.get("decoder_attention_mask", torch.ones_like(ids, dtype=torch.bool)),
+            TYPES: torch.zeros_like(ids),
+            TARGET: torch.ones_like(ids, dtype=torch.bool),
+        }
+        kept = {_kept(name): torch.cat([memory[_kept(name)], value], 1) for name, value in new.items()}
+        before = memory[_kept(IDS)].shape[1]
+        tokens = self._tokens(kept, before)
+        scope = Scope.padding(tokens.real, before) & Scope.past(tokens.length, ids.device, before)
+        begun = self._begin(tokens, kept, scope)
+        state, own = through(self.layers, begun, scope, [()] * len(self.layers), memory)
+        unary, binary = self.final_norm(state, scope)
+        return Encoded(unary, binary, None, scope, self.encoder.input.words()), tokens, kept | own
+
+    def _encode(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The memory before the target's first token: what every layer looks at of the source."""
+        names = {spec.name for spec in self.encoder.inputs()}
+        encoded, tokens = self.encoder({name: value for name, value in inputs.items() if name in names})
+        ids = tokens.inputs[IDS]
+        memory = {
+            _kept(IDS): ids,
+            _kept(MASK): tokens.inputs.get(MASK, torch.ones_like(ids, dtype=torch.bool)),
+            _kept(TYPES): tokens.inputs.get(TYPES, torch.zeros_like(ids)),
+            _kept(TARGET): torch.zeros_like(ids, dtype=torch.bool),
+        }
+        source = Predicates(encoded.unary, encoded.binary)
+        for i, layer in enumerate(self.layers):
+            memory |= named_of_layer(i, cast(Layer, layer).read_source(source, encoded.scope))
+        return memory
+
+    def _tokens(self, known: Memory, before: int) -> Tokens:
+        """Source and target, each counted by itself over its real tokens; the rows are the target's new ones."""
+        real, target = known[_kept(MASK)], known[_kept(TARGET)]
+        masked = self.plan.scope.mask_padding
+        counted = real if masked else torch.ones_like(real)
+        index = torch.where(target, (counted & target).long().cumsum(1), (counted & ~target).long().cumsum(1))
+        inputs = {IDS: known[_kept(IDS)], MASK: real}
+        return Tokens(inputs, real if masked else None, (index - 1).clamp_min(0), target.shape[1], before)
+
+    def _begin(self, tokens: Tokens, known: Memory, scope: Scope) -> Predicates:
+        """The initial atoms of the rows, normalised and dropped out."""
+        target = known[_kept(TARGET)]
+        # A sequence that no token of the source can be in, and no token in the place of a [CLS].
+        sequences = torch.where(target, self.plan.dims.token_types, known[_kept(TYPES)])
+        apart = Tokens(
+            {**tokens.inputs, TYPES: sequences}, tokens.real, tokens.index + 1, tokens.length, tokens.before
+        )
+        shared = self.encoder.input
+        state = self.input_norm(Predicates(shared.unary(tokens), shared.binary(apart)), scope)
+        rate = self.plan.dims.dropout
+        return Predicates(*(F.dropout(atoms, rate, self.training) for atoms in state))
+
+
+def _kept(name: str) -> str:
+    """What the memory calls what is known of each column."""
+    return f"memory_{name}"

@@ -1,0 +1,283 @@
+"""FOLNet: two branches of atoms, deduced layer by layer by neural logic operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, cast
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.algebra import Norm, Predicates, Scope
+from peirce.kernels import PairBias, portion
+from peirce.parts import (
+    Encoded,
+    GenerativeArchitecture,
+    Memory,
+    Plan,
+    Pooler,
+    Projections,
+    RowMixing,
+    SourceReader,
+    StateOperator,
+    TensorSpec,
+    TokenInput,
+    Tokens,
+    binary_output,
+    layer_memories,
+    pooled_output,
+    through,
+    unary_output,
+)
+from torch import Tensor, nn
+
+
+@frozen(kw_only=True)
+class FolNetDims:
+    """The sizes of a dual-branch network; every one is a count.
+
+    Args:
+        layers: steps of deduction.
+        unary: width of the unary branch, D1.
+        binary: width of the binary branch, D2.
+        heads: heads of the operators, H.
+        head_size: channels within a head, S.
+        feedforward_unary: hidden width of bool's unary form; 4 * unary if 0.
+        feedforward_binary: hidden width of bool's binary form; 4 * binary if 0.
+    """
+
+    layers: int = field(validator=validators.ge(1))
+    unary: int = field(validator=validators.ge(1))
+    binary: int = field(validator=validators.ge(1))
+    heads: int = field(validator=validators.ge(1))
+    head_size: int = field(validator=validators.ge(1))
+    feedforward_unary: int = field(default=0, validator=validators.ge(0))
+    feedforward_binary: int = field(default=0, validator=validators.ge(0))
+
+
+@frozen(kw_only=True)
+class FolNetOptions:
+    """How the layers are wired.
+
+    Args:
+        wiring: `cascaded` applies bool after the other operators of a layer, `parallel` beside them (Appendix A.3).
+        affine_norm: whether norms have a weight and a bias; the published network has neither.
+        diag_link: whether the unary atoms enter the diagonal of the initial binary atoms, and the diagonal of the final
+            binary atoms enters the unary output.
+        pooler: whether there is a pooled output.
+    """
+
+    wiring: Literal["cascaded", "parallel"] = field(
+        default="cascaded", validator=validators.in_(("cascaded", "parallel"))
+    )
+    affine_norm: bool = False
+    diag_link: bool = False
+    pooler: bool = True
+
+
+class FolNet(GenerativeArchitecture):
+    """A dual-branch network: in each layer `u += operators(norm u)`, then `u += bool(norm u)`, on both branches."""
+
+    name = "folnet"
+    source = "FOLNet (Chen, 2023), Section 3.3, Fig. 1 and Appendix A"
+    Dims = FolNetDims
+    Options = FolNetOptions
+    places = frozenset({"unary", "binary", "pair", "scope"})
+    branches = "UB"
+    layer = "jmc.atp"
+    state = ("bool",)
+
+    @classmethod
+    def sizes(cls, dims: FolNetDims) -> Mapping[str, int]:
+        """Both branches; feedforward widths default to four times the branch's."""
+        return {
+            "layers": dims.layers,
+            "unary": dims.unary,
+            "binary": dims.binary,
+            "heads": dims.heads,
+            "head_size": dims.head_size,
+            "feedforward_unary": dims.feedforward_unary or 4 * dims.unary,
+            "feedforward_binary": dims.feedforward_binary or 4 * dims.binary,
+        }
+
+    @classmethod
+    def gives(cls, options: FolNetOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
+        """Binary atoms always, a pooled output with a pooler."""
+        return frozenset({"pooled", "binary"} if options.pooler else {"binary"})
+
+    def __init__(self, options: FolNetOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        dims = plan.dims
+        self.plan = plan
+        self.input = TokenInput(plan, sorted(self.places))
+        self.input_norm = Norms(plan, affine=options.affine_norm)
+        self.layers = nn.ModuleList(Layer(plan, options) for _ in range(dims.layers))
+        self.final_norm = Norms(plan, affine=options.affine_norm)
+        self.diagonal_in = nn.Linear(dims.unary, dims.binary) if options.diag_link else None
+        self.diagonal_out = nn.Linear(dims.binary, dims.unary) if options.diag_link else None
+        self.pooler = Pooler(dims.unary) if options.pooler else None
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Token ids, mask, token types, and what the parts add."""
+        return self.input.specs()
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Both branches, and the pooled output."""
+        dims = self.plan.dims
+        pooled = (pooled_output(dims.unary),) if self.pooler is not None else ()
+        return (unary_output(dims.unary), binary_output(dims.binary), *pooled)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Embed, deduce layer by layer, normalise, pool; on a processor, a few examples at a time."""
+        tokens = self.input.tokens(inputs)
+        size = portion(self.input.embedding.weight, tokens.length, self.plan.dims.binary)
+        if size is None or size >= len(inputs["input_ids"]):
+            return self._encode(tokens), tokens
+        parts = [self._encode(self.input.tokens(some)) for some in self._portions(inputs, size)]
+        pooled = None if self.pooler is None else torch.cat([cast(Tensor, part.pooled) for part in parts])
+        encoded = Encoded(
+            torch.cat([part.unary for part in parts]),
+            torch.cat([cast(Tensor, part.binary) for part in parts]),
+            pooled,
+            self.input.scope(tokens),
+            self.input.words(),
+        )
+        return encoded, tokens
+
+    def _portions(self, inputs: Mapping[str, Tensor], size: int) -> Iterator[dict[str, Tensor]]:
+        """The inputs of `size` examples at a time."""
+        axes = {spec.name: spec.dims.index("batch") for spec in self.inputs() if "batch" in spec.dims}
+        apart = {name: torch.split(value, size, axes[name]) for name, value in inputs.items() if name in axes}
+        whole = {name: value for name, value in inputs.items() if name not in axes}
+        for values in zip(*apart.values(), strict=True):
+            yield {**whole, **dict(zip(apart, values, strict=True))}
+
+    def _encode(self, tokens: Tokens) -> Encoded:
+        """All layers, for the examples of `tokens`."""
+        scope = self.input.scope(tokens)
+        state, _ = through(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
+        return self._end(state, tokens, scope)
+
+    def memory(self) -> tuple[TensorSpec, ...]:
+        """The tokens before, and in each layer the channels that later tokens look at."""
+        return (*self.input.memory(), *layer_memories(self.layers))
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], memory: Memory
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """The same for tokens that follow others: O(T) each, and O(T^2 d2) where relations are composed."""
+        tokens, kept = self.input.following(inputs, memory)
+        scope = self.input.scope(tokens)
+        begun = self._begin(tokens, scope)
+        state, own = through(self.layers, begun, scope, self.input.pairs(tokens), memory)
+        return self._end(state, tokens, scope), tokens, kept | own
+
+    def _end(self, state: Predicates, tokens: Tokens, scope: Scope) -> Encoded:
+        """Normalise the atoms of the rows, and pool them."""
+        unary, binary = self.final_norm(state, scope)
+        assert binary is not None
+        if self.diagonal_out is not None:
+            unary = scope.zero_unary(unary + self.diagonal_out(scope.diagonal(binary)))
+        real = None if tokens.real is None else tokens.rows(tokens.real)
+        pooled = self.pooler(unary, real) if self.pooler is not None else None
+        return Encoded(unary, binary, pooled, scope, self.input.words())
+
+    def _begin(self, tokens: Tokens, scope: Scope) -> Predicates:
+        """The initial atoms, normalised and dropped out."""
+        unary, binary = self.input.unary(tokens), self.input.binary(tokens)
+        if self.diagonal_in is not None:
+            place = torch.arange(tokens.length, device=binary.device)
+            diagonal = (tokens.rows(place, 0).unsqueeze(1) == place).unsqueeze(-1)
+            # Chosen, not multiplied: off the diagonal the norm's gradient may overflow, and must not meet a zero.
+            binary = torch.where(diagonal, binary + self.diagonal_in(unary).unsqueeze(2), binary)
+        state = self.input_norm(Predicates(unary, binary), scope)
+        rate = self.plan.dims.dropout
+        return Predicates(*(F.dropout(atoms, rate, self.training) for atoms in state))
+
+
+class Norms(nn.Module):
+    """One norm for each branch; atoms outside the scope become exact zeros after it."""
+
+    def __init__(self, plan: Plan, *, affine: bool) -> None:
+        super().__init__()
+        self.unary = Norm(plan.dims.unary, affine=affine)
+        self.binary = Norm(plan.dims.binary, affine=affine)
+
+    def forward(self, state: Predicates, scope: Scope) -> Predicates:
+        """Both branches, in the dtype that they come in."""
+        assert state.binary is not None
+        return Predicates(self.of_unary(state.unary, scope), self.of_binary(state.binary, scope))
+
+    def of_unary(self, atoms: Tensor, scope: Scope) -> Tensor:
+        """[b, x, d1] -> [b, x, d1]."""
+        return scope.zero_unary(self.unary(atoms))
+
+    def of_binary(self, atoms: Tensor, scope: Scope) -> Tensor:
+        """[b, x, y, d2] -> [b, x, y, d2]; the rows may be a block."""
+        return scope.zero_binary(self.binary(atoms))
+
+
+class Layer(nn.Module):
+    """One step of deduction. The operators own their parameters: `operators.K.NAME`.
+
+    With `source` it is a decoder's, and `source` reads what its operators look at of the encoder's atoms.
+    """
+
+    def __init__(self, plan: Plan, options: FolNetOptions, *, source: bool = False) -> None:
+        super().__init__()
+        projections = [
+            Projections(plan.dims, p.kernel, p.premise, p.output, source=source) for p in plan.mixing
+        ]
+        states: list[StateOperator] = [p.build(plan.dims) for p in plan.state]
+        named = [*zip(plan.mixing, projections, strict=True), *zip(plan.state, states, strict=True)]
+        self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
+        self.mixing = RowMixing(plan, projections)
+        self.source = SourceReader(plan, projections) if source else None
+        self._states = tuple(states)
+        self.parallel = options.wiring == "parallel"
+        self.rate = plan.dims.dropout
+        self.mixing_norm = Norms(plan, affine=options.affine_norm)
+        self.state_norm = None if self.parallel else Norms(plan, affine=options.affine_norm)
+
+    def forward(
+        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], memory: Memory | None = None
+    ) -> tuple[Predicates, Memory]:
+        """Add what the operators infer from the normalised atoms to the atoms; keep what later tokens look at."""
+        if not self.parallel and self.mixing.by_rows(state.binary, biases):
+            state, kept = self._by_rows(state, scope, biases, memory)
+        else:
+            normal = self.mixing_norm(state, scope)
+            increment, kept = self.mixing(normal, scope, biases, memory)
+            state = self._add(state, increment)
+        for operator in self._states:
+            if self.state_norm is not None:
+                normal = self.state_norm(state, scope)
+            state = self._add(state, operator(normal, scope))
+        return state, kept
+
+    def _by_rows(
+        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], memory: Memory | None
+    ) -> tuple[Predicates, Memory]:
+        """The mixing stage with few tensors that hold every pair."""
+        assert state.binary is not None
+        norms = self.mixing_norm
+        normal = norms.of_unary(state.unary, scope)
+        deduced, kept = self.mixing.deduce(normal, state.binary, norms.binary, scope, biases, memory)
+        unary = state.unary + F.dropout(deduced.unary, self.rate, self.training)
+        return Predicates(unary, deduced.binary), kept
+
+    def read_source(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
+        """What a decoder's layer looks at of its source, by name, from the encoder's final atoms and scope."""
+        assert self.source is not None
+        return self.source(source, scope)
+
+    def kept(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """What the operators look at, by name: the branch that it is read from, and its channels."""
+        return {name: (branch, shape) for name, (branch, shape) in self.mixing.memory().items()}
+
+    def _add(self, state: Predicates, increment: Predicates) -> Predicates:
+        unary = state.unary + F.dropout(increment.unary, self.rate, self.training)
+        if increment.binary is None:
+            return Predicates(unary, state.binary)
+        assert state.binary is not None
+        return Predicates(unary, state.binary + F.dropout(increment.binary, self.rate, self.training))

@@ -1,0 +1,48 @@
+"""assoc: how two tokens' properties go together; the scoring half of self-attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peirce.algebra import Scope
+from peirce.parts import Operator, Reader, Writer
+from torch import Tensor
+
+
+class Assoc(Operator):
+    """u[h](x,y) = sum_w K[h,w](x) v[h,w](y), both scaled by head_size ** -1/4."""
+
+    name = "assoc"
+    letter = "a"
+    typing = "B <- U x U"
+    scope_rule = "pairwise"
+    pair = "score"
+    source = "FOLNet (Chen, 2023), Table 2, row a"
+
+    def _reader(self, *, looked_at: bool) -> Reader:
+        shape = {"h": self.dims.heads, "s": self.dims.head_size}
+        return Reader(branch="U", shape=shape, scale=self.dims.head_size**-0.25, looked_at=looked_at)
+
+    def kernel(self) -> Reader:
+        """K: [b, x, h, w], from the properties; the query of self-attention."""
+        return self._reader(looked_at=False)
+
+    def premise(self) -> Reader:
+        """v: [b, y, h, w], from the properties; the key of self-attention."""
+        return self._reader(looked_at=True)
+
+    def output(self) -> Writer:
+        """u: [b, x, y, h], to the relations."""
+        return Writer(branch="B", shape={"h": self.dims.heads})
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        """[b, x, h, w], [b, y, h, w] -> [b, x, y, h]."""
+        return (kernel.transpose(1, 2) @ premise.permute(0, 2, 3, 1)).permute(0, 2, 3, 1)
+
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        """The sum over w, term by term."""
+        tokens, heads, sizes = range(len(kernel)), range(self.dims.heads), range(self.dims.head_size)
+        return [
+            [[sum(kernel[x][h][w] * premise[y][h][w] for w in sizes) for h in heads] for y in tokens]
+            for x in tokens
+        ]

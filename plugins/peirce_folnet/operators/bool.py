@@ -1,0 +1,106 @@
+"""bool: Boolean functions of the atoms at one place, as a multilayer perceptron on each branch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.algebra import Predicates, Scope
+from peirce.kernels import blocked, blocked_training, in_blocks
+from peirce.parts import Dims, StateOperator
+from torch import Tensor, nn
+
+
+@frozen(kw_only=True)
+class BoolOptions:
+    """How the hidden layer is activated.
+
+    Args:
+        mlp: `gelu` for gelu(W x) (exact, by the error function), `reglu` for relu(G x) * (W x).
+    """
+
+    mlp: Literal["gelu", "reglu"] = field(default="gelu", validator=validators.in_(("gelu", "reglu")))
+
+
+class Bool(StateOperator):
+    """u(x) += MLP(u(x)) and u(x,y) += MLP([u(x,y), u(y,x)]) + S u(y,x): what the other operators' atoms imply here."""
+
+    name = "bool"
+    letter = "b"
+    typing = "UB <- UB"
+    scope_rule = "pairwise"
+    source = "FOLNet (Chen, 2023), Appendix A.3"
+    Options = BoolOptions
+
+    def __init__(self, options: BoolOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        gated = options.mlp == "reglu"
+        self.unary = Clause(dims.unary, dims.feedforward_unary, dims.unary, gated=gated)
+        self.binary = self.converse = None
+        if dims.binary:
+            self.binary = Clause(2 * dims.binary, dims.feedforward_binary, dims.binary, gated=gated)
+            self.converse = nn.Linear(dims.binary, dims.binary)
+
+    def forward(self, state: Predicates, scope: Scope) -> Predicates:
+        """The increments of both branches; relations see their converse, which is zero outside the scope."""
+        binary = None if state.binary is None else self._pairs(state.binary, scope.converse(state.binary))
+        return Predicates(self.unary(state.unary), binary)
+
+    def _pairs(self, atoms: Tensor, converse: Tensor) -> Tensor:
+        """u(x,y) and u(y,x), both [b, x, y, d2] -> [b, x, y, d2]."""
+        assert self.binary is not None
+        assert self.converse is not None
+        weights = self.converse.weight, self.converse.bias, *self.binary.weights()
+        if not blocked(atoms) and not blocked_training(atoms):
+            return _infer(atoms, converse, *weights)
+        (result,) = in_blocks(
+            lambda items, rows, *tensors: [_infer(*tensors)],
+            [torch.empty_like(atoms)],
+            channels=self.binary.hidden.out_features,
+            rows=[atoms, converse],
+            whole=weights,
+        )
+        return result
+
+
+class Clause(nn.Module):
+    """A multilayer perceptron with one hidden layer, gated or not."""
+
+    def __init__(self, width: int, hidden: int, output: int, *, gated: bool) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(width, hidden)
+        self.gate = nn.Linear(width, hidden) if gated else None
+        self.output = nn.Linear(hidden, output)
+
+    def weights(self) -> list[Tensor]:
+        """Weight and bias of the hidden layer, of the output and of the gate, if there is one."""
+        linears = [self.hidden, self.output, *([] if self.gate is None else [self.gate])]
+        return [each for linear in linears for each in (linear.weight, linear.bias)]
+
+    def forward(self, atoms: Tensor) -> Tensor:
+        """[..., width] -> [..., output]."""
+        return _clause(atoms, *self.weights())
+
+
+def _clause(
+    atoms: Tensor,
+    hidden_weight: Tensor,
+    hidden_bias: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    gate_weight: Tensor | None = None,
+    gate_bias: Tensor | None = None,
+) -> Tensor:
+    """The multilayer perceptron of some atoms, [..., width] -> [..., output]."""
+    hidden = F.linear(atoms, hidden_weight, hidden_bias)
+    if gate_weight is None:
+        return F.linear(F.gelu(hidden), weight, bias)
+    return F.linear(F.relu(F.linear(atoms, gate_weight, gate_bias)) * hidden, weight, bias)
+
+
+def _infer(atoms: Tensor, converse: Tensor, weight: Tensor, bias: Tensor, *clause: Tensor) -> Tensor:
+    """What some pairs' relations imply, u(x,y) and u(y,x), both [..., d2] -> [..., d2]."""
+    converse = converse.contiguous()  # once, and not in each of the two products that read it
+    return _clause(torch.cat([atoms, converse], -1), *clause) + F.linear(converse, weight, bias)

@@ -1,0 +1,98 @@
+"""cjoin: join with kernel and premise exchanged, so that properties weigh relations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+from attrs import field, frozen, validators
+from peirce.algebra import Scope
+from peirce.parts import Dims, Operator, Reader, Writer
+from torch import Tensor
+
+
+@frozen(kw_only=True)
+class CJoinOptions:
+    """The two readings of the operator.
+
+    Args:
+        premise: `published` takes v(a, x), as the published code does; `paper` takes v(x, a), as Table 2 does.
+            Causal and prefix scopes need `paper`: in them v(a, x) lies outside the scope.
+        batch_over: the channels of the premise, `size` (the published code: head_size of them) or `heads` (Table 2).
+    """
+
+    premise: Literal["published", "paper"] = field(
+        default="published", validator=validators.in_(("published", "paper"))
+    )
+    batch_over: Literal["size", "heads"] = field(default="size", validator=validators.in_(("size", "heads")))
+
+
+class CJoin(Operator):
+    """u[g,n](x) = sum_a K[g,n](x,a) v[g](a,x), with K(x,a) a softmax of k(a) over the tokens a that x may look at."""
+
+    name = "cjoin"
+    letter = "c"
+    typing = "U <- U x B"
+    scope_rule = "reduce"
+    source = "FOLNet (Chen, 2023), Table 2, row c"
+    Options = CJoinOptions
+
+    @classmethod
+    def check(cls, options: CJoinOptions, dims: Dims, scope: str) -> str | None:
+        """The published premise reads v(a, x), which only a symmetric scope contains."""
+        if options.premise == "published" and scope != "bidirectional":
+            return (
+                f"its premise v(a, x) lies outside a {scope} scope, which need not contain (a, x) where it contains "
+                '(x, a); set premise = "paper", which takes v(x, a)'
+            )
+        return None
+
+    @property
+    def _shape(self) -> dict[str, int]:
+        heads, size = self.dims.heads, self.dims.head_size
+        return {"s": size, "h": heads} if self.options.batch_over == "size" else {"h": heads, "s": size}
+
+    def kernel(self) -> Reader:
+        """k: [b, a, g, n], from the properties; logits, for each row normalises them over its own scope."""
+        return Reader(
+            branch="U", shape=self._shape, bias=False, activation="softmax", dropout=True, looked_at=True
+        )
+
+    def premise(self) -> Reader:
+        """v: [b, a, x, g], from the relations."""
+        group, channels = next(iter(self._shape.items()))
+        published = self.options.premise == "published"
+        return Reader(branch="B", shape={group: channels}, tokens_last=True, looked_at=published)
+
+    def output(self) -> Writer:
+        """u: [b, x, g, n], to the properties."""
+        return Writer(branch="U", shape=self._shape)
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        """[b, a, g, n], [b, a, x, g] -> [b, x, g, n]."""
+        return scope.weigh(
+            kernel, premise.transpose(1, 2) if self.options.premise == "published" else premise
+        )
+
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        """The softmax over each row's scope and the sum over a, term by term."""
+        tokens = range(len(kernel))
+        groups, inner = (range(size) for size in self._shape.values())
+        published = self.options.premise == "published"
+        result = []
+        for x in tokens:
+            seen = [a for a in tokens if scope[x][a]]
+            row = []
+            for g in groups:
+                sums = []
+                for n in inner:
+                    top = max((kernel[a][g][n] for a in seen), default=0.0)
+                    weights = {a: math.exp(kernel[a][g][n] - top) for a in seen}
+                    total = sum(weights.values())
+                    pairs = (
+                        (w, premise[a][x][g] if published else premise[x][a][g]) for a, w in weights.items()
+                    )
+                    sums.append(sum(w / total * v for w, v in pairs))
+                row.append(sums)
+            result.append(row)
+        return result

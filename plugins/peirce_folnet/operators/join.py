@@ -1,0 +1,52 @@
+"""join: what a token inherits from the tokens that it is related to; the summing half of self-attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peirce.algebra import Scope
+from peirce.parts import Operator, Reader, Writer
+from torch import Tensor
+
+
+class Join(Operator):
+    """u[h,s](x) = sum_a K[h](x,a) v[h,s](a), with K a softmax over a."""
+
+    name = "join"
+    letter = "j"
+    typing = "U <- B x U"
+    scope_rule = "reduce"
+    pair = "value"
+    source = "FOLNet (Chen, 2023), Table 2, row j"
+
+    def kernel(self) -> Reader:
+        """K: [b, x, a, h], from the relations."""
+        return Reader(
+            branch="B",
+            shape={"h": self.dims.heads},
+            bias=False,
+            activation="softmax",
+            dropout=True,
+            tokens_last=True,
+        )
+
+    def premise(self) -> Reader:
+        """v: [b, a, h, s], from the properties."""
+        shape = {"h": self.dims.heads, "s": self.dims.head_size}
+        return Reader(branch="U", shape=shape, looked_at=True)
+
+    def output(self) -> Writer:
+        """u: [b, x, h, s], to the properties."""
+        return Writer(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        """[b, x, a, h], [b, a, h, s] -> [b, x, h, s]."""
+        return (kernel.permute(0, 3, 1, 2) @ premise.permute(0, 2, 1, 3)).transpose(1, 2)
+
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        """The sum over a, term by term."""
+        tokens, heads, sizes = range(len(premise)), range(self.dims.heads), range(self.dims.head_size)
+        return [
+            [[sum(kernel[x][a][h] * premise[a][h][s] for a in tokens) for s in sizes] for h in heads]
+            for x in tokens
+        ]

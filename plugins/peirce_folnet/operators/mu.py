@@ -1,0 +1,44 @@
+"""mu: what holds of a token because of the relations that it has; a relative position's value term, made dynamic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peirce.algebra import Scope
+from peirce.parts import Operator, Reader, Writer
+from torch import Tensor
+
+
+class Mu(Operator):
+    """u[h,s](x) = sum_a K[h](x,a) v[s](x,a), with K a softmax over a."""
+
+    name = "mu"
+    letter = "m"
+    typing = "U <- B x B"
+    scope_rule = "reduce"
+    source = "FOLNet (Chen, 2023), Table 2, row m, and eq. 36"
+
+    def kernel(self) -> Reader:
+        """K: [b, x, a, h], from the relations."""
+        shape = {"h": self.dims.heads}
+        return Reader(branch="B", shape=shape, bias=False, activation="softmax", tokens_last=True)
+
+    def premise(self) -> Reader:
+        """v: [b, x, a, s], from the relations."""
+        return Reader(branch="B", shape={"s": self.dims.head_size}, bias=False)
+
+    def output(self) -> Writer:
+        """u: [b, x, h, s], to the properties."""
+        return Writer(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        """[b, x, a, h], [b, x, a, s] -> [b, x, h, s]."""
+        return kernel.transpose(2, 3) @ premise
+
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        """The sum over a, term by term."""
+        tokens, heads, sizes = range(len(premise)), range(self.dims.heads), range(self.dims.head_size)
+        return [
+            [[sum(kernel[x][a][h] * premise[x][a][s] for a in tokens) for s in sizes] for h in heads]
+            for x in tokens
+        ]

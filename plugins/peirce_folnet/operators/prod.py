@@ -1,0 +1,44 @@
+"""prod: a relation refined by a property of its first token; a relative position's key term, made dynamic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peirce.algebra import Scope
+from peirce.parts import Operator, Reader, Writer
+from torch import Tensor
+
+
+class Prod(Operator):
+    """u[h](x,y) = sum_w K[h,w](x) v[w](x,y), both scaled by head_size ** -1/4."""
+
+    name = "prod"
+    letter = "p"
+    typing = "B <- U x B"
+    scope_rule = "pairwise"
+    source = "FOLNet (Chen, 2023), Table 2, row p, and eq. 37"
+
+    def kernel(self) -> Reader:
+        """K: [b, x, h, w], from the properties."""
+        shape = {"h": self.dims.heads, "s": self.dims.head_size}
+        return Reader(branch="U", shape=shape, scale=self.dims.head_size**-0.25)
+
+    def premise(self) -> Reader:
+        """v: [b, x, y, w], from the relations."""
+        return Reader(branch="B", shape={"s": self.dims.head_size}, scale=self.dims.head_size**-0.25)
+
+    def output(self) -> Writer:
+        """u: [b, x, y, h], to the relations."""
+        return Writer(branch="B", shape={"h": self.dims.heads})
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        """[b, x, h, w], [b, x, y, w] -> [b, x, y, h]."""
+        return premise @ kernel.transpose(2, 3)
+
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        """The sum over w, term by term."""
+        tokens, heads, sizes = range(len(kernel)), range(self.dims.heads), range(self.dims.head_size)
+        return [
+            [[sum(kernel[x][h][w] * premise[x][y][w] for w in sizes) for h in heads] for y in tokens]
+            for x in tokens
+        ]

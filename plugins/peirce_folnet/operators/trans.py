@@ -1,0 +1,46 @@
+"""trans: the composition of two relations, as a grandfather is a father's parent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peirce.algebra import Scope
+from peirce.parts import Operator, Reader, Writer
+from torch import Tensor
+
+
+class Trans(Operator):
+    """u[d](x,y) = sum_a K[d](x,a) v[d](a,y), with K a softmax over a and one head for each binary channel d."""
+
+    name = "trans"
+    letter = "t"
+    typing = "B <- B x B"
+    scope_rule = "reduce"
+    source = "FOLNet (Chen, 2023), Table 2, row t"
+
+    def kernel(self) -> Reader:
+        """K: [b, x, a, d], from the relations."""
+        shape = {"d": self.dims.binary}
+        return Reader(
+            branch="B", shape=shape, bias=False, activation="softmax", dropout=True, tokens_last=True
+        )
+
+    def premise(self) -> Reader:
+        """v: [b, a, y, d], from the relations."""
+        return Reader(branch="B", shape={"d": self.dims.binary}, bias=False, tokens_last=True, looked_at=True)
+
+    def output(self) -> Writer:
+        """u: [b, x, y, d], to the relations."""
+        return Writer(branch="B", shape={"d": self.dims.binary})
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        """[b, x, a, d], [b, a, y, d] -> [b, x, y, d]."""
+        return (kernel.permute(0, 3, 1, 2) @ premise.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        """The sum over a, term by term."""
+        tokens, channels = range(len(kernel)), range(self.dims.binary)
+        return [
+            [[sum(kernel[x][a][d] * premise[a][y][d] for a in tokens) for d in channels] for y in tokens]
+            for x in tokens
+        ]

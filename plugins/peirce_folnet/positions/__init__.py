@@ -1,0 +1,1 @@
+"""The relation that FOLNet begins with."""

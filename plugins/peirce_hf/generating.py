@@ -1,0 +1,257 @@
+"""The models that generate: the next token of a text, and of a target given its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from peirce.errors import InputError, SpecError
+from peirce.parts import IGNORED, Architecture, GenerativeArchitecture
+from peirce.spec import Spec
+from torch import Tensor, nn
+from transformers import GenerationMixin
+from transformers.modeling_outputs import CausalLMOutputWithPast, Seq2SeqLMOutput
+
+from peirce_hf.base import PeircePreTrainedModel, tuple_if_asked
+from peirce_hf.config import PeirceConfig
+from peirce_hf.memory import PeirceMemory
+from peirce_hf.outputs import PeirceSource
+
+if TYPE_CHECKING:
+    from peirce.registry import Registry
+
+
+def has_decoder(architecture: type[Architecture]) -> bool:
+    """Whether an architecture generates a target from a source."""
+    return (
+        issubclass(architecture, GenerativeArchitecture)
+        and architecture.generated == PeirceForConditionalGeneration.generated
+    )
+
+
+class PeirceGenerator(PeircePreTrainedModel, GenerationMixin):
+    """A model that predicts next tokens. If its head and architecture can, it keeps a memory of the tokens before.
+
+    Attributes:
+        generated: the input whose tokens are generated.
+        remembers: whether it keeps a memory.
+    """
+
+    generated = "input_ids"
+
+    def __init__(self, config: PeirceConfig, registry: Registry | None = None) -> None:
+        super().__init__(config, registry)
+        heads = ["past" in planned.part.needs for planned in self.peirce.plan.heads]
+        self.remembers = isinstance(self.peirce.network, GenerativeArchitecture) and all(heads)
+        assert self.generation_config is not None
+        self.generation_config.use_cache = self.remembers
+
+    def predict(
+        self, given: Mapping[str, Tensor], past: PeirceMemory | None, use_cache: bool | None
+    ) -> tuple[Tensor, dict[str, Tensor], PeirceMemory | None]:
+        """The logits, all outputs, and the next memory.
+
+        Args:
+            given: inputs of the Peirce model; with `past`, those of the tokens that follow.
+            past: a memory of the tokens before.
+            use_cache: whether a memory is asked for.
+        """
+        memory = None
+        if self.remembers and (use_cache or past is not None):
+            outputs, tensors = self.peirce.advance(given, {} if past is None else past.tensors)
+            length = given[self.generated].shape[1] + (0 if past is None else past.length)
+            memory = PeirceMemory(tensors, length)
+        else:
+            outputs = self.call(given)
+        return outputs[f"{self.prefix}_logits"], outputs, memory
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False
+
+
+class PeirceForCausalLM(PeirceGenerator):
+    """Which token comes next, in a spec whose scope is causal or a prefix's.
+
+    With the head `causal_lm` it generates with a memory of the tokens before, with `mlm` without.
+    """
+
+    uses = ("causal_lm", "mlm")
+
+    @classmethod
+    def spec_of(cls, config: PeirceConfig, registry: Registry) -> Spec:
+        """The spec, if nothing in it sees the future.
+
+        Raises:
+            SpecError: the spec's scope lets tokens see those that follow.
+        """
+        spec = config.to_spec()
+        if spec.scope.kind not in ("causal", "prefix"):
+            raise SpecError(
+                f"{spec.at('model.scope')}: PeirceForCausalLM needs a scope in which no token sees the next, and this "
+                f"spec is {spec.scope.kind}; set model.scope.kind to causal or prefix and train the model so"
+            )
+        return super().spec_of(config, registry)
+
+    @tuple_if_asked
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        prefix_length: Tensor | None = None,
+        past_key_values: PeirceMemory | None = None,
+        use_cache: bool | None = None,
+        **inputs: Any,
+    ) -> CausalLMOutputWithPast:
+        """Logits [b, x, v] of the token after each, and the loss against labels [b, x], the tokens themselves.
+
+        A label counts as what the token before it should have predicted; -100 where none counts. A model with the scope
+        of a prefix needs `prefix_length`, int64 [b]. With `use_cache` there is a memory of the tokens in
+        `past_key_values`; given it, the inputs are those of the tokens that follow.
+        """
+        others = {**inputs, "prefix_length": prefix_length}
+        given = self.inputs_of(input_ids, attention_mask, token_type_ids, inputs_embeds, others)
+        logits, outputs, memory = self.predict(given, past_key_values, use_cache)
+        loss = None
+        if labels is not None:
+            following = torch.full_like(labels, IGNORED)
+            following[:, :-1] = labels[:, 1:]
+            loss = self.peirce.loss(self.prefix, outputs, following)
+        return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=memory)  # type: ignore[arg-type]
+
+    def prepare_inputs_for_generation(self, input_ids: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The text so far, or what follows a memory; of the other arguments, those that are the model's inputs."""
+        dims = {spec.name: spec.dims for spec in self.peirce.signature.inputs}
+        inputs = {name: value for name, value in kwargs.items() if name in dims and value is not None}
+        inputs["input_ids"] = input_ids
+        memory = kwargs.get("past_key_values")
+        if memory is not None:
+            inputs = {
+                name: value[:, memory.length :]
+                for name, value in inputs.items()
+                if dims[name] == ("batch", "length")
+            }
+        return {**inputs, "past_key_values": memory, "use_cache": kwargs.get("use_cache")}
+
+
+class PeirceForConditionalGeneration(PeirceGenerator):
+    """Which token of a target comes next, given its source: an architecture with a decoder and the head `causal_lm`.
+
+    A target begins with the configuration's `decoder_start_token_id`, the padding's id if it says nothing.
+    """
+
+    uses = ("causal_lm",)
+    generated = "decoder_input_ids"
+
+    def __init__(self, config: PeirceConfig, registry: Registry | None = None) -> None:
+        config.is_encoder_decoder = True
+        super().__init__(config, registry)
+        assert self.generation_config is not None
+        self.generation_config.decoder_start_token_id = self.start_id
+
+    @classmethod
+    def spec_of(cls, config: PeirceConfig, registry: Registry) -> Spec:
+        """The spec, if its architecture has a decoder.
+
+        Raises:
+            SpecError: the architecture generates its own input.
+        """
+        spec = config.to_spec()
+        # An unknown architecture is named where the spec is composed.
+        known = {entry.name: entry.part for entry in registry.entries("architectures")}
+        if spec.architecture in known and not has_decoder(known[spec.architecture]):
+            raise SpecError(
+                f"{spec.at('model.architecture')}: PeirceForConditionalGeneration needs an architecture with a "
+                f"decoder, such as folnet_encoder_decoder, and {spec.architecture} has none; for the next token of one "
+                "text there is PeirceForCausalLM"
+            )
+        return super().spec_of(config, registry)
+
+    @property
+    def start_id(self) -> int:
+        """What a target begins with."""
+        start = self.config.decoder_start_token_id
+        return self.peirce.spec.input.pad_id if start is None else start
+
+    @tuple_if_asked
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        past_key_values: PeirceMemory | None = None,
+        use_cache: bool | None = None,
+        **inputs: Any,
+    ) -> Seq2SeqLMOutput:
+        """Logits [b, y, v] of the target's token after each, and the loss against labels [b, y].
+
+        Args:
+            input_ids: the source, as the other inputs, see `PeircePreTrainedModel.run`; none with a memory.
+            attention_mask: see there.
+            token_type_ids: see there.
+            inputs_embeds: see there.
+            decoder_input_ids: the target so far; from the labels, after the start token, if None.
+            decoder_attention_mask: nonzero at real tokens of the target.
+            labels: the target, int64 [b, y], -100 where none counts.
+            past_key_values: a memory of the source and of the target's tokens before.
+            use_cache: whether a memory is asked for.
+            inputs: further inputs, see there.
+
+        Raises:
+            InputError: there is neither a target nor labels.
+        """
+        if decoder_input_ids is None:
+            if labels is None:
+                raise InputError(
+                    "there are neither decoder_input_ids nor labels: give one of them, or call generate"
+                )
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        target = {"decoder_input_ids": decoder_input_ids, "decoder_attention_mask": decoder_attention_mask}
+        given = self.inputs_of(input_ids, attention_mask, token_type_ids, inputs_embeds, {**inputs, **target})
+        logits, outputs, memory = self.predict(given, past_key_values, use_cache)
+        loss = None if labels is None else self.peirce.loss(self.prefix, outputs, labels)
+        return Seq2SeqLMOutput(loss=loss, logits=logits, past_key_values=memory)  # type: ignore[arg-type]
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        """The target as the decoder reads it, one place later: int64 [b, y] -> [b, y]."""
+        shifted = labels.new_full(labels.shape, self.start_id)
+        shifted[:, 1:] = labels[:, :-1]
+        return shifted.masked_fill(shifted == IGNORED, self.peirce.spec.input.pad_id)
+
+    def prepare_inputs_for_generation(self, input_ids: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The target so far and its source, or what follows a memory of both."""
+        memory = kwargs.get("past_key_values")
+        before = 0 if memory is None else memory.length
+        inputs = {"decoder_input_ids": input_ids[:, before:]}
+        mask = kwargs.get("decoder_attention_mask")
+        if mask is not None:
+            inputs["decoder_attention_mask"] = mask[:, before:]
+        if memory is None:
+            inputs |= dict(kwargs["encoder_outputs"])
+        return {**inputs, "past_key_values": memory, "use_cache": kwargs.get("use_cache")}
+
+    def get_encoder(self, modality: str | None = None) -> SourceKeeper:
+        """What `generate` asks about the source; the model encodes it itself, with the target's first token."""
+        return SourceKeeper()
+
+
+class SourceKeeper(nn.Module):
+    """Keeps a source as it is, in the place where other models have their encoder."""
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        **kwargs: Any,
+    ) -> PeirceSource:
+        """The source."""
+        return PeirceSource(input_ids, attention_mask, token_type_ids)

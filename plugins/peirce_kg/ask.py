@@ -1,0 +1,174 @@
+"""Answers a query with an exported model: ONNX Runtime, numpy and the files beside the model, without torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import peirce
+from attrs import frozen
+from peirce.errors import ModelFileError, TaskError
+from peirce.spec import Spec, load_spec
+
+from peirce_kg.encoding.assets import read_assets, reads_reversed
+from peirce_kg.encoding.atom_inputs import check_expressible, query_atoms, takes_atoms
+from peirce_kg.encoding.graph_inputs import GRAPH_INPUTS, graph_inputs
+from peirce_kg.encoding.vocabulary import Vocabulary, pad
+from peirce_kg.engine.answers import Groundings, QueryTooLargeError, Template, answers, resolve
+from peirce_kg.graphs.graph import SPLITS, Graph, Split
+from peirce_kg.queries.conversion import read_query
+from peirce_kg.queries.language import Query
+
+MODEL = "model.onnx"
+
+
+@frozen(kw_only=True)
+class Ranked:
+    """One entity as an answer. known: the cumulative graphs on which it is an exact answer."""
+
+    rank: int
+    entity: str
+    score: float
+    known: tuple[Split, ...]
+
+
+@frozen(kw_only=True)
+class Reply:
+    """The best answers of a query.
+
+    Args:
+        query: the query as it was read.
+        answers: the best first.
+        exact: how many exact answers each cumulative graph has; None where the exact answer is too large to compute.
+        provider: what ran the model.
+    """
+
+    query: Query
+    answers: tuple[Ranked, ...]
+    exact: dict[Split, int] | None
+    provider: str
+
+
+class Asker:
+    """An exported model with the vocabulary and the graph that it was trained on.
+
+    Args:
+        directory: where spec.toml, provenance.json, model.onnx and assets/ lie.
+
+    Raises:
+        ModelFileError: a file is missing, damaged or belongs to another model.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        if not directory.is_dir():
+            raise ModelFileError(f"there is no folder {directory}; `peirce train` writes one")
+        for name, hint in (
+            ("spec.toml", "`peirce train` writes it"),
+            ("provenance.json", "`peirce train` writes it"),
+            (MODEL, f"`peirce export {directory} -o {directory / MODEL}` writes it"),
+        ):
+            if not (directory / name).is_file():
+                raise ModelFileError(f"{directory} has no {name}; {hint}")
+        self.spec: Spec = load_spec(str(directory / "spec.toml"))
+        _check_provenance(directory / "provenance.json")
+        self.vocabulary: Vocabulary
+        self.graph: Graph
+        vocabulary, self.graph = read_assets(directory / "assets")
+        self.vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(directory))
+        self.session: Any = peirce.Session(directory / MODEL)
+        self.outputs = self._outputs()
+
+    def _outputs(self) -> tuple[str, ...]:
+        """The name of the scores, as many as there are entities, or the names of the best ones and their entities."""
+        names = [head.as_ for head in self.spec.heads]
+        outputs = {spec.name: spec for spec in self.session.signature.outputs}
+        for name in names:
+            spec = outputs.get(f"{name}_logits")
+            if spec is not None and spec.dims[-1] == len(self.vocabulary.entity_names):
+                return (spec.name,)
+            if f"{name}_top_ids" in outputs:
+                return (f"{name}_top_scores", f"{name}_top_ids")
+        raise ModelFileError(
+            f"{self.directory / MODEL} gives no scores of the {len(self.vocabulary.entity_names)} entities of "
+            f"{self.vocabulary.graph!r}; export the model of this folder again"
+        )
+
+    def best(self, query: Query, top: int) -> tuple[list[int], list[float]]:
+        """The best entities as answers, by number, and the model's scores of them.
+
+        Raises:
+            TaskError: a name is not in the graph, the query is longer than the model reads, or the file ranks fewer.
+        """
+        inputs = {spec.name for spec in self.session.signature.inputs}
+        template, groundings = resolve(query, self.graph)
+        if takes_atoms(inputs):
+            check_expressible(self.spec.architecture, template)
+            atoms = query_atoms(template, groundings, self.vocabulary)
+            arrays: dict[str, Any] = {} if atoms is None else atoms.inputs()
+        else:
+            arrays = self._text(template, groundings)
+        if not inputs.isdisjoint(GRAPH_INPUTS):
+            shown = graph_inputs(query, 1, self.vocabulary.syntax, reversed_=self.vocabulary.reversed_)
+            arrays |= {name: values.astype(np.int64) for name, values in shown.items()}
+        feeds = {name: np.ascontiguousarray(v) for name, v in arrays.items() if name in inputs}
+        found = self.session.run(feeds, list(self.outputs))
+        scores, *ids = (found[name][0] for name in self.outputs)
+        if not ids:
+            order = np.argsort(-scores, kind="stable")[:top]
+            return order.tolist(), scores[order].tolist()
+        if top > len(scores):
+            raise TaskError(
+                f"{self.directory / MODEL} ranks the best {len(scores)} entities, and {top} are asked for; export it "
+                f"again with --top-k {top}, or without"
+            )
+        return ids[0][:top].tolist(), scores[:top].tolist()
+
+    def _text(self, template: Template, groundings: Groundings) -> dict[str, Any]:
+        """The tokens of a query."""
+        encoded = pad([self.vocabulary.encode(template, groundings)])
+        length, most = encoded.input_ids.shape[1], self.spec.input.max_length
+        if length > most:
+            raise TaskError(f"the query has {length} tokens; the model reads at most {most}")
+        return encoded._asdict()
+
+    def ask(self, text: str, top: int = 10) -> Reply:
+        """The best answers of a query.
+
+        Raises:
+            QueryError: the text is no query. TaskError: a name is not in the graph, or the query is too long.
+        """
+        query = read_query(text)
+        entities, scores = self.best(query, top)
+        exact = self._exact(query)
+        ranked = tuple(
+            Ranked(
+                rank=place,
+                entity=self.graph.entity_names[entity],
+                score=score,
+                known=tuple(split for split in SPLITS if exact and entity in exact[split]),
+            )
+            for place, (entity, score) in enumerate(zip(entities, scores, strict=True), 1)
+        )
+        counts = {split: len(found) for split, found in exact.items()} if exact is not None else None
+        return Reply(query=query, answers=ranked, exact=counts, provider=self.session.providers[0])
+
+    def _exact(self, query: Query) -> dict[Split, set[int]] | None:
+        template: Template
+        template, groundings = resolve(query, self.graph)
+        try:
+            return {s: set(answers(template, groundings, self.graph.index(s))[0].tolist()) for s in SPLITS}
+        except QueryTooLargeError:
+            return None
+
+
+def _check_provenance(path: Path) -> None:
+    try:
+        version = json.loads(path.read_text(encoding="utf-8"))["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(f"{path} cannot be read: {error!r}; save the model again") from error
+    if version != 1:
+        raise ModelFileError(f"{path} has format {version!r}; this version reads format 1: upgrade peirce")

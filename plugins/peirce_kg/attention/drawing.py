@@ -1,0 +1,110 @@
+"""Attention as heat maps side by side, a column of panels for each model, drawn by matplotlib."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from peirce.errors import TaskError
+
+from peirce_kg.attention.maps import AttentionMap
+from peirce_kg.pictures import write_picture
+from peirce_kg.queries.layout import legible
+
+LONGEST = 18
+"""Characters of a token that are shown."""
+LARGEST = 4000.0
+"""Square inches of a picture: beyond, it would take gigabytes."""
+_CELL, _CHARACTER, _AROUND, _BAR = 0.24, 0.075, 0.75, 1.0
+"""Inches of a cell, of a character on an axis, of what else is around a panel, and of the colour bar."""
+
+
+@frozen(eq=False)
+class Column:
+    """What is drawn of one model.
+
+    Args:
+        titles: what stands above each of its maps.
+        tokens: the texts of its tokens.
+        maps: its maps, from top to bottom.
+    """
+
+    titles: tuple[str, ...]
+    tokens: tuple[str, ...]
+    maps: tuple[AttentionMap, ...]
+
+
+def draw(columns: Sequence[Column], path: Path, title: str = "") -> None:
+    """Draw maps of attention into a file, whose ending says the format: rows attend, columns are attended to.
+
+    Args:
+        columns: the models, from left to right; all share one scale of colours.
+        path: a file that ends in one of `pictures.FORMATS`.
+        title: what the file's metadata say of it.
+
+    Raises:
+        TaskError: the ending is another, the picture would be too large, or matplotlib is missing.
+    """
+    write_picture(path, lambda: figure_of(columns), title)
+
+
+def figure_of(columns: Sequence[Column]) -> Any:
+    """The matplotlib figure of `draw`."""
+    from matplotlib.figure import Figure
+
+    widths = [_width(c) for c in columns]
+    rows = max(len(c.maps) for c in columns)
+    size = sum(widths) + _BAR, rows * max(widths)
+    if size[0] * size[1] > LARGEST:
+        raise TaskError(
+            f"the picture would be {size[0]:,.0f} by {size[1]:,.0f} inches large; give fewer models, one layer or a "
+            "shorter query"
+        )
+    figure = Figure(figsize=size, layout="compressed")
+    panels = figure.subplots(rows, len(columns), squeeze=False, width_ratios=widths)
+    most = max(float(each.weights.max()) for c in columns for each in c.maps)
+    image: Any = None
+    for at, column in enumerate(columns):
+        for row, panel in enumerate(panels[:, at]):
+            if row < len(column.maps):
+                image = _panel(panel, column, row, most)
+            else:
+                panel.set_axis_off()
+    figure.colorbar(image, ax=panels, label="attention weight", shrink=0.8, aspect=30)
+    return figure
+
+
+def _panel(panel: Any, column: Column, row: int, most: float) -> Any:
+    """One map, the texts of tokens on both axes."""
+    image = panel.imshow(column.maps[row].weights, cmap="Blues", vmin=0.0, vmax=most or 1.0)
+    texts, places = shown(column.tokens), range(len(column.tokens))
+    panel.set_xticks(places, texts, rotation=90, fontsize=8, parse_math=False)
+    panel.set_yticks(places, texts, fontsize=8, parse_math=False)
+    title = "\n".join(map(legible, column.titles[row].splitlines()))
+    panel.set_title(title, fontsize=9, parse_math=False)
+    panel.set_xlabel("attended to", fontsize=8)
+    panel.set_ylabel("attends", fontsize=8)
+    return image
+
+
+def shown(tokens: Sequence[str]) -> list[str]:
+    """The texts of tokens on an axis: of a path its last part, unless another has the same; long ones are cut."""
+    last = {token: re.split(r"[/#]", token.rstrip("/#"))[-1] or token for token in tokens}
+    parts = list(last.values())
+    return [_cut(legible(last[token] if parts.count(last[token]) == 1 else token)) for token in tokens]
+
+
+def _cut(text: str) -> str:
+    """A text with an ellipsis for its middle if it is too long."""
+    end = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - end - 1]}…{text[-end:]}"
+
+
+def _width(column: Column) -> float:
+    """Inches that a panel takes with the texts beside and above it."""
+    beside = _AROUND + _CHARACTER * max(map(len, shown(column.tokens)))
+    above = max(len(line) for title in column.titles for line in title.splitlines())
+    return max(_CELL * len(column.tokens), _CHARACTER * above) + beside

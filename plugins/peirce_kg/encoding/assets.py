@@ -1,0 +1,67 @@
+"""The files kept beside a trained model, from which `peirce ask` encodes queries and marks known answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from peirce.errors import ModelFileError
+
+from peirce_kg.encoding.vocabulary import Vocabulary
+from peirce_kg.graphs.graph import Graph
+
+VOCABULARY = "vocabulary.json"
+TRIPLES = "triples.npz"
+TRAINING = "training.json"
+"""The record of `peirce.training.records`, whose module would load torch."""
+
+
+def assets_of(graph: Graph, vocabulary: Vocabulary) -> Mapping[str, bytes]:
+    """The assets by file name."""
+    return {VOCABULARY: vocabulary.to_bytes(), TRIPLES: graph.to_bytes()}
+
+
+def reads_reversed(directory: Path) -> bool:
+    """Whether a model was trained on queries that are written from their end, as the record of its training says.
+
+    The files of the vocabulary do not tell, since a model may be evaluated in either direction.
+
+    Args:
+        directory: where the model lies; without a record it reads forwards.
+
+    Raises:
+        ModelFileError: the record is damaged.
+    """
+    path = directory / TRAINING
+    try:
+        options = json.loads(path.read_text(encoding="utf-8"))["task"]["options"]
+        return bool(options.get("reverse", False))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path} cannot be read: {error!r}; restore it from where the model was trained"
+        ) from error
+
+
+def read_assets(folder: Path) -> tuple[Vocabulary, Graph]:
+    """The inverse of `assets_of`, from the folder that holds the files.
+
+    Raises:
+        ModelFileError: a file is missing. TaskError: one is damaged.
+    """
+    contents = {}
+    for name in (VOCABULARY, TRIPLES):
+        try:
+            contents[name] = (folder / name).read_bytes()
+        except OSError as error:
+            raise ModelFileError(
+                f"{folder / name} cannot be read: {error.strerror or error}; `peirce train --task kgqa` writes it "
+                "beside the model"
+            ) from error
+    vocabulary = Vocabulary.from_bytes(contents[VOCABULARY], str(folder / VOCABULARY))
+    graph = Graph.from_bytes(
+        contents[TRIPLES], vocabulary.graph, vocabulary.entity_names, vocabulary.relation_names
+    )
+    return vocabulary, graph

@@ -1,0 +1,182 @@
+"""From queries to numbers: the vocabulary, the batch of token sequences, and the file that is kept beside a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+from peirce.errors import TaskError, unknown
+
+from peirce_kg.encoding.writing import KINDS, SYMBOLS, SYNTAXES, Syntax, written
+from peirce_kg.engine.answers import Groundings, Template
+from peirce_kg.graphs.graph import Bools, Graph, Ints
+from peirce_kg.queries.language import Constant, Variable
+
+FORMAT = 1
+PAD = 0
+_KIND = {name: number for number, name in enumerate(KINDS)}
+EXISTENTIALS = 8
+"""Existential variables, e1 to e8, that have a token."""
+
+
+class Encoded(NamedTuple):
+    """A batch of token sequences. input_ids, token_kinds: int64 [b, x]; attention_mask: bool [b, x]."""
+
+    input_ids: Ints
+    attention_mask: Bools
+    token_kinds: Ints
+
+
+@frozen
+class Vocabulary:
+    """Which token stands for what.
+
+    Args:
+        graph: the name of the graph.
+        entity_names: the entities in the order of their ids.
+        relation_names: the relations in the order of their ids.
+        existentials: how many existential variables there are tokens for.
+        syntax: the language that queries are written in.
+        reversed_: whether they are written from their end; not kept in the file.
+    """
+
+    graph: str
+    entity_names: tuple[str, ...] = field(repr=False)
+    relation_names: tuple[str, ...] = field(repr=False)
+    existentials: int = EXISTENTIALS
+    syntax: Syntax = "efo"
+    reversed_: bool = False
+
+    @classmethod
+    def of(cls, graph: Graph, syntax: Syntax = "efo") -> Vocabulary:
+        """The vocabulary of a graph."""
+        return cls(graph.name, graph.entity_names, graph.relation_names, syntax=syntax)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """What the first tokens stand for; `[PAD]` is 0."""
+        return ("[PAD]", *SYMBOLS[self.syntax])
+
+    def __len__(self) -> int:
+        return self.first_relation + len(self.relation_names)
+
+    @property
+    def free(self) -> int:
+        """The token of the free variable."""
+        return len(self.symbols)
+
+    @property
+    def first_entity(self) -> int:
+        """The token of entity 0; the others follow."""
+        return self.free + 1 + self.existentials
+
+    @property
+    def first_relation(self) -> int:
+        """The token of relation 0; the others follow."""
+        return self.first_entity + len(self.entity_names)
+
+    def variable(self, variable: Variable) -> int:
+        """The token of a variable.
+
+        Raises:
+            TaskError: there are too few tokens for existential variables.
+        """
+        if variable.name == "f":
+            return self.free
+        number = int(variable.name[1:])
+        if number > self.existentials:
+            raise TaskError(
+                f"the variable {variable.name} has no token; the model knows e1 to e{self.existentials}, rename it"
+            )
+        return self.free + number
+
+    def encode(self, template: Template, groundings: Groundings) -> tuple[Ints, Ints]:
+        """Token ids [n, x] and token kinds [n, x] of groundings of one template, int64.
+
+        Raises:
+            QueryError: the syntax has no way to write the template.
+        """
+        relations = {name: i for i, name in enumerate(template.relations)}
+        constants = {name: i for i, name in enumerate(template.constants)}
+        tokens = list(written(template.query, self.syntax, reversed_=self.reversed_))
+        ids = np.empty((len(groundings), len(tokens)), np.int64)
+        for place, (kind, token) in enumerate(tokens):
+            if isinstance(token, Variable):
+                ids[:, place] = self.variable(token)
+            elif isinstance(token, Constant):
+                ids[:, place] = self.first_entity + groundings.constants[:, constants[token.name]]
+            elif kind == "relation":
+                ids[:, place] = self.first_relation + groundings.relations[:, relations[token]]
+            else:
+                ids[:, place] = self.symbols.index(token)
+        kinds = np.array([_KIND[kind] for kind, _ in tokens], np.int64)
+        return ids, np.broadcast_to(kinds, ids.shape)
+
+    def decode(self, ids: Sequence[int]) -> list[str]:
+        """What each token stands for."""
+        variables = ["f", *(f"e{i + 1}" for i in range(self.existentials))]
+        names = [*self.symbols, *variables, *self.entity_names, *self.relation_names]
+        return [names[i] for i in ids]
+
+    def to_bytes(self) -> bytes:
+        """The vocabulary as JSON."""
+        data = {
+            "format": FORMAT,
+            "graph": self.graph,
+            "syntax": self.syntax,
+            "symbols": self.symbols,
+            "existentials": self.existentials,
+            "entities": self.entity_names,
+            "relations": self.relation_names,
+        }
+        return (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str = "vocabulary.json") -> Vocabulary:
+        """The inverse of `to_bytes`.
+
+        Raises:
+            TaskError: the bytes are damaged or were written by something newer.
+        """
+        try:
+            loaded: Any = json.loads(data)
+            version = loaded["format"]
+            if isinstance(version, int) and version > FORMAT:
+                raise TaskError(
+                    f"{source} has format {version}; this version reads up to {FORMAT}: upgrade peirce"
+                )
+            names = [loaded["entities"], loaded["relations"]]
+            syntax = loaded["syntax"]
+            if syntax not in SYNTAXES:
+                raise TaskError(f"{source}: {unknown('syntax', str(syntax), SYNTAXES)}; save the model again")
+            sound = (
+                version == FORMAT
+                and tuple(loaded["symbols"]) == ("[PAD]", *SYMBOLS[syntax])
+                and isinstance(loaded["existentials"], int)
+                and isinstance(loaded["graph"], str)
+                and all(isinstance(n, list) and n and all(isinstance(name, str) for name in n) for n in names)
+            )
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise TaskError(f"{source} is no vocabulary: {error!r}; save the model again") from error
+        if not sound:
+            raise TaskError(f"{source} is no vocabulary of first-order queries; save the model again")
+        return cls(loaded["graph"], tuple(names[0]), tuple(names[1]), loaded["existentials"], syntax)
+
+
+def pad(sequences: Sequence[tuple[Ints, Ints]]) -> Encoded:
+    """Put token ids and kinds [n, x] of several templates into one batch, as long as its longest sequence."""
+    length = max(ids.shape[1] for ids, _ in sequences)
+    count = sum(len(ids) for ids, _ in sequences)
+    input_ids: NDArray[np.int64] = np.full((count, length), PAD, np.int64)
+    token_kinds: NDArray[np.int64] = np.full((count, length), _KIND["special"], np.int64)
+    row = 0
+    for ids, kinds in sequences:
+        rows = slice(row, row + len(ids))
+        input_ids[rows, : ids.shape[1]] = ids
+        token_kinds[rows, : ids.shape[1]] = kinds
+        row += len(ids)
+    return Encoded(input_ids, input_ids != PAD, token_kinds)

@@ -1,0 +1,149 @@
+"""The exact engine: every answer of any existential first-order query, by the formula's own semantics.
+
+An existential variable is quantified outermost over the whole formula and ranges over all entities; distinct variables
+may coincide; a negated atom is false of the pair. So `r1(s1,e1) & !r2(e1,f)` asks for some e1 with r1(s1,e1) for which
+r2(e1,f) does not hold, which is not the complement of a projected set.
+
+Existentials commute with disjunction, so each conjunction of the disjunctive normal form is answered by itself. A whole
+batch of groundings of one abstract query is answered at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import frozen
+
+from peirce_kg.engine.conjunction import Conjunction
+from peirce_kg.engine.keysets import CELLS, Space
+from peirce_kg.engine.template import Groundings, QueryTooLargeError, Template
+from peirce_kg.graphs.graph import Graph, Index, Ints
+from peirce_kg.graphs.index import spans
+from peirce_kg.queries.language import Query
+
+__all__ = [
+    "LIMIT",
+    "Answers",
+    "Groundings",
+    "QueryTooLargeError",
+    "Template",
+    "answer",
+    "answers",
+    "resolve",
+]
+
+LIMIT = 20_000_000
+"""Rows that one intermediate table may have; 8 bytes a column each."""
+_FEWEST = 16
+
+
+@frozen(eq=False)
+class Answers:
+    """A set of entities per query. offsets: int64 [n + 1]; entities: int64, sorted within each query."""
+
+    offsets: Ints
+    entities: Ints
+
+    @classmethod
+    def of(cls, keys: Ints, queries: int, entities: int) -> Answers:
+        """From sorted distinct keys, query * entities + entity."""
+        query, entity = np.divmod(keys, entities)
+        return cls(np.searchsorted(query, np.arange(queries + 1)), entity)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Answers]) -> Answers:
+        """One after another."""
+        counts = np.concatenate([np.zeros(1, np.int64), *(part.counts for part in parts)])
+        return cls(
+            np.cumsum(counts), np.concatenate([np.empty(0, np.int64), *(part.entities for part in parts)])
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, query: int) -> Ints:
+        return self.entities[self.offsets[query] : self.offsets[query + 1]]
+
+    @property
+    def counts(self) -> Ints:
+        """How many answers each query has: int64 [n]."""
+        return np.diff(self.offsets)
+
+    @property
+    def queries(self) -> Ints:
+        """The query that each of `entities` answers."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    def keys(self, entities: int) -> Ints:
+        """Sorted distinct keys, query * entities + entity."""
+        return self.queries * entities + self.entities
+
+    def minus(self, other: Answers, entities: int) -> Answers:
+        """The answers that the other, of the same queries, lacks."""
+        keep = np.setdiff1d(self.keys(entities), other.keys(entities), assume_unique=True)
+        return Answers.of(np.sort(keep), len(self), entities)
+
+    def select(self, rows: Ints) -> Answers:
+        """The answers of some of the queries, in the order of `rows`."""
+        counts = self.counts[rows]
+        return Answers(
+            np.concatenate([[0], np.cumsum(counts)]), self.entities[spans(self.offsets[rows], counts)]
+        )
+
+
+def resolve(query: Query, graph: Graph) -> tuple[Template, Groundings]:
+    """A grounded query as a template with one grounding.
+
+    Raises:
+        TaskError: a relation or an entity is not in the graph; the nearest names are listed.
+    """
+    template = Template.of(query)
+    relations = [[graph.relation(name) for name in template.relations]]
+    constants = [[graph.entity(name) for name in template.constants]]
+    return template, Groundings(np.array(relations, np.int64), np.array(constants, np.int64).reshape(1, -1))
+
+
+def answer(query: Query, graph: Graph, index: Index) -> Ints:
+    """The answers of one grounded query, sorted ids.
+
+    Raises:
+        TaskError: a name is not in the graph. QueryTooLargeError: it would need too much memory.
+    """
+    return answers(*resolve(query, graph), index)[0]
+
+
+def answers(template: Template, groundings: Groundings, index: Index, limit: int = LIMIT) -> Answers:
+    """The answers of many groundings of one template.
+
+    Args:
+        template: the abstract query.
+        groundings: the ids for its slots.
+        index: the graph.
+        limit: rows that a table may have; a batch is split before it is refused.
+
+    Raises:
+        QueryTooLargeError: one query alone needs more.
+    """
+    size = max(_FEWEST, CELLS // index.entities)
+    starts = range(0, max(len(groundings), 1), size)
+    parts = [_answers(template, groundings[start : start + size], index, limit) for start in starts]
+    return parts[0] if len(parts) == 1 else Answers.joined(parts)
+
+
+def _answers(template: Template, groundings: Groundings, index: Index, limit: int) -> Answers:
+    """The answers of few enough groundings; fewer still, where they need too much together."""
+    count = len(groundings)
+    space = Space(count, index.entities)
+    try:
+        found = [
+            Conjunction(branch, groundings, index, space, limit).answers() for branch in template.branches
+        ]
+        return Answers.of(space.distinct(np.concatenate(found)), count, index.entities)
+    except QueryTooLargeError as error:
+        if count <= 1:
+            raise QueryTooLargeError(
+                f"{template.query}: {error}; name more entities in the query, or raise the limit if memory allows"
+            ) from None
+        halves = (groundings[: count // 2], groundings[count // 2 :])
+        return Answers.joined([_answers(template, half, index, limit) for half in halves])

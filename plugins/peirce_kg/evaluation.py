@@ -1,0 +1,359 @@
+"""How well a scorer ranks the answers of queries: filtered MRR and Hits@k on entailed and on inferred answers.
+
+Entailed answers are A(train), the answers that the training graph entails. Inferred ones are the answers on the graph
+of the queries' split that the graph before it lacks: A(test) - A(valid) for test queries (TEGA, Appendix G, eq. 9-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+from peirce.errors import TaskError
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from peirce_kg.encoding.atom_inputs import InexpressibleError
+from peirce_kg.engine.answers import Answers, Groundings, Template, answers
+from peirce_kg.graphs.graph import SPLITS, Index, Split
+from peirce_kg.queries.language import FREE
+from peirce_kg.sampling.sampler import QuerySet
+
+Filtering = Literal["graphs", "graph"]
+"""Which other answers take no part in a ranking: those on any of the graphs, or on the ranked answers' own alone."""
+FILTERINGS: tuple[Filtering, ...] = get_args(Filtering)
+_FILTERED = {
+    "graphs": "the other members of A(train), A(valid) and A(test)",
+    "graph": "the other answers on the same graph (A(train) for entailed answers, A of the split for inferred ones)",
+}
+Knowledge = Literal["entailed", "inferred"]
+"""Which answers are ranked; TEGA calls them ID (K) and OOD (K)."""
+KNOWLEDGE: tuple[Knowledge, ...] = get_args(Knowledge)
+Types = Literal["seen", "unseen", "all"]
+"""Which types a mean is over: those trained on, the others, or both; TEGA calls them ID (Q), OOD (Q) and all."""
+TYPES: tuple[Types, ...] = get_args(Types)
+TOP = (1, 3, 10)
+"""The k of Hits@k."""
+
+Floats = NDArray[np.floating[Any]]
+_Ranked = tuple[Answers, Floats]
+"""Answers with the rank of each."""
+Scorer = Callable[[Template, Groundings], Floats]
+"""Scores [n, entities] of every entity as an answer to n groundings of a template; higher is better.
+
+It raises `InexpressibleError` where it has no way to say the template."""
+
+MAX_ROWS = 256
+"""The most queries that are scored at once."""
+MAX_NUMBERS = 2**22
+"""The most scores that are held at once, and the most comparisons: the fewer rows, the more entities there are."""
+
+
+@frozen
+class Cell:
+    """One type's figures. mrr and hits (by k) are in [0, 1]; queries is how many had answers of this kind."""
+
+    mrr: float
+    hits: Mapping[int, float]
+    queries: int
+    answers: int
+
+
+@frozen
+class Report:
+    """The figures of one scorer.
+
+    Args:
+        scorer: what is evaluated.
+        split: where the queries were sampled.
+        cells: by type name, then by kind of answers; a type without such answers has no cell.
+        seen: the types that the scorer was trained on.
+        filtering: which other answers took no part in a ranking.
+        inexpressible: the types that the scorer has no way to say, which have no cells, and why.
+    """
+
+    scorer: str
+    split: Split
+    cells: Mapping[str, Mapping[Knowledge, Cell]]
+    seen: frozenset[str] = frozenset()
+    filtering: Filtering = "graphs"
+    inexpressible: Mapping[str, str] = field(factory=dict)
+
+    @property
+    def protocol(self) -> str:
+        """What the figures mean, to stand beside them."""
+        return protocol(self.filtering)
+
+    def has(self, types: Types, knowledge: Knowledge) -> bool:
+        """Whether there is anything to take the mean of."""
+        return bool(self._of(types, knowledge))
+
+    def mean(self, knowledge: Knowledge, types: Types = "all") -> Cell:
+        """The mean over types; queries and answers are totals.
+
+        Raises:
+            TaskError: no type has answers of this kind, or the scorer has a way to say it.
+        """
+        cells = self._of(types, knowledge)
+        if not cells:
+            raise TaskError(f"no {self.split} query of {types} types has {knowledge} answers")
+        return Cell(
+            float(np.mean([cell.mrr for cell in cells])),
+            {k: float(np.mean([cell.hits[k] for cell in cells])) for k in TOP},
+            sum(cell.queries for cell in cells),
+            sum(cell.answers for cell in cells),
+        )
+
+    def _of(self, types: Types, knowledge: Knowledge) -> list[Cell]:
+        wanted = {"all": (True, False), "seen": (True,), "unseen": (False,)}[types]
+        return [
+            by[knowledge] for n, by in self.cells.items() if knowledge in by and (n in self.seen) in wanted
+        ]
+
+    def metrics(self) -> dict[str, float]:
+        """Flat names, such as `entailed/mrr` for the mean over all types, `inferred/mrr/unseen` for that over those not
+        trained on, and `inferred/hits@3/2in` for one type."""
+        flat: dict[str, float] = {}
+        for knowledge in KNOWLEDGE:
+            cells = {name: by[knowledge] for name, by in self.cells.items() if knowledge in by}
+            means = {
+                "" if types == "all" else types: self.mean(knowledge, types)
+                for types in ("all", "seen", "unseen")
+                if self.has(types, knowledge)
+            }
+            for suffix, cell in {**means, **cells}.items():
+                end = f"/{suffix}" if suffix else ""
+                flat[f"{knowledge}/mrr{end}"] = cell.mrr
+                flat.update({f"{knowledge}/hits@{k}{end}": value for k, value in cell.hits.items()})
+                flat[f"{knowledge}/queries{end}"] = float(cell.queries)
+        if self.inexpressible:
+            flat["inexpressible/types"] = float(len(self.inexpressible))
+        return flat
+
+    def silence(self) -> str:
+        """What the scorer has no way to say, and why, to stand beside figures; empty where it says everything."""
+        return silence(self.scorer, self.inexpressible) if self.inexpressible else ""
+
+
+def silence(scorer: str, inexpressible: Mapping[str, str]) -> str:
+    """What a scorer has no way to say, types by their reasons."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in inexpressible.items():
+        reasons.setdefault(reason, []).append(name)
+    said = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+    return f"{scorer} has no way to say {said}"
+
+
+def protocol(filtering: Filtering) -> str:
+    """What figures mean, to stand beside them."""
+    return (
+        f"filtered: {_FILTERED[filtering]} take no part in an answer's ranking; "
+        "ties rank at the mean of the optimistic and the pessimistic rank; "
+        "means over a query's answers, then over queries, then over types"
+    )
+
+
+def evaluate(
+    name: str,
+    sets: Sequence[QuerySet],
+    scorer: Scorer,
+    console: Console | None = None,
+    *,
+    entities: int,
+    seen: Iterable[str] | None = None,
+    filtering: Filtering = "graphs",
+) -> Report:
+    """Rank every answer of sampled queries.
+
+    Args:
+        name: what the report calls the scorer.
+        sets: the queries, all of one split.
+        scorer: what gives the scores.
+        console: where a progress bar is shown; nowhere when None.
+        entities: how many entities there are to score; queries are taken a few at a time where they are many.
+        seen: the types that the scorer was trained on; all of them when None.
+        filtering: which other answers take no part in a ranking.
+
+    Raises:
+        TaskError: a score is not finite, or there are not as many as entities.
+    """
+    split = sets[0].split
+    step = min(MAX_ROWS, max(1, MAX_NUMBERS // entities))
+    batches = [(queries, start) for queries in sets for start in range(0, len(queries), step)]
+    tallies: dict[str, dict[Knowledge, list[_Ranked]]] = {}
+    silent: dict[str, str] = {}
+    for queries, start in track(
+        batches, f"evaluating {name}", console=console, disable=console is None, transient=True
+    ):
+        kinds = tallies.setdefault(queries.type.name, {})
+        if queries.type.name in silent:
+            continue
+        rows = np.arange(start, min(start + step, len(queries)))
+        try:
+            scores = scorer(queries.template, queries.groundings[rows])
+        except InexpressibleError as error:
+            silent[queries.type.name] = error.reason
+            continue
+        if scores.shape != (len(rows), entities):
+            raise TaskError(
+                f"{name} gave scores {list(scores.shape)} to {len(rows)} queries about {entities} entities"
+            )
+        found = {s: a.select(rows) for s, a in queries.answers.items()}
+        for knowledge, ranked in _ranked(scores, found, split, filtering):
+            kinds.setdefault(knowledge, []).append(ranked)
+    cells = {
+        type_name: {k: cell for k, parts in kinds.items() if (cell := _cell(parts)) is not None}
+        for type_name, kinds in tallies.items()
+    }
+    return Report(name, split, cells, frozenset(cells if seen is None else seen), filtering, silent)
+
+
+def ranks(scores: Floats, targets: Answers, known: Answers) -> NDArray[np.float64]:
+    """The filtered rank of every target, 1 for the best, in the order of `targets.entities`.
+
+    Args:
+        scores: [n, entities].
+        targets: the answers to rank, per query.
+        known: what takes no part in the ranking, per query; the targets are among it.
+
+    Raises:
+        TaskError: a score is not finite; a NaN would rank first.
+    """
+    if not np.isfinite(scores).all():
+        raise TaskError("a scorer gave a score that is not finite; the ranks would mean nothing")
+    rows, wanted = targets.queries, scores[targets.queries, targets.entities][:, None]
+    others = np.where(_mask(known, scores.shape), -np.inf, scores)
+    better = np.empty(len(rows), np.int64)
+    equal = np.empty(len(rows), np.int64)
+    step = max(1, MAX_NUMBERS // scores.shape[1])
+    for start in range(0, len(rows), step):
+        own = slice(start, start + step)
+        compared = others[rows[own]]
+        better[own] = (compared > wanted[own]).sum(axis=1)
+        equal[own] = (compared == wanted[own]).sum(axis=1)
+    return 1.0 + better + equal / 2
+
+
+def random_scorer(seed: int, entities: int) -> Scorer:
+    """Uniformly random scores."""
+    random = np.random.default_rng(seed)
+    return lambda template, groundings: random.random((len(groundings), entities))
+
+
+def constant_scorer(entities: int) -> Scorer:
+    """The same score for every entity."""
+    return lambda template, groundings: np.zeros((len(groundings), entities))
+
+
+def oracle_scorer(index: Index) -> Scorer:
+    """1 for the exact answers on a graph, 0 for the rest."""
+
+    def score(template: Template, groundings: Groundings) -> Floats:
+        found = answers(template, groundings, index)
+        return _mask(found, (len(groundings), index.entities)).astype(np.float64)
+
+    return score
+
+
+def frequency_scorer(index: Index) -> Scorer:
+    """What can be said without looking at the query's entities: how often an entity is a relation's head or tail.
+
+    An atom with f in it holds with the share of its relation's triples that have the entity in f's place; shares
+    combine as independent events do: products in a conjunction, 1 - p under a negation, p + q - pq in a disjunction.
+    """
+    head, relation, tail = index.triples()
+    shape = (index.relations, index.entities)
+    shares = []
+    for ends in (head, tail):
+        counts = np.bincount(relation * index.entities + ends, minlength=shape[0] * shape[1]).reshape(shape)
+        shares.append(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+
+    def score(template: Template, groundings: Groundings) -> Floats:
+        some = np.zeros((len(groundings), index.entities))
+        for conjunction in template.conjunctions:
+            all_hold = np.ones_like(some)
+            for slot in conjunction:
+                for share, end in zip(shares, (slot.head, slot.tail), strict=True):
+                    if end == FREE:
+                        p = share[groundings.relations[:, slot.relation]]
+                        all_hold *= p if slot.positive else 1 - p
+            some += all_hold - some * all_hold
+        return some
+
+    return score
+
+
+def table(reports: Iterable[Report], title: str) -> Table:
+    """MRR per type and on average, a column per scorer and kind of answers."""
+    reports = list(reports)
+    present = [k for k in KNOWLEDGE if any(k in by for by in reports[0].cells.values())]
+    shown = Table(
+        title=title, caption="; ".join([reports[0].protocol, *filter(None, map(Report.silence, reports))])
+    )
+    shown.add_column("type")
+    for knowledge in present:
+        shown.add_column(f"{knowledge}\nqueries", justify="right")
+        for report in reports:
+            shown.add_column(f"{knowledge}\n{report.scorer}", justify="right", overflow="fold")
+    for name in reports[0].cells:
+        row = [name]
+        for knowledge in present:
+            cells = [report.cells[name].get(knowledge) for report in reports]
+            row.append(str(cells[0].queries) if cells[0] else "0")
+            row += [f"{100 * cell.mrr:.1f}" if cell else "-" for cell in cells]
+        shown.add_row(*row)
+    shown.add_section()
+    for types in TYPES if reports[0].has("unseen", present[0]) else ("all",):
+        row = ["mean" if types == "all" else f"mean, {types} types"]
+        for knowledge in present:
+            means = [report.mean(knowledge, types) for report in reports if report.has(types, knowledge)]
+            row.append(str(means[0].queries) if means else "0")
+            row += [f"{100 * mean.mrr:.1f}" for mean in means] or ["-"] * len(reports)
+        shown.add_row(*row)
+    return shown
+
+
+def _ranked(
+    scores: Floats, found: Mapping[Split, Answers], split: Split, filtering: Filtering
+) -> Iterator[tuple[Knowledge, _Ranked]]:
+    """Each kind of answers of some queries, with their ranks."""
+    entities = scores.shape[1]
+    union = np.unique(np.concatenate([a.keys(entities) for a in found.values()]))
+    known = Answers.of(union, len(scores), entities)
+    for knowledge, targets in _targets(found, split, entities).items():
+        own = found["train" if knowledge == "entailed" else split]
+        yield knowledge, (targets, ranks(scores, targets, known if filtering == "graphs" else own))
+
+
+def _targets(found: Mapping[Split, Answers], split: Split, entities: int) -> dict[Knowledge, Answers]:
+    targets: dict[Knowledge, Answers] = {"entailed": found["train"]}
+    if split != "train":
+        before = SPLITS[SPLITS.index(split) - 1]
+        targets["inferred"] = found[split].minus(found[before], entities)
+    return targets
+
+
+def _mask(sets: Answers, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    mask = np.zeros(shape, dtype=bool)
+    mask[sets.queries, sets.entities] = True
+    return mask
+
+
+def _cell(parts: Sequence[_Ranked]) -> Cell | None:
+    """Means over a query's answers, then over queries."""
+    targets = Answers.joined([part for part, _ in parts])
+    ranked = np.concatenate([values for _, values in parts])
+    counts = targets.counts
+    if not len(ranked):
+        return None
+
+    def mean(values: Floats) -> float:
+        per_query = np.bincount(targets.queries, weights=values, minlength=len(counts))[counts > 0]
+        return float((per_query / counts[counts > 0]).mean())
+
+    hits = {k: mean((ranked <= k).astype(float)) for k in TOP}
+    return Cell(mean(1 / ranked), hits, int((counts > 0).sum()), len(ranked))

@@ -1,0 +1,214 @@
+"""What the tables of the paper need: their rows, cells and scales, read from `tables.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from attrs import evolve, field, frozen
+from cattrs import Converter
+from peirce.errors import TaskError, unknown
+
+from peirce_kg.evaluation import KNOWLEDGE, TYPES, Knowledge, Types
+from peirce_kg.kge_files import Predictor
+from peirce_kg.queries.types import GROUPS
+
+PREFIX = "tega/"
+"""What the names of these experiments begin with."""
+PARAMETERS = "million parameters"
+GRAPH = ("relations", "entities", "training", "validation", "testing", "all edges")
+"""The columns of tables in which nothing is ranked."""
+
+
+@frozen
+class Evaluation:
+    """How a trained model is evaluated.
+
+    Args:
+        types: a group of query types.
+        reverse: whether queries are written from their end.
+    """
+
+    types: str = "all"
+    reverse: bool = False
+
+
+@frozen
+class Row:
+    """One model of a table.
+
+    Args:
+        label: what the table calls it.
+        spec: its ready spec; empty where the table is of graphs.
+        settings: what differs from the scale's, by dotted key.
+        without: keys of the scale's settings that its architecture has no place for.
+        vectors: the link predictor whose vectors it begins with, if any.
+        paper: what the paper printed, by its graph, in the order of the table's cells.
+    """
+
+    label: str
+    spec: str = ""
+    settings: Mapping[str, Any] = field(factory=dict)
+    without: tuple[str, ...] = ()
+    vectors: Predictor | None = None
+    paper: Mapping[str, tuple[float, ...]] = field(factory=dict)
+
+
+@frozen
+class Cell:
+    """One column: the mean, over some types, of the MRR on some answers, in one evaluation."""
+
+    evaluation: str
+    types: Types
+    knowledge: Knowledge
+
+    @classmethod
+    def parse(cls, text: str) -> Cell:
+        """Read `seen/inferred`, or `after:all/entailed`."""
+        evaluation, _, rest = text.rpartition(":")
+        types, _, knowledge = rest.partition("/")
+        if types not in TYPES or knowledge not in KNOWLEDGE:
+            raise TaskError(f"{text!r} is no cell of a table, such as seen/inferred")
+        return cls(evaluation, types, knowledge)
+
+    def __str__(self) -> str:
+        return f"{self.evaluation + ': ' if self.evaluation else ''}{self.types} types, {self.knowledge}"
+
+
+Measure = Literal["mrr", "parameters", "graph"]
+"""What a table holds: how well models rank answers, how many parameters they have, or how large graphs are."""
+
+
+@frozen
+class Table:
+    """A table.
+
+    Args:
+        name: such as `table7`.
+        title: what it shows.
+        rows: its models.
+        measure: what it holds.
+        cells: its columns, where models are ranked.
+        types: the group of query types that the models are trained on, as far as they are seen, and evaluated on.
+        evaluations: by the names that the cells use; one of all types without a name where there is none.
+    """
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    measure: Measure = "mrr"
+    cells: tuple[Cell, ...] = ()
+    types: str = "all"
+    evaluations: Mapping[str, Evaluation] = field(factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The heads of its columns."""
+        return {"mrr": tuple(map(str, self.cells)), "parameters": (PARAMETERS,), "graph": GRAPH}[self.measure]
+
+    @property
+    def graphs(self) -> tuple[str, ...]:
+        """The graphs that the paper has figures of."""
+        return tuple(dict.fromkeys(graph for row in self.rows for graph in row.paper))
+
+    def only(self, labels: Sequence[str]) -> Table:
+        """The table with some of its rows; all of them where none is named.
+
+        Raises:
+            TaskError: there is no such row.
+        """
+        known = [row.label for row in self.rows]
+        for label in labels:
+            if label not in known:
+                raise TaskError(f"--row: {unknown('row', label, known)}")
+        return evolve(self, rows=tuple(row for row in self.rows if row.label in labels)) if labels else self
+
+
+@frozen
+class Scale:
+    """A size of everything.
+
+    Args:
+        name: such as `small`.
+        about: what it means, in a line.
+        settings: of models, task and training, by dotted key.
+    """
+
+    name: str
+    about: str
+    settings: Mapping[str, Any]
+
+
+@frozen
+class Definitions:
+    """All tables.
+
+    Args:
+        tables: by name.
+        scales: by name.
+        groups: names that stand for lists of query types, beside those of every types file.
+    """
+
+    tables: Mapping[str, Table]
+    scales: Mapping[str, Scale]
+    groups: Mapping[str, tuple[str, ...]]
+
+    def table(self, name: str) -> Table:
+        """A table by its experiment's name, `tega/table7`.
+
+        Raises:
+            TaskError: there is none.
+        """
+        key = name.removeprefix(PREFIX)
+        if key not in self.tables or not name.startswith(PREFIX):
+            raise TaskError(unknown("experiment", name, [PREFIX + known for known in self.tables]))
+        return self.tables[key]
+
+    def scale(self, name: str) -> Scale:
+        """A scale by name.
+
+        Raises:
+            TaskError: there is none.
+        """
+        if name not in self.scales:
+            raise TaskError(unknown("scale", name, self.scales))
+        return self.scales[name]
+
+    def types(self, group: str) -> tuple[str, ...]:
+        """What a task's option of types is given for a group."""
+        return self.groups.get(group, (group,))
+
+
+@cache
+def definitions() -> Definitions:
+    """The tables that come with Peirce."""
+    data = tomllib.loads((files(__package__) / "tables.toml").read_text(encoding="utf-8"))
+    converter = Converter(forbid_extra_keys=True)
+    converter.register_structure_hook(Cell, lambda text, _: Cell.parse(text))
+    groups = {name: tuple(types) for name, types in data["groups"].items()}
+    tables = {
+        name: converter.structure({"name": name, **table}, Table) for name, table in data["tables"].items()
+    }
+    scales = {
+        name: converter.structure({"name": name, **scale}, Scale) for name, scale in data["scales"].items()
+    }
+    for table in tables.values():
+        _check(table, {*groups, *GROUPS})
+    return Definitions(tables, scales, groups)
+
+
+def _check(table: Table, groups: set[str]) -> None:
+    evaluations = table.evaluations or {"": Evaluation()}
+    named = {table.types, *(evaluation.types for evaluation in evaluations.values())}
+    if not named <= groups:
+        raise TaskError(f"{table.name}: there is no group of types {', '.join(sorted(named - groups))}")
+    missing = [str(cell) for cell in table.cells if cell.evaluation not in evaluations]
+    if missing:
+        raise TaskError(f"{table.name}: no evaluation for the cells {', '.join(missing)}")
+    for row in table.rows:
+        for graph, figures in row.paper.items():
+            if len(figures) != len(table.columns):
+                raise TaskError(f"{table.name}, {row.label}: {len(figures)} figures for {graph}")

@@ -1,0 +1,270 @@
+"""Knowledge graphs: names, integer ids, and triples in three cumulative splits.
+
+A split is cumulative, as in TEGA's Appendix G: `train` holds the training triples, `valid` also the validation triples,
+`test` all of them. The triples lie in the index alone.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+from peirce.errors import TaskError, unknown
+
+from peirce_kg.graphs.files import Triple, read_file, read_folder, read_pykeen
+from peirce_kg.graphs.index import SPLITS, Bools, Index, Ints, Split
+
+__all__ = ["SPLITS", "Bools", "Graph", "Index", "Ints", "Split", "from_ids", "from_names", "load_graph"]
+
+
+@frozen(eq=False)
+class Graph:
+    """A knowledge graph with names.
+
+    Args:
+        name: what reports call it.
+        entity_names: the entities in the order of their ids.
+        relation_names: the relations in the order of their ids.
+        indexes: the cumulative index of every split; they share their arrays.
+        duplicates: per split, how many triples were dropped because the split or an earlier one has them.
+    """
+
+    name: str
+    entity_names: tuple[str, ...] = field(repr=False)
+    relation_names: tuple[str, ...] = field(repr=False)
+    indexes: Mapping[Split, Index] = field(repr=False)
+    duplicates: Mapping[Split, int] = field(factory=lambda: dict.fromkeys(SPLITS, 0))
+
+    @property
+    def entities(self) -> int:
+        """How many entities there are."""
+        return len(self.entity_names)
+
+    @property
+    def relations(self) -> int:
+        """How many relations there are."""
+        return len(self.relation_names)
+
+    def index(self, split: Split) -> Index:
+        """The cumulative index of a split."""
+        return self.indexes[split]
+
+    @cached_property
+    def added(self) -> Mapping[Split, NDArray[np.int32]]:
+        """The triples that each split adds: int32 [n, 3] of head, relation, tail, made when a split is asked for."""
+        return _Added(self.indexes)
+
+    @cached_property
+    def _ids(self) -> tuple[dict[str, int], dict[str, int]]:
+        return (
+            {name: i for i, name in enumerate(self.entity_names)},
+            {name: i for i, name in enumerate(self.relation_names)},
+        )
+
+    def entity(self, name: str) -> int:
+        """The id of an entity: by name, or, where no entity is called so, by number.
+
+        Raises:
+            TaskError: there is none; the nearest names are listed.
+        """
+        return _lookup("entity", name, self._ids[0], self.entities)
+
+    def relation(self, name: str) -> int:
+        """The id of a relation: by name, or, where no relation is called so, by number.
+
+        Raises:
+            TaskError: there is none; the nearest names are listed.
+        """
+        return _lookup("relation", name, self._ids[1], self.relations)
+
+    @cached_property
+    def first_seen(self) -> Mapping[Split, int]:
+        """How many entities have their first triple in each split."""
+        seen = np.zeros(self.entities, dtype=bool)
+        counts: dict[Split, int] = {}
+        for split, triples in self.added.items():
+            before = int(seen.sum())
+            seen[triples[:, [0, 2]]] = True
+            counts[split] = int(seen.sum()) - before
+        return counts
+
+    def summary(self) -> str:
+        """One line for people: sizes, and what was dropped or is only in later splits."""
+        counts = ", ".join(f"{len(self.added[split]):,} {split}" for split in SPLITS)
+        line = f"{self.name}: {self.entities:,} entities, {self.relations:,} relations, triples: {counts}"
+        dropped = sum(self.duplicates.values())
+        late = self.entities - self.first_seen["train"]
+        line += f"; {dropped:,} duplicates dropped" if dropped else ""
+        return line + (f"; {late:,} entities not in train" if late else "")
+
+    def to_bytes(self) -> bytes:
+        """The triples as a compressed npz file, without the names, the same bytes every time."""
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer, train=self.added["train"], valid=self.added["valid"], test=self.added["test"]
+        )
+        return buffer.getvalue()
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, name: str, entity_names: Iterable[str], relation_names: Iterable[str]
+    ) -> Graph:
+        """The inverse of `to_bytes`.
+
+        Raises:
+            TaskError: the bytes are damaged or belong to another vocabulary.
+        """
+        entities, relations = tuple(entity_names), tuple(relation_names)
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+                added = {split: np.asarray(arrays[split], dtype=np.int32).reshape(-1, 3) for split in SPLITS}
+        except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+            raise TaskError(f"the triples of {name!r} are damaged and cannot be read: {error}") from error
+        everything = np.concatenate(list(added.values()))
+        bounds = np.array([len(entities), len(relations), len(entities)])
+        if len(everything) and ((everything < 0).any() or (everything >= bounds).any()):
+            raise TaskError(f"the triples of {name!r} do not belong to this vocabulary; save the model again")
+        return from_ids(name, entities, relations, added)
+
+
+@frozen(eq=False)
+class _Added(Mapping[Split, NDArray[np.int32]]):
+    """The triples that each split adds, read from the indexes."""
+
+    indexes: Mapping[Split, Index]
+
+    def __getitem__(self, split: Split) -> NDArray[np.int32]:
+        index = self.indexes[split]
+        if split == SPLITS[0]:
+            return np.stack(index.triples(), axis=1).astype(np.int32)
+        earlier, everything = self.indexes[SPLITS[SPLITS.index(split) - 1]], self.indexes[SPLITS[-1]]
+        places = np.setdiff1d(earlier.skipped, index.skipped, assume_unique=True)
+        return np.stack(everything.triples(places), axis=1).astype(np.int32)
+
+    def __iter__(self) -> Iterator[Split]:
+        return iter(SPLITS)
+
+    def __len__(self) -> int:
+        return len(SPLITS)
+
+
+def load_graph(source: str) -> Graph:
+    """Read a graph from a folder, from an N-Triples file, or from pykeen by data set name.
+
+    A folder holds train, valid and test, each as .tsv or .nt, plain or with .gz. A line of a .tsv file is
+    `head<TAB>relation<TAB>tail` in UTF-8. One .nt file by itself is all of it the train split. Ids are given in the
+    order of the sorted names. UMLS, Kinships and Nations come with pykeen; others it downloads.
+
+    Raises:
+        TaskError: there is no such folder, file or data set, or a line is malformed; it is named by file and number.
+    """
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return from_names(path.resolve().name, read_folder(path))
+    if path.is_file():
+        name = path.name.removesuffix(".gz").removesuffix(".nt").removesuffix(".tsv")
+        return from_names(name, {"train": read_file(path)})
+    if "/" in source or "\\" in source:
+        raise TaskError(
+            f"no folder or file {source!r}; give a folder with train.tsv, valid.tsv, test.tsv, a file of N-Triples, "
+            "or a data set of pykeen"
+        )
+    return from_ids(source.lower(), *read_pykeen(source))
+
+
+def from_names(name: str, triples: Mapping[Split, Iterable[Triple]]) -> Graph:
+    """A graph from triples of names (head, relation, tail) per split; what is given may be an iterator."""
+    entities: dict[str, int] = {}
+    relations: dict[str, int] = {}
+    numbered: dict[Split, NDArray[np.int32]] = {}
+    for split in SPLITS:
+        ids = array("i")
+        for head, relation, tail in triples.get(split, ()):
+            ids.append(entities.setdefault(head, len(entities)))
+            ids.append(relations.setdefault(relation, len(relations)))
+            ids.append(entities.setdefault(tail, len(entities)))
+        numbered[split] = np.frombuffer(ids, np.int32).reshape(-1, 3) if ids else np.empty((0, 3), np.int32)
+    new_entity, new_relation = _alphabetical(entities), _alphabetical(relations)
+    for split, rows in numbered.items():
+        head, relation, tail = rows.T
+        columns = (new_entity[head], new_relation[relation], new_entity[tail])
+        numbered[split] = np.stack(columns, axis=1)
+    return from_ids(name, sorted(entities), sorted(relations), numbered)
+
+
+def from_ids(
+    name: str, entities: Iterable[str], relations: Iterable[str], triples: Mapping[Split, NDArray[np.int32]]
+) -> Graph:
+    """A graph from numbered triples, int32 [n, 3] of head, relation, tail per split; duplicates are dropped.
+
+    Raises:
+        TaskError: there is no triple, or there are too many entities and relations for 62 bits.
+    """
+    entity_names, relation_names = tuple(entities), tuple(relations)
+    if not entity_names or not relation_names:
+        raise TaskError(f"the graph {name!r} has no triples")
+    if len(relation_names) * len(entity_names) ** 2 >= 2**62:
+        raise TaskError(
+            f"the graph {name!r} has {len(entity_names)} entities and {len(relation_names)} relations; "
+            "a triple's key does not fit 62 bits"
+        )
+    sizes = [len(triples[split]) for split in SPLITS]
+    everything = np.concatenate([triples[split] for split in SPLITS])
+    head, relation, tail = everything.astype(np.int64).T
+    keys = (relation * len(entity_names) + head) * len(entity_names) + tail
+    # np.unique gives first occurrences, so a triple belongs to the first split that has it
+    first = np.sort(np.unique(keys, return_index=True)[1])
+    ends = np.searchsorted(first, np.cumsum(sizes))
+    added = np.split(everything[first], ends[:-1])
+    indexes = Index.cumulative(added, len(entity_names), len(relation_names))
+    return Graph(
+        name,
+        entity_names,
+        relation_names,
+        dict(zip(SPLITS, indexes, strict=True)),
+        {split: n - len(a) for split, n, a in zip(SPLITS, sizes, added, strict=True)},
+    )
+
+
+def _alphabetical(ids: Mapping[str, int]) -> NDArray[np.int32]:
+    """What each id becomes when ids follow the sorted names."""
+    new = np.empty(len(ids), np.int32)
+    new[[ids[name] for name in sorted(ids)]] = np.arange(len(ids), dtype=np.int32)
+    return new
+
+
+def _lookup(kind: str, name: str, ids: Mapping[str, int], count: int) -> int:
+    if name in ids:
+        return ids[name]
+    if name.isascii() and name.isdigit():
+        # not all digits are a number to Python where there are thousands of them
+        if len(name) <= len(str(count)) and int(name) < count:
+            return int(name)
+        raise TaskError(f"no {kind} is called {name!r}, and its ids end at {count - 1}")
+    raise TaskError(_nearest(kind, name, ids))
+
+
+def _nearest(kind: str, name: str, ids: Mapping[str, int]) -> str:
+    """Like `unknown`, but a graph may have too many names to compare or to list them all."""
+    names = list(ids)
+    if len(names) > 2000:
+        probe = set(_grams(name))
+        names = sorted(names, key=lambda other: -len(probe.intersection(_grams(other))))[:2000]
+    message = unknown(kind, name, names)
+    head, separator, known = message.partition("Known: ")
+    listed = known.split(", ")
+    if not separator or len(listed) <= 10:
+        return message
+    return f"{head}Nearest of {len(ids):,}: {', '.join(listed[:10])}"
+
+
+def _grams(name: str) -> list[str]:
+    return [name[i : i + 3] for i in range(max(len(name) - 2, 1))]

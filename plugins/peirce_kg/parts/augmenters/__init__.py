@@ -1,0 +1,1 @@
+"""Augmenters: entities begin with the vectors of a trained link predictor."""

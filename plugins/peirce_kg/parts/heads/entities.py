@@ -1,0 +1,99 @@
+"""Ranking entities as answers to a query, by the embeddings that the query's own tokens use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, ranking_loss
+from torch import Tensor
+
+
+@frozen(kw_only=True)
+class EntitiesOptions:
+    """Which token ids are entities, and what stands for the query.
+
+    Args:
+        first: the token id of entity 0.
+        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
+        pool: `cls` takes the first real token; `sum`, `mean` and `max` pool every occurrence of the free variable.
+        free: the token id of the free variable.
+        smoothing: label smoothing of the loss.
+    """
+
+    first: int = field(default=0, validator=validators.ge(0))
+    count: int = field(default=0, validator=validators.ge(0))
+    pool: Literal["cls", "sum", "mean", "max"] = field(
+        default="sum", validator=validators.in_(("cls", "sum", "mean", "max"))
+    )
+    free: int = field(default=1, validator=validators.ge(0))
+    smoothing: float = field(default=0.1, validator=[validators.ge(0.0), validators.lt(1.0)])
+
+
+class Entities(Head):
+    """Inner products of the pooled query with the embeddings of the entities."""
+
+    name = "entities"
+    source = "TEGA (Zheng et al., 2025), Section 6.2 and Appendix H"
+    Options: ClassVar[type] = EntitiesOptions
+    labels = "int64 [b]: one answer a query; or float [b, entities]: a distribution over its answers"
+
+    @classmethod
+    def check(cls, options: EntitiesOptions, dims: Dims) -> str | None:
+        """Entities and the free variable must be token ids."""
+        if options.first + max(options.count, 1) > dims.vocabulary:
+            return (
+                f"entities {options.first} to {options.first + max(options.count, 1) - 1} are not all token ids below "
+                f"model.input.vocabulary = {dims.vocabulary}"
+            )
+        if options.free >= dims.vocabulary:
+            return f"free = {options.free} is no token id below model.input.vocabulary = {dims.vocabulary}"
+        return None
+
+    def __init__(self, options: EntitiesOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.options = options
+        self.count = options.count or dims.vocabulary - options.first
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """A score for each entity."""
+        dims = ("batch", self.count)
+        return (TensorSpec(name="logits", dtype="float", dims=dims, meaning="Scores of the entities."),)
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[b, x, d1] -> logits [b, entities]."""
+        query = self.pool(encoded.unary, tokens)
+        entities = encoded.embeddings[self.options.first : self.options.first + self.count]
+        return {"logits": F.linear(query, entities)}
+
+    def pool(self, unary: Tensor, tokens: Tokens) -> Tensor:
+        """[b, x, d1] -> [b, d1]; zero where a query has no free variable. Padding never takes part."""
+        if self.options.pool == "cls":
+            chosen = tokens.index == 0
+            if tokens.real is not None:
+                chosen = chosen & tokens.real
+            chosen = chosen.expand(unary.shape[:2])
+        else:
+            chosen = tokens.inputs["input_ids"] == self.options.free
+            if tokens.real is not None:
+                chosen = chosen & tokens.real
+        if self.options.pool == "max":
+            low = torch.finfo(unary.dtype).min
+            peak = unary.masked_fill(~chosen.unsqueeze(-1), low).amax(1)
+            return torch.where(chosen.any(1, keepdim=True), peak, torch.zeros_like(peak))
+        total = (unary * chosen.unsqueeze(-1)).sum(1)
+        if self.options.pool == "mean":
+            return total / chosen.sum(1, keepdim=True).clamp_min(1)
+        return total
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Label-smoothed cross-entropy.
+
+        Args:
+            outputs: `logits` [b, entities].
+            labels: int64 [b], one answer a query; or float [b, entities], a distribution over its answers.
+        """
+        return ranking_loss(outputs["logits"], labels, self.options.smoothing)

@@ -1,0 +1,272 @@
+"""Ranking entities by how far they are from answer sets: as Beta distributions, as cones, by their angles.
+
+A query has an answer set for each conjunction of its disjunctive normal form. An entity's score is its best one.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.algebra import at_least_float32
+from peirce.parts import (
+    Dims,
+    Encoded,
+    TensorSpec,
+    Tokens,
+    check_distribution,
+    check_labels,
+    dense,
+    full_precision,
+    ranking_loss,
+)
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from peirce_kg.parts.heads.entities import Entities
+from peirce_kg.parts.heads.special import digamma, log_gamma
+from peirce_kg.query_atoms import TARGETS
+
+NUMBERS = 2**24
+"""Numbers that one portion of a comparison of sets with entities may have."""
+LEAST, MOST = 0.05, 1e3
+"""Parameters of Beta distributions, as `betae` keeps them; those of a complement are 1 / `MOST` at least."""
+MARGIN = 0.15
+"""Of each dimension, where a spec gives `beta` none for all: 60 of 400."""
+PORTION = 2048
+"""Entities of a portion in a traced graph, where the number of sets is not known."""
+
+
+@frozen(kw_only=True)
+class BetaOptions:
+    """Which token ids are entities, and how distances become scores.
+
+    Args:
+        first: the token id of entity 0.
+        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
+        free: the token id of the free variable.
+        margin: gamma, the score at distance zero; 0.15 a dimension if None, which are the 60 of the paper's 400.
+    """
+
+    first: int = field(default=0, validator=validators.ge(0))
+    count: int = field(default=0, validator=validators.ge(0))
+    free: int = field(default=1, validator=validators.ge(0))
+    margin: float | None = field(default=None, validator=validators.optional(validators.gt(0.0)))
+
+
+class SetRanking(Entities):
+    """The best score of an entity over the answer sets of a query."""
+
+    options: Any
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims) -> str | None:
+        """A set has two numbers for each dimension."""
+        if dims.unary % 2:
+            return f"unary = {dims.unary} numbers are not two for each dimension"
+        return super().check(options, dims)
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Which variable each atom leads to: those that lead to one have one answer set."""
+        meaning = "The number of the variable at each atom's tail; 0 for an entity."
+        return (TensorSpec(name=TARGETS, dtype="int64", dims=("batch", "length"), meaning=meaning),)
+
+    @abstractmethod
+    def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """[n, d1], [e, d1] -> [n, e]."""
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[b, x, d1] -> logits [b, entities]; zero where a query has no free variable."""
+        chosen = self._answers(tokens).expand(encoded.unary.shape[:2])
+        entities = encoded.embeddings[self.options.first : self.options.first + self.count]
+        unary, kind = encoded.unary, encoded.unary.dtype
+        if dense(chosen):
+            every = self._scored(unary.flatten(0, 1), entities).reshape(*chosen.shape, self.count)
+            low = torch.finfo(every.dtype).min
+            best = torch.where(chosen.unsqueeze(2), every, low).amax(1)
+        else:
+            rows, places = chosen.nonzero(as_tuple=True)
+            best = self._scored(unary[rows, places], entities)
+            if len(rows) != len(chosen) or not chosen.any(1).all():
+                empty = best.new_full((len(chosen), self.count), torch.finfo(best.dtype).min)
+                best = empty.scatter_reduce(0, rows.unsqueeze(1).expand_as(best), best, "amax")
+        best = torch.where(chosen.any(1, keepdim=True), best, 0)
+        limit = torch.finfo(kind).max
+        return {"logits": best.clamp(-limit, limit).to(kind)}
+
+    def _answers(self, tokens: Tokens) -> Tensor:
+        """The first atom that leads to each occurrence of the free variable: bool [b, x]."""
+        chosen = tokens.inputs["input_ids"] == self.options.free
+        if tokens.real is not None:
+            chosen = chosen & tokens.real
+        targets = tokens.inputs[TARGETS]
+        again = (targets.unsqueeze(2) == targets.unsqueeze(1)) & chosen.unsqueeze(1)
+        return chosen & ~again.tril(-1).any(2)
+
+    def _scored(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """Distances are sums of many small numbers, which half precision does not hold."""
+        with full_precision(sets):
+            return self.scores(at_least_float32(sets), at_least_float32(entities))
+
+
+class DistanceRanking(SetRanking):
+    """Scores that are a margin less a distance, learnt as BetaE and ConE do.
+
+    The loss of a query is -log sigma(score) of an answer, less the mean of log sigma(-score) over what is none:
+    what the papers estimate from 128 random entities.
+    """
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """See the class.
+
+        Args:
+            outputs: `logits` [b, entities].
+            labels: int64 [b], one answer a query; or float [b, entities], a distribution over its answers.
+        """
+        scores = outputs["logits"].float()
+        if labels.is_floating_point():
+            check_distribution(labels, scores.shape)
+        else:
+            check_labels(labels, scores.shape[:1], scores.shape[1])
+            labels = F.one_hot(labels, scores.shape[1])
+        labels = labels.to(scores.dtype)
+        others = (labels == 0).to(scores.dtype)
+        wanted = -(labels * F.logsigmoid(scores)).sum(1)
+        unwanted = -(others * F.logsigmoid(-scores)).sum(1) / others.sum(1).clamp_min(1)
+        return (wanted + unwanted).mean()
+
+
+class BetaRanking(DistanceRanking):
+    """gamma - sum over the dimensions of KL(entity; set), of Beta distributions."""
+
+    name = "beta"
+    source = "BetaE (Ren & Leskovec, 2020), Section 4"
+    Options = BetaOptions
+
+    def __init__(self, options: BetaOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.margin = MARGIN * (dims.unary // 2) if options.margin is None else options.margin
+
+    def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """A product of matrices: KL is linear in what the set's parameters are multiplied by."""
+        entity, answer = entities.clamp(LEAST, MOST), sets.clamp(1 / MOST, MOST)
+        alpha, beta = entity.chunk(2, 1)
+        total = digamma(alpha + beta)
+        slopes = torch.cat([total - digamma(alpha), total - digamma(beta)], 1)
+        own = (entity * slopes).sum(1) + _log_beta(entity)
+        return self.margin - (F.linear(answer, slopes) + _log_beta(answer).unsqueeze(1) - own)
+
+
+def _log_beta(parameters: Tensor) -> Tensor:
+    """log B(alpha, beta), summed over the dimensions: [n, 2 d] -> [n]."""
+    alpha, beta = parameters.chunk(2, 1)
+    return (log_gamma(alpha) + log_gamma(beta) - log_gamma(alpha + beta)).sum(1)
+
+
+@frozen(kw_only=True)
+class ConeOptions:
+    """Which token ids are entities, and how distances become scores.
+
+    Args:
+        first: the token id of entity 0.
+        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
+        free: the token id of the free variable.
+        margin: gamma, the score at distance zero.
+        inside: lambda, what a distance within the cone weighs.
+    """
+
+    first: int = field(default=0, validator=validators.ge(0))
+    count: int = field(default=0, validator=validators.ge(0))
+    free: int = field(default=1, validator=validators.ge(0))
+    margin: float = field(default=20.0, validator=validators.gt(0.0))
+    inside: float = field(default=0.02, validator=validators.ge(0.0))
+
+
+class ConeRanking(DistanceRanking):
+    """gamma - m (outside distance + lambda inside distance), with a learnt scale m, as in the published code.
+
+    Outside, in each dimension, is min(|sin((e - lower) / 2)|, |sin((e - upper) / 2)|) and zero within the cone, and
+    inside is min(|sin((e - axis) / 2)|, |sin(aperture / 4)|). Entities are compared in portions, so memory is bounded.
+    """
+
+    name = "cone"
+    source = "ConE (Zhang et al., 2021), Section 4"
+    Options = ConeOptions
+
+    def __init__(self, options: ConeOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.scale = nn.Parameter(torch.tensor((options.margin + 2) / dims.unary))
+
+    def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """[n, 2 d], [e, 2 d] -> [n, e]; an entity has no aperture."""
+        size = PORTION if dense(sets) else max(1, NUMBERS // max(1, sets.numel()))
+        parts = list(self._portions(sets, entities.chunk(2, 1)[0], size))
+        return self.options.margin - self.scale.to(sets.dtype) * torch.cat(parts, 1)
+
+    def _portions(self, sets: Tensor, entities: Tensor, size: int) -> Iterator[Tensor]:
+        several = entities.shape[0] > size and torch.is_grad_enabled() and not dense(sets)
+        for own in torch.split(entities, size):
+            if several:
+                yield checkpoint(self._distances, sets, own, use_reentrant=False)
+            else:
+                yield self._distances(sets, own)
+
+    def _distances(self, sets: Tensor, entities: Tensor) -> Tensor:
+        axis, aperture = sets.unsqueeze(1).chunk(2, 2)
+        sine, cosine = (entities / 2).sin(), (entities / 2).cos()
+
+        def apart(angle: Tensor) -> Tensor:
+            """|sin((entity - angle) / 2)|."""
+            return (sine * (angle / 2).cos() - cosine * (angle / 2).sin()).abs()
+
+        middle, edge = apart(axis), (aperture / 4).sin().abs()
+        border = torch.minimum(apart(axis - aperture / 2), apart(axis + aperture / 2))
+        outside = torch.where(middle < edge, 0, border)
+        return (outside + self.options.inside * torch.minimum(middle, edge)).sum(2)
+
+
+@frozen(kw_only=True)
+class CosineOptions:
+    """Which token ids are entities, and how sharp the distribution over them is.
+
+    Args:
+        first: the token id of entity 0.
+        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
+        free: the token id of the free variable.
+        temperature: what cosines are divided by.
+    """
+
+    first: int = field(default=0, validator=validators.ge(0))
+    count: int = field(default=0, validator=validators.ge(0))
+    free: int = field(default=1, validator=validators.ge(0))
+    temperature: float = field(default=0.05, validator=validators.gt(0.0))
+
+
+class CosineRanking(SetRanking):
+    """The cosine of the answer's vector and an entity's, divided by a temperature.
+
+    The loss is the cross-entropy over all entities, which the paper estimates from random ones.
+    """
+
+    name = "cosine"
+    source = "LMPNN (Wang et al., 2023)"
+    Options = CosineOptions
+
+    def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
+        """[n, d1], [e, d1] -> [n, e]; a vector that is zero is at right angles to all."""
+        return F.linear(_unit(sets), _unit(entities)) / self.options.temperature
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Cross-entropy; labels are int64 [b], or float [b, entities], a distribution over the answers."""
+        return ranking_loss(outputs["logits"], labels)
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    return vectors / vectors.square().sum(-1, keepdim=True).clamp_min(1e-24).sqrt()

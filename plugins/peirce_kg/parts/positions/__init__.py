@@ -1,0 +1,1 @@
+"""Positions that tell of queries: literals, the query graph, LogiRPE."""

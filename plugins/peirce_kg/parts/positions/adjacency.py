@@ -1,0 +1,55 @@
+"""adjacency: tokens look at their neighbours in the query graph alone."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from attrs import field, frozen, validators
+from peirce.parts import Dims, ScopePosition, TensorSpec, Tokens
+from torch import Tensor
+
+from peirce_kg.graph_codes import APART, OUTSIDE, REACH
+from peirce_kg.parts.positions.query_graph import GRAPH_DISTANCES, GRAPH_NODES, of_pairs
+
+
+@frozen(kw_only=True)
+class AdjacencyOptions:
+    """How far a token looks, and what becomes of tokens outside the graph.
+
+    Args:
+        hops: the longest path to a node that is looked at.
+        outside: tokens that stand for no node, such as parentheses: `looks` at every token, and no node looks at it;
+            `both` looks and is looked at by all, which joins nodes that are far apart in two layers.
+    """
+
+    hops: int = field(default=1, validator=[validators.ge(1), validators.le(REACH)])
+    outside: Literal["looks", "both"] = field(default="looks", validator=validators.in_(("looks", "both")))
+
+
+class Adjacency(ScopePosition):
+    """x may look at y if their nodes are the same or joined by an edge of the query graph, whichever way it points.
+
+    A token outside the graph looks at every token: the first token of a query, which may stand for it, can be one.
+    """
+
+    name = "adjacency"
+    source = "kgTransformer (Liu et al., 2022), attention masked by the query graph; TEGA, Section 5.3"
+    Options = AdjacencyOptions
+
+    def __init__(self, options: AdjacencyOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.options = options
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Each token's node, and its distance to every node."""
+        return (GRAPH_NODES, GRAPH_DISTANCES)
+
+    def scope(self, tokens: Tokens) -> Tensor:
+        """bool [b, x, y]; every token looks at itself."""
+        codes, outside = of_pairs(tokens, "graph_distances"), tokens.inputs["graph_nodes"] == OUTSIDE
+        near = ((codes - REACH).abs() <= self.options.hops) & (codes != APART)
+        place = torch.arange(tokens.length, device=codes.device)
+        itself = tokens.rows(place, 0).unsqueeze(1) == place
+        allowed = near | itself | tokens.rows(outside).unsqueeze(2)
+        return allowed | outside.unsqueeze(1) if self.options.outside == "both" else allowed

@@ -1,0 +1,76 @@
+"""atoms: the query graph's relations as FOLNet's initial binary atoms."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from attrs import frozen
+from peirce.algebra import at_least_float32
+from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
+from torch import Tensor
+
+from peirce_kg.graph_codes import APART, DISTANCES, ROLE_SETS, ROLES
+from peirce_kg.parts.positions.query_graph import (
+    GRAPH_DISTANCES,
+    GRAPH_NODES,
+    GRAPH_ROLES,
+    of_converse_pairs,
+    of_pairs,
+)
+
+
+@frozen(kw_only=True)
+class AtomsOptions:
+    """What is told apart beside the roles.
+
+    Args:
+        distances: whether the signed distance in the query graph has a vector too.
+    """
+
+    distances: bool = False
+
+
+class Atoms(BinaryPosition):
+    """u(x,y) = the sum of R[role] over the roles of x's node to y's, and of C[role] over those of y's node to x's.
+
+    The roles are the edges of the query graph (head to relation, relation to tail, relation to negation, negation to
+    tail, union to answer), the node itself, and the atoms, positive and negative, from head to tail. Which relation an
+    atom has is in the unary atoms of the relation's own token.
+    """
+
+    name = "atoms"
+    source = "FOLNet (Chen, 2023), Section 3.1: relations between objects are binary atoms; TEGA, Appendix F: the graph"
+    Options = AtomsOptions
+
+    @classmethod
+    def check(cls, options: AtomsOptions, dims: Dims) -> str | None:
+        """Why there is nothing to put the relations in."""
+        return None if dims.binary else "it gives the initial binary atoms, and the model has none"
+
+    def __init__(self, options: AtomsOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.roles = new_table(len(ROLES), dims.binary)
+        self.converse_roles = new_table(len(ROLES), dims.binary)
+        self.distances = new_table(DISTANCES, dims.binary) if options.distances else None
+        places = torch.arange(len(ROLES))
+        members = torch.arange(ROLE_SETS).unsqueeze(1).div(2**places, rounding_mode="floor") % 2
+        self.register_buffer("members", members.float(), persistent=False)
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Each token's node, and its roles and, if asked for, its distance to every node."""
+        distances = (GRAPH_DISTANCES,) if self.distances is not None else ()
+        return (GRAPH_NODES, GRAPH_ROLES, *distances)
+
+    def binary(self, tokens: Tokens) -> Tensor:
+        """[b, x, y, d2]; zero between tokens outside the graph and all others."""
+        atoms = F.embedding(of_pairs(tokens, "graph_roles"), self._sums(self.roles))
+        atoms = atoms + F.embedding(of_converse_pairs(tokens, "graph_roles"), self._sums(self.converse_roles))
+        if self.distances is not None:
+            codes = of_pairs(tokens, "graph_distances")
+            atoms = atoms + self.distances(codes).masked_fill((codes == APART).unsqueeze(-1), 0.0)
+        return atoms.to(self.roles.get_parameter("weight").dtype)
+
+    def _sums(self, roles: torch.nn.Module) -> Tensor:
+        """The vector of every set of roles, [2**roles, d2], in at least float32: a sum, rounded once it is whole."""
+        vectors = at_least_float32(roles.get_parameter("weight"))
+        return self.get_buffer("members").to(vectors.dtype) @ vectors

@@ -1,0 +1,108 @@
+"""cone: sets of entities as sectors of a circle, a cone for each dimension."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.parts import Linear, Plan
+from torch import Tensor, nn
+
+from peirce_kg.parts.systems.sets import SetSystem, weights_of
+
+NEAR = 1e-3
+"""Coordinates below this have no angle to speak of; the published code has the same bound."""
+
+
+@frozen(kw_only=True)
+class ConeOptions:
+    """How a new model begins, and how deep its projection is.
+
+    Args:
+        margin: gamma; with the width it gives the range of new vectors, (gamma + 2) / dimensions.
+        projection_layers: hidden layers of the projection.
+    """
+
+    margin: float = field(default=20.0, validator=validators.gt(0.0))
+    projection_layers: int = field(default=2, validator=validators.ge(1))
+
+
+class ConE(SetSystem):
+    """The first half of `unary` numbers are the axes, in [-pi, pi], the second the apertures, in [0, 2 pi].
+
+    Entity: a cone without aperture. Projection: MLP([axis + axis_r; aperture + aperture_r]), axes by pi tanh(x) and
+    apertures by pi tanh(2 x) + pi. Intersection: the axis is the argument of the weighted sum of the axes' points on
+    the circle, with softmax weights of MLP([lower; upper]); the aperture is the least one times sigma(DeepSets of
+    [lower; upper]), where lower and upper are axis -+ aperture / 2. Complement: the axis turned by pi, the aperture
+    2 pi less. Union: by the disjunctive normal form. The published code keeps half apertures; the paper's are kept
+    here. The attention and the inner DeepSets network have one hidden layer, as in that code.
+    """
+
+    name = "cone"
+    source = "ConE (Zhang et al., 2021), Section 4"
+    Options = ConeOptions
+
+    def __init__(self, options: ConeOptions, plan: Plan) -> None:
+        self.range = (options.margin + 2) / max(1, plan.dims.unary // 2)
+        super().__init__(options, plan)
+        width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.dimensions
+        layers = [Linear(width, hidden)]
+        layers += [Linear(hidden, hidden) for _ in range(options.projection_layers - 1)]
+        self.projection = nn.ModuleList([*layers, Linear(hidden, width)])
+        self.attention = nn.ModuleList([Linear(width, half), Linear(half, half)])
+        self.narrowing = nn.ModuleList([Linear(width, half), Linear(half, half)])
+
+    def beginning(self, count: int, width: int) -> Tensor:
+        """Uniform; as angles, in [-pi, pi] before tanh."""
+        return (torch.rand(count, width) * 2 - 1) * self.range
+
+    def points(self, words: Tensor) -> Tensor:
+        """The axes of entities, and no apertures."""
+        return self.entities(words)
+
+    def entities(self, vectors: Tensor) -> Tensor:
+        """The first half of a vector as axes."""
+        axis = _axis(vectors[..., : self.dimensions] * (math.pi / self.range))
+        return torch.cat([axis, torch.zeros_like(axis)], -1)
+
+    def project(self, sets: Tensor, relations: Tensor) -> Tensor:
+        """Turned and widened by the relation, then mixed by an MLP."""
+        *hidden, last = self.projection
+        turned, widened = (relations * (math.pi / self.range)).chunk(2, -1)
+        mixed = sets + torch.cat([_axis(turned), _axis(widened)], -1)
+        for layer in hidden:
+            mixed = F.relu(layer(mixed))
+        axis, aperture = last(mixed).chunk(2, -1)
+        return torch.cat([_axis(axis), math.pi * torch.tanh(2 * aperture) + math.pi], -1)
+
+    def intersect(self, sets: Tensor, chosen: Tensor) -> Tensor:
+        """A mean direction (SemanticAverage) and a narrowed least aperture (CardMin)."""
+        axis, aperture = sets.chunk(2, -1)
+        borders = torch.cat([axis - aperture / 2, axis + aperture / 2], -1)
+        first, second = self.attention
+        weights = weights_of(second(F.relu(first(borders))), chosen)
+        x = (weights * axis.cos().unsqueeze(1)).sum(2)
+        y = (weights * axis.sin().unsqueeze(1)).sum(2)
+        inner, outer = self.narrowing
+        share = chosen.to(sets.dtype)
+        mean = share @ F.relu(inner(borders)) / share.sum(2, keepdim=True).clamp_min(1)
+        least = torch.where(chosen.unsqueeze(3), aperture.unsqueeze(1), 2 * math.pi).amin(2)
+        return torch.cat([_argument(x, y), least * outer(mean).sigmoid()], -1)
+
+    def complement(self, sets: Tensor) -> Tensor:
+        """The other side of the circle."""
+        axis, aperture = sets.chunk(2, -1)
+        turned = torch.where(axis < 0, axis + math.pi, axis - math.pi)
+        return torch.cat([turned, 2 * math.pi - aperture], -1)
+
+
+def _axis(values: Tensor) -> Tensor:
+    return math.pi * torch.tanh(values)
+
+
+def _argument(x: Tensor, y: Tensor) -> Tensor:
+    """The angle of a point; of one near the origin, where rounding decides it, 0."""
+    near = (x.abs() < NEAR) & (y.abs() < NEAR)
+    return torch.atan2(torch.where(near, 0, y), torch.where(near, 1, x))

@@ -1,0 +1,30 @@
+"""cqd: the vectors of a link predictor; the heads `cqd_beam` and `cqd_continuous` search for answers with them."""
+
+from __future__ import annotations
+
+import torch
+from peirce.parts import NoOptions
+from torch import Tensor
+
+from peirce_kg.parts.systems.complex_numbers import times
+from peirce_kg.parts.systems.system import Atoms, QuerySystem, looked_up
+
+
+class Cqd(QuerySystem):
+    """ComplEx: the score of r(h, t) is Re(sum of h r conj(t)), real parts first, so that of all tails is a product.
+
+    An atom's own state is h r, what its tail is compared with; of a variable's atom it says nothing. The search for
+    the values of variables is the heads'.
+    """
+
+    name = "cqd"
+    source = "CQD (Arakelyan et al., 2021); ComplEx: Trouillon et al. (2016)"
+    Options = NoOptions
+
+    def beginning(self, count: int, width: int) -> Tensor:
+        """Small normal numbers; trained vectors of a link predictor may take their place."""
+        return torch.randn(count, width) * width**-0.5
+
+    def execute(self, atoms: Atoms, words: Tensor) -> Tensor:
+        """See `QuerySystem.execute`."""
+        return times(looked_up(words, atoms.heads), looked_up(words, atoms.relations))

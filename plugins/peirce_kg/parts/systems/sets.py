@@ -1,0 +1,91 @@
+"""Execution with sets: each atom projects a set, and where several meet their intersection goes on."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from peirce.parts import dense
+from torch import Tensor
+
+from peirce_kg.parts.systems.system import Atoms, QuerySystem, looked_up
+from peirce_kg.query_atoms import DEPTH
+
+
+class SetSystem(QuerySystem):
+    """A system in which an atom is a projection, a negated one the complement of its projection.
+
+    An atom begins with the entity at its head, or with the intersection of what leads to the variable there. The
+    union is left to the head: each conjunction of the disjunctive normal form has an answer set of its own.
+    """
+
+    @abstractmethod
+    def entities(self, vectors: Tensor) -> Tensor:
+        """The set of one entity, from its vector: [..., d1] -> [..., d1]."""
+
+    @abstractmethod
+    def project(self, sets: Tensor, relations: Tensor) -> Tensor:
+        """What a relation leads to from a set: [..., d1], the vectors of relations [..., d1] -> [..., d1]."""
+
+    @abstractmethod
+    def intersect(self, sets: Tensor, chosen: Tensor) -> Tensor:
+        """Intersections of chosen sets: [b, y, d1], bool [b, x, y] -> [b, x, d1]; anything where none is chosen."""
+
+    @abstractmethod
+    def complement(self, sets: Tensor) -> Tensor:
+        """What is not in a set: [..., d1] -> [..., d1]."""
+
+    def execute(self, atoms: Atoms, words: Tensor) -> Tensor:
+        """See `QuerySystem.execute`."""
+        feeds = atoms.same(atoms.sources, atoms.targets)
+        levels = levels_of(feeds)
+        begun = self.entities(looked_up(words, atoms.heads))
+        relations = looked_up(words, atoms.relations)
+        sets = torch.zeros_like(begun)
+        for level in range(DEPTH):
+            here = atoms.real & (levels == level)
+            if not dense(here) and not here.any():
+                continue
+            starts = begun
+            if level:
+                starts = torch.where(feeds.any(2, keepdim=True), self._met(sets, feeds), begun)
+            sets = self._stepped(sets, starts, relations, atoms.negated, here)
+        return self._met(sets, atoms.same(atoms.targets, atoms.targets))
+
+    def _stepped(
+        self, sets: Tensor, starts: Tensor, relations: Tensor, negated: Tensor, here: Tensor
+    ) -> Tensor:
+        """The sets with those of the atoms `here` projected; in a traced graph, whose shapes are fixed, all are."""
+        if dense(here):
+            return torch.where(here.unsqueeze(2), self._atom(starts, relations, negated), sets)
+        done = self._atom(starts[here], relations[here], negated[here])
+        return sets.index_put(tuple(here.nonzero(as_tuple=True)), done)
+
+    def _atom(self, starts: Tensor, relations: Tensor, negated: Tensor) -> Tensor:
+        projected = self.project(starts, relations)
+        return torch.where(negated.unsqueeze(-1), self.complement(projected), projected)
+
+    def _met(self, sets: Tensor, chosen: Tensor) -> Tensor:
+        """Intersections; of a single set, the set itself."""
+        single = chosen.to(sets.dtype) @ sets
+        several = chosen.sum(2, keepdim=True) > 1
+        if not dense(several) and not several.any():
+            return single
+        return torch.where(several, self.intersect(sets, chosen), single)
+
+
+def levels_of(feeds: Tensor) -> Tensor:
+    """How many atoms lie before each atom, below `DEPTH`: bool [b, x, y] -> int64 [b, x]."""
+    levels = torch.zeros_like(feeds[:, :, 0], dtype=torch.int64)
+    for _ in range(DEPTH - 1):
+        levels = torch.where(feeds, levels.unsqueeze(1) + 1, 0).amax(2)
+    return levels
+
+
+def weights_of(scores: Tensor, chosen: Tensor) -> Tensor:
+    """Softmax over the chosen sets, for each number: [b, y, n], bool [b, x, y] -> [b, x, y, n].
+
+    Where none is chosen all weigh the same.
+    """
+    masked = torch.where(chosen.unsqueeze(3), scores.unsqueeze(1), torch.finfo(scores.dtype).min)
+    return masked.softmax(2)

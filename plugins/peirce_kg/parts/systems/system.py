@@ -1,0 +1,215 @@
+"""What systems that execute queries themselves have in common: atoms as tokens, and a vector for each name."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.algebra import Scope, at_least_float32
+from peirce.errors import PlanError
+from peirce.parts import (
+    Architecture,
+    Augmenter,
+    Encoded,
+    Place,
+    Plan,
+    TensorSpec,
+    Tokens,
+    full_precision,
+    unary_output,
+)
+from torch import Tensor, nn
+
+from peirce_kg.query_atoms import ENTITY, HEADS, NEGATED, RELATIONS, SOURCES, TARGETS, VARIABLES
+
+
+@frozen(kw_only=True)
+class SystemDims:
+    """The sizes of a system; every one is a count.
+
+    Args:
+        unary: the numbers that stand for an entity or a set of entities; half of them are of one sort and half of
+            another, such as real and imaginary parts.
+        feedforward: hidden width of its networks; a multiple of `unary` that is the system's own if None.
+    """
+
+    unary: int = field(validator=validators.ge(1))
+    feedforward: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
+
+
+@dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes
+class Atoms:
+    """A batch of queries as atoms.
+
+    Args:
+        tails: int64 [b, x], the token at each atom's tail.
+        heads: int64 [b, x], the token at its head.
+        relations: int64 [b, x], its relation's token.
+        sources: int64 [b, x], the number of the variable at its head; 0 for an entity.
+        targets: int64 [b, x], the number of the variable at its tail; 0 for an entity.
+        negated: bool [b, x].
+        real: bool [b, x], false at padding.
+    """
+
+    tails: Tensor
+    heads: Tensor
+    relations: Tensor
+    sources: Tensor
+    targets: Tensor
+    negated: Tensor
+    real: Tensor
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, Tensor]) -> Atoms:
+        """From a model's inputs."""
+        tails = inputs["input_ids"]
+        real = inputs.get("attention_mask")
+        return cls(
+            tails,
+            inputs[HEADS],
+            inputs[RELATIONS],
+            inputs[SOURCES],
+            inputs[TARGETS],
+            inputs[NEGATED] != 0,
+            torch.ones_like(tails, dtype=torch.bool) if real is None else real,
+        )
+
+    def same(self, ends: Tensor, others: Tensor) -> Tensor:
+        """Whether the end of one atom is the variable at an end of another: [b, x], [b, y] -> bool [b, x, y]."""
+        both = self.real.unsqueeze(2) & self.real.unsqueeze(1)
+        return both & (ends.unsqueeze(2) == others.unsqueeze(1)) & (ends != ENTITY).unsqueeze(2)
+
+    def together(self) -> Tensor:
+        """Whether two atoms belong to one conjunction: bool [b, x, y]."""
+        conjunction = (torch.maximum(self.sources, self.targets) - 1) // VARIABLES
+        both = self.real.unsqueeze(2) & self.real.unsqueeze(1)
+        return both & (conjunction.unsqueeze(2) == conjunction.unsqueeze(1))
+
+
+def is_free(numbers: Tensor) -> Tensor:
+    """Whether an end, by its number, is the free variable of some conjunction."""
+    return numbers % VARIABLES == 1
+
+
+def atom_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
+    """The inputs of a system."""
+
+    def spec(name: str, meaning: str, high: int | None) -> TensorSpec:
+        return TensorSpec(name=name, dtype="int64", dims=("batch", "length"), high=high, meaning=meaning)
+
+    mask = TensorSpec(
+        name="attention_mask", dtype="bool", dims=("batch", "length"), required=False, default=True,
+        meaning="True at atoms, false at padding.",
+    )  # fmt: skip
+    return (
+        spec("input_ids", "The token at the tail of each atom of the disjunctive normal form.", vocabulary),
+        mask,
+        spec(HEADS, "The token at the head of each atom.", vocabulary),
+        spec(RELATIONS, "The token of each atom's relation.", vocabulary),
+        spec(SOURCES, "The number of the variable at each atom's head; 0 for an entity.", None),
+        spec(TARGETS, "The number of the variable at each atom's tail; 0 for an entity.", None),
+        spec(NEGATED, "1 for a negated atom, 0 for the others.", 2),
+    )
+
+
+class QuerySystem(Architecture):
+    """A network that executes queries atom by atom; its unary atoms are what stands at the atoms' tails.
+
+    It has no layers of operators and reads no text, so it has no place for positions. Augmenters change its vectors
+    where a token alone decides the change, as trained vectors of link predictors do.
+
+    Queries are executed in float32, also with weights and outputs of half precision: products of small vectors, sums of
+    angles and complements, which may jump where a number is zero, carry a rounding far. So its networks are of
+    `peirce.parts.precision.Linear`.
+
+    Attributes:
+        widening: how many times `unary` the hidden width is where a spec says nothing.
+    """
+
+    Dims = SystemDims
+    places: ClassVar[frozenset[Place]] = frozenset()
+    branches = "U"
+    layer = ""
+    scope = "bidirectional"
+    fixed_layer = True
+    widening: ClassVar[int] = 2
+
+    @classmethod
+    def sizes(cls, dims: SystemDims) -> Mapping[str, int]:
+        """What has no meaning here is one, or the width."""
+        width = dims.unary
+        hidden = dims.feedforward or cls.widening * width
+        return {"layers": 1, "unary": width, "heads": 1, "head_size": width, "feedforward_unary": hidden}
+
+    @classmethod
+    def check(cls, options: Any, dims: SystemDims) -> str | None:
+        """The numbers are of two sorts."""
+        if dims.unary % 2:
+            return f"unary = {dims.unary} numbers cannot be of two sorts; make it even"
+        return None
+
+    def __init__(self, options: Any, plan: Plan) -> None:
+        super().__init__(options, plan)
+        self.plan = plan
+        self.dimensions = plan.dims.unary // 2
+        self.augmenters = nn.ModuleList(planned.build(plan.dims) for planned in plan.augmenters)
+        for planned in plan.augmenters:
+            if planned.part.words is Augmenter.words:
+                raise PlanError(
+                    f"{plan.spec.at(planned.path)}: augmenter {planned.name!r} changes tokens where they stand, and "
+                    f"architecture {self.name!r} reads none; leave it out"
+                )
+        self.vectors = nn.Parameter(self.beginning(plan.dims.vocabulary, plan.dims.unary))
+
+    @abstractmethod
+    def beginning(self, count: int, width: int) -> Tensor:
+        """What the vectors of a new model's tokens are: [v, d1]."""
+
+    @abstractmethod
+    def execute(self, atoms: Atoms, words: Tensor) -> Tensor:
+        """What stands at the tail of each atom when the query is executed: [b, x, d1].
+
+        Args:
+            atoms: the queries.
+            words: [v, d1], the vectors of tokens, in float32 or float64.
+        """
+
+    def points(self, words: Tensor) -> Tensor:
+        """The vectors of tokens as heads see them, [v, d1] -> [v, d1]."""
+        return words
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The atoms: what stands at their tails and heads, relations, variables, negations."""
+        return atom_specs(self.plan.dims.vocabulary)
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """What stands at the tail of each atom."""
+        return (unary_output(self.plan.dims.unary),)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Execute the queries."""
+        atoms = Atoms.of(inputs)
+        words: Tensor = self.vectors
+        for augmenter in cast(Any, self.augmenters):
+            words = augmenter.words(words)
+        kind, words = words.dtype, at_least_float32(words)
+        with full_precision(words):
+            unary, points = self.execute(atoms, words).to(kind), self.points(words).to(kind)
+        real = inputs.get("attention_mask")
+        length = atoms.tails.shape[1]
+        index = torch.arange(length, device=atoms.tails.device).unsqueeze(0)
+        if real is not None:
+            index = (real.long().cumsum(1) - 1).clamp_min(0)
+        scope = Scope.padding(real)
+        tokens = Tokens(inputs, real, index, length)
+        return Encoded(scope.zero_unary(unary), None, None, scope, points), tokens
+
+
+def looked_up(words: Tensor, tokens: Tensor) -> Tensor:
+    """[v, d], [b, x] -> [b, x, d]."""
+    return F.embedding(tokens, words)

@@ -1,0 +1,59 @@
+"""The plug-in of `peirce_kg`. Its parts, and torch with them, are imported when a registry asks for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peirce.registry import hookimpl
+
+if TYPE_CHECKING:
+    from peirce.model import Task
+    from peirce.parts import Architecture, Augmenter, Head, Position
+
+
+@hookimpl
+def register_positions() -> list[type[Position]]:
+    """Positions that tell of queries: literals, the query graph, LogiRPE."""
+    from peirce_kg.parts.positions.adjacency import Adjacency
+    from peirce_kg.parts.positions.atoms import Atoms
+    from peirce_kg.parts.positions.directed_distance import DirectedDistance
+    from peirce_kg.parts.positions.logirpe import LogiRPE
+
+    return [LogiRPE, DirectedDistance, Adjacency, Atoms]
+
+
+@hookimpl
+def register_augmenters() -> list[type[Augmenter]]:
+    """Entities begin with the vectors of a trained link predictor."""
+    from peirce_kg.parts.augmenters.kge import Kge
+
+    return [Kge]
+
+
+@hookimpl
+def register_heads() -> list[type[Head]]:
+    """Heads that rank entities."""
+    from peirce_kg.parts.heads.cqd import BeamSearch, ContinuousSearch
+    from peirce_kg.parts.heads.entities import Entities
+    from peirce_kg.parts.heads.sets import BetaRanking, ConeRanking, CosineRanking
+
+    return [Entities, BetaRanking, ConeRanking, CosineRanking, BeamSearch, ContinuousSearch]
+
+
+@hookimpl
+def register_architectures() -> list[type[Architecture]]:
+    """Systems that execute a query themselves."""
+    from peirce_kg.parts.systems.betae import BetaE
+    from peirce_kg.parts.systems.cone import ConE
+    from peirce_kg.parts.systems.cqd import Cqd
+    from peirce_kg.parts.systems.lmpnn import Lmpnn
+
+    return [BetaE, ConE, Cqd, Lmpnn]
+
+
+@hookimpl
+def register_tasks() -> list[type[Task]]:
+    """First-order queries over knowledge graphs."""
+    from peirce_kg.task import KgQa
+
+    return [KgQa]

@@ -1,0 +1,216 @@
+"""From EFO syntax to the Lisp-like one and back, where both can say the same.
+
+A set expression names no variables and uses each set once, and its complement is one of sets. So it can say neither
+several edges between two variables, nor cycles, nor existential leaves, nor what a negated atom says of an existential
+variable; 25 of TEGA's 55 types are left (Table 12). The other way, the complement of a set that an existential
+variable makes has no formula with all quantifiers outermost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import evolve, frozen
+
+from peirce_kg.queries.language import (
+    FREE,
+    And,
+    Atom,
+    Constant,
+    Formula,
+    Not,
+    Or,
+    Query,
+    Variable,
+    chained,
+    parse,
+)
+from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union, parse_lisp
+from peirce_kg.queries.normal import canonical, disjunctive
+from peirce_kg.queries.reading import MAX_DEPTH, QueryError, check_length
+
+_OPERATOR = re.compile(r"\s*\(\s*[^\s(),&|!\"'\\]+\s*,")
+"""How a text in the Lisp-like syntax begins, and none in EFO syntax can."""
+_SHOWN = 200
+"""Characters of a formula that a message shows."""
+
+
+class NoLispFormError(QueryError):
+    """A query that the Lisp-like syntax cannot say.
+
+    Args:
+        query: the query.
+        reason: what in it stands in the way.
+    """
+
+    def __init__(self, query: Query, reason: str) -> None:
+        super().__init__(f"{_shown(query)} has no Lisp-like form: {reason}; keep the EFO syntax for it")
+        self.reason = reason
+
+
+def read_query(text: str) -> Query:
+    """Read a query in either syntax; the Lisp-like one begins with an operator and a comma.
+
+    Raises:
+        QueryError: the text is no query; the message shows the column.
+    """
+    return to_efo(parse_lisp(text)) if _OPERATOR.match(text) else parse(text)
+
+
+def to_efo(expression: SetExpression) -> Query:
+    """The formula of a set expression.
+
+    Raises:
+        QueryError: a complement is taken of a set that an existential variable makes, or the formula is too long.
+    """
+    query = canonical(Query(_Formulas().of(expression, FREE, True)))
+    check_length(str(query))
+    return query
+
+
+def to_lisp(query: Query) -> SetExpression:
+    """The set expression of a formula, or else of its disjunctive normal form.
+
+    Raises:
+        NoLispFormError: there is none; the message says why. QueryError: it is too long.
+    """
+    try:
+        expression = _expression(query.formula, _Place(FREE))
+    except _InexpressibleError as reason:
+        try:
+            expression = _expression(disjunctive(query).formula, _Place(FREE))
+        except (_InexpressibleError, QueryError):
+            raise NoLispFormError(query, str(reason)) from None
+    check_length(str(expression))
+    return expression
+
+
+class _InexpressibleError(Exception):
+    """Why a formula has no Lisp-like form; becomes a `QueryError`."""
+
+
+class _Formulas:
+    """Makes formulas of set expressions, each existential variable a new one."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def of(self, expression: SetExpression, target: Variable, positive: bool) -> Formula:
+        """What says that the target is in the set; positive: whether it stands under an even number of negations."""
+        match expression:
+            case Projection(relation, source):
+                if isinstance(source, Constant):
+                    return Atom(relation, source, target)
+                if not positive:
+                    raise QueryError(
+                        f"{expression} stands in a complement (n,...): it would say something of every entity in "
+                        f"{source}, where EFO's existential variables can say it of one; negate a p of a named "
+                        "entity, or an intersection or union of such"
+                    )
+                self._count += 1
+                between = Variable(f"e{self._count}")
+                inner = self.of(source, between, positive)
+                return And((*chained(inner, And), Atom(relation, between, target)))
+            case Intersection(operands):
+                parts = [self.of(operand, target, positive) for operand in operands]
+                return And(tuple(conjunct for part in parts for conjunct in chained(part, And)))
+            case Union(operands):
+                return Or(tuple(self.of(operand, target, positive) for operand in operands))
+            case Complement(operand):
+                return Not(self.of(operand, target, not positive))
+
+
+@frozen
+class _Place:
+    """Where a set is looked for: the variable that it is the values of, and what stands around it."""
+
+    target: Variable
+    positive: bool = True
+    depth: int = 1
+
+    def deeper(self, **changes: Any) -> _Place:
+        """The place of an operand."""
+        if self.depth == MAX_DEPTH:
+            raise _InexpressibleError(f"it would nest deeper than {MAX_DEPTH} levels")
+        return evolve(self, depth=self.depth + 1, **changes)
+
+
+def _expression(formula: Formula, place: _Place) -> SetExpression:
+    """The set of the values of the place's target, the only variable of the formula that occurs outside it."""
+    match formula:
+        case Atom():
+            return _projection(formula, place.target)
+        case Not(operand):
+            return Complement(_expression(operand, place.deeper(positive=not place.positive)))
+        case Or(operands):
+            # An existential variable that several operands share may be one of each: exists distributes over |.
+            return Union(tuple(_expression(operand, place.deeper()) for operand in operands))
+        case And():
+            parts = _components(chained(formula, And), place.target)
+            if len(parts) == 1:
+                return _component(parts[0], place)
+            return Intersection(tuple(_component(part, place.deeper()) for part in parts))
+
+
+def _component(conjuncts: list[Formula], place: _Place) -> SetExpression:
+    """The set of conjuncts that share existential variables with each other, and with nothing else."""
+    if len(conjuncts) == 1:
+        return _expression(conjuncts[0], place)
+    target = place.target
+    links = [conjunct for conjunct in conjuncts if target in Query(conjunct).variables]
+    if not links:
+        raise _InexpressibleError(f"{_shown(And(tuple(conjuncts)))} does not lead to {target}")
+    if len(links) > 1:
+        raise _InexpressibleError(
+            f"{links[0]} and {links[1]} lead to {target} from variables that are not independent"
+        )
+    (link,) = links
+    if not isinstance(link, Atom):
+        raise _InexpressibleError(
+            f"{link} ties {target} to a variable, which only an atom that is not negated may"
+        )
+    if not isinstance(link.head, Variable) or link.tail != target or link.head == target:
+        raise _InexpressibleError(f"{link} does not lead from a variable to {target}")
+    if not place.positive:
+        raise _InexpressibleError(f"the variable {link.head} stands under a negation")
+    rest = [conjunct for conjunct in conjuncts if conjunct is not link]
+    inner = rest[0] if len(rest) == 1 else And(tuple(rest))
+    return Projection(link.relation, _expression(inner, place.deeper(target=link.head)))
+
+
+def _projection(atom: Atom, target: Variable) -> Projection:
+    if atom.tail != target:
+        raise _InexpressibleError(f"{atom} does not lead to {target}")
+    if isinstance(atom.head, Variable):
+        raise _InexpressibleError(f"{atom} leads from a variable that nothing else leads to")
+    return Projection(atom.relation, atom.head)
+
+
+def _shown(formula: Formula | Query) -> str:
+    """A formula within a message, cut where it is long."""
+    text = str(formula)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _components(conjuncts: Iterable[Formula], target: Variable) -> list[list[Formula]]:
+    """The conjuncts in groups that share variables other than the target, each in the order of the formula."""
+    every = list(conjuncts)
+    variables = [[v for v in Query(conjunct).variables if v != target] for conjunct in every]
+    holders: dict[Variable, list[int]] = {}
+    for number, held in enumerate(variables):
+        for variable in held:
+            holders.setdefault(variable, []).append(number)
+    groups, left = [], dict.fromkeys(range(len(every)))
+    while left:
+        group = [next(iter(left))]
+        del left[group[0]]
+        for number in group:
+            # Whoever holds a variable of the group joins it; a variable that was looked up finds nobody again.
+            joining = [n for variable in variables[number] for n in holders.pop(variable, ()) if n in left]
+            for n in dict.fromkeys(joining):
+                del left[n]
+                group.append(n)
+        groups.append([every[number] for number in sorted(group)])
+    return groups

@@ -1,0 +1,328 @@
+"""The query language: existential first-order formulas with one free variable, parsed, printed and normalised.
+
+A query such as `(r1(s1,e1))&(!(r2(s2,e1)))&(r3(e1,f))` asks for the entities f for which some e1 makes the formula
+true. Every existential variable is quantified outermost, over the whole formula (TEGA, section 2.2, eq. 2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from itertools import product
+from typing import Any, TypeAlias
+
+from attrs import frozen
+from lark import Lark, Token, Transformer
+
+from peirce_kg.queries.reading import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    VARIABLE,
+    QueryError,
+    check_length,
+    deeper,
+    located,
+    name_of,
+    parser,
+    printed,
+    quoted,
+    read,
+)
+
+__all__ = [
+    "FREE",
+    "MAX_CONJUNCTIONS",
+    "MAX_DEPTH",
+    "MAX_LENGTH",
+    "And",
+    "Atom",
+    "Conjunction",
+    "Constant",
+    "Formula",
+    "Literal",
+    "Not",
+    "Or",
+    "Query",
+    "QueryError",
+    "Term",
+    "Variable",
+    "chained",
+    "parse",
+    "with_atoms",
+]
+
+MAX_CONJUNCTIONS = 1024
+"""Conjunctions that a disjunctive normal form may have."""
+
+_PLACEHOLDER = re.compile(r"[rs][1-9][0-9]*")
+
+
+@frozen
+class Variable:
+    """A variable: `f` is free, `e1`, `e2`, ... are existential."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@frozen
+class Constant:
+    """An entity by name or id, or a placeholder such as `s1` in an abstract query."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return quoted(self.name) if VARIABLE.fullmatch(self.name) else printed(self.name)
+
+
+Term: TypeAlias = Variable | Constant
+
+
+@frozen
+class Atom:
+    """`relation(head, tail)`."""
+
+    relation: str
+    head: Term
+    tail: Term
+
+    def __str__(self) -> str:
+        return f"{printed(self.relation)}({self.head},{self.tail})"
+
+    @property
+    def terms(self) -> tuple[Term, Term]:
+        """Head and tail."""
+        return self.head, self.tail
+
+
+@frozen
+class Not:
+    """The negation of a formula."""
+
+    operand: Formula
+
+    def __str__(self) -> str:
+        return f"!({self.operand})"
+
+
+@frozen
+class And:
+    """A conjunction of two or more formulas."""
+
+    operands: tuple[Formula, ...]
+
+    def __str__(self) -> str:
+        return "&".join(f"({operand})" for operand in self.operands)
+
+
+@frozen
+class Or:
+    """A disjunction of two or more formulas."""
+
+    operands: tuple[Formula, ...]
+
+    def __str__(self) -> str:
+        return "|".join(f"({operand})" for operand in self.operands)
+
+
+Formula: TypeAlias = Atom | Not | And | Or
+
+
+@frozen
+class Literal:
+    """An atom or its negation."""
+
+    atom: Atom
+    positive: bool = True
+
+
+Conjunction: TypeAlias = tuple[Literal, ...]
+
+
+FREE = Variable("f")
+"""The free variable, whose values are the answers."""
+
+
+@frozen
+class Query:
+    """A formula with the free variable f; `str(query)` parses to the same query."""
+
+    formula: Formula
+
+    def __str__(self) -> str:
+        return str(self.formula)
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The atoms in order of appearance, repetitions included."""
+        return tuple(_atoms(self.formula))
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations in order of first appearance."""
+        return tuple(dict.fromkeys(atom.relation for atom in self.atoms))
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The entities in order of first appearance."""
+        terms = (term for atom in self.atoms for term in atom.terms)
+        return tuple(dict.fromkeys(term.name for term in terms if isinstance(term, Constant)))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables in order of first appearance."""
+        terms = (term for atom in self.atoms for term in atom.terms)
+        return tuple(dict.fromkeys(term for term in terms if isinstance(term, Variable)))
+
+    @property
+    def abstract(self) -> bool:
+        """Whether every relation and entity is a placeholder, r1, r2, ... or s1, s2, ..."""
+        return all(
+            _PLACEHOLDER.fullmatch(name) and name[0] == kind
+            for kind, names in (("r", self.relations), ("s", self.constants))
+            for name in names
+        )
+
+    def ground(self, grounding: Mapping[str, str]) -> Query:
+        """Replace placeholders by names.
+
+        Raises:
+            QueryError: a placeholder of the query is missing from `grounding`, or the other way round.
+        """
+        names = {*self.relations, *self.constants}
+        if names != set(grounding):
+            missing, extra = sorted(names - set(grounding)), sorted(set(grounding) - names)
+            raise QueryError(
+                f"the grounding does not fit {self}: "
+                + "; ".join(
+                    f"{what} {', '.join(n)}" for what, n in (("missing", missing), ("not in it", extra)) if n
+                )
+            )
+
+        def grounded(atom: Atom) -> Atom:
+            head, tail = (Constant(grounding[t.name]) if isinstance(t, Constant) else t for t in atom.terms)
+            return Atom(grounding[atom.relation], head, tail)
+
+        return Query(with_atoms(self.formula, grounded))
+
+    def conjunctions(self) -> tuple[Conjunction, ...]:
+        """The disjunctive normal form (eq. 2 of TEGA): negations at the atoms, each conjunction without repetitions.
+
+        Raises:
+            QueryError: there would be more than `MAX_CONJUNCTIONS`.
+        """
+        found = _normal(self.formula, True)
+        return tuple(dict.fromkeys(tuple(dict.fromkeys(conjunction)) for conjunction in found))
+
+
+def parse(text: str) -> Query:
+    """Read a query in EFO syntax.
+
+    `&`, `|`, `!` and parentheses combine atoms `relation(head,tail)`. `f` is the free variable and `e1`, `e2`, ... are
+    existential ones; any other name is an entity. A name with spaces or punctuation, and an entity that is called like
+    a variable, stands in quotes.
+
+    Raises:
+        QueryError: the text is no query; the message shows the column.
+    """
+    query = Query(read(text, _parser()).formula)
+    if FREE not in query.variables:
+        raise located(text, 0, "the free variable f, which stands for the answer, does not occur")
+    check_length(str(query))
+    return query
+
+
+def with_atoms(formula: Formula, change: Callable[[Atom], Atom]) -> Formula:
+    """The formula with each atom changed."""
+    if isinstance(formula, Atom):
+        return change(formula)
+    if isinstance(formula, Not):
+        return Not(with_atoms(formula.operand, change))
+    return type(formula)(tuple(with_atoms(operand, change) for operand in formula.operands))
+
+
+def chained(formula: Formula, connective: type[And | Or]) -> Iterator[Formula]:
+    """The operands of one connective, through parentheses that only group it; the formula itself if it is another."""
+    if isinstance(formula, connective):
+        for operand in formula.operands:
+            yield from chained(operand, connective)
+    else:
+        yield formula
+
+
+@frozen
+class _Read:
+    """A formula that was read. start: where its first atom begins; depth: operators that lie one in another."""
+
+    formula: Formula
+    start: int
+    depth: int = 0
+
+
+class _Build(Transformer[Token, _Read]):
+    """Turns the parse into formulas."""
+
+    def start(self, children: list[Any]) -> _Read:
+        return children[0]
+
+    def disjunction(self, children: list[_Read]) -> _Read:
+        return _Read(Or(tuple(c.formula for c in children)), children[0].start, deeper(children))
+
+    def conjunction(self, children: list[_Read]) -> _Read:
+        return _Read(And(tuple(c.formula for c in children)), children[0].start, deeper(children))
+
+    def negation(self, children: list[_Read]) -> _Read:
+        return _Read(Not(children[0].formula), children[0].start, deeper(children))
+
+    def atom(self, children: list[Token]) -> _Read:
+        relation, head, tail = children
+        return _Read(Atom(name_of(relation), _term(head), _term(tail)), relation.start_pos or 0)
+
+
+@cache
+def _parser() -> Lark:
+    return parser("grammar.lark", _Build())
+
+
+def _term(token: Token) -> Term:
+    if token.type == "NAME" and VARIABLE.fullmatch(token):
+        return Variable(str(token))
+    return Constant(name_of(token))
+
+
+def _atoms(formula: Formula) -> Iterator[Atom]:
+    if isinstance(formula, Atom):
+        yield formula
+    elif isinstance(formula, Not):
+        yield from _atoms(formula.operand)
+    else:
+        for operand in formula.operands:
+            yield from _atoms(operand)
+
+
+def _normal(formula: Formula, positive: bool) -> list[Conjunction]:
+    if isinstance(formula, Atom):
+        return [(Literal(formula, positive),)]
+    if isinstance(formula, Not):
+        return _normal(formula.operand, not positive)
+    parts = [_normal(operand, positive) for operand in formula.operands]
+    if isinstance(formula, Or) == positive:
+        joined = [conjunction for part in parts for conjunction in part]
+    else:
+        count = 1
+        for part in parts:
+            count *= len(part)
+            _check_size(count)
+        joined = [sum(choice, ()) for choice in product(*parts)]
+    _check_size(len(joined))
+    return joined
+
+
+def _check_size(count: int) -> None:
+    if count > MAX_CONJUNCTIONS:
+        raise QueryError(
+            f"the query's disjunctive normal form has more than {MAX_CONJUNCTIONS} conjunctions; split the query"
+        )

@@ -1,0 +1,109 @@
+"""Query types: named abstract queries, kept in TOML files of one form."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+
+from attrs import frozen
+from peirce.errors import TaskError, unknown
+
+from peirce_kg.queries.language import Query, QueryError, parse
+
+GROUPS = ("seen", "unseen", "all")
+"""Names that stand for several types at once."""
+
+LONGEST_NAME = 60
+"""Bytes of a type's name; files are called by it, where a byte can become three characters."""
+
+
+@frozen
+class QueryType:
+    """A named shape of queries.
+
+    Args:
+        name: what tables and options call it.
+        query: the abstract query.
+        seen: whether models are trained on it in TEGA's benchmark.
+    """
+
+    name: str
+    query: Query
+    seen: bool
+
+
+def load_types(path: Path | None = None) -> dict[str, QueryType]:
+    """The types of a TOML file by name, in its order; TEGA's 55 when no file is given.
+
+    Raises:
+        TaskError: the file cannot be read, or a type in it is malformed, not abstract or there twice.
+    """
+    source = str(path) if path else "types.toml"
+    try:
+        text = (
+            path.read_text(encoding="utf-8-sig")
+            if path
+            else (files(__package__) / source).read_text(encoding="utf-8")
+        )
+        tables = tomllib.loads(text).get("type", [])
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise TaskError(f"{source}: query types cannot be read: {error}") from error
+    if not isinstance(tables, list):
+        raise TaskError(f"{source}: `type` must be [[type]] tables with name, formula and seen")
+    types: dict[str, QueryType] = {}
+    for number, table in enumerate(tables, 1):
+        match table:
+            case {"name": str(name), "formula": str(formula), "seen": bool(seen), **rest} if not rest:
+                pass
+            case _:
+                raise TaskError(
+                    f"{source}: type {number} needs name, formula and seen (true or false) and nothing else; it has "
+                    f"{', '.join(table) if isinstance(table, dict) and table else 'nothing'}"
+                )
+        _check_name(name, f"{source}: type {number}")
+        if name in types or name in GROUPS:
+            raise TaskError(f"{source}: type {number}: the name {name!r} is taken; choose another")
+        try:
+            query = parse(formula)
+        except QueryError as error:
+            raise TaskError(f"{source}: type {name!r}: {error}") from error
+        if not query.abstract:
+            raise TaskError(
+                f"{source}: type {name!r} names relations r1, r2, ... and entities s1, s2, ... only"
+            )
+        types[name] = QueryType(name, query, seen)
+    if not types:
+        raise TaskError(f"{source} has no [[type]] table with name, formula and seen")
+    return types
+
+
+def _check_name(name: str, where: str) -> None:
+    """Refuse a name that no option could give, or that makes too long a file's name."""
+    if not name or not name.isprintable() or "," in name or name != name.strip():
+        raise TaskError(
+            f"{where}: the name {name!r} must be printable, without commas and without spaces at its ends"
+        )
+    if len(name.encode()) > LONGEST_NAME:
+        raise TaskError(f"{where}: the name {name[:20]!r}... has over {LONGEST_NAME} bytes; shorten it")
+
+
+def select(names: Iterable[str], types: dict[str, QueryType]) -> tuple[QueryType, ...]:
+    """The types called `names`, each once; `seen`, `unseen` and `all` stand for their groups.
+
+    Raises:
+        TaskError: a name is not known.
+    """
+    chosen: dict[str, QueryType] = {}
+    for name in names:
+        if name in GROUPS:
+            group = [t for t in types.values() if name == "all" or t.seen == (name == "seen")]
+        elif name in types:
+            group = [types[name]]
+        else:
+            raise TaskError(unknown("query type", name, [*types, *GROUPS]))
+        chosen.update((t.name, t) for t in group)
+    if not chosen:
+        raise TaskError("no query type is named; name some, such as 1p, 2i, or seen, unseen, all")
+    return tuple(chosen.values())

@@ -1,0 +1,133 @@
+"""`peirce kg sample`: sampled queries with exact answers, in Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from peirce.commands import Json, as_json, as_table
+from peirce.progress import progress_bars
+from rich.console import Console
+
+from peirce_kg.graphs.commands import GRAPH_HELP
+from peirce_kg.queries.commands import TypesFile
+
+if TYPE_CHECKING:
+    from peirce_kg.sampling.files import Description
+    from peirce_kg.sampling.jobs import Sampled, Watch
+
+SCHEMA = "peirce.kg.sample/1"
+
+
+def sample(
+    graph: Annotated[
+        str,
+        typer.Option(metavar="GRAPH", help=GRAPH_HELP),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the queries go, in DIR/SPLIT.")
+    ],
+    types: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES", help="seen, unseen, all, or names with commas between, such as 2p,3in."
+        ),
+    ] = "all",
+    types_file: TypesFile = None,
+    split: Annotated[
+        str, typer.Option(metavar="SPLIT", help="train, valid, test, or all of them.")
+    ] = "train",
+    count: Annotated[
+        int | None, typer.Option(min=1, help="Queries of each type; as in TEGA's Table 9 unless given.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same files.")] = 0,
+    max_answers: Annotated[
+        int, typer.Option(min=1, help="Answers that a query may have on the graph of its split.")
+    ] = 100,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="local, or ray for a Ray cluster.")] = "local",
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; one, or all of the Ray cluster's, unless given.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace queries that were asked for otherwise.")] = False,
+    json: Json = False,
+) -> None:
+    """Sample queries with exact answers to Parquet files."""
+    from peirce.errors import TaskError, unknown
+
+    from peirce_kg.graphs.graph import SPLITS, load_graph
+    from peirce_kg.queries.types import load_types, select
+    from peirce_kg.sampling.jobs import describe, run
+    from peirce_kg.sampling.quantities import quantities
+
+    splits = SPLITS if split == "all" else tuple(each for each in SPLITS if each == split)
+    if not splits:
+        raise TaskError(unknown("split", split, (*SPLITS, "all")))
+    kinds = select([name.strip() for name in types.split(",")], load_types(types_file))
+    loaded = load_graph(graph)
+    console = Console(stderr=True)
+    console.print(loaded.summary(), highlight=False, soft_wrap=True, markup=False)
+    sampled = {}
+    for each in splits:
+        counts = quantities(kinds, loaded, each) if count is None else {kind.name: count for kind in kinds}
+        wanted = describe(kinds, counts, loaded, each, seed, max_answers)
+        with _progress(wanted, console) as watch:
+            sampled[each] = run(output, wanted, loaded, engine, workers, watch, overwrite=overwrite)
+    if json:
+        rows = [_row(each, one) for each, of_split in sampled.items() for one in of_split]
+        as_json(SCHEMA, graph=loaded.name, directory=str(output), types=rows)
+        return
+    for each, of_split in sampled.items():
+        _print(f"{each} queries of {loaded.name} in {output / each}", of_split)
+
+
+@contextmanager
+def _progress(wanted: Description, console: Console) -> Iterator[Watch]:
+    """A bar for all types, and one for each that is being sampled, with the queries per second of one processor."""
+    counts = {asked.name: asked.count for asked in wanted.types}
+    with progress_bars(console if console.is_terminal else None) as progress:
+        total = progress.add_task(f"{wanted.split} queries", total=sum(counts.values()), shown="")
+        bars = {
+            name: progress.add_task(name, total=count, visible=False, shown="")
+            for name, count in counts.items()
+        }
+        have = dict.fromkeys(counts, 0)
+
+        def watch(name: str, count: int, seconds: float) -> None:
+            rate = f"{count / seconds:,.0f}/s" if seconds else ""
+            progress.update(bars[name], completed=count, visible=count < counts[name], shown=rate)
+            progress.advance(total, count - have[name])
+            have[name] = count
+
+        yield watch
+
+
+def _row(split: str, one: Sampled) -> dict[str, object]:
+    return {
+        "split": split,
+        "type": one.asked.name,
+        "asked": one.asked.count,
+        "queries": len(one.answers),
+        "per_second": one.rate,
+        "answers": one.histogram(),
+    }
+
+
+def _print(title: str, sampled: Sequence[Sampled]) -> None:
+    """A row per type: how many queries, how fast, and the histogram of their numbers of answers."""
+    bins = max((one.histogram() for one in sampled), key=len)
+    rows = [
+        (
+            one.asked.name,
+            f"{len(one.answers):,}"
+            + ("" if len(one.answers) == one.asked.count else f" of {one.asked.count:,}"),
+            f"{one.rate:,.0f}" if one.rate else "",
+            *(f"{one.histogram().get(name, 0):,}" for name in bins),
+        )
+        for one in sampled
+    ]
+    headings = [name if number else f"with {name} answer" for number, name in enumerate(bins)]
+    typer.echo(title)
+    as_table(("type", "queries", "per second", *headings), rows)

@@ -1,0 +1,292 @@
+"""Sampled queries in Parquet: a folder per split, a file per type, and a description of how they were sampled.
+
+* `DIR/SPLIT/sample.json`: what was asked for, and which graph the ids belong to.
+* `DIR/SPLIT/TYPE.parquet`: a row per query: its text, `query`, a column of ids for each placeholder, `r1`, `s1`, ...,
+  and the sorted ids of its answers on each cumulative graph, `answers_train`, `answers_valid`, `answers_test`.
+
+What a file holds depends on what was asked for and on nothing else, down to the last byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import cattrs
+import numpy as np
+from attrs import frozen
+from peirce.errors import TaskError
+from peirce.extras import require
+
+from peirce_kg.engine.answers import Answers
+from peirce_kg.engine.template import Groundings, Template
+from peirce_kg.graphs.graph import SPLITS, Graph, Ints, Split
+from peirce_kg.queries.language import FREE, Atom, Constant, parse
+from peirce_kg.queries.types import QueryType
+from peirce_kg.sampling.sampler import Block, QuerySet
+
+if TYPE_CHECKING:
+    import pyarrow  # type: ignore[import-untyped]  # it has no types
+
+DESCRIPTION = "sample.json"
+SCHEMA = "peirce.kg.queries/1"
+
+
+@frozen
+class TypeAsked:
+    """A type of which queries were asked for: its name, formula and group, and how many."""
+
+    name: str
+    formula: str
+    seen: bool
+    count: int
+
+    @property
+    def kind(self) -> QueryType:
+        """The query type."""
+        return QueryType(self.name, parse(self.formula), self.seen)
+
+
+@frozen
+class Description:
+    """What the queries of a folder are.
+
+    Args:
+        graph: the graph's name.
+        fingerprint: a digest of its names and triples, see `fingerprint`.
+        split, seed, max_answers: see `sampler.sample`.
+        types: the types, in order.
+    """
+
+    graph: str
+    fingerprint: str
+    split: Split
+    seed: int
+    max_answers: int
+    types: tuple[TypeAsked, ...]
+    schema: str = SCHEMA
+
+    def to_json(self) -> str:
+        """The content of `sample.json`."""
+        return json.dumps(cattrs.unstructure(self), indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def read(cls, folder: Path) -> Description:
+        """Read it from the folder of a split.
+
+        Raises:
+            TaskError: there is none, or it is damaged or of a newer format.
+        """
+        path = folder / DESCRIPTION
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content.get("schema") != SCHEMA:
+                raise TaskError(
+                    f"{path} has the schema {content.get('schema')!r}; this version reads {SCHEMA!r}"
+                )
+            return cattrs.structure(content, cls)
+        except FileNotFoundError:
+            raise TaskError(
+                f"{folder} holds no sampled queries; make them with `peirce kg sample --split {folder.name} -o "
+                f"{folder.parent}`"
+            ) from None
+        except (OSError, ValueError, AttributeError, RecursionError, cattrs.BaseValidationError) as error:
+            raise TaskError(f"{path} cannot be read: {error}; remove {folder} and sample again") from error
+
+
+def fingerprint(graph: Graph) -> str:
+    """A digest of what ids mean in a graph, and of its triples: SHA-256, in hexadecimal."""
+    digest = hashlib.sha256()
+    for names in (graph.entity_names, graph.relation_names):
+        digest.update(json.dumps(names).encode())
+    for split in SPLITS:
+        triples = np.ascontiguousarray(graph.added[split], dtype="<i4")
+        digest.update(triples[np.lexsort(triples.T)].tobytes())
+    return digest.hexdigest()
+
+
+def type_file(folder: Path, name: str) -> Path:
+    """The file of a type in the folder of a split; what no file's name can have is escaped as in an address."""
+    return folder / f"{quote(name, safe='+ ')}.parquet"
+
+
+def read_queries(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ...]:
+    """The queries that `peirce kg sample` wrote, a set per type; types without a query are left out.
+
+    Args:
+        folder: what was given as `-o`.
+        graph: the graph that they were sampled from.
+        split: the split that they were sampled from.
+
+    Raises:
+        TaskError: there are none, not yet all, a file is damaged, or they belong to another graph.
+    """
+    place = folder / split
+    described = Description.read(place)
+    if described.fingerprint != fingerprint(graph):
+        raise TaskError(
+            f"the queries in {place} were sampled from another graph than {graph.name!r} is now "
+            f"({described.graph!r}); their ids would mean other entities. Sample them again"
+        )
+    sets = [read_type(place, asked, split) for asked in described.types]
+    if not any(map(len, sets)):
+        raise TaskError(f"the files in {place} hold no query; sample other types, or from another graph")
+    return tuple(queries for queries in sets if len(queries))
+
+
+def read_type(folder: Path, asked: TypeAsked, split: Split) -> QuerySet:
+    """The queries of one type in the folder of a split.
+
+    Raises:
+        TaskError: there is no such file, or it is damaged.
+    """
+    path = type_file(folder, asked.name)
+    if not path.is_file():
+        raise TaskError(
+            f"{folder} has no {path.name} yet; run `peirce kg sample` again with its options to finish it"
+        )
+    table = _read(path)
+    if (table.schema.metadata or {}).get(b"formula") != str(asked.kind.query).encode():
+        raise TaskError(f"{path} holds queries of another type; remove it and sample again")
+    return _queries(table, asked.kind, split)
+
+
+def write_type(path: Path, kind: QueryType, graph: Graph, sets: Iterable[QuerySet]) -> None:
+    """Write the queries of one type, a row group per set; `path` is written in place."""
+    pq, names = _parquet(), _Names.of(graph)
+    writer: Any = None
+    try:
+        for queries in sets:
+            table = _table(queries).add_column(0, "query", names.rendered(queries))
+            if writer is None:
+                table = table.replace_schema_metadata({"type": kind.name, "formula": str(kind.query)})
+                writer = pq.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=False)
+            writer.write_table(
+                table.replace_schema_metadata(writer.schema.metadata), row_group_size=len(table) or 1
+            )
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def answer_counts(folder: Path, name: str, split: Split) -> Ints:
+    """How many answers each query of a type has on the graph of its split: int64 [n]."""
+    import pyarrow.compute as pc  # type: ignore[import-untyped]  # it has no types
+
+    column = _read(type_file(folder, name), [f"answers_{split}"]).column(0)
+    return pc.list_value_length(column).to_numpy().astype(np.int64)
+
+
+def write_block(path: Path, block: Block, seconds: float) -> None:
+    """Write a block, in place: ids and answers, whether it is the last, and the seconds that it took."""
+    table = _table(block.queries)
+    table = table.replace_schema_metadata({"last": str(int(block.last)), "seconds": repr(seconds)})
+    _parquet().write_table(table, path, compression="none", use_dictionary=False)
+
+
+def read_block(path: Path, kind: QueryType, split: Split) -> tuple[Block, float]:
+    """The inverse of `write_block`."""
+    table = _read(path)
+    about = table.schema.metadata
+    return Block(_queries(table, kind, split), about[b"last"] == b"1"), float(about[b"seconds"])
+
+
+def _parquet() -> Any:
+    require("a Parquet file", "pyarrow", extra="kg")
+    import pyarrow.parquet  # type: ignore[import-untyped]  # it has no types
+
+    return pyarrow.parquet
+
+
+def _read(path: Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
+    pq = _parquet()
+    import pyarrow
+
+    try:
+        return pq.ParquetFile(path).read(columns=columns)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise TaskError(
+            f"{path} is no Parquet file of queries or is damaged: {error}; remove it and sample again"
+        ) from error
+
+
+def _table(queries: QuerySet) -> pyarrow.Table:
+    """Ids and answers."""
+    import pyarrow
+
+    ids = zip(
+        (*queries.template.relations, *queries.template.constants),
+        (*queries.groundings.relations.T, *queries.groundings.constants.T),
+        strict=True,
+    )
+    columns = {name: pyarrow.array(column.astype(np.int32)) for name, column in ids}
+    for split, found in queries.answers.items():
+        columns[f"answers_{split}"] = pyarrow.ListArray.from_arrays(
+            found.offsets.astype(np.int32), found.entities.astype(np.int32)
+        )
+    return pyarrow.table(columns)
+
+
+def _queries(table: pyarrow.Table, kind: QueryType, split: Split) -> QuerySet:
+    template = Template.of(kind.query)
+    answers: dict[Split, Answers] = {}
+    try:
+        relations, constants = (
+            np.stack([table[name].to_numpy() for name in names], axis=1).astype(np.int64)
+            if names
+            else np.zeros((len(table), 0), np.int64)
+            for names in (template.relations, template.constants)
+        )
+        for each in SPLITS:
+            lists = table[f"answers_{each}"].combine_chunks()
+            counts = lists.value_lengths().to_numpy(zero_copy_only=False)
+            entities = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+            answers[each] = Answers(np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), entities)
+    except (KeyError, ValueError, AttributeError) as error:
+        raise TaskError(
+            f"a file of {kind.name} queries lacks a column of numbers, {error}; remove it and sample again"
+        ) from error
+    return QuerySet(kind, split, template, Groundings(relations, constants), answers)
+
+
+@frozen(eq=False)
+class _Names:
+    """The names of a graph as they are printed in queries."""
+
+    relations: pyarrow.Array
+    entities: pyarrow.Array
+
+    @classmethod
+    def of(cls, graph: Graph) -> _Names:
+        import pyarrow
+
+        entity = Constant("s")
+        relations = [str(Atom(name, entity, FREE)).removesuffix("(s,f)") for name in graph.relation_names]
+        return cls(
+            pyarrow.array(relations), pyarrow.array([str(Constant(name)) for name in graph.entity_names])
+        )
+
+    def rendered(self, queries: QuerySet) -> pyarrow.Array:
+        """The queries in EFO syntax, all at once."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        template = queries.template
+        columns: Mapping[str, pyarrow.Array] = {
+            **{
+                name: self.relations.take(pyarrow.array(ids))
+                for name, ids in zip(template.relations, queries.groundings.relations.T, strict=True)
+            },
+            **{
+                name: self.entities.take(pyarrow.array(ids))
+                for name, ids in zip(template.constants, queries.groundings.constants.T, strict=True)
+            },
+        }
+        # between marks that no printed query has, its parts are in turn text and placeholders
+        marked = str(template.query.ground({name: f"\x01{name}\x01" for name in columns})).split("\x01")
+        parts = [columns[part] if number % 2 else part for number, part in enumerate(marked)]
+        return pc.binary_join_element_wise(*parts, "")

@@ -1,0 +1,264 @@
+"""Samples a folder of queries with any number of workers, and goes on where an earlier run was killed.
+
+Workers sample blocks; each is kept in `.blocks` as soon as it is done. The blocks of a type are taken in order, whoever
+made them, until there are enough new queries; then they become the type's file. What is under its final name is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import frozen
+from peirce.errors import TaskError, unknown
+from peirce.files import replacing, write_whole
+
+from peirce_kg.engine.template import Template
+from peirce_kg.graphs.graph import Graph, Ints, Split
+from peirce_kg.queries.types import QueryType
+from peirce_kg.sampling.files import (
+    DESCRIPTION,
+    Description,
+    TypeAsked,
+    answer_counts,
+    fingerprint,
+    read_block,
+    type_file,
+    write_block,
+    write_type,
+)
+from peirce_kg.sampling.sampler import BLOCK, Collector, QuerySet
+from peirce_kg.sampling.workers import ENGINES, Done, Pool, Setup, Task, pool
+
+BLOCKS = ".blocks"
+"""The folder of the blocks that are not in a type's file yet."""
+
+
+@frozen(eq=False)
+class Sampled:
+    """What there is of one type.
+
+    Args:
+        asked: the type, and how many queries were asked for.
+        answers: int64 [n], how many answers each query has on the graph of the split.
+        seconds: processor time that they took; None where an earlier run finished the type.
+    """
+
+    asked: TypeAsked
+    answers: Ints
+    seconds: float | None
+
+    @property
+    def rate(self) -> float | None:
+        """Queries per second of one processor."""
+        return len(self.answers) / self.seconds if self.seconds else None
+
+    def histogram(self) -> dict[str, int]:
+        """How many queries have 1, 2, 3 to 4, 5 to 8, ... answers."""
+        bins: dict[str, int] = {}
+        low = high = 1
+        while low <= max(self.answers, default=0):
+            name = str(low) if low == high else f"{low}-{high}"
+            bins[name] = int(((self.answers >= low) & (self.answers <= high)).sum())
+            low, high = high + 1, 2 * high
+        return bins
+
+
+Watch = Callable[[str, int, float], None]
+"""Told after each block: the type, how many queries it has, and the seconds of processor time that they took."""
+
+
+def describe(
+    types: Sequence[QueryType],
+    counts: dict[str, int],
+    graph: Graph,
+    split: Split,
+    seed: int,
+    max_answers: int,
+) -> Description:
+    """What is asked for; see `sampler.sample`. counts: how many queries, by the type's name."""
+    asked = tuple(TypeAsked(kind.name, str(kind.query), kind.seen, counts[kind.name]) for kind in types)
+    return Description(graph.name, fingerprint(graph), split, seed, max_answers, asked)
+
+
+def run(
+    directory: Path,
+    wanted: Description,
+    graph: Graph,
+    engine: str = "local",
+    workers: int | None = None,
+    watch: Watch = lambda name, count, seconds: None,
+    *,
+    overwrite: bool = False,
+) -> list[Sampled]:
+    """Sample what is not there yet into `directory/SPLIT`.
+
+    Args:
+        directory: where to; a folder of an earlier run that asked for the same is completed.
+        wanted: what is asked for, of `graph`.
+        graph: the graph.
+        engine, workers: see `workers.pool`.
+        watch: is told of each block.
+        overwrite: whether queries that were asked for otherwise are removed.
+
+    Raises:
+        TaskError: the folder holds something else, or another process samples into it; a worker died; nothing can be
+            sampled.
+    """
+    if engine not in ENGINES:
+        raise TaskError(unknown("engine", engine, ENGINES))
+    folder = directory / wanted.split
+    for place in (directory, folder):
+        if place.exists() and not place.is_dir():
+            raise TaskError(f"{place} is a file, where a folder of queries would go; give another folder")
+    with _alone(folder):
+        _claim(folder, wanted, overwrite=overwrite)
+        return _complete(folder, wanted, graph, engine, workers, watch)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder; a process that is killed lets them in."""
+    from filelock import FileLock, Timeout
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise TaskError(
+            f"another process samples into {folder} now; wait until it is done, or give another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _complete(
+    folder: Path, wanted: Description, graph: Graph, engine: str, workers: int | None, watch: Watch
+) -> list[Sampled]:
+    """Sample what is missing in a folder."""
+    blocks = folder / BLOCKS
+    blocks.mkdir(exist_ok=True)
+    works = [
+        _Work(asked, wanted.split, blocks)
+        for asked in wanted.types
+        if not type_file(folder, asked.name).exists()
+    ]
+    seconds: dict[str, float] = {}
+    if works:
+        kinds = {work.asked.name: work.kind for work in works}
+        setup = Setup.of(graph, kinds, wanted.split, wanted.seed, wanted.max_answers)
+        with pool(engine, workers, setup) as running:
+            for work in _finished(works, running, watch):
+                work.write(type_file(folder, work.asked.name), graph)
+                seconds[work.asked.name] = work.seconds
+    shutil.rmtree(blocks)
+    return [
+        Sampled(asked, answer_counts(folder, asked.name, wanted.split), seconds.get(asked.name))
+        for asked in wanted.types
+    ]
+
+
+def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
+    """Make the folder, or see that it was made for the same, or for something of which it has no queries."""
+    if (folder / DESCRIPTION).exists():
+        there = Description.read(folder)
+        files = [path for asked in there.types if (path := type_file(folder, asked.name)).exists()]
+        blocks = folder / BLOCKS
+        if there != wanted and overwrite:
+            # these and no others, since somebody may have put files of their own beside them
+            shutil.rmtree(blocks, ignore_errors=True)
+            for path in files:
+                path.unlink()
+        elif there != wanted and (files or any(blocks.glob("*.block"))):
+            names = {
+                "graph": "graph",
+                "seed": "seed",
+                "max_answers": "max_answers",
+                "types": "types or counts",
+            }
+            differ = [said for name, said in names.items() if getattr(there, name) != getattr(wanted, name)]
+            raise TaskError(
+                f"{folder} holds queries that were asked for with other {' and '.join(differ) or 'triples'}; "
+                "give another folder, or --overwrite to replace them"
+            )
+    elif folder.exists() and any(folder.iterdir()):
+        raise TaskError(f"{folder} holds something else than sampled queries; give another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / DESCRIPTION, wanted.to_json())
+
+
+def _finished(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterator[_Work]:
+    """The types, each when it has its queries."""
+    under_way = 0
+    waiting = list(works)
+    while waiting:
+        for work in waiting:
+            for task in work.tasks(running.room - under_way):
+                running.submit(task)
+                under_way += 1
+        for work in [work for work in waiting if work.advance(watch)]:
+            waiting.remove(work)
+            yield work
+        if waiting and under_way:
+            done = running.wait()
+            under_way -= 1
+            next(work for work in works if work.asked.name == done.task.type).keep(done)
+
+
+class _Work:
+    """One type: the blocks that it has, and the queries that are new in each."""
+
+    def __init__(self, asked: TypeAsked, split: Split, blocks: Path) -> None:
+        self.asked, self.split, self.kind, self.seconds = asked, split, asked.kind, 0.0
+        self._blocks = blocks
+        self._rows: list[Ints] = []
+        self._collector = Collector(Template.of(self.kind.query), asked.count)
+        self._submitted: set[int] = set()
+
+    def tasks(self, most: int) -> Iterator[Task]:
+        """Blocks that will be needed, if all that is new in them is, and that nobody has begun."""
+        missing = self.asked.count - len(self._collector)
+        first = len(self._rows)
+        for number in range(first, first + -(-missing // BLOCK)):
+            if most <= 0 or self._collector.full:
+                return
+            if number not in self._submitted and not self._path(number).exists():
+                self._submitted.add(number)
+                most -= 1
+                yield Task(self.asked.name, number, min(BLOCK, self.asked.count) if number == 0 else BLOCK)
+
+    def keep(self, done: Done) -> None:
+        """Keep a block."""
+        if not self._collector.full:
+            with replacing(self._path(done.task.number)) as fresh:
+                write_block(fresh, done.block, done.seconds)
+
+    def advance(self, watch: Watch) -> bool:
+        """Take the blocks that are next in order; say whether the type has all of its queries."""
+        while not self._collector.full and self._path(len(self._rows)).exists():
+            block, seconds = read_block(self._path(len(self._rows)), self.kind, self.split)
+            self._rows.append(self._collector.add(block))
+            self.seconds += seconds
+            watch(self.asked.name, len(self._collector), self.seconds)
+        return self._collector.full
+
+    def write(self, path: Path, graph: Graph) -> None:
+        """Make the type's file of its blocks."""
+        fresh = self._blocks / path.name
+        write_type(fresh, self.kind, graph, self._sets())
+        os.replace(fresh, path)
+        for number in range(len(self._rows)):
+            self._path(number).unlink()
+
+    def _sets(self) -> Iterator[QuerySet]:
+        for number, rows in enumerate(self._rows):
+            yield read_block(self._path(number), self.kind, self.split)[0].queries.select(rows)
+
+    def _path(self, number: int) -> Path:
+        return self._blocks / f"{type_file(self._blocks, self.asked.name).stem}-{number:06}.block"

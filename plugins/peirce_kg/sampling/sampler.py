@@ -1,0 +1,279 @@
+"""Samples queries with exact answers: walks propose groundings, and those that pass every check are kept.
+
+Every query has an answer and no vacuous part on the graph of its split:
+
+* dropping a negated atom gives more answers, dropping a branch of a disjunction fewer;
+* no atom is repeated, and none is implied by the others of its conjunction up to renaming existential variables;
+* a query of the valid or test split has an answer that the split before it lacks;
+* it has at most `max_answers` answers, and no other query of its set is the same up to renaming.
+
+The queries of a type come in blocks, each from a random generator of its own, so that whoever samples them, in whatever
+order, gets the same; a `Collector` takes the blocks one after another and drops what an earlier one has.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from attrs import evolve, frozen
+from peirce.errors import TaskError
+from peirce.progress import progress_bars
+from rich.console import Console
+
+from peirce_kg.engine.answers import Answers
+from peirce_kg.engine.template import Groundings, Template
+from peirce_kg.graphs.graph import SPLITS, Bools, Graph, Ints, Split
+from peirce_kg.queries.language import Query
+from peirce_kg.queries.types import QueryType
+from peirce_kg.sampling.lookup import Lookup
+from peirce_kg.sampling.symmetry import canonical, redundant, repetitions, symmetries
+from peirce_kg.sampling.walks import Walker
+from peirce_kg.sampling.worlds import Found, Worlds, solve
+
+MAX_ANSWERS = 100
+"""Answers that a sampled query may have on the graph of its split, unless told otherwise."""
+BLOCK = 8192
+"""Queries of a block. Like the sizes of batches, it is part of what a seed means."""
+BATCHES = (512, 4096)
+"""Proposals of a block's first batch, or a few more, and of its largest; each is twice the one before."""
+PATIENCE = 24 * 1024
+"""Proposals without a new query after which a type is given up as exhausted."""
+
+
+@frozen(eq=False)
+class QuerySet:
+    """Sampled queries of one type.
+
+    Args:
+        type: the query type.
+        split: the split that they were sampled from.
+        template: its abstract query, prepared.
+        groundings: the queries.
+        answers: the exact answers on the cumulative graph of every split; evaluation filters by all of them.
+    """
+
+    type: QueryType
+    split: Split
+    template: Template
+    groundings: Groundings
+    answers: Mapping[Split, Answers]
+
+    def __len__(self) -> int:
+        return len(self.groundings)
+
+    def query(self, row: int, graph: Graph) -> Query:
+        """One of the queries, with names."""
+        relations, constants = self.groundings.relations[row], self.groundings.constants[row]
+        names = {s: graph.relation_names[i] for s, i in zip(self.template.relations, relations, strict=True)}
+        names |= {s: graph.entity_names[i] for s, i in zip(self.template.constants, constants, strict=True)}
+        return self.template.query.ground(names)
+
+    def select(self, rows: Ints) -> QuerySet:
+        """Some of the queries, in the order of `rows`."""
+        answers = {split: found.select(rows) for split, found in self.answers.items()}
+        return evolve(self, groundings=self.groundings[rows], answers=answers)
+
+    @classmethod
+    def joined(cls, sets: Sequence[QuerySet]) -> QuerySet:
+        """The queries of several sets of one type and split, one set after another."""
+        answers = {split: Answers.joined([s.answers[split] for s in sets]) for split in sets[0].answers}
+        return evolve(sets[0], groundings=Groundings.joined([s.groundings for s in sets]), answers=answers)
+
+
+def sample(
+    types: Sequence[QueryType],
+    graph: Graph,
+    split: Split,
+    count: int,
+    seed: int,
+    max_answers: int = MAX_ANSWERS,
+    console: Console | None = None,
+    *,
+    leave_out: bool = False,
+) -> tuple[QuerySet, ...]:
+    """Sample `count` queries of each type from the graph of a split; fewer where the graph has no more.
+
+    The queries of a type depend on the graph, the split, the seed and `max_answers`, not on the other types; a larger
+    count continues a smaller one.
+
+    Args:
+        types: the query types.
+        graph: the graph.
+        split: `train` for training; `valid` and `test` queries have an answer that the split before lacks.
+        count: how many queries of each type.
+        seed: the seed.
+        max_answers: how many answers a query may have on the graph of the split.
+        console: where a progress bar is shown; nowhere when None.
+        leave_out: whether a type without a single query is left out, and no error.
+
+    Raises:
+        TaskError: not one query of a type was found, or of any type.
+    """
+    lookup = Lookup.of(graph)
+    with progress_bars(console) as progress:
+        bar = progress.add_task(f"sampling {split} queries", total=count * len(types), shown="")
+        sets = []
+        for kind in types:
+            progress.update(bar, shown=kind.name)
+            sampler = TypeSampler(kind, lookup, split, seed, max_answers)
+            collector, kept, number = Collector(sampler.template, count), [], 0
+            while not collector.full:
+                block = sampler.block(number, count)
+                kept.append(block.queries.select(collector.add(block)))
+                progress.advance(bar, len(kept[-1]))
+                number += 1
+            found = QuerySet.joined(kept)
+            if len(found):
+                sets.append(found)
+            elif not leave_out:
+                raise _nothing(kind, graph, split, max_answers)
+            progress.advance(bar, count - len(found))
+    if not sets:
+        raise _nothing(types[0], graph, split, max_answers)
+    return tuple(sets)
+
+
+def _nothing(kind: QueryType, graph: Graph, split: Split, max_answers: int) -> TaskError:
+    """Why there are no queries of a type."""
+    if not len(graph.added[split]):
+        return TaskError(f"the {split} split of {graph.name!r} adds no triples to sample queries of")
+    return TaskError(
+        f"no {kind.name} query with 1 to {max_answers} answers was found on the {split} graph of {graph.name}; raise "
+        "max_answers, or leave the type out: name others, or set absent=leave_out"
+    )
+
+
+@frozen(eq=False)
+class Block:
+    """Queries of one type that are no renamings of each other, and whether a later block can have more."""
+
+    queries: QuerySet
+    last: bool
+
+
+class Collector:
+    """Takes the blocks of a type in order and says what is new in each, up to a count of queries."""
+
+    def __init__(self, template: Template, count: int) -> None:
+        self._renamings = symmetries(template)
+        self._seen: set[bytes] = set()
+        self._count = count
+        self.full = count <= 0
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def add(self, block: Block) -> Ints:
+        """The rows of the block's queries that no earlier block had: int64, ascending."""
+        rows = _unseen(canonical(block.queries.groundings, self._renamings), self._seen, self._count)
+        self.full = len(self) >= self._count or block.last or not len(rows)
+        return rows
+
+
+class TypeSampler:
+    """Finds queries of one type.
+
+    Args:
+        kind: the type.
+        lookup: the graph.
+        split, seed, max_answers: see `sample`.
+    """
+
+    def __init__(self, kind: QueryType, lookup: Lookup, split: Split, seed: int, max_answers: int) -> None:
+        self.kind, self.lookup, self.split, self.max_answers = kind, lookup, split, max_answers
+        self.level = SPLITS.index(split)
+        self.template = Template.of(kind.query)
+        self.worlds = Worlds.of(self.template, self.level)
+        self._seed = [seed, zlib.crc32(kind.name.encode()), self.level]
+        self._walker = Walker(self.template, lookup, self.level)
+        self._renamings = symmetries(self.template)
+        self._repetitions = repetitions(self.template)
+
+    def block(self, number: int, limit: int = BLOCK) -> Block:
+        """A block of at most `BLOCK` queries, or its first `limit`.
+
+        Raises:
+            TaskError: the graph has no triple to start from.
+        """
+        limit = min(limit, BLOCK)
+        seen: set[bytes] = set()
+        found: list[QuerySet] = []
+        stale = 0
+        for proposals, tried in self._proposals(number):
+            # renamings first: what was proposed before, kept or not, is not looked at again
+            proposals = proposals[_unseen(canonical(proposals, self._renamings), seen)]
+            found.append(self._sound(proposals[~redundant(proposals, self._repetitions)]))
+            stale = 0 if len(found[-1]) else stale + tried
+            if stale >= PATIENCE or sum(map(len, found)) >= limit:
+                break
+        queries = QuerySet.joined(found)
+        return Block(
+            queries.select(np.arange(min(limit, len(queries)))), self._last(number) or stale >= PATIENCE
+        )
+
+    @cached_property
+    def _every(self) -> Groundings | None:
+        """All groundings in random order, where they can be listed."""
+        every = self._walker.every()
+        return None if every is None else every[np.random.default_rng(self._seed).permutation(len(every))]
+
+    def _last(self, number: int) -> bool:
+        return self._every is not None and (number + 1) * BLOCK >= len(self._every)
+
+    def _proposals(self, number: int) -> Iterator[tuple[Groundings, int]]:
+        """The batches of a block, each with the number of walks that were tried."""
+        if self._every is not None:
+            yield self._every[number * BLOCK : (number + 1) * BLOCK], BLOCK
+            return
+        random = np.random.default_rng([*self._seed, number])
+        size, largest = BATCHES
+        while True:
+            yield self._walker.propose(size, random), size
+            size = min(2 * size, largest)
+
+    def _sound(self, proposals: Groundings) -> QuerySet:
+        """The proposals that meet the conditions on answers, with their answers."""
+        found = solve(self.worlds, proposals, self.lookup, self.max_answers)
+        rows = np.flatnonzero(self._accepted(found))
+        number = np.full(len(proposals), -1)
+        number[rows] = np.arange(len(rows))
+        query = number.take(found.query)
+        pairs = np.flatnonzero(query >= 0)
+        pairs = pairs[np.argsort(query.take(pairs) * self.lookup.entities + found.entity.take(pairs))]
+        query, entity, worlds = query.take(pairs), found.entity.take(pairs), found.worlds.take(pairs)
+        answers: dict[Split, Answers] = {}
+        for split, bit in zip(SPLITS, self.worlds.splits, strict=True):
+            there = np.flatnonzero(worlds & bit)
+            counts = np.bincount(query.take(there), minlength=len(rows))
+            answers[split] = Answers(np.concatenate([[0], np.cumsum(counts)]), entity.take(there))
+        return QuerySet(self.kind, self.split, self.template, proposals[rows], answers)
+
+    def _accepted(self, found: Found) -> Bools:
+        """Which queries have an answer, not too many, a new one, and would have others without any of their parts."""
+        own = self.worlds.splits[self.level]
+        counts = found.having(found.worlds & own != 0)
+        accepted = ~found.refused & (counts > 0) & (counts <= self.max_answers)
+        if self.level:
+            before = self.worlds.splits[self.level - 1]
+            accepted &= found.having(found.worlds & (own | before) == own) > 0
+        for without in self.worlds.without:
+            accepted &= found.having(found.worlds & (own | without) == without) > 0
+        branches = np.bitwise_or.reduce(self.worlds.branches)
+        for branch in self.worlds.branches:
+            accepted &= found.having(found.worlds & branches == branch) > 0
+        return accepted
+
+
+def _unseen(keys: Sequence[bytes], seen: set[bytes], most: int | None = None) -> Ints:
+    """The rows whose key is not in `seen`, each once, until that has `most`; they are added."""
+    rows = []
+    for row, key in enumerate(keys):
+        if key not in seen:
+            if len(seen) == most:
+                break
+            seen.add(key)
+            rows.append(row)
+    return np.array(rows, np.int64)

@@ -1,0 +1,179 @@
+"""When two groundings of a template are one query, and when one says the same thing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from attrs import frozen
+
+from peirce_kg.engine.template import Groundings, Slot, Template
+from peirce_kg.graphs.graph import Bools, Ints
+from peirce_kg.queries.language import FREE, Variable
+
+MAX_SYMMETRIES = 1000
+"""Renamings of a template that are searched for when duplicates are looked for."""
+
+_K = TypeVar("_K")
+_End: TypeAlias = int | Variable
+
+
+def canonical(groundings: Groundings, renamings: Sequence[tuple[list[int], list[int]]]) -> list[bytes]:
+    """A key per grounding that is the same for groundings which are equal up to a renaming of the template."""
+    best: Ints | None = None
+    for relations, constants in renamings:
+        key = np.concatenate([groundings.relations[:, relations], groundings.constants[:, constants]], axis=1)
+        if best is None:
+            best = key
+            continue
+        differs = key != best
+        first = differs.argmax(axis=1)
+        rows = np.arange(len(key))
+        smaller = key[rows, first] < best[rows, first]
+        best = np.where(smaller[:, None], key, best)
+    assert best is not None
+    packed = np.ascontiguousarray(best, dtype=np.int32)
+    return packed.view(f"V{packed.shape[1] * packed.itemsize}").ravel().tolist()
+
+
+def symmetries(template: Template) -> list[tuple[list[int], list[int]]]:
+    """The renamings of slots under which a template is the same formula, the identity first.
+
+    Each is a permutation of the relation slots and one of the constant slots; f is fixed and the order of atoms and
+    branches does not count.
+    """
+    branches = {frozenset(conjunction) for conjunction in template.conjunctions}
+    slots = list(dict.fromkeys(slot for conjunction in template.conjunctions for slot in conjunction))
+    found: list[tuple[list[int], list[int]]] = []
+    steps = 0
+
+    def extend(images: list[Slot], relations: dict[int, int], ends: dict[_End, _End]) -> None:
+        nonlocal steps
+        steps += 1
+        if steps > 100 * MAX_SYMMETRIES or len(found) >= MAX_SYMMETRIES:
+            return
+        if len(images) == len(slots):
+            image = dict(zip(slots, images, strict=True))
+            if {frozenset(image[slot] for slot in branch) for branch in branches} == branches:
+                found.append(
+                    (
+                        [relations[i] for i in range(len(template.relations))],
+                        [end for i in range(len(template.constants)) if isinstance(end := ends[i], int)],
+                    )
+                )
+            return
+        slot = slots[len(images)]
+        # the slot itself is tried first, which makes the identity the first that is found
+        for candidate in sorted(slots, key=lambda other: other != slot):
+            if candidate in images or candidate.positive != slot.positive:
+                continue
+            renamed = _extended(relations, slot.relation, candidate.relation)
+            moved = _extended(ends, slot.head, candidate.head)
+            moved = None if moved is None else _extended(moved, slot.tail, candidate.tail)
+            if renamed is not None and moved is not None:
+                extend([*images, candidate], renamed, moved)
+
+    extend([], {}, {FREE: FREE})
+    return found
+
+
+def _extended(mapping: dict[_K, _K], key: _K, value: _K) -> dict[_K, _K] | None:
+    """The one-to-one mapping with one more pair; None where it does not fit or mixes slots with variables."""
+    if key in mapping:
+        return mapping if mapping[key] == value else None
+    if value in mapping.values() or isinstance(key, Variable) != isinstance(value, Variable):
+        return None
+    return {**mapping, key: value}
+
+
+@frozen
+class Repetition:
+    """Pairs of slots of a template; where each is filled alike, a part of the query is vacuous."""
+
+    relations: frozenset[tuple[int, int]] = frozenset()
+    constants: frozenset[tuple[int, int]] = frozenset()
+
+    def within(self, other: Repetition) -> bool:
+        """Whether it holds wherever the other does."""
+        return self.relations <= other.relations and self.constants <= other.constants
+
+
+def redundant(groundings: Groundings, repetitions: Sequence[Repetition]) -> Bools:
+    """Which groundings repeat an atom in a branch, or have one that the others of its branch imply."""
+    found = np.zeros(len(groundings), dtype=bool)
+    for repetition in repetitions:
+        alike = np.ones(len(groundings), dtype=bool)
+        for one, other in repetition.relations:
+            alike &= groundings.relations[:, one] == groundings.relations[:, other]
+        for one, other in repetition.constants:
+            alike &= groundings.constants[:, one] == groundings.constants[:, other]
+        found |= alike
+    return found
+
+
+def repetitions(template: Template) -> list[Repetition]:
+    """All ways in which a grounding can repeat an atom or imply it by others of its branch.
+
+    An atom is implied where mapping existential variables to terms takes the branch into itself without the atom, f and
+    constants fixed. It suffices to move variables that atoms tie together, to terms that stay: of a map of the branch
+    into a part of it, some power leaves its image alone, and moves each tied group of the others by itself.
+    """
+    found: list[Repetition] = []
+    for conjunction in template.conjunctions:
+        for repetition in _foldings(conjunction):
+            if not any(other.within(repetition) for other in found):
+                found = [other for other in found if not repetition.within(other)] + [repetition]
+    return found
+
+
+def _foldings(conjunction: Sequence[Slot]) -> Iterator[Repetition]:
+    for one, other in combinations(conjunction, 2):
+        yield from _placed([one], [other], frozenset(), {}, Repetition())
+    for group in _tied(conjunction):
+        moving = [slot for slot in conjunction if slot.variables & group]
+        staying = [slot for slot in conjunction if not slot.variables & group]
+        yield from _placed(moving, staying, group, {}, Repetition())
+
+
+def _tied(conjunction: Sequence[Slot]) -> set[frozenset[Variable]]:
+    """The sets of existential variables that hang together by atoms between them."""
+    pairs = {slot.variables - {FREE} for slot in conjunction}
+    groups = {frozenset([variable]) for pair in pairs for variable in pair}
+    fresh = groups
+    while fresh:
+        fresh = {group | pair for group in fresh for pair in pairs if group & pair} - groups
+        groups = groups | fresh
+    return groups
+
+
+def _placed(
+    moving: Sequence[Slot],
+    staying: Sequence[Slot],
+    group: frozenset[Variable],
+    images: dict[Variable, _End],
+    repetition: Repetition,
+) -> Iterator[Repetition]:
+    """What must be alike so that every moving atom falls on a staying one."""
+    if not moving:
+        yield repetition
+        return
+    first, *rest = moving
+    for target in staying:
+        if target.positive != first.positive:
+            continue
+        moved, constants = dict(images), set(repetition.constants)
+        for end, other in ((first.head, target.head), (first.tail, target.tail)):
+            image = moved.setdefault(end, other) if end in group and isinstance(end, Variable) else end
+            if isinstance(image, Variable) or isinstance(other, Variable):
+                if image != other:
+                    break
+            elif image != other:
+                constants.add((min(image, other), max(image, other)))
+        else:
+            relations = set(repetition.relations)
+            if first.relation != target.relation:
+                relations.add((min(first.relation, target.relation), max(first.relation, target.relation)))
+            alike = Repetition(frozenset(relations), frozenset(constants))
+            yield from _placed(rest, staying, group, moved, alike)

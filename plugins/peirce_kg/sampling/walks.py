@@ -1,0 +1,255 @@
+"""Proposes groundings: random walks along the branches of a query, all of a batch at once.
+
+A walk goes along each branch of the query, whose atoms are thus true of something; a negated atom is chosen to be
+true of something that the rest of its branch allows. Every grounding that has an answer and no vacuous part can be
+proposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from functools import cached_property
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+from peirce.errors import TaskError
+
+from peirce_kg.engine.template import Groundings, Slot, Template
+from peirce_kg.graphs.graph import SPLITS, Ints
+from peirce_kg.queries.language import FREE, Variable
+from peirce_kg.sampling.lookup import Lookup, Runs
+
+
+@frozen(eq=False)
+class Walker:
+    """Walks over the cumulative graph of one level.
+
+    Args:
+        template: the abstract query.
+        lookup: the triples.
+        level: 0 for train, 1 for valid, 2 for test; walks of the latter two start at a triple of their own level,
+            without which no answer could be new.
+    """
+
+    template: Template
+    lookup: Lookup
+    level: int
+
+    def propose(self, count: int, random: np.random.Generator) -> Groundings:
+        """About `count` groundings, fewer where walks come to an end.
+
+        Raises:
+            TaskError: there is no triple to start from.
+        """
+        # a walk that starts elsewhere gives other queries, so each batch starts at every atom there is
+        starts = [
+            (branch, slot) for branch, slot in self._starts if slot is None or len(self._starts[branch, slot])
+        ]
+        if not starts:
+            return Groundings(
+                *(np.zeros((0, len(s)), np.int64) for s in (self.template.relations, self.template.constants))
+            )
+        each = -(-count // len(starts))
+        proposals = Groundings.joined([self._from(*start, each, random) for start in starts])
+        return proposals[random.permutation(len(proposals))]
+
+    def every(self) -> Groundings | None:
+        """All groundings with an answer, where the query is a single atom at one entity; else None."""
+        (slot, *others), *branches = self.template.conjunctions
+        if others or branches or not slot.positive or len(slot.variables) != 1 or slot.head == slot.tail:
+            return None
+        triples = self.lookup.triples[: self.lookup.size(self.level)]
+        end = 2 if slot.head == FREE else 0
+        distinct = np.unique(triples[:, [1, end]].astype(np.int64), axis=0)
+        return Groundings(distinct[:, :1], distinct[:, 1:])
+
+    @cached_property
+    def _starts(self) -> dict[tuple[int, Slot | None], Ints]:
+        """The branches and atoms that a walk may start at, each with the numbers of its triples."""
+        first = self.lookup.size(self.level - 1) if self.level else 0
+        numbers = np.arange(first, self.lookup.size(self.level))
+        if not len(numbers):
+            raise TaskError(
+                f"the {SPLITS[self.level]} split adds no triples, so no query of it has an answer that is new in it"
+                if self.level
+                else "the train split has no triples to sample queries from"
+            )
+        starts: dict[tuple[int, Slot | None], Ints] = {}
+        for branch, slots in enumerate(self.template.conjunctions):
+            for slot in slots:
+                # in train, a walk starts at an answer that negated atoms remove, so these are true of it
+                true = [other for other in slots if other.positive or not self.level]
+                paired = any(_beside(slot, other) for other in true)
+                if slot.positive:
+                    starts[branch, slot] = (
+                        np.intersect1d(numbers, self.lookup.parallel, assume_unique=True)
+                        if paired
+                        else numbers
+                    )
+            if not any(slot.positive for slot in slots):
+                starts[branch, None] = numbers
+        return starts
+
+    def _from(self, first: int, atom: Slot | None, count: int, random: np.random.Generator) -> Groundings:
+        """The groundings of walks that begin in one branch, at one atom."""
+        walk = _Walk(self.template, self.lookup, self.level, random, count)
+        conjunctions = self.template.conjunctions
+        others = [branch for branch in range(len(conjunctions)) if branch != first]
+        removing = {slot: self._branches(slot, random) for slot in self.template.negated}
+        shared: frozenset[Variable] = frozenset()
+        if atom is not None:
+            numbers = self._starts[first, atom]
+            walk.put(atom, numbers[random.integers(len(numbers), size=count)])
+            shared = frozenset(atom.variables)
+            if self.level:
+                # the new answer, and the one that a negated atom removes, need not be the same
+                walk.along(_connected(atom, conjunctions[first]), atom)
+                shared = frozenset()
+        order = [first, *random.permutation(others).tolist()]
+        for branch, following in zip(order, [*order[1:], None], strict=True):
+            slots = conjunctions[branch]
+            positive = [slot for slot in slots if slot.positive]
+            for slot in [slot for slot in slots if branch in removing.get(slot, ())] or [None]:
+                walk.forget(shared)
+                walk.along([*positive, slot] if slot else positive)
+                shared = frozenset()
+            # or the one answer of all of them: what they say of it alike is then left as it is
+            if following is not None and random.random() < 0.5:
+                shared = _shared(slots, conjunctions[following])
+        return walk.result()
+
+    def _branches(self, slot: Slot, random: np.random.Generator) -> set[int]:
+        """In which branches with a negated atom walks make it true, of answers that it removes: one, some, or all."""
+        there = [i for i, slots in enumerate(self.template.conjunctions) if slot in slots]
+        some = {branch for branch in there if random.random() < 0.5}
+        return some or {int(random.choice(there))}
+
+
+class _Walk:
+    """The state of a batch of walks: slots that are fixed, variables that stand somewhere, and rows that still go."""
+
+    def __init__(
+        self, template: Template, lookup: Lookup, level: int, random: np.random.Generator, count: int
+    ) -> None:
+        self.template, self.lookup, self.level, self.random = template, lookup, level, random
+        self.relations: dict[int, Ints] = {}
+        self.ends: dict[int | Variable, Ints] = {}
+        self.count = count
+        tied = {v for slot in template.negated if len(slot.variables) == 2 for v in slot.variables} - {FREE}
+        self.narrow = {
+            slot
+            for slots in template.conjunctions
+            for slot in slots
+            if slot.positive and len(slot.variables) == 1 and slot.variables <= tied
+        }
+        self.alive = np.ones(count, dtype=bool)
+
+    def result(self) -> Groundings:
+        """The groundings whose walks came through."""
+        shape = (self.count, 0)
+        relations = [self.relations[i] for i in range(len(self.template.relations))]
+        constants = [self.ends[i] for i in range(len(self.template.constants))]
+        return Groundings(
+            np.stack(relations, axis=1) if relations else np.zeros(shape, np.int64),
+            np.stack(constants, axis=1) if constants else np.zeros(shape, np.int64),
+        )[self.alive]
+
+    def forget(self, kept: Set[Variable] = frozenset()) -> None:
+        """Let the variables go, but for some; the slots stay."""
+        self.ends = {
+            end: value for end, value in self.ends.items() if not isinstance(end, Variable) or end in kept
+        }
+
+    def put(self, slot: Slot, numbers: Ints | NDArray[np.int32]) -> None:
+        """Put an atom on triples."""
+        head, relation, tail = self.lookup.triples.take(numbers, axis=0).T.astype(np.int64)
+        if slot.head == slot.tail:
+            self.alive &= head == tail
+        self.ends[slot.head], self.ends[slot.tail] = head, tail
+        self.relations[slot.relation] = relation
+
+    def along(self, slots: Sequence[Slot], true: Slot | None = None) -> None:
+        """Make every atom true, those that are most determined first; one more may be true already."""
+        waiting = list(slots)
+        while waiting:
+            slot = max(waiting, key=self._determined)
+            waiting.remove(slot)
+            self._step(slot, [other for other in (*slots, true) if other and _beside(slot, other)])
+
+    def _determined(self, slot: Slot) -> int:
+        known = (slot.head in self.ends) + (slot.tail in self.ends)
+        return 2 * known + (slot.relation in self.relations)
+
+    def _step(self, slot: Slot, beside: Sequence[Slot]) -> None:
+        """Make one atom true by choosing what is open in it; the atoms beside it must have other relations."""
+        head, tail = self.ends.get(slot.head), self.ends.get(slot.tail)
+        relation = self.relations.get(slot.relation)
+        lookup, level = self.lookup, self.level
+        if head is not None and tail is not None:
+            if relation is not None:
+                self.alive &= lookup.level(relation, head, tail) <= level
+            else:
+                pairs, triples = lookup.of_pair
+                taken = [
+                    self.relations[other.relation] for other in beside if other.relation in self.relations
+                ]
+                self._choose(slot, triples, pairs.find(head * lookup.entities + tail), taken)
+        elif relation is not None:
+            known = head if head is not None else tail
+            if known is None:
+                self._choose(slot, lookup.of_relation, relation)
+                return
+            owner = lookup.owner(relation, known, heads=head is not None)
+            other, there = lookup.edges.pick(owner, level, self.random)
+            self.alive &= there
+            self.ends[slot.tail if head is not None else slot.head] = other
+        elif head is not None:
+            self._choose(slot, lookup.of_head[bool(beside)], head)
+        elif tail is not None:
+            self._choose(slot, lookup.of_tail[bool(beside)], tail)
+        else:
+            self.put(slot, self.random.integers(lookup.size(level), size=self.count))
+
+    def _choose(self, slot: Slot, triples: Runs, owner: Ints, taken: Sequence[Ints] = ()) -> None:
+        """Put an atom on random triples of some runs, if possible on ones whose relation is not taken."""
+        numbers, there = triples.pick(owner, self.level, self.random)
+        for _ in range(2 if taken else 0):
+            again = np.logical_or.reduce([self.lookup.triples[numbers, 1] == relation for relation in taken])
+            numbers[again] = triples.pick(owner[again], self.level, self.random)[0]
+        # a negation that ties a variable to f removes an answer only where no value of the variable is left
+        narrowed = self.random.random(self.count) < 0.5 if slot in self.narrow else np.zeros(0, dtype=bool)
+        for _ in range(7 if narrowed.any() else 0):
+            others = triples.pick(owner, self.level, self.random)[0]
+            fewer = self._spread(slot, others) < self._spread(slot, numbers)
+            numbers = np.where(fewer & narrowed, others, numbers)
+        self.alive &= there
+        self.put(slot, numbers)
+
+    def _spread(self, slot: Slot, numbers: Ints) -> Ints:
+        """How many values the variable of an atom would have, if the atom were put on each of some triples."""
+        heads = not isinstance(slot.head, Variable)
+        head, relation, tail = self.lookup.triples[numbers].T.astype(np.int64)
+        owner = self.lookup.owner(relation, head if heads else tail, heads=heads)
+        return self.lookup.edges.sizes(owner, self.level)
+
+
+def _beside(slot: Slot, other: Slot) -> bool:
+    """Whether two atoms lead from the same end to the same end, by relations that may differ."""
+    ends = (slot.head, slot.tail) == (other.head, other.tail)
+    return ends and slot.relation != other.relation
+
+
+def _shared(slots: Sequence[Slot], others: Sequence[Slot]) -> frozenset[Variable]:
+    """The variables of which two branches say the same."""
+    variables = frozenset(v for slot in slots for v in slot.variables)
+    return variables - {v for slot in {*slots} ^ {*others} for v in slot.variables if v != FREE}
+
+
+def _connected(atom: Slot, slots: Sequence[Slot]) -> list[Slot]:
+    """The other positive atoms that variables connect to one."""
+    found, ends = [atom], set(atom.variables)
+    while more := [s for s in slots if s.positive and s not in found and s.variables & ends]:
+        found += more
+        ends.update(*(slot.variables for slot in more))
+    return found[1:]

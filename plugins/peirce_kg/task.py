@@ -1,0 +1,415 @@
+"""The task `kgqa`: train a model to rank the answers of first-order queries over a knowledge graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import attrs
+import numpy as np
+import torch
+from attrs import field, frozen, validators
+from peirce.errors import TaskError
+from peirce.model import Model, Task
+from rich.console import Console
+from torch import Tensor
+
+from peirce_kg.encoding.assets import assets_of
+from peirce_kg.encoding.atom_inputs import (
+    QueryAtoms,
+    check_expressible,
+    joined,
+    query_atoms,
+    shape_of,
+    takes_atoms,
+    why_inexpressible,
+)
+from peirce_kg.encoding.graph_inputs import GRAPH_INPUTS, TokenGraph, graph_inputs, padded, token_graph
+from peirce_kg.encoding.vocabulary import Vocabulary, pad
+from peirce_kg.encoding.writing import SYNTAXES, Syntax
+from peirce_kg.engine.answers import Answers, Groundings, Template
+from peirce_kg.evaluation import FILTERINGS, Filtering, Floats, Report, Scorer, evaluate, protocol, silence
+from peirce_kg.graph_codes import NODES
+from peirce_kg.graphs.graph import SPLITS, Graph, Ints, Split, load_graph
+from peirce_kg.parts.heads.entities import Entities
+from peirce_kg.queries.types import load_types, select
+from peirce_kg.query_atoms import learns
+from peirce_kg.sampling.files import read_queries
+from peirce_kg.sampling.sampler import MAX_ANSWERS, QuerySet, sample
+
+TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
+"""The types of a run that names none."""
+POOL = 50
+"""Batches whose queries are sorted by length together."""
+ATOMS = "atoms/"
+"""What stands before the names of the inputs of systems that execute queries themselves, within a batch."""
+_Rows: TypeAlias = list[tuple[int, Ints]]
+"""What a batch takes: numbers of sets, each with rows of it."""
+
+
+@frozen(kw_only=True)
+class KgQaOptions:
+    """What is sampled, and how it is put into batches.
+
+    Args:
+        graph: a folder of train, valid and test files, an .nt file, or a data set of pykeen by name.
+        queries: a folder that `peirce kg sample` wrote, with its splits; all queries in it are used, and the options
+            that follow, up to `seed`, play no part. Queries are sampled when empty.
+        types: the query types to train on; `seen`, `unseen` and `all` stand for groups.
+        eval_types: the query types to evaluate; those trained on when empty.
+        train_queries: how many training queries of each type; fewer where the graph has no more.
+        eval_queries: how many validation and how many test queries of each type.
+        max_answers: how many answers a query may have.
+        absent: what becomes of a type of which the graph has no query: `refuse` is an error, `leave_out` goes on with
+            the other types and says so.
+        seed: the seed of the sampled queries; the loop's own seed orders the batches.
+        batch_size: how many queries are in a batch.
+        balance: whether an epoch repeats the queries of types that have fewer, so that every type weighs the same.
+        labels: `one` draws one answer of a query anew in each epoch; `all` spreads the label over all its answers.
+        syntax: the language that queries are written in; the Lisp-like one has no way to write some types, and no
+            variable whose states could be pooled.
+        reverse: whether queries are written from their end to their beginning, as in TEGA's Table 13.
+        group_by_length: whether queries of like length come into one batch, which leaves less padding.
+        filtering: which other answers take no part in an answer's ranking: those on any of the `graphs`, or on the
+            answer's own `graph` alone.
+    """
+
+    graph: str = "umls"
+    queries: str = ""
+    types: tuple[str, ...] = TYPES
+    eval_types: tuple[str, ...] = ()
+    train_queries: int = field(default=2000, validator=validators.ge(1))
+    eval_queries: int = field(default=200, validator=validators.ge(1))
+    max_answers: int = field(default=MAX_ANSWERS, validator=validators.ge(1))
+    absent: Literal["refuse", "leave_out"] = field(
+        default="refuse", validator=validators.in_(("refuse", "leave_out"))
+    )
+    seed: int = field(default=0, validator=validators.ge(0))
+    batch_size: int = field(default=256, validator=validators.ge(1))
+    balance: bool = True
+    labels: Literal["one", "all"] = field(default="all", validator=validators.in_(("one", "all")))
+    syntax: Syntax = field(default="efo", validator=validators.in_(SYNTAXES))
+    reverse: bool = False
+    group_by_length: bool = False
+    filtering: Filtering = field(default="graphs", validator=validators.in_(FILTERINGS))
+
+
+@frozen(eq=False)
+class KgQaData:
+    """A graph and the queries sampled from it.
+
+    Args:
+        graph: the graph.
+        vocabulary: its tokens.
+        sets: the queries by split, a set per type.
+        tokens: token ids and kinds of every set, in the order of `sets`.
+        graphs: the query graph of every set, in the order of `sets`; empty where a query has none.
+    """
+
+    graph: Graph
+    vocabulary: Vocabulary
+    sets: Mapping[Split, tuple[QuerySet, ...]]
+    tokens: Mapping[Split, tuple[tuple[Ints, Ints], ...]] = field(init=False)
+    graphs: Mapping[Split, tuple[TokenGraph, ...]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        tokens = {
+            split: tuple(self.vocabulary.encode(queries.template, queries.groundings) for queries in sets)
+            for split, sets in self.sets.items()
+        }
+        object.__setattr__(self, "tokens", tokens)
+        graphs = {split: _graphs(sets, self.vocabulary) for split, sets in self.sets.items()}
+        object.__setattr__(self, "graphs", graphs)
+
+
+class KgQa(Task):
+    """First-order queries over a knowledge graph, trained on what the training graph entails."""
+
+    name = "kgqa"
+    source = "TEGA (Zheng et al., 2025), Sections 2 to 4, Appendices G and H"
+    Options = KgQaOptions
+
+    def prepare(self) -> KgQaData:
+        """Read the graph, and read or sample training, validation and test queries with their exact answers."""
+        options: KgQaOptions = self.options
+        console = Console(stderr=True)
+        graph = load_graph(options.graph)
+        console.print(graph.summary(), highlight=False, soft_wrap=True)
+        if options.queries:
+            sets = {split: read_queries(Path(options.queries), graph, split) for split in SPLITS}
+        else:
+            sets = self._sampled(graph, console)
+        vocabulary = attrs.evolve(Vocabulary.of(graph, options.syntax), reversed_=options.reverse)
+        return KgQaData(graph, vocabulary, sets)
+
+    def _sampled(self, graph: Graph, console: Console) -> dict[Split, tuple[QuerySet, ...]]:
+        options: KgQaOptions = self.options
+        types = load_types()
+        trained = select(options.types, types)
+        evaluated = select(options.eval_types, types) if options.eval_types else trained
+        sets: dict[Split, tuple[QuerySet, ...]] = {}
+        for split in SPLITS:
+            count = options.train_queries if split == "train" else options.eval_queries
+            asked = trained if split == "train" else evaluated
+            sets[split] = sample(
+                asked,
+                graph,
+                split,
+                count,
+                options.seed,
+                options.max_answers,
+                console if console.is_terminal else None,
+                leave_out=options.absent == "leave_out",
+            )
+            sampled = {queries.type.name for queries in sets[split]}
+            if absent := [each.name for each in asked if each.name not in sampled]:
+                console.print(
+                    f"left out, as the graph has no {split} queries of them: {', '.join(absent)}",
+                    highlight=False,
+                    soft_wrap=True,
+                )
+            short = [f"{q.type.name} {len(q):,}" for q in sets[split] if len(q) < count]
+            total = sum(map(len, sets[split]))
+            console.print(
+                f"{total:,} {split} queries"
+                + (f"; of {count:,} asked for, the graph has only: {', '.join(short)}" if short else ""),
+                highlight=False,
+                soft_wrap=True,
+            )
+        return sets
+
+    def overrides(self, data: KgQaData) -> Mapping[str, Any]:
+        """The vocabulary's size, and which tokens are entities and the free variable, for the spec's first head."""
+        return overrides_of(data.vocabulary)
+
+    def batches(self, data: KgQaData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
+        """The batches of one pass; each is as long as its longest query.
+
+        Yields:
+            input_ids, token_kinds: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b] or float32
+            [b, entities]; as uint8, what `graph_inputs.padded` gives; and what `atom_inputs.joined` does, each name
+            after `ATOMS`.
+        """
+        part = _split(split)
+        random = np.random.default_rng([seed, epoch, SPLITS.index(part)])
+        for rows in self._rows(data, part, random):
+            found = Answers.joined([data.sets[part][i].answers[part].select(own) for i, own in rows])
+            labels = self._labels(found, data.graph.entities, random)
+            yield {**_tensors(_inputs(data, part, rows)), "labels": labels}
+
+    def _rows(self, data: KgQaData, split: Split, random: np.random.Generator) -> Iterator[_Rows]:
+        """What each batch of a pass takes of each set."""
+        sets, training = data.sets[split], split == "train"
+        most = max(map(len, sets)) if training and self.options.balance else 0
+        rows_of_sets = [_repeated(len(queries), most, random) for queries in sets]
+        owner = np.repeat(np.arange(len(sets)), [len(rows) for rows in rows_of_sets])
+        row = np.concatenate(rows_of_sets)
+        order = random.permutation(len(owner)) if training else np.arange(len(owner))
+        lengths = np.array([ids.shape[1] for ids, _ in data.tokens[split]])[owner[order]]
+        grouped = self.options.group_by_length and training
+        for places in _batched(lengths, self.options.batch_size, random if grouped else None):
+            chosen = order[places]
+            # queries of one type stand together, which changes no mean over the batch
+            yield [(i, row[chosen[owner[chosen] == i]]) for i in np.unique(owner[chosen])]
+
+    def _labels(self, found: Answers, entities: int, random: np.random.Generator) -> Tensor:
+        """A random answer of each query, int64 [b], or equal shares of all of them, float32 [b, entities]."""
+        if self.options.labels == "one":
+            which = (random.random(len(found)) * found.counts).astype(np.int64)
+            return torch.from_numpy(found.entities[found.offsets[:-1] + which])
+        queries, labels = found.queries, torch.zeros(len(found), entities)
+        shares = torch.from_numpy((1 / found.counts[queries]).astype(np.float32))
+        labels[torch.from_numpy(queries), torch.from_numpy(found.entities)] = shares
+        return labels
+
+    def check(self, model: Model, data: KgQaData) -> None:
+        """A model that looks at query graphs needs them, and a system that executes queries a way to say them."""
+        names = [spec.name for spec in model.signature.inputs]
+        if any(name in GRAPH_INPUTS for name in names) and not data.graphs["train"]:
+            raise _without_graphs(model)
+        if not takes_atoms(names):
+            return
+        name, sets = model.spec.architecture, data.sets["train"]
+        reasons = {queries.type.name: learns(name, shape_of(queries.template)) for queries in sets}
+        refused = [f"{each}: {reason}" for each, reason in reasons.items() if reason is not None]
+        if refused:
+            fit = [each for each, reason in reasons.items() if reason is None]
+            raise TaskError(
+                f"{model.spec.name!r} cannot be trained on {'; '.join(refused)}. Train it on other types and evaluate "
+                f"it on all: --set 'types={json.dumps(fit or ['1p'])}' --set 'eval_types=[\"all\"]'"
+            )
+
+    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+        """The head's loss, label-smoothed cross-entropy for `entities`."""
+        outputs = model(**_taken(model, batch))
+        return model.loss(_head(model), outputs, batch["labels"])
+
+    def metrics(self, model: Model, data: KgQaData, split: str) -> Mapping[str, float]:
+        """Filtered MRR and Hits@k on entailed and inferred answers, on average and per type."""
+        return self.report(model, data, split).metrics()
+
+    def remarks(self, model: Model, data: KgQaData, split: str) -> tuple[str, ...]:
+        """How the metrics are filtered and averaged, and the types that they leave out with the reason."""
+        said = f"MRR and Hits@k: {protocol(self.options.filtering)}."
+        if not takes_atoms([spec.name for spec in model.signature.inputs]):
+            return (said,)
+        sets = data.sets[_split(split)]
+        reasons = {s.type.name: why_inexpressible(model.spec.architecture, s.template) for s in sets}
+        silent = {name: reason for name, reason in reasons.items() if reason is not None}
+        if not silent:
+            return (said,)
+        left = f"Means are over {len(reasons) - len(silent)} of {len(reasons)} types: "
+        return said, f"{left}{silence(model.spec.name, silent)}."
+
+    def report(self, model: Model, data: KgQaData, split: str) -> Report:
+        """The figures as a report, which prints as a table."""
+        scorer = model_scorer(model, data.vocabulary)
+        console = Console(stderr=True)
+        training = model.training
+        model.eval()
+        try:
+            return evaluate(
+                model.spec.name,
+                data.sets[_split(split)],
+                scorer,
+                console if console.is_terminal else None,
+                entities=data.graph.entities,
+                seen={queries.type.name for queries in data.sets["train"]},
+                filtering=self.options.filtering,
+            )
+        finally:
+            model.train(training)
+
+    def assets(self, data: KgQaData) -> Mapping[str, bytes]:
+        """The vocabulary, and the graph's triples, so that `peirce ask` can mark known answers."""
+        return assets_of(data.graph, data.vocabulary)
+
+
+def overrides_of(vocabulary: Vocabulary) -> dict[str, Any]:
+    """The size of a vocabulary, and which tokens are entities and the free variable, for a spec's first head."""
+    pooling = {"model.heads.0.pool": "cls"} if vocabulary.syntax == "lisp" else {}
+    return {
+        **pooling,
+        "model.input.vocabulary": len(vocabulary),
+        "model.heads.0.first": vocabulary.first_entity,
+        "model.heads.0.count": len(vocabulary.entity_names),
+        "model.heads.0.free": vocabulary.free,
+    }
+
+
+def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
+    """The scores of a model in evaluation mode, as numpy."""
+    device = next(model.parameters()).device
+    name = f"{_head(model)}_logits"
+
+    def score(template: Template, groundings: Groundings) -> Floats:
+        if takes_atoms([spec.name for spec in model.signature.inputs]):
+            check_expressible(model.spec.architecture, template)
+            atoms = query_atoms(template, groundings, vocabulary)
+            arrays: dict[str, Any] = {} if atoms is None else _named(atoms)
+        else:
+            arrays = pad([vocabulary.encode(template, groundings)])._asdict()
+        if any(spec.name in GRAPH_INPUTS for spec in model.signature.inputs):
+            arrays |= graph_inputs(
+                template.query, len(groundings), vocabulary.syntax, reversed_=vocabulary.reversed_
+            )
+        batch = _tensors(arrays)
+        with torch.inference_mode():
+            outputs = model(**{key: value.to(device) for key, value in _taken(model, batch).items()})
+        return outputs[name].float().cpu().numpy()
+
+    return score
+
+
+def _inputs(data: KgQaData, split: Split, rows: _Rows) -> dict[str, Any]:
+    """The inputs of a batch by name: tokens, and what models that look at graphs or execute atoms take instead."""
+    sets, tokens, graphs = data.sets[split], data.tokens[split], data.graphs[split]
+    encoded = pad([(tokens[i][0][own], tokens[i][1][own]) for i, own in rows])
+    inputs = encoded._asdict()
+    if graphs:
+        inputs |= padded([(graphs[i], len(own)) for i, own in rows], encoded.input_ids.shape[1])
+    atoms = [query_atoms(sets[i].template, sets[i].groundings[own], data.vocabulary) for i, own in rows]
+    told = [each for each in atoms if each is not None]
+    return inputs | _named(joined(told)) if len(told) == len(atoms) else inputs
+
+
+def _repeated(count: int, most: int, random: np.random.Generator) -> Ints:
+    """Every row, as often as fits into `most` and at least once, and a random choice of them to fill the rest."""
+    rest = most % count if most > count else 0
+    return np.concatenate(
+        [np.tile(np.arange(count), max(most // count, 1)), random.permutation(count)[:rest]]
+    )
+
+
+def _batched(lengths: Ints, size: int, random: np.random.Generator | None) -> list[Ints]:
+    """Which places of an order each batch takes: those that follow each other, or, with `random`, those of like length
+    within pools of many batches, so that the batches of an epoch differ from those of another."""
+    places = np.arange(len(lengths))
+    if random is None:
+        return [places[start : start + size] for start in range(0, len(places), size)]
+    batches = []
+    for start in range(0, len(places), size * POOL):
+        pool = places[start : start + size * POOL]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[at : at + size] for at in range(0, len(pool), size)]
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def _graphs(sets: tuple[QuerySet, ...], vocabulary: Vocabulary) -> tuple[TokenGraph, ...]:
+    """The query graph of every set; none where a syntax or a query has none, as few models look at it."""
+    if vocabulary.syntax != "efo":
+        return ()
+    try:
+        return tuple(token_graph(q.template.query, reversed_=vocabulary.reversed_) for q in sets)
+    except TaskError:
+        return ()
+
+
+def _named(atoms: QueryAtoms) -> dict[str, Any]:
+    return {ATOMS + name: values for name, values in atoms.inputs().items()}
+
+
+def _tensors(arrays: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+
+
+def _taken(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a batch that the model takes."""
+    names = [spec.name for spec in model.signature.inputs]
+    if takes_atoms(names):
+        if ATOMS + names[0] not in batch:
+            raise TaskError(
+                f"{model.spec.name!r} executes queries, and one of these has too many atoms or variables"
+            )
+        return {name: batch[ATOMS + name] for name in names}
+    if any(name in GRAPH_INPUTS and name not in batch for name in names):
+        raise _without_graphs(model)
+    return {
+        name: batch[name].long() if name in GRAPH_INPUTS else batch[name] for name in names if name in batch
+    }
+
+
+def _without_graphs(model: Model) -> TaskError:
+    return TaskError(
+        f"{model.spec.name!r} looks at query graphs, and these queries have none: they are not in EFO syntax, or one "
+        f"has more than {NODES - 1} nodes; choose another syntax or types, or a spec without such a position"
+    )
+
+
+def _head(model: Model) -> str:
+    """The prefix of the head that ranks entities: `entities`, or one that is made of it."""
+    for head in model.plan.heads:
+        if issubclass(head.part, Entities):
+            return head.prefix
+    raise TaskError(
+        f"the spec {model.spec.name!r} has no head 'entities' to rank answers with; add [[model.heads]]"
+    )
+
+
+def _split(name: str) -> Split:
+    for split in SPLITS:
+        if split == name:
+            return split
+    raise TaskError(f"unknown split {name!r}; the splits are {', '.join(SPLITS)}")

@@ -1,0 +1,109 @@
+"""logical: hierarchical projections of the logical relations that a token takes part in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.errors import InputError
+from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
+from torch import Tensor, nn
+
+INIT_STD = 0.02
+
+RELATIONS: tuple[tuple[str, int], ...] = (
+    ("conjunction", 2),
+    ("disjunction", 2),
+    ("negation", 1),
+    ("conditional", 2),
+    ("negative_conditional", 2),
+    ("analogy", 2),
+    ("comparative", 2),
+    ("adversative", 2),
+    ("temporal", 2),
+    ("causal", 2),
+    ("progression", 2),
+    ("example", 1),
+)
+"""The relations in the paper's order, each with the number of text spans that its keyword joins."""
+ROLES = ("key", "alpha", "beta")
+"""What a token is to a relation: part of its keyword, of its only or left span, or of its right span."""
+NONE_ID = 0
+"""The id of a token that has no part in any relation of a level."""
+
+
+def _ids() -> dict[tuple[str, str], int]:
+    pairs = [(relation, role) for relation, spans in RELATIONS for role in ROLES[: spans + 1]]
+    return {pair: place for place, pair in enumerate(pairs, NONE_ID + 1)}
+
+
+LOGICAL_IDS: Mapping[tuple[str, str], int] = MappingProxyType(_ids())
+"""The id of each (relation, role); with `NONE_ID`, the values of the input `logical_ids`."""
+LOGICAL_ID_COUNT = len(LOGICAL_IDS) + 1
+"""35: two for each of two relations with one span, three for each of ten with two, and none."""
+
+
+@frozen(kw_only=True)
+class LogicalOptions:
+    """How deep the hierarchy is and how wide its vectors are.
+
+    Args:
+        depth: K, the levels of relations, outermost in the parse tree first.
+        width: N_logic, the width of the logical embeddings; None for that of the token embeddings.
+    """
+
+    depth: int = field(default=3, validator=validators.ge(1))
+    width: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
+
+
+class Logical(Augmenter):
+    """w + u^K with u^0 = w and u^i = gelu(L [u^(i-1); v^i]), for token and logical embeddings w and v^i.
+
+    The map L, from N + N_logic to N, and the 35 logical embeddings are shared by all levels.
+    """
+
+    name = "logical"
+    source = "Logical Transformers (Wang et al., 2023), Section 4"
+    Options = LogicalOptions
+
+    def __init__(self, options: LogicalOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.depth = options.depth
+        width = options.width or dims.unary
+        self.embedding = nn.Embedding(LOGICAL_ID_COUNT, width)
+        self.projection = nn.Linear(dims.unary + width, dims.unary)
+        nn.init.normal_(self.embedding.weight, std=INIT_STD)
+        nn.init.normal_(self.projection.weight, std=INIT_STD)
+        nn.init.zeros_(self.projection.bias)
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The id of each token at each level."""
+        return (
+            TensorSpec(
+                name="logical_ids",
+                dtype="int64",
+                dims=("batch", self.depth, "length"),
+                meaning="Each token's relation and role at each level, the outermost first; 0 for none.",
+                high=LOGICAL_ID_COUNT,
+            ),
+        )
+
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        """[b, x, d1] -> [b, x, d1].
+
+        Raises:
+            InputError: `logical_ids` has another number of levels.
+        """
+        ids = tokens.rows(tokens.inputs["logical_ids"], 2)
+        if ids.shape[1] != self.depth:
+            raise InputError(
+                f"logical_ids has {ids.shape[1]} levels and the augmenter 'logical' has depth {self.depth}; "
+                "cut the levels, or fill missing ones with 0"
+            )
+        state = embeddings
+        for level in range(self.depth):
+            state = F.gelu(self.projection(torch.cat([state, self.embedding(ids[:, level])], 2)))
+        return embeddings + state

@@ -1,1 +1,0 @@
-"""All that ships in the box: operators, positions, augmenters, heads, architectures and tasks."""

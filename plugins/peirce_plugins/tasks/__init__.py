@@ -1,1 +1,0 @@
-"""Tasks: data, loss and metric of one job each, and the loop that trains any of them."""

@@ -1,6 +1,0 @@
-"""Rows of CSV, TSV and JSON-lines files, plain or gzipped, and of data sets; every error names the file and the row."""
-
-from peirce_plugins.tasks.tables.hub import SPLITS, read_dataset, read_splits
-from peirce_plugins.tasks.tables.reading import Row, read_rows
-
-__all__ = ["SPLITS", "Row", "read_dataset", "read_rows", "read_splits"]

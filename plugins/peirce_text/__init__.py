@@ -1,0 +1,8 @@
+"""Language: tokenizers and readers, pretraining, and tasks on text.
+
+Other packages may use the tokenizer and the readers, which are handed out here.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,120 @@
+"""Stories as token ids: the people as words or as tokens of their own, the question after or before the story."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+
+from peirce_text.clutrr.stories import Story
+from peirce_text.text.tokenizer import Tokenizer
+
+Ints = NDArray[np.int64]
+
+
+@frozen(eq=False)
+class Encoded:
+    """One story as ids.
+
+    Args:
+        ids: int64 [x]; a person that has a token is the vocabulary's size plus a number, which `named` changes.
+        types: int64 [x], 1 in the second part.
+        query: where the two people stand in the question, the first piece of each.
+        cut: how many tokens of the story found no room.
+    """
+
+    ids: Ints
+    types: Ints
+    query: tuple[int, int]
+    cut: int
+
+
+@frozen(eq=False)
+class Encoder:
+    """Turns stories into ids: `[CLS] story [SEP] one other [SEP]`, or the two parts the other way round.
+
+    Args:
+        tokenizer: splits text into pieces.
+        entities: how many tokens there are for people, beside the vocabulary; 0 writes names as words.
+        roles: whether the first two of them are those of the people asked for.
+        first: which part comes first, `story` or `query`.
+        length: the most tokens there may be; a longer story is cut at its end.
+    """
+
+    tokenizer: Tokenizer
+    entities: int = 0
+    roles: bool = False
+    first: Literal["story", "query"] = "story"
+    length: int = 512
+    _known: dict[str, list[int]] = field(factory=dict, init=False, repr=False)
+
+    @property
+    def vocabulary(self) -> int:
+        """How many ids there are."""
+        return self.tokenizer.vocabulary + self.entities
+
+    def encode(self, story: Story) -> Encoded:
+        """The ids of one story."""
+        text = [piece for segment in story.segments for piece in self._pieces(story, segment)]
+        one, other = (self._pieces(story, place) for place in story.query)
+        query = [*one, *other]
+        room = max(0, self.length - len(query) - 3)
+        cut, text = max(0, len(text) - room), text[:room]
+        parts = (text, query) if self.first == "story" else (query, text)
+        ids = [self.tokenizer.cls_id, *parts[0], self.tokenizer.sep_id, *parts[1], self.tokenizer.sep_id]
+        begin = len(text) + 2 if self.first == "story" else 1
+        types = np.zeros(len(ids), dtype=np.int64)
+        types[len(parts[0]) + 2 :] = 1
+        return Encoded(np.array(ids, dtype=np.int64), types, (begin, begin + len(one)), cut)
+
+    def named(self, ids: Ints, order: Ints) -> Ints:
+        """The ids with the people's tokens renamed.
+
+        Args:
+            ids: int64 [b, x], as `encode` gives them.
+            order: int64 [b, entities], the token of each place, a permutation in each row.
+        """
+        if not self.entities:
+            return ids
+        place = ids - self.tokenizer.vocabulary
+        tokens = np.take_along_axis(order, np.maximum(place, 0), axis=1)
+        return np.where(place >= 0, self.tokenizer.vocabulary + tokens, ids)
+
+    def drawn(self, rows: int, random: np.random.Generator | None) -> Ints:
+        """[rows, entities], the tokens of each story's people, for `named`: drawn, or in order without a generator."""
+        order = np.tile(np.arange(self.entities), (rows, 1))
+        if random is not None:
+            fixed = 2 if self.roles else 0
+            order[:, fixed:] = random.permuted(order[:, fixed:], axis=1)
+        return order
+
+    def _token(self, story: Story, person: int) -> int:
+        """The token of a person before it is drawn."""
+        if not self.roles:
+            return person
+        asked = dict.fromkeys(story.query)
+        return [*asked, *(other for other in range(len(story.people)) if other not in asked)].index(person)
+
+    def _pieces(self, story: Story, segment: str | int) -> list[int]:
+        if isinstance(segment, int):
+            if self.entities:
+                return [self.tokenizer.vocabulary + self._token(story, segment)]
+            segment = story.people[segment]
+        if segment not in self._known:
+            self._known[segment] = self.tokenizer.pieces(segment)
+        return self._known[segment]
+
+
+def padded(rows: Sequence[Encoded], pad_id: int) -> tuple[Ints, Ints, NDArray[np.bool_], Ints]:
+    """Ids, types and mask [b, x] of some stories, as long as the longest, and where the two people stand [b, 2]."""
+    most = max(len(row.ids) for row in rows)
+    ids = np.full((len(rows), most), pad_id, dtype=np.int64)
+    types = np.zeros((len(rows), most), dtype=np.int64)
+    mask = np.zeros((len(rows), most), dtype=np.bool_)
+    for i, row in enumerate(rows):
+        size = len(row.ids)
+        ids[i, :size], types[i, :size], mask[i, :size] = row.ids, row.types, True
+    return ids, types, mask, np.array([row.query for row in rows], dtype=np.int64)

@@ -1,0 +1,1 @@
+"""FOLIO: does a conclusion follow from premises in plain English?"""

@@ -1,0 +1,1 @@
+"""GLUE: nine tasks on sentences and pairs of sentences, with their files, metrics and submissions."""

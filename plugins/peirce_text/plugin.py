@@ -1,0 +1,24 @@
+"""The plug-in of `peirce_text`. Its tasks, and torch with them, are imported when a registry asks for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peirce.registry import hookimpl
+
+if TYPE_CHECKING:
+    from peirce.model import Task
+
+
+@hookimpl
+def register_tasks() -> list[type[Task]]:
+    """Pretraining, fine-tuning on GLUE and SQuAD, reasoning with CLUTRR and FOLIO, label words, pairs of texts."""
+    from peirce_text.clutrr.task import Clutrr
+    from peirce_text.folio.task import Folio
+    from peirce_text.glue.task import Glue
+    from peirce_text.pretraining.task import Pretraining
+    from peirce_text.squad.task import Squad
+    from peirce_text.text_to_text.task import TextToText
+    from peirce_text.zeroshot.task import ZeroShot
+
+    return [Pretraining, Glue, Squad, Clutrr, Folio, ZeroShot, TextToText]

@@ -1,0 +1,147 @@
+"""The batches of a split: their order, and their rows, which are made only for whoever trains on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import torch
+from attrs import field, frozen
+from peirce.parts import IGNORED
+from torch import Tensor
+
+from peirce_text.pretraining.examples import Corpus, cropped
+from peirce_text.pretraining.guessing import Guesses, Guessing
+from peirce_text.pretraining.store import Ints
+
+
+class LazyBatch(Mapping[str, Tensor]):
+    """A batch that is made when a tensor is asked for.
+
+    Every process of a training goes through the batches of all, and a resumed one through those that were used; neither
+    should tokenise and mask what it passes over.
+
+    Args:
+        make: makes the tensors.
+        guesses: how many tokens are to be guessed, which is known before.
+        rows: how many rows there are.
+    """
+
+    def __init__(self, make: Callable[[], Mapping[str, Tensor]], guesses: int, rows: int) -> None:
+        self._make: Callable[[], Mapping[str, Tensor]] | None = make
+        self._tensors: Mapping[str, Tensor] = {}
+        self.guesses, self.rows = guesses, rows
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._made()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made())
+
+    def __len__(self) -> int:
+        return len(self._made())
+
+    def _made(self) -> Mapping[str, Tensor]:
+        if self._make is not None:
+            self._tensors, self._make = self._make(), None
+        return self._tensors
+
+
+@frozen
+class _Row:
+    """One row: what is guessed of it, where its second text starts, and the label of its pair."""
+
+    guesses: Guesses
+    second: int
+    label: int
+
+
+@frozen(kw_only=True)
+class Batcher:
+    """Rows of examples as tensors.
+
+    Args:
+        corpus: the examples.
+        guessing: what is guessed of a row.
+        cls_id: what stands first in a row.
+        sep_id: what stands after each text.
+        pad_id: what fills shorter rows.
+        views: 2 if rows 2i and 2i+1 are two views of one example, for the contrastive loss; else 1.
+    """
+
+    corpus: Corpus
+    guessing: Guessing
+    cls_id: int
+    sep_id: int
+    pad_id: int
+    views: int = field(default=1)
+
+    def batches(
+        self, examples: Ints, rows: int, draw: tuple[int, ...], *, whole: bool
+    ) -> Iterator[LazyBatch]:
+        """The batches of some examples, in their order.
+
+        Args:
+            examples: their numbers.
+            rows: how many rows a batch has.
+            draw: what the pairs and masks of an example depend on beside its number, such as (seed, epoch).
+            whole: whether the examples that do not fill a batch are left out, if any batch is full.
+        """
+        each = rows // self.views
+        full = len(examples) // each * each
+        for start in range(0, full if whole and full else len(examples), each):
+            chosen = examples[start : start + each]
+            yield LazyBatch(
+                lambda chosen=chosen: self.batch(chosen, draw),  # type: ignore[misc]
+                self._guesses(chosen),
+                len(chosen) * self.views,
+            )
+
+    def batch(self, examples: Ints, draw: tuple[int, ...]) -> dict[str, Tensor]:
+        """Rows of some examples.
+
+        Returns:
+            input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; positions: int64 [b, p], where
+            tokens are to be guessed, and labels: int64 [b, p], which, -100 where there is none; pairs: int64 [b],
+            whether a pair stands as in the text (0) or not (1); texts: int64 [b], the example of each row.
+        """
+        rows = [self._row(example, view, draw) for example in examples.tolist() for view in range(self.views)]
+        length = max(len(row.guesses.ids) for row in rows)
+        most = max(len(row.guesses.places) for row in rows)
+        ids = np.full((len(rows), length), self.pad_id, np.int64)
+        types, real = np.zeros_like(ids), np.zeros(ids.shape, bool)
+        positions = np.zeros((len(rows), most), np.int64)
+        labels = np.full_like(positions, IGNORED)
+        for i, row in enumerate(rows):
+            seen, places, wanted = row.guesses
+            ids[i, : len(seen)], real[i, : len(seen)] = seen, True
+            types[i, row.second : len(seen)] = 1
+            positions[i, : len(places)], labels[i, : len(places)] = places, wanted
+        return {
+            "input_ids": torch.from_numpy(ids),
+            "token_type_ids": torch.from_numpy(types),
+            "attention_mask": torch.from_numpy(real),
+            "positions": torch.from_numpy(positions),
+            "labels": torch.from_numpy(labels),
+            "pairs": torch.tensor([row.label for row in rows]),
+            "texts": torch.from_numpy(np.repeat(examples, self.views)),
+        }
+
+    def _row(self, example: int, view: int, draw: tuple[int, ...]) -> _Row:
+        random = np.random.default_rng([*draw, example, view])
+        made = self.corpus.row(example, random, crop=view > 0)
+        ids = [self.cls_id, *made.first, self.sep_id]
+        second = len(ids)
+        text = np.arange(1, second - 1)
+        if made.second is not None:
+            ids += [*made.second, self.sep_id]
+            text = np.concatenate([text, np.arange(second, len(ids) - 1)])
+        whole = np.array(ids, np.int64)
+        return _Row(self.guessing.apply(whole, text, random), second, made.label)
+
+    def _guesses(self, examples: Ints) -> int:
+        """How many tokens of some examples are to be guessed, without making them: a pair has the size of its text."""
+        sizes = self.corpus.sizes(examples)
+        if self.views > 1:
+            sizes = np.concatenate([sizes, [cropped(size) for size in sizes.tolist()]])
+        return int(self.guessing.counts(sizes).sum())

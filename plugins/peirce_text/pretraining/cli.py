@@ -1,0 +1,196 @@
+"""`peirce pretrain`: a language model from files of text, by a recipe."""
+
+from __future__ import annotations
+
+import json as _json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from peirce.commands import Json, as_json, as_table
+from peirce.errors import TaskError
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from peirce_text.pretraining.recipes import Recipe
+    from peirce_text.text.shards import Shard
+
+pretrain = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+TOKENIZER, SOURCE = "tokenizer.json", "tokenizer-source.json"
+"""The tokenizer that is trained where none is given, and what it was trained on."""
+
+
+class _ManyFiles(TyperCommand):
+    """A command whose `--data` and `--valid` take all up to the next option, as a shell expands patterns."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(_repeated(args, ("--data", "--valid"))))
+
+
+def _repeated(arguments: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+    """The arguments with an option before each of its values."""
+    option, first = "", False
+    for argument in arguments:
+        if argument.startswith("-"):
+            option, first = (argument if argument in options else ""), True
+        elif option and not first:
+            yield option
+            first = False
+        else:
+            first = False
+        yield argument
+
+
+@pretrain.command(cls=_ManyFiles)
+def pretrain_command(
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE", help="A recipe file, or the name of a ready recipe, such as folnet-base-16g."
+        ),
+    ],
+    data: Annotated[
+        list[str],
+        typer.Option(
+            "--data",
+            metavar="FILES",
+            help="Files, folders or patterns of .txt, .jsonl, .parquet or .arrow; text and JSON also compressed.",
+        ),
+    ],
+    directory: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
+    ],
+    valid: Annotated[
+        list[str] | None,
+        typer.Option("--valid", metavar="FILES", help="Text to evaluate on."),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokenizer",
+            metavar="PATH",
+            help="A tokenizers JSON, a BERT vocab.txt, or a folder with one; trained on the data if absent.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Something other than the recipe says: an option of the task (length=256), of the training "
+            "(train.steps=1000), or a key of the spec (model.dims.layers=2). Repeatable.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="What all that is random depends on.")] = 0,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")] = False,
+    json: Json = False,
+) -> None:
+    """Pretrain a language model by a recipe on files of text, and save it in DIR."""
+    if resume and overwrite:
+        raise TaskError("--resume continues a training and --overwrite replaces it; give one of them")
+    from peirce.extras import require, require_training
+
+    require_training()
+    require("peirce pretrain", "tokenizers", "datasets", extra="text")
+    from peirce.spec import load_spec
+    from peirce.training import is_first_process, make_task, read_settings, train, training_options
+    from rich.console import Console
+
+    from peirce_text.pretraining.recipes import load_recipe
+    from peirce_text.pretraining.record import FILE, Record
+    from peirce_text.pretraining.task import Pretraining
+
+    found = load_recipe(recipe)
+    given = read_settings(settings or (), Pretraining)
+    spec = load_spec(found.spec, {**found.model, **given.spec})
+    named: dict[str, Any] = {"files": data, **({"valid_files": valid} if valid else {})}
+    if tokenizer is not None:
+        named["tokenizer"] = str(tokenizer)
+    task_settings = {**found.task, **named, **given.task}
+    training = _training(found, given.train, evaluated=bool(task_settings.get("valid_files")))
+    options = make_task("pretraining", task_settings).options
+    if "accumulate" not in given.train:
+        accumulate = found.accumulated(options.batch_size, int(os.environ.get("WORLD_SIZE", 1)))
+        training |= {} if accumulate is None else {"accumulate": accumulate}
+    how = training_options(training)
+    if not options.tokenizer:
+        path = _own_tokenizer(options, found.vocabulary, directory, resume=resume)
+        options = make_task("pretraining", {**task_settings, "tokenizer": str(path)}).options
+    task = Pretraining(options, Record(directory / FILE, holds=resume))
+    console = Console(stderr=True)
+    result = train(spec, task, how, directory, seed=seed, resume=resume, overwrite=overwrite, console=console)
+    if not is_first_process():
+        return
+    tested = {how.test_split: dict(result.metrics)} if how.test_split else {}
+    if json:
+        from peirce.files import finite
+
+        facts = {
+            "directory": str(directory),
+            "recipe": found.name,
+            "seed": seed,
+            "steps": result.steps,
+            "seconds": result.seconds,
+            "loss": result.losses[-1],
+            "metrics": tested,
+        }
+        as_json("peirce.pretrain/1", **finite(facts))
+        return
+    title = f"{result.steps} steps in {result.seconds:.0f} s, last loss {result.losses[-1]:.4f}"
+    if tested:
+        rows = [(split, name, f"{v:.4f}") for split, values in tested.items() for name, v in values.items()]
+        as_table(("split", "metric", "value"), rows, title=title)
+    else:
+        typer.echo(title)
+    typer.echo(f"saved in {directory}")
+
+
+def _training(recipe: Recipe, given: Mapping[str, Any], *, evaluated: bool) -> dict[str, Any]:
+    """The options of the training: the recipe's, and on top of them those given."""
+    ours = dict(recipe.train)
+    for one, other in (("steps", "epochs"), ("warmup", "warmup_ratio")):
+        if one in given:
+            ours.pop(other, None)
+        if other in given:
+            ours.pop(one, None)
+    if not evaluated:
+        ours |= {"test_split": "", "evaluate_every": 0, "patience": 0}
+    return {**ours, **given}
+
+
+def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bool) -> Path:
+    """The tokenizer of a directory, trained on the data unless it is there already.
+
+    One process trains it, and the others of the same training find it.
+    """
+    from filelock import FileLock
+    from peirce.files import write_whole
+
+    from peirce_text.text.shards import find_shards
+    from peirce_text.text.training import train_tokenizer
+
+    if directory.exists() and not directory.is_dir():
+        raise TaskError(f"{directory} is a file; give a directory for the trained model")
+    path, source = directory / TOKENIZER, directory / SOURCE
+    shards = find_shards(options.files)
+    text = _source(shards, vocabulary)
+    directory.mkdir(parents=True, exist_ok=True)
+    with FileLock(directory / f".{TOKENIZER}.lock"):
+        there = path.is_file() and (resume or (source.is_file() and source.read_text() == text))
+        if not there:
+            train_tokenizer(
+                shards, path, vocabulary=vocabulary, column=options.column, skip=options.damaged == "skip"
+            )
+            write_whole(source, text)
+    return path
+
+
+def _source(shards: Sequence[Shard], vocabulary: int) -> str:
+    files = [[str(s.path), s.size, s.path.stat().st_mtime_ns] for s in shards]
+    return _json.dumps({"vocabulary": vocabulary, "shards": files}, indent=1) + "\n"

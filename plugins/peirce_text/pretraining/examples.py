@@ -1,0 +1,179 @@
+"""Examples: what a row of a batch is made of, and which pair of texts it becomes in an epoch.
+
+An example is a piece of one document that fills a row as far as its sentences do. Where it is divided into two, which
+of the two comes first, or what replaces the second, is drawn from (seed, epoch, example) alone.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from attrs import field, frozen
+from peirce.files import write_whole
+
+from peirce_text.pretraining.store import Ints, Tokens, mapped
+
+Objective = Literal["nsp", "sop", "mlm", "causal"]
+"""Whether the second text follows (NSP), whether the two are in order (SOP), or one text alone."""
+SINGLE: tuple[Objective, ...] = ("mlm", "causal")
+"""Objectives whose rows are one text alone."""
+IN_PLACE, NOT_IN_PLACE = 0, 1
+"""Labels of a pair: it stands as in the text, or it does not."""
+LEAST = 2
+"""The fewest tokens of an example; one cannot be divided."""
+CROP = 0.9
+"""The part of an example that its second view keeps (COCO-LM, Section 3.2)."""
+_TRIES = 32
+
+
+@frozen
+class Row:
+    """What stands between the special tokens of a row.
+
+    Args:
+        first: token ids of the only or the first text.
+        second: those of the second; None for a single text.
+        label: `IN_PLACE` or `NOT_IN_PLACE`.
+    """
+
+    first: tuple[int, ...]
+    second: tuple[int, ...] | None
+    label: int = IN_PLACE
+
+
+def room(length: int, objective: Objective) -> int:
+    """How many tokens of text a row of a length holds, beside its special tokens."""
+    return length - (2 if objective in SINGLE else 3)
+
+
+def divided(tokens: Tokens, most: int) -> Ints:
+    """The examples of a shard: whole sentences of one document, as many as fit; longer ones are cut into pieces.
+
+    They are kept beside the tokens, since large shards have millions.
+
+    Args:
+        tokens: the shard.
+        most: the most tokens of an example.
+
+    Returns:
+        [examples, 3]: where it starts, where it ends, and its document; no two overlap, and only what is too short
+        for an example lies in none.
+    """
+    path = tokens.folder / f"examples-{most}.bin"
+    if not path.exists():
+        write_whole(path, _divide(tokens, most).tobytes())
+    return mapped(path, np.int64).reshape(-1, 3)
+
+
+def _divide(tokens: Tokens, most: int) -> array[int]:
+    rows = array("q")
+    ends = tokens.sentences
+    start = sentence = 0
+    for document, last in enumerate(tokens.documents.tolist()):
+        while start < last:
+            fits = int(np.searchsorted(ends, start + most, side="right"))
+            end = min(int(ends[fits - 1]), last) if fits > sentence else start + most
+            if end - start >= LEAST:
+                rows.extend((start, end, document))
+            start = end
+            sentence = int(np.searchsorted(ends, start, side="right"))
+    return rows
+
+
+@frozen(eq=False)
+class Corpus:
+    """The examples of one split, by number.
+
+    Args:
+        shards: the tokens.
+        objective: which pairs examples become.
+        length: the tokens of a row, special ones included.
+    """
+
+    shards: tuple[Tokens, ...]
+    objective: Objective
+    length: int
+    _tables: tuple[Ints, ...] = field(init=False)
+    _starts: Ints = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        tables = tuple(divided(shard, room(self.length, self.objective)) for shard in self.shards)
+        object.__setattr__(self, "_tables", tables)
+        object.__setattr__(self, "_starts", np.cumsum([0, *map(len, tables)]))
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def sizes(self, examples: Ints) -> Ints:
+        """How many tokens of text each of some examples has, in whatever pair."""
+        shard = np.searchsorted(self._starts, examples, side="right") - 1
+        found = np.empty(len(examples), np.int64)
+        for number in np.unique(shard):
+            own = shard == number
+            table = self._tables[number][examples[own] - self._starts[number]]
+            found[own] = table[:, 1] - table[:, 0]
+        return found
+
+    def row(self, example: int, random: np.random.Generator, *, crop: bool = False) -> Row:
+        """What an example becomes.
+
+        Args:
+            example: its number.
+            random: what is drawn from.
+            crop: whether it is cut to nine tenths first, as the second view of its text.
+        """
+        shard, start, end, _ = self._place(example)
+        if crop:
+            kept = cropped(end - start)
+            start += int(random.integers(end - start - kept + 1))
+            end = start + kept
+        ids = self.shards[shard].ids
+        if self.objective in SINGLE:
+            return Row(_ids(ids[start:end]), None)
+        middle = self._middle(shard, start, end, random)
+        first, second = _ids(ids[start:middle]), _ids(ids[middle:end])
+        if random.random() < 0.5:
+            return Row(first, second)
+        if self.objective == "sop":
+            return Row(second, first, NOT_IN_PLACE)
+        other = self._elsewhere(example, end - middle, random)
+        return Row(first, second) if other is None else Row(first, other, NOT_IN_PLACE)
+
+    def _place(self, example: int) -> tuple[int, int, int, int]:
+        """Shard, start, end and document of an example."""
+        shard = int(np.searchsorted(self._starts, example, side="right")) - 1
+        start, end, document = self._tables[shard][example - self._starts[shard]].tolist()
+        return shard, start, end, document
+
+    def _middle(self, shard: int, start: int, end: int, random: np.random.Generator) -> int:
+        """Where an example is divided: at the end of a sentence, of any but the last, or anywhere if it is but one."""
+        ends = self.shards[shard].sentences
+        low, high = np.searchsorted(ends, [start + 1, end], side="left").tolist()
+        if low < high:
+            return int(ends[int(random.integers(low, high))])
+        return int(random.integers(start + 1, end))
+
+    def _elsewhere(self, example: int, count: int, random: np.random.Generator) -> tuple[int, ...] | None:
+        """So many tokens from the start of another document's example; None if none that was tried has them.
+
+        They are as many as those that they replace, so that the length of a row says nothing.
+        """
+        here, _, _, document = self._place(example)
+        for other in random.integers(len(self), size=_TRIES).tolist():
+            shard, start, _, owner = self._place(other)
+            tokens = self.shards[shard]
+            if (shard, owner) != (here, document) and start + count <= tokens.documents[owner]:
+                return _ids(tokens.ids[start : start + count])
+        return None
+
+
+def cropped(count: int) -> int:
+    """How many of an example's tokens its second view keeps; never fewer than an example has."""
+    return max(LEAST, round(CROP * count))
+
+
+def _ids(ids: npt.NDArray[Any]) -> tuple[int, ...]:
+    return tuple(ids.tolist())

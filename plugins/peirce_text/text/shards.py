@@ -1,0 +1,144 @@
+"""Shards of text: files of lines or of rows, plain or compressed, which stream through the package `datasets`."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from peirce.errors import TaskError
+from peirce.extras import require
+
+FORMATS = {
+    ".txt": "text",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+}
+"""How a file is read, by its suffix."""
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_PATTERN = frozenset("*?[]")
+
+
+class ShardError(TaskError):
+    """A shard that cannot be read to its end: cut off, overwritten, not what its name says."""
+
+
+@frozen
+class Shard:
+    """One file of text.
+
+    Args:
+        path: where it is.
+        kind: how it is read, one of the values of `FORMATS`.
+        size: how many bytes the file has.
+    """
+
+    path: Path
+    kind: str
+    size: int
+
+    @property
+    def lines(self) -> bool:
+        """Whether it gives lines, rather than rows that each hold a whole text."""
+        return self.kind == "text"
+
+    def texts(self, column: str = "text") -> Iterator[str]:
+        """Its lines, or its rows' texts, as they are read.
+
+        Args:
+            column: which column of a row holds the text; lines have none.
+
+        Raises:
+            ShardError: the shard is damaged; what came before the damage has been given.
+            TaskError: its rows have no such column, or it holds no text.
+        """
+        require("reading a shard", "datasets", extra="text")
+        from datasets import load_dataset  # type: ignore[import-untyped]
+
+        if _PATTERN.intersection(str(self.path)):
+            raise TaskError(
+                f"shard {self.path} has one of {' '.join(sorted(_PATTERN))} in its path, which the package datasets "
+                "takes for a pattern; rename it"
+            )
+        try:
+            rows = iter(
+                load_dataset(self.kind, data_files=[str(self.path.resolve())], split="train", streaming=True)
+            )
+        except Exception as error:  # whatever the readers of the formats raise
+            raise self._damaged(error) from error
+        while True:
+            try:
+                row = next(rows, None)
+            except Exception as error:
+                raise self._damaged(error) from error
+            if row is None:
+                return
+            yield self._text(row, column)
+
+    def _text(self, row: dict[str, Any], column: str) -> str:
+        if self.lines:
+            return row["text"]
+        if column not in row:
+            raise TaskError(
+                f"shard {self.path} has no column {column!r}; its columns are {', '.join(row)}: name the one that "
+                "holds the text"
+            )
+        text = row[column]
+        if not isinstance(text, str):
+            raise TaskError(f"shard {self.path}: the column {column!r} holds {text!r}, which is no text")
+        return text
+
+    def _damaged(self, error: Exception) -> ShardError:
+        cause = str(error).partition("\n")[0] or type(error).__name__
+        return ShardError(f"shard {self.path} is damaged: {cause}; restore it or leave it out")
+
+
+def find_shards(files: Iterable[str | Path]) -> tuple[Shard, ...]:
+    """The shards that some paths name, in the order of the paths, those of a folder or a pattern by name.
+
+    Args:
+        files: each a file, a folder, whose files of known formats are taken, or a pattern such as `wiki/*.txt.gz`.
+
+    Raises:
+        TaskError: there is no such file, its format is unknown, or it is named twice.
+    """
+    shards: list[Shard] = []
+    for given in map(str, files):
+        path = Path(given)
+        if path.is_dir():
+            found = [p for p in sorted(path.iterdir()) if p.is_file() and _kind(p) is not None]
+        elif path.exists():
+            found = [path]
+        else:
+            found = sorted(p for p in map(Path, glob.glob(given, recursive=True)) if p.is_file())
+        if not found:
+            raise TaskError(
+                f"no shards at {given}: it is no file, no folder with files of a known format, and no pattern that "
+                f"matches one. Known formats: {_known()}"
+            )
+        for file in found:
+            kind = _kind(file)
+            if kind is None:
+                raise TaskError(f"shard {file} has an unknown format. Known formats: {_known()}")
+            shards.append(Shard(file, kind, file.stat().st_size))
+    paths = [shard.path.resolve() for shard in shards]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise TaskError(f"shard {path} is named {paths.count(path)} times; name it once")
+    return tuple(shards)
+
+
+def _kind(path: Path) -> str | None:
+    name = path.name.lower()
+    for compression in COMPRESSIONS:
+        name = name.removesuffix(compression)
+    return FORMATS.get(Path(name).suffix)
+
+
+def _known() -> str:
+    return f"{', '.join(FORMATS)}, and text and JSON compressed as {', '.join(COMPRESSIONS)}"

@@ -1,0 +1,431 @@
+"""Tokenizers: a trained WordPiece one, any `tokenizers` JSON, or the vocabulary of a published BERT.
+
+`Tokenizer` puts one text or a pair between special tokens, with token types and with the offsets of every token in the
+text it comes from. Its content is one JSON file, which is saved with a model as `assets/tokenizer.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from attrs import frozen
+from peirce.errors import TaskError
+from peirce.extras import require
+
+if TYPE_CHECKING:
+    import tokenizers
+
+Shorten = Literal["longest", "first", "second"]
+"""Which text of a pair loses its end when the two are too long."""
+
+FILE, VOCABULARY, SETTINGS = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
+"""What a folder of a tokenizer may hold: a `tokenizers` JSON, a BERT vocabulary, and whether that one lowers case."""
+
+SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+"""The special tokens of a trained tokenizer, in the order of their ids, from 0."""
+_NAMES = {
+    "pad": ("[PAD]", "<pad>"),
+    "unknown": ("[UNK]", "<unk>"),
+    "cls": ("[CLS]", "<s>", "<cls>"),
+    "sep": ("[SEP]", "</s>", "<sep>"),
+    "mask": ("[MASK]", "<mask>"),
+}
+_CONTINUES = "##"
+_ALPHABET = 1000
+"""How many characters a trained vocabulary has at most; BERT's own limit."""
+
+
+@frozen
+class Encoding:
+    """One text, or a pair, as tokens.
+
+    Args:
+        ids: the token ids, special tokens included, no padding.
+        types: token types: 0 up to and with the first separator, 1 after it.
+        offsets: of each token, where it starts and ends in its own text, in characters; (0, 0) for special tokens.
+        sequence: which text a token belongs to, 0 or 1; None for special tokens.
+    """
+
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    offsets: tuple[tuple[int, int], ...]
+    sequence: tuple[int | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Tokenizer:
+    """Texts to token ids and back.
+
+    Make one with `load`, `from_content` or `train`.
+
+    Args:
+        inner: the tokenizer of the package `tokenizers`.
+        where: what it came from, for errors.
+
+    Raises:
+        TaskError: it lacks a special token that a text is put between, padded or masked with.
+    """
+
+    def __init__(self, inner: tokenizers.Tokenizer, where: str = "the tokenizer") -> None:
+        inner.no_truncation()
+        inner.no_padding()
+        self._inner = inner
+        found = {role: _first(inner, names) for role, names in _NAMES.items()}
+        missing = [
+            " or ".join(_NAMES[role]) for role, id in found.items() if id is None and role != "unknown"
+        ]
+        if missing:
+            raise TaskError(
+                f"{where} has no special token {', nor '.join(missing)}, which texts need; give a tokenizer like "
+                "BERT's, or train one with `peirce tokenizer train`"
+            )
+        self._ids = found
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tokenizer:
+        """Read a tokenizer.
+
+        Args:
+            path: a `tokenizers` JSON; a BERT vocabulary `*.txt`, one token a line; or a folder that holds
+                `tokenizer.json` or `vocab.txt`, itself or below `assets/`, as a saved model does. A vocabulary lowers
+                case as the `tokenizer_config.json` beside it says (`do_lower_case`), else if it has no capitals.
+
+        Raises:
+            TaskError: there is no tokenizer, or it cannot be read.
+        """
+        path = Path(path)
+        if path.is_dir():
+            path = _inside(path)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise TaskError(
+                f"tokenizer {path} cannot be read: {error}; give a tokenizers JSON, a BERT vocab.txt, or a folder "
+                "with one of them"
+            ) from error
+        if path.suffix == ".txt":
+            pieces = _pieces(content, path)
+            return cls(_wordpiece(pieces, lowercase=_lowers(path, pieces)), str(path))
+        return cls.from_content(content, str(path))
+
+    @classmethod
+    def from_content(cls, content: bytes, where: str = "tokenizer.json") -> Tokenizer:
+        """A tokenizer from the bytes of its JSON.
+
+        Raises:
+            TaskError: they are no tokenizer.
+        """
+        require("a tokenizer", "tokenizers", extra="text")
+        import tokenizers
+
+        try:
+            inner = tokenizers.Tokenizer.from_str(content.decode())
+        except Exception as error:  # the library raises bare Exceptions
+            raise TaskError(
+                f"{where} is no tokenizer of the package tokenizers: {error}; train one with `peirce tokenizer train`"
+            ) from error
+        return cls(inner, where)
+
+    @classmethod
+    def train(
+        cls,
+        texts: Iterable[str],
+        vocabulary: int = 32768,
+        lowercase: bool = True,
+        min_frequency: int = 2,
+    ) -> Tokenizer:
+        """Train a WordPiece tokenizer of BERT's kind; the same texts give the same tokenizer, to the bit.
+
+        Args:
+            texts: what to train on. They are read twice; an iterator is kept in a temporary file for that.
+            vocabulary: how many entries, special tokens and characters included; fewer if the texts hold no more.
+            lowercase: lower case and strip accents, as BERT's uncased vocabulary does.
+            min_frequency: how often two pieces must meet to be joined.
+
+        Raises:
+            TaskError: there is no text, or the vocabulary has no room for its characters.
+        """
+        require("a tokenizer", "tokenizers", extra="text")
+        from tokenizers import trainers
+
+        with _twice(texts) as texts:
+            alphabet, continuing = _characters(texts, lowercase)
+            if not alphabet:
+                raise TaskError("there is no text to train a tokenizer on: the files hold nothing but space")
+            # The library numbers the continuing characters as its hash table happens to give them, and ties
+            # are broken by number. As special tokens they have an order; the tokenizer below has them as pieces.
+            first = [*SPECIALS, *(_CONTINUES + character for character in continuing)]
+            least = len(first) + len(alphabet)
+            if vocabulary < least:
+                raise TaskError(
+                    f"a vocabulary of {vocabulary} has no room for the {least} special tokens and characters of these "
+                    f"texts; give at least {least}"
+                )
+            trainer = trainers.WordPieceTrainer(
+                vocab_size=vocabulary,
+                min_frequency=min_frequency,
+                special_tokens=first,
+                initial_alphabet=alphabet,
+                limit_alphabet=len(alphabet),
+                continuing_subword_prefix=_CONTINUES,
+                show_progress=False,
+            )
+            inner = _wordpiece(SPECIALS, lowercase=lowercase)
+            inner.train_from_iterator(texts, trainer)
+        ids = inner.get_vocab()
+        return cls(_wordpiece(sorted(ids, key=ids.__getitem__), lowercase=lowercase))
+
+    @property
+    def content(self) -> bytes:
+        """The tokenizer as the JSON that `load` and the package `tokenizers` read."""
+        table = json.loads(self._inner.to_str())
+        return (json.dumps(table, ensure_ascii=False, indent=1) + "\n").encode()
+
+    @cached_property
+    def vocabulary(self) -> int:
+        """How many ids there are: one more than the highest."""
+        return max(self._inner.get_vocab(with_added_tokens=True).values()) + 1
+
+    @property
+    def pad_id(self) -> int:
+        """What fills a row that is shorter than others."""
+        return self._id("pad")
+
+    @property
+    def cls_id(self) -> int:
+        """What stands first."""
+        return self._id("cls")
+
+    @property
+    def sep_id(self) -> int:
+        """What stands after each text."""
+        return self._id("sep")
+
+    @property
+    def mask_id(self) -> int:
+        """What stands in place of a token to be guessed."""
+        return self._id("mask")
+
+    @property
+    def unknown_id(self) -> int | None:
+        """What stands for characters that the vocabulary lacks; None where it lacks none."""
+        return self._ids["unknown"]
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """The ids that stand for no text, which are never masked; the unknown token is not among them."""
+        roles = {id for role, id in self._ids.items() if id is not None and role != "unknown"}
+        added = self._inner.get_added_tokens_decoder().items()
+        return frozenset(roles | {id for id, token in added if token.special and id != self.unknown_id})
+
+    def id_of(self, token: str) -> int | None:
+        """The id of one entry of the vocabulary, such as `great` or `##ly`; None if it is none."""
+        return self._inner.token_to_id(token)
+
+    def token(self, id: int) -> str | None:
+        """The entry of the vocabulary with an id; None if there is none."""
+        return self._inner.id_to_token(id)
+
+    def pieces(self, text: str) -> list[int]:
+        """The ids of a text, without special tokens."""
+        return self._inner.encode(text, add_special_tokens=False).ids
+
+    def pieces_of(self, texts: Sequence[str], *, specials: bool = True) -> list[list[int]]:
+        """The ids of each of many texts, without special tokens around them; faster than one by one.
+
+        Args:
+            texts: the texts.
+            specials: whether `[MASK]` and the like in a text are special tokens; if not, they are text as any other.
+        """
+        self._inner.encode_special_tokens = not specials
+        try:
+            return [e.ids for e in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
+        finally:
+            self._inner.encode_special_tokens = False
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of some ids, without special tokens."""
+        return self._inner.decode(list(ids), skip_special_tokens=True)
+
+    def encode(
+        self, first: str, second: str | None = None, *, length: int, shorten: Shorten = "longest"
+    ) -> Encoding:
+        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`, cut at the end to fit.
+
+        Args:
+            first: a text.
+            second: the text it is paired with, if any.
+            length: the most tokens, special tokens included.
+            shorten: of a pair, cut the one that is longer at the moment, or only the first or the second.
+
+        Raises:
+            TaskError: there is no room, because the text that may not be cut fills it.
+        """
+        texts = [first] if second is None else [first, second]
+        encoded = [self._inner.encode(text, add_special_tokens=False) for text in texts]
+        room = length - len(texts) - 1
+        kept = shortened([len(e.ids) for e in encoded], room, shorten)
+        ids, types = [self.cls_id], [0]
+        offsets: list[tuple[int, int]] = [(0, 0)]
+        sequence: list[int | None] = [None]
+        for index, (text, count) in enumerate(zip(encoded, kept, strict=True)):
+            ids += [*text.ids[:count], self.sep_id]
+            offsets += [*text.offsets[:count], (0, 0)]
+            sequence += [*[index] * count, None]
+            types += [index] * (count + 1)
+        return Encoding(tuple(ids), tuple(types), tuple(offsets), tuple(sequence))
+
+    def _id(self, role: str) -> int:
+        found = self._ids[role]
+        assert found is not None
+        return found
+
+
+def shortened(lengths: Sequence[int], room: int, shorten: Shorten = "longest") -> list[int]:
+    """How many tokens of one or two texts are kept to fit into `room` together.
+
+    Raises:
+        TaskError: the texts that may not be cut leave no room.
+    """
+    kept = list(lengths)
+    over = sum(kept) - room
+    if over <= 0:
+        return kept
+    if room < len(kept):
+        raise TaskError(f"{room + len(kept) + 1} tokens have no room for {len(kept)} texts; raise the length")
+    if len(kept) == 1:
+        return [room]
+    if shorten == "longest":
+        half = room // 2
+        first = kept[0] if kept[0] <= half else room - min(kept[1], half)
+        return [first, room - first]
+    cut = 0 if shorten == "first" else 1
+    kept[cut] -= over
+    if kept[cut] < 0:
+        other = "second" if cut == 0 else "first"
+        raise TaskError(
+            f"the {other} text has {kept[1 - cut]} tokens, which leaves the {shorten} no room within {room}; raise the "
+            "length, or allow the longest to be cut"
+        )
+    return kept
+
+
+def _wordpiece(pieces: Sequence[str], *, lowercase: bool) -> tokenizers.Tokenizer:
+    """BERT's tokenizer with a vocabulary, in the order of the ids."""
+    require("a tokenizer", "tokenizers", extra="text")
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    ids = {piece: id for id, piece in enumerate(pieces)}
+    inner = Tokenizer(models.WordPiece(ids, unk_token="[UNK]", continuing_subword_prefix=_CONTINUES))
+    inner.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.decoder = decoders.WordPiece(prefix=_CONTINUES)
+    inner.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in SPECIALS if t in ids])
+    return inner
+
+
+def _characters(texts: Iterable[str], lowercase: bool) -> tuple[list[str], list[str]]:
+    """The most frequent characters that words begin with or hold, and those of them that continue one; sorted.
+
+    Words are counted between spaces first, and each is normalised once.
+    """
+    inner = _wordpiece(SPECIALS, lowercase=lowercase)
+    chunks: Counter[str] = Counter()
+    for text in texts:
+        chunks.update(text.split())
+    counts: Counter[str] = Counter()
+    continuing: set[str] = set()
+    normalizer: Any = inner.normalizer
+    pre_tokenizer: Any = inner.pre_tokenizer
+    for chunk, count in chunks.items():
+        for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(chunk)):
+            continuing.update(word[1:])
+            for character in word:
+                counts[character] += count
+    alphabet = sorted(counts, key=lambda character: (-counts[character], character))[:_ALPHABET]
+    return sorted(alphabet), sorted(continuing.intersection(alphabet))
+
+
+@contextmanager
+def _twice(texts: Iterable[str]) -> Iterator[Iterable[str]]:
+    """Texts that can be read twice; those of an iterator from a temporary file."""
+    if iter(texts) is not texts:
+        yield texts
+        return
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
+        file.writelines(json.dumps(text) + "\n" for text in texts)
+        yield _Lines(file)
+
+
+@frozen
+class _Lines:
+    """The texts of a file of JSON strings, from its first line whenever it is asked."""
+
+    file: Any
+
+    def __iter__(self) -> Iterator[str]:
+        self.file.seek(0)
+        return map(json.loads, self.file)
+
+
+def _inside(folder: Path) -> Path:
+    """The tokenizer in a folder."""
+    for name in (FILE, f"assets/{FILE}", VOCABULARY, f"assets/{VOCABULARY}"):
+        if (folder / name).is_file():
+            return folder / name
+    raise TaskError(
+        f"{folder} holds no tokenizer: neither {FILE} nor {VOCABULARY}; train one with `peirce tokenizer train`"
+    )
+
+
+def _pieces(content: bytes, path: Path) -> list[str]:
+    """The entries of a BERT vocabulary, in the order of the ids."""
+    try:
+        # not splitlines(), which also divides at characters that are entries of published vocabularies
+        pieces = [line.rstrip("\r") for line in content.decode("utf-8-sig").split("\n")]
+    except UnicodeDecodeError as error:
+        raise TaskError(f"vocabulary {path} is not UTF-8: {error}; give the published file") from error
+    while pieces and not pieces[-1]:
+        pieces.pop()
+    twice = [piece for piece, count in Counter(pieces).items() if count > 1]
+    if twice:
+        raise TaskError(
+            f"vocabulary {path} has {twice[0]!r} twice (lines "
+            f"{', '.join(str(i) for i, p in enumerate(pieces, 1) if p == twice[0])}); each entry must have one id"
+        )
+    missing = [token for token in SPECIALS if token not in pieces]
+    if missing:
+        raise TaskError(
+            f"vocabulary {path} lacks {', '.join(missing)}; give a vocabulary of BERT's, one entry a line"
+        )
+    return pieces
+
+
+def _lowers(path: Path, pieces: Iterable[str]) -> bool:
+    """Whether the texts of a vocabulary are lowered."""
+    settings = path.with_name(SETTINGS)
+    if settings.is_file():
+        try:
+            table = json.loads(settings.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise TaskError(
+                f"{settings} cannot be read: {error}; repair it, or remove it to go by the vocabulary"
+            ) from error
+        said = table.get("do_lower_case") if isinstance(table, dict) else None
+        if isinstance(said, bool):
+            return said
+    return not any(piece != piece.lower() for piece in pieces if not piece.startswith("["))
+
+
+def _first(inner: tokenizers.Tokenizer, names: Iterable[str]) -> int | None:
+    """The id of the first of some names that a tokenizer has."""
+    return next((id for name in names if (id := inner.token_to_id(name)) is not None), None)

@@ -1,0 +1,172 @@
+"""Texts that a model writes: prompts in words become its inputs, and its tokens become words.
+
+Nothing here needs torch, so that a serving machine writes with an exported file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+from peirce.errors import ModelFileError, TaskError
+from peirce.model import Generated, decoding
+from peirce.parts import TensorSpec
+
+from peirce_text.text.tokenizer import Tokenizer
+
+Arrays = dict[str, NDArray[Any]]
+Inputs = Sequence[TensorSpec]
+IDS, DECODER, PREFIX = "input_ids", "decoder_input_ids", "prefix_length"
+"""The inputs that every model has, one with two stacks, and one with a prefix scope."""
+
+
+@frozen(kw_only=True)
+class Written:
+    """What a model wrote.
+
+    Args:
+        prompt: the prompt as it was given.
+        text: what was written; with the prompt before it where it goes on with that.
+        tokens: the new tokens.
+        score: the sum of their log-probabilities.
+        ended: whether the model ended the text, and not the limit of tokens.
+    """
+
+    prompt: str
+    text: str
+    tokens: tuple[int, ...]
+    score: float
+    ended: bool
+
+
+@frozen(kw_only=True)
+class Writer:
+    """A model that generates, and its tokenizer; make one with `open_writer`.
+
+    Args:
+        tokenizer: what the model was trained with.
+        names: the model's inputs.
+        generate: the model: its inputs as arrays and the settings of `peirce.model.generation.Decoding` to tokens.
+        whole: whether a prompt is a text of its own, with a separator after it, that another text follows; if not,
+            the model goes on with it.
+    """
+
+    tokenizer: Tokenizer
+    names: frozenset[str]
+    generate: Callable[..., Sequence[Generated]] = field(repr=False)
+    whole: bool
+
+    def write(self, prompts: Sequence[str], **settings: Any) -> list[Written]:
+        """One text for each prompt.
+
+        Args:
+            prompts: texts; an empty one begins with nothing.
+            settings: how tokens are chosen, as in `peirce.model.generation.Decoding`; a text ends with the separator unless
+                they say otherwise.
+
+        Raises:
+            TaskError: there is no prompt. InputError: a setting is wrong, or a prompt is not for this model.
+        """
+        if not prompts:
+            raise TaskError("there is no prompt; give a text, which may be empty")
+        how = {"eos_id": self.tokenizer.sep_id, **settings}
+        decoding(**how)
+        rows = [self._row(prompt) for prompt in prompts]
+        texts = self.generate(self._inputs(rows), **how)
+        return [
+            Written(
+                prompt=prompt,
+                text=self.tokenizer.decode([*(() if self.whole else row), *text.tokens]),
+                tokens=text.tokens,
+                score=text.score,
+                ended=text.tokens[-1] == how["eos_id"],
+            )
+            for prompt, row, text in zip(prompts, rows, texts, strict=True)
+        ]
+
+    def _row(self, prompt: str) -> list[int]:
+        tokenizer = self.tokenizer
+        end = [tokenizer.sep_id] if self.whole else []
+        return [tokenizer.cls_id, *tokenizer.pieces(prompt), *end]
+
+    def _inputs(self, rows: Sequence[Sequence[int]]) -> Arrays:
+        """What the model reads: prompts padded at the end, and as it asks for it a prefix or where a target begins."""
+        length = max(map(len, rows))
+        ids = np.full((len(rows), length), self.tokenizer.pad_id, np.int64)
+        mask = np.zeros(ids.shape, bool)
+        for i, row in enumerate(rows):
+            ids[i, : len(row)], mask[i, : len(row)] = row, True
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if DECODER in self.names:
+            inputs[DECODER] = np.full((len(rows), 1), self.tokenizer.cls_id, np.int64)
+        if PREFIX in self.names:
+            inputs[PREFIX] = mask.sum(1)
+        return inputs
+
+
+def open_writer(
+    path: Path, tokenizer: Path | None = None, *, device: str | None = None, whole: bool | None = None
+) -> Writer:
+    """A saved model, or a file that was exported to generate, as a writer.
+
+    Args:
+        path: the folder of a saved model, or an ONNX file.
+        tokenizer: a tokenizers JSON, a BERT vocab.txt, or a folder with one; if None the one that the model keeps, or
+            that lies beside the file.
+        device: where a saved model goes; the file's session chooses its own.
+        whole: whether a separator follows the prompt; if None it does for models with two stacks or a prefix scope.
+
+    Raises:
+        ModelFileError: the model cannot be read. TaskError: there is no tokenizer, or a device is given for a file.
+        InputError: the model does not generate.
+    """
+    if not path.exists():
+        raise ModelFileError(
+            f"there is neither a saved model nor an exported file at {path}; `peirce train` and `peirce export` write "
+            "them"
+        )
+    folder = path if path.is_dir() else path.parent
+    inputs, generate = _saved(path, device) if path.is_dir() else _exported(path, device)
+    known = frozenset(spec.name for spec in inputs)
+    words = Tokenizer.load(tokenizer or folder)
+    for spec in inputs:
+        if spec.name == IDS and spec.high is not None and words.vocabulary > spec.high:
+            raise TaskError(
+                f"the tokenizer {tokenizer or folder} has {words.vocabulary:,} entries, and the model {path} was "
+                f"trained with {spec.high:,} at most; give its own with --tokenizer"
+            )
+    return Writer(
+        tokenizer=words,
+        names=known,
+        generate=generate,
+        whole=bool(known & {DECODER, PREFIX}) if whole is None else whole,
+    )
+
+
+def _saved(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
+    import torch
+    from peirce.compose import load
+
+    model = load(path, device=device)
+    model.generates()
+    place = next(model.parameters()).device
+
+    def generate(inputs: Mapping[str, NDArray[Any]], **settings: Any) -> Sequence[Generated]:
+        return model.generate({k: torch.from_numpy(v).to(place) for k, v in inputs.items()}, **settings)
+
+    return model.signature.inputs, generate
+
+
+def _exported(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
+    import peirce
+
+    if device is not None:
+        raise TaskError(
+            f"{path} is no saved model: ONNX Runtime chooses where a file runs; leave out the device"
+        )
+    session: Any = peirce.Session(path)
+    return session.signature.inputs, session.generate

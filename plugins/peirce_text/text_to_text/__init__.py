@@ -1,0 +1,1 @@
+"""Pairs of texts: of a source a model learns to write the target."""

@@ -1,0 +1,1 @@
+"""Tensor product representations (TPRU, Huang et al.): the augmenter `tpr`."""

@@ -1,0 +1,18 @@
+"""The plug-in of `peirce_tpru`. Its parts, and torch with them, are imported when a registry asks for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from peirce.registry import hookimpl
+
+if TYPE_CHECKING:
+    from peirce.parts import Augmenter
+
+
+@hookimpl
+def register_augmenters() -> list[type[Augmenter]]:
+    """Token embeddings as bindings of fillers and roles."""
+    from peirce_tpru.tpr import TensorProduct
+
+    return [TensorProduct]

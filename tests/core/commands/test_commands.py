@@ -1,0 +1,213 @@
+"""Commands of other distributions, exit codes, and errors without tracebacks."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from command_line import Run
+from shared_folder import ROOT
+
+
+def test_a_third_party_s_command_runs(peirce: Run) -> None:
+    done = peirce("greet", "world")
+    assert (done.returncode, done.stdout) == (0, "hello world\n")
+    assert "Usage: peirce greet" in peirce("greet", "--help").stdout
+
+
+def test_arguments_after_two_dashes_arrive(peirce: Run) -> None:
+    assert peirce("greet", "--", "--world").stdout == "hello --world\n"
+
+
+def test_bad_input_is_exit_2_without_a_traceback(peirce: Run) -> None:
+    for arguments in (
+        ("describe", "jon"),
+        ("list", "operator"),
+        ("no-such-command",),
+        ("greet",),
+        ("list", "--jsn"),
+    ):
+        done = peirce(*arguments)
+        assert done.returncode == 2, arguments
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""
+    assert "Did you mean 'join'?" in peirce("describe", "jon").stderr
+
+
+def test_a_registry_file_can_be_named(peirce: Run, tmp_path: Path) -> None:
+    file = tmp_path / "named.toml"
+    file.write_text('format = 1\ndefault = "off"\n[plugins]\n"peirce-good:extra" = "on"\n')
+    listed = json.loads(peirce("--registry", str(file), "list", "--json").stdout)
+    assert listed["schema"] == "peirce.list/1"
+    assert [part["name"] for part in listed["parts"]] == ["minimum"]
+    done = peirce("--registry", str(tmp_path / "none.toml"), "list")
+    assert done.returncode == 2
+    assert "cannot read the registry file" in done.stderr
+
+
+def test_a_command_that_two_distributions_announce_is_an_error(
+    peirce: Run, tmp_path: Path, distributions: Path
+) -> None:
+    info = tmp_path / "other" / "peirce_rival-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: peirce-rival\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[peirce.commands]\ngreet = rival:greet\n")
+    both = f"{distributions}:{tmp_path / 'other'}"
+    assert "announced by peirce-good and peirce-rival" in peirce("--help", PYTHONPATH=both).stdout
+    done = peirce("greet", "world", PYTHONPATH=both)
+    assert done.returncode == 2
+    assert "command 'greet' is announced by peirce-good and peirce-rival" in done.stderr
+
+
+def test_a_command_whose_module_is_missing_says_what_to_install(peirce: Run, tmp_path: Path) -> None:
+    info = tmp_path / "other" / "peirce_needy-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: peirce-needy\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[peirce.commands]\nbeg = needy_commands:beg\n")
+    (tmp_path / "other" / "needy_commands.py").write_text("import no_such_dependency\n")
+    done = peirce("beg", PYTHONPATH=str(tmp_path / "other"))
+    assert done.returncode == 2
+    assert "needs the module 'no_such_dependency'" in done.stderr
+
+
+def test_doctor(peirce: Run) -> None:
+    done = peirce("doctor", "--json", beside=("good", "fails"))
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["schema"], report["ok"]) == (0, "peirce.doctor/1", True)
+    checks = {check["name"]: check for check in report["checks"]}
+    assert checks["torch"]["status"] == "ok"
+    assert checks["provider CPUExecutionProvider"]["finding"] == "starts"
+    assert checks["registry"]["origin"] == "environment"
+    assert "RuntimeError: the licence server is down" in checks["plug-in peirce-fails:parts"]["finding"]
+    assert checks["parts"]["parts"]["operators"] >= 8
+    table = peirce("doctor")
+    assert "CPUExecutionProvider" in table.stdout
+
+
+def test_doctor_never_advises_both_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from peirce.commands import doctor
+
+    monkeypatch.setattr(doctor, "_version", {"onnxruntime": "1.23"}.get)
+    gpu = next(check for check in doctor._extras() if check["name"] == "extra gpu")
+    assert "pip uninstall -y onnxruntime first" in gpu["finding"]
+    monkeypatch.setattr(doctor, "_version", {}.get)
+    gpu = next(check for check in doctor._extras() if check["name"] == "extra gpu")
+    assert gpu["finding"].endswith("(pip install 'peirce[gpu]')")
+
+
+def test_doctor_knows_every_extra() -> None:
+    from peirce.commands import doctor
+
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    names = {
+        extra: tuple(re.split(r"[<>=\[]", line)[0] for line in lines)
+        for extra, lines in extras.items()
+        if extra not in ("all", "docs")
+    }
+    assert names == doctor._EXTRAS
+
+
+def test_doctor_fails_on_a_conflict(peirce: Run) -> None:
+    done = peirce("doctor", "--json", beside=("good", "takes"))
+    assert done.returncode == 1
+    failed = [check for check in json.loads(done.stdout)["checks"] if check["status"] == "failed"]
+    assert [check["name"] for check in failed] == ["conflict"]
+
+
+@pytest.mark.parametrize("name", ["prod", "operators.prod"])
+def test_describe_an_operator(peirce: Run, name: str) -> None:
+    (part,) = json.loads(peirce("describe", name, "--json").stdout)["parts"]
+    assert (part["typing"], part["letter"], part["plugin"]) == ("B <- U x B", "p", "peirce:folnet")
+    assert "Table 2" in part["source"]
+    shapes = {tensor["name"]: tensor["shape"] for tensor in part["tensors"]}
+    assert shapes == {
+        "kernel": "[b, x, h=heads, s=head_size]",
+        "premise": "[b, x, y, s=head_size]",
+        "output": "[b, x, y, h=heads]",
+    }
+
+
+def test_describe_says_what_a_position_gives(peirce: Run) -> None:
+    (part,) = json.loads(peirce("describe", "distance", "--json").stdout)["parts"]
+    shapes = {tensor["name"]: tensor["shape"] for tensor in part["tensors"]}
+    assert shapes == {"binary": "[b or 1, x, y, binary]"}
+    clip = part["options"][0]
+    assert (clip["name"], clip["default"]) == ("clip", 64)
+    assert clip["meaning"].startswith("Delta; distances of Delta - 1 and more")
+
+
+def test_describe_says_what_an_architecture_reads_and_gives(peirce: Run) -> None:
+    (part,) = json.loads(peirce("describe", "architectures.folnet", "--json").stdout)["parts"]
+    shapes = {tensor["name"]: tensor["shape"] for tensor in part["tensors"]}
+    assert shapes["input input_ids"] == "[batch, length]"
+    assert shapes["output binary"] == "[batch, length, length, binary]"
+    assert shapes["output pooled"] == "[batch, unary]"
+
+
+def test_describe_shows_options_with_types_and_defaults(peirce: Run) -> None:
+    done = peirce("describe", "minimum", beside=("good",))
+    assert done.returncode == 0
+    for said in (
+        "operator of peirce-good:extra 1.2.3",
+        "B <- B x B",
+        "Made up for the tests",
+        "[b, x, y, h=heads]",
+    ):
+        assert said in done.stdout
+    assert ["scale", "float", "1.0"] in [line.split() for line in done.stdout.splitlines()]
+
+
+def test_describe_every_part(registry: object, capsys: pytest.CaptureFixture[str]) -> None:
+    """In this process, since there are many."""
+    from peirce.commands.parts import describe
+    from peirce.registry import KINDS, Registry
+
+    assert isinstance(registry, Registry)
+    for kind in KINDS:
+        for entry in registry.entries(kind):
+            describe(f"{kind}.{entry.name}")
+            shown = capsys.readouterr().out
+            assert f"{entry.name}  {kind.removesuffix('s')} of {entry.plugin}" in shown
+            describe(f"{kind}.{entry.name}", json=True)
+            (part,) = json.loads(capsys.readouterr().out)["parts"]
+            assert part["documentation"], f"{kind}.{entry.name} has no docstring"
+            assert part["source"], f"{kind}.{entry.name} names no source"
+            assert all(option["meaning"] for option in part["options"]), f"{kind}.{entry.name}"
+            names = [tensor["name"] for tensor in part["tensors"]]
+            if kind == "operators":
+                state = ["unary", "binary"] if entry.name == "bool" else ["kernel", "premise", "output"]
+                assert names == state
+            if kind == "heads":
+                assert part["labels"] in shown.replace("\n", " "), (
+                    f"{entry.name} does not say what labels it takes"
+                )
+                assert re.match(r"(int64|float|bool) \[", part["labels"])
+            if kind == "architectures":
+                assert names[:2] == ["input input_ids", "input attention_mask"]
+            if kind in ("positions", "augmenters", "heads", "architectures"):
+                assert any(not name.startswith("input ") for name in names), f"{kind}.{entry.name}"
+
+
+def test_a_path_that_cannot_be_written_is_exit_2_without_a_traceback(peirce: Run) -> None:
+    done = peirce("plugins", "disable", "peirce:basics", PEIRCE_REGISTRY="x" * 5000)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_of_the_system_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from peirce.commands import main as cli
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device", "/data/x")
+
+    monkeypatch.setattr(cli, "loaded_command", full)
+    with pytest.raises(SystemExit) as exited:
+        cli.main(["doctor"])
+    assert exited.value.code == 2
+    assert "error: [Errno 28] No space left on device: '/data/x'; check the path" in capsys.readouterr().err

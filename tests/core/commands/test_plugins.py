@@ -1,0 +1,203 @@
+"""`peirce plugins` beside distributions that were really installed: a good one, and four kinds of bad."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Run
+from shared_folder import ROOT
+
+
+def rows(text: str) -> dict[str, dict[str, Any]]:
+    return {row["plugin"]: row for row in json.loads(text)["plugins"]}
+
+
+def test_a_good_distribution_adds_its_parts(peirce: Run) -> None:
+    listed = json.loads(peirce("list", "operators", "--json", beside=("good",)).stdout)
+    (part,) = [part for part in listed["parts"] if part["name"] == "minimum"]
+    assert (part["plugin"], part["distribution"], part["version"]) == (
+        "peirce-good:extra",
+        "peirce-good",
+        "1.2.3",
+    )
+    assert listed["letters"]["n"] == "minimum"
+    assert {"join", "prod"} <= {part["name"] for part in listed["parts"]}
+
+
+def test_two_distributions_may_share_an_entry_point_s_name(peirce: Run) -> None:
+    listed = json.loads(peirce("list", "operators", "--json", beside=("good", "twin")).stdout)
+    owners = {part["name"]: part["plugin"] for part in listed["parts"]}
+    assert (owners["minimum"], owners["maximum"]) == ("peirce-good:extra", "peirce-twin:extra")
+
+
+def test_a_distribution_that_fails_on_import_costs_only_itself(peirce: Run) -> None:
+    done = peirce("list", "operators", "--json", beside=("good", "fails"))
+    assert done.returncode == 0
+    assert {"join", "minimum"} <= {part["name"] for part in json.loads(done.stdout)["parts"]}
+    assert (
+        "plug-in peirce-fails:parts was not loaded: RuntimeError: the licence server is down" in done.stderr
+    )
+    assert "peirce plugins disable peirce-fails:parts" in done.stderr
+    assert done.stderr.count("peirce-fails:parts was not loaded") == 1
+
+
+def test_a_misspelt_hook_quarantines_the_good_one_too(peirce: Run) -> None:
+    done = peirce("plugins", "list", "--load", "--json", beside=("good", "misspells"))
+    assert done.returncode == 1
+    row = rows(done.stdout)["peirce-misspells:parts"]
+    assert row["state"] == "quarantined"
+    assert "unknown hook 'register_operator'. Did you mean 'register_operators'?" in row["failure"]
+    asked = peirce("describe", "least", beside=("good", "misspells"))
+    assert asked.returncode == 2
+    assert "Quarantined: peirce-misspells:parts" in asked.stderr
+
+
+def test_a_rival_for_a_built_in_s_name_is_an_error_that_settles_it(peirce: Run, tmp_path: Path) -> None:
+    done = peirce("list", beside=("good", "takes"))
+    assert done.returncode == 2
+    assert "operator 'prod' has 2 owners" in done.stderr
+    assert "peirce:folnet (" in done.stderr
+    assert "peirce-takes:parts (0.3)" in done.stderr
+    line = '"operators.prod" = "peirce-takes:parts"'
+    assert line in done.stderr
+    loaded = peirce("plugins", "list", "--load", "--json", beside=("good", "takes"))
+    assert (loaded.returncode, len(json.loads(loaded.stdout)["conflicts"])) == (1, 1)
+    file = tmp_path / "settled.toml"
+    file.write_text(
+        f'format = 1\n[plugins]\n"peirce-fails:parts" = "off"\n"peirce-misspells:parts" = "off"\n[prefer]\n{line}\n'
+    )
+    settled = peirce("describe", "prod", "--json", PEIRCE_REGISTRY=str(file))
+    (part,) = json.loads(settled.stdout)["parts"]
+    assert part["plugin"] == "peirce-takes:parts"
+
+
+def test_the_static_list_imports_nothing_and_remembers_failures(peirce: Run, tmp_path: Path) -> None:
+    before = rows(peirce("plugins", "list", "--json", beside=("good", "fails")).stdout)
+    assert before["peirce-fails:parts"]["state"] == "on"
+    assert before["peirce-fails:parts"]["failure"] is None
+    assert before["peirce-twin:extra"]["state"] == "off"
+    assert before["peirce-good:extra"]["version"] == "1.2.3"
+    assert not (tmp_path / "cache").exists()
+    peirce("list", beside=("good", "fails"))
+    after = rows(peirce("plugins", "list", "--json", beside=("good", "fails")).stdout)
+    assert after["peirce-fails:parts"]["failure"] == "RuntimeError: the licence server is down"
+
+
+def test_disable_works_without_importing(peirce: Run, tmp_path: Path) -> None:
+    done = peirce("plugins", "disable", "Peirce_Fails:parts", beside=None)
+    assert done.returncode == 0
+    file = tmp_path / "work" / "registry.toml"
+    assert done.stdout.startswith(f"created {file}")
+    assert '"peirce-fails:parts" = "off"' in file.read_text()
+    assert "licence" not in done.stdout + done.stderr
+    assert rows(peirce("plugins", "list", "--json").stdout)["peirce-fails:parts"]["state"] == "off"
+    again = json.loads(peirce("plugins", "enable", "peirce-fails:parts", "--json").stdout)
+    assert again["schema"] == "peirce.plugins.edit/1"
+    assert (again["created"], again["change"]) == (False, {"plugins": {"peirce-fails:parts": "on"}})
+    assert '"peirce-fails:parts" = "on"' in file.read_text()
+    assert '"peirce-fails:parts" = "off"' not in file.read_text()
+
+
+def test_prefer_settles_a_conflict(peirce: Run, tmp_path: Path) -> None:
+    for name in ("peirce-fails:parts", "peirce-misspells:parts"):
+        assert peirce("plugins", "disable", name, beside=None).returncode == 0
+    assert peirce("list").returncode == 2
+    assert peirce("plugins", "prefer", "operators.prod", "peirce:folnet").returncode == 0
+    done = peirce("describe", "prod", "--json")
+    assert json.loads(done.stdout)["parts"][0]["plugin"] == "peirce:folnet"
+    assert peirce("plugins", "prefer", "operator.prod", "peirce:folnet").returncode == 2
+
+
+def test_an_unknown_plugin_cannot_be_switched(peirce: Run, tmp_path: Path) -> None:
+    done = peirce("plugins", "disable", "peirce-goood:extra", beside=None)
+    assert done.returncode == 2
+    assert "Did you mean 'peirce-good:extra'?" in done.stderr
+    assert not (tmp_path / "work" / "registry.toml").exists()
+
+
+def test_add_names_a_module_and_the_command_that_loads_it(peirce: Run, tmp_path: Path) -> None:
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    source = (ROOT / "tests" / "fixtures/peirce-twin/twin_parts.py").read_text()
+    (lab / "my_lab.py").write_text(source.replace('"maximum"', '"largest"'))
+    settings = tmp_path / "named.toml"
+    settings.write_text('# mine\nformat = 1\ndefault = "off"\n')
+    added = peirce("--registry", str(settings), "plugins", "add", "my_lab")
+    assert added.returncode == 0
+    assert "no module 'my_lab' is on the import path now" in added.stdout
+    assert settings.read_text() == '# mine\nformat = 1\ndefault = "off"\nmodules = ["my_lab"]\n'
+    path = f"{lab}:{tmp_path}"
+    listed = peirce("--registry", str(settings), "plugins", "list", "--load", "--json", PYTHONPATH=path)
+    assert rows(listed.stdout)["module:my_lab"]["state"] == "quarantined"
+    assert "needs the module 'good_parts'" in rows(listed.stdout)["module:my_lab"]["failure"]
+    found = peirce("plugins", "add", "my_lab", beside=None)
+    made = tmp_path / "work" / "registry.toml"
+    assert f"--registry {made}" in found.stderr
+    assert peirce("plugins", "add", "my lab").returncode == 2
+
+
+def test_a_module_named_by_the_file_loads(peirce: Run, tmp_path: Path, distributions: Path) -> None:
+    settings = tmp_path / "named.toml"
+    settings.write_text('format = 1\ndefault = "off"\nmodules = ["twin_parts"]\n')
+    listed = json.loads(peirce("--registry", str(settings), "list", "--json").stdout)
+    assert [(part["name"], part["plugin"]) for part in listed["parts"]] == [("maximum", "module:twin_parts")]
+
+
+def test_check_shows_why_a_plugin_cannot_be_loaded(peirce: Run) -> None:
+    done = peirce("plugins", "check", "peirce-fails:parts", beside=None)
+    assert done.returncode == 1
+    assert "cannot be loaded: RuntimeError: the licence server is down" in done.stdout
+    assert "failing_parts.py" in done.stdout
+    report = json.loads(peirce("plugins", "check", "peirce-fails:parts", "--json", beside=None).stdout)
+    assert (report["schema"], report["passed"]) == ("peirce.plugins.check/1", False)
+    assert peirce("plugins", "check", "peirce-none:parts", beside=None).returncode == 2
+
+
+def test_check_runs_the_suite_over_a_plugin(peirce: Run) -> None:
+    done = peirce("plugins", "check", "peirce-good:extra", "--json", beside=("good",))
+    report = json.loads(done.stdout)
+    assert report["passed"], report["output"]
+    assert done.returncode == 0
+    assert report["checks"]["tests"] > 5
+    assert report["checks"]["failed"] == []
+
+
+def test_check_tells_counts_and_failures_in_its_own_words(peirce: Run, tmp_path: Path) -> None:
+    fixture = ROOT / "tests" / "fixtures/peirce-good/good_parts.py"
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    (lab / "slipped.py").write_text(
+        fixture.read_text().replace("return kernel.minimum", "return kernal.minimum")
+    )
+    done = peirce("plugins", "check", "slipped", PYTHONPATH=str(lab))
+    assert done.returncode == 1
+    assert "reference[operators.minimum]" in done.stdout
+    assert f"NameError: name 'kernal' is not defined\n              {lab}/slipped.py:" in done.stdout
+    assert re.search(r"\n\d+ of \d+ checks failed on 1 part\n$", done.stdout), done.stdout
+    for internal in ("pytest", "hypothesis", "site-packages", "peirce/testing", "===", "Traceback"):
+        assert internal not in (done.stdout + done.stderr).replace(str(lab), "")
+
+
+def test_a_distribution_with_one_plugin_may_be_named_alone(peirce: Run) -> None:
+    done = peirce("plugins", "check", "Peirce_Good", beside=("good",))
+    assert done.returncode == 0
+    assert re.search(r"\n\d+ checks passed on 1 part\n$", done.stdout), done.stdout
+    assert peirce("plugins", "disable", "peirce-good", beside=None).returncode == 0
+    several = peirce("plugins", "check", "peirce")
+    assert several.returncode == 2
+    assert "'peirce' announces" in several.stderr
+    assert "peirce:folnet" in several.stderr
+
+
+@pytest.mark.parametrize("given", ["peirce-goood", "peirce-goood:extra", "good_pats"])
+def test_check_names_the_nearest_plugin(peirce: Run, given: str) -> None:
+    done = peirce("plugins", "check", given)
+    assert done.returncode == 2
+    assert f"unknown plug-in {given!r}" in done.stderr
+    assert "peirce-good:extra" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert ("Did you mean 'peirce-good" in done.stderr) == (given != "good_pats")

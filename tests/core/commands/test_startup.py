@@ -1,0 +1,88 @@
+"""What `import peirce` and `peirce --help` load, and how long they take."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import peirce
+import pytest
+from command_line import Run
+
+HEAVY = ("torch", "numpy", "onnx", "onnxruntime", "cattrs", "hypothesis", "peirce_basics", "peirce_export")
+_SHOW = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
+LIMIT = 0.3
+"""Seconds of processor time, warm, as the least of several runs: other processes share the machine."""
+
+
+def python(program: str) -> str:
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+def test_import_loads_nothing_heavy() -> None:
+    assert python(f"import peirce; {_SHOW}") == "[]"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = f"import atexit\nfrom peirce.commands.main import main\natexit.register(exec, {_SHOW!r}, {{}})\nmain(['--help'])"
+    assert python(program) == "[]"
+
+
+def test_a_static_listing_loads_nothing_heavy() -> None:
+    program = (
+        f"import atexit\nfrom peirce.commands.main import main\natexit.register(exec, {_SHOW!r}, {{}})\n"
+        "main(['plugins', 'list', '--json'])"
+    )
+    assert python(program) == "[]"
+
+
+@pytest.mark.parametrize("arguments", [["-c", "import peirce"], ["-m", "peirce", "--help"]])
+def test_startup_is_quick(arguments: list[str], tmp_path: Path) -> None:
+    def seconds() -> float:
+        begun = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-P", *arguments], cwd=tmp_path, capture_output=True, check=True)
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return ended.ru_utime + ended.ru_stime - begun.ru_utime - begun.ru_stime
+
+    assert min(seconds() for _ in range(5)) < LIMIT
+
+
+def test_every_public_name_can_be_used() -> None:
+    for name in peirce.__all__:
+        assert getattr(peirce, name) is not None
+    assert set(peirce.__all__) <= set(dir(peirce))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        peirce.nothing  # noqa: B018
+
+
+def test_the_type_checker_sees_every_public_name() -> None:
+    import ast
+
+    tree = ast.parse(Path(peirce.__file__).read_text(encoding="utf-8"))
+    guard = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.asname for node in guard.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    seen |= {
+        node.target.id
+        for node in guard.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    assert seen == set(peirce.__all__)
+
+
+def test_help_names_every_command(peirce: Run) -> None:
+    done = peirce("--help")
+    assert done.returncode == 0
+    listed = {line.split()[0] for line in done.stdout.split("Commands:")[1].splitlines() if line.strip()}
+    expected = {"list", "describe", "plugins", "spec", "summary", "doctor"}
+    expected |= {"train", "evaluate", "ask", "export", "verify", "run"}
+    assert expected <= listed
+    assert "Greets (peirce-good)" in done.stdout
+
+
+def test_version(peirce: Run) -> None:
+    import importlib.metadata
+
+    assert peirce("--version").stdout == f"peirce {importlib.metadata.version('peirce')}\n"

@@ -1,0 +1,51 @@
+"""A model that no memory holds is refused before it is composed, with how much it would need."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from peirce.compose import build, summarise
+from peirce.compose.capacity import machine_memory, parameters
+from peirce.errors import SpecError
+from peirce.registry import Registry
+from peirce.spec import load_spec
+
+
+@pytest.mark.parametrize(
+    ("key", "size", "message"),
+    [
+        ("layers", 10**9, r"needs about 150,000.0 GB for its 1,000,000,000 layers, before any parameter"),
+        ("unary", 10**6, r"has about 98,\d{3},\d{3},\d{3},\d{3} parameters, which need 392,\d{3}.\d GB"),
+        ("heads", 10**8, r"parameters, which need 1,\d{3},\d{3}.\d GB"),
+    ],
+)
+def test_what_no_machine_holds_is_refused(key: str, size: int, message: str, registry: Registry) -> None:
+    spec = load_spec("folnet-base", {f"model.dims.{key}": size})
+    with pytest.raises(
+        SpecError, match=message + r"; this machine has [\d,.]+ GB. Lower the sizes"
+    ) as refused:
+        build(spec, registry=registry)
+    assert "folnet-base.toml:" in str(refused.value)
+
+
+def test_a_summary_needs_no_memory_for_parameters(registry: Registry) -> None:
+    spec = load_spec("folnet-base", {"model.dims.unary": 10**6, "model.dims.layers": 1})
+    assert summarise(spec, length=4, registry=registry).parameters > 10**12
+    with pytest.raises(SpecError, match="before any parameter"):
+        summarise(load_spec("folnet-base", {"model.dims.layers": 10**9}), registry=registry)
+
+
+@pytest.mark.parametrize("name", ["folnet-base", "folnet-table3-05", "tega", "bert-base"])
+@pytest.mark.parametrize("layers", [1, 2, 5])
+def test_the_parameters_of_many_layers_are_those_of_few_extended(
+    name: str, layers: int, registry: Registry
+) -> None:
+    spec = load_spec(name, {"model.dims.layers": layers})
+    with torch.device("meta"):
+        model = build(spec, registry=registry)
+    assert parameters(spec, registry) == sum(p.numel() for p in model.parameters())
+
+
+def test_the_machine_says_how_much_it_has() -> None:
+    memory = machine_memory()
+    assert memory is None or 10**8 < memory < 10**16

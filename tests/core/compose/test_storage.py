@@ -1,0 +1,203 @@
+"""Saved models come back as they were, and whatever is wrong with a file is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import peirce
+import pytest
+import torch
+from peirce.compose import ProvenanceWarning
+from peirce.errors import ModelFileError
+from peirce.model import Model
+from peirce.registry import Registry
+from peirce.spec import Spec
+from safetensors.torch import load_file, save_file
+from small_specs import FOLNET, TRANSFORMER
+
+IDS = torch.randint(40, (2, 5), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def saved(tmp_path: Path, registry: Registry) -> Path:
+    peirce.build(FOLNET, registry=registry).save(tmp_path / "model", assets={"sub/words.txt": b"words"})
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("spec", [FOLNET, TRANSFORMER], ids=lambda s: s.name)
+@pytest.mark.parametrize("fuse", [True, False])
+def test_a_model_comes_back(spec: Spec, fuse: bool, tmp_path: Path, registry: Registry) -> None:
+    spec = spec.replace({"model.augmenters": [{"use": "tpr", "roles": 3}]})
+    model = peirce.build(spec, registry=registry, fuse=fuse).eval()
+    model.save(tmp_path / "m")
+    back = peirce.load(tmp_path / "m", registry=registry, fuse=not fuse).eval()
+    assert back.spec == model.spec
+    assert back.provenance == model.provenance
+    for name, value in model(input_ids=IDS).items():
+        assert torch.allclose(value, back(input_ids=IDS)[name], atol=1e-5)
+    assert {p.name for p in (tmp_path / "m").iterdir()} == {
+        "spec.toml",
+        "weights.safetensors",
+        "provenance.json",
+    }
+    assert peirce.load(tmp_path / "m", registry=registry, dtype=torch.float64).dtype == torch.float64
+
+
+def test_saving_again_replaces_the_model_and_keeps_the_rest(saved: Path, registry: Registry) -> None:
+    (saved / "notes.txt").write_text("mine")
+    other = peirce.build(FOLNET, seed=5, registry=registry)
+    other.save(saved)
+    assert (saved / "notes.txt").read_text() == "mine"
+    assert (saved / "assets" / "sub" / "words.txt").read_bytes() == b"words"
+    back = peirce.load(saved, registry=registry)
+    assert all(torch.equal(v, back.state_dict()[k]) for k, v in other.state_dict().items())
+    assert [p.name for p in saved.parent.iterdir()] == ["model"]
+
+
+def test_a_save_that_fails_leaves_what_stood_there(
+    saved: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {p: p.read_bytes() for p in saved.rglob("*") if p.is_file()}
+    model = peirce.build(FOLNET, seed=5, registry=registry)
+    model.provenance["unwritable"] = object()
+    with pytest.raises(TypeError):
+        model.save(saved)
+    assert before == {p: p.read_bytes() for p in saved.rglob("*") if p.is_file()}
+    assert [p.name for p in saved.parent.iterdir()] == ["model"]
+
+
+def test_a_truncated_weights_file_is_said_to_be_one(saved: Path, registry: Registry) -> None:
+    weights = saved / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ModelFileError, match="truncated or foreign"):
+        peirce.load(saved, registry=registry)
+
+
+def test_a_foreign_weights_file_is_said_to_be_one(saved: Path, registry: Registry) -> None:
+    (saved / "weights.safetensors").write_bytes(b"PK\x03\x04 a zip file" * 10)
+    with pytest.raises(ModelFileError, match="truncated or foreign"):
+        peirce.load(saved, registry=registry)
+
+
+def test_tensors_that_do_not_fit_are_listed(saved: Path, registry: Registry) -> None:
+    weights = saved / "weights.safetensors"
+    state = load_file(weights)
+    state["stranger"] = torch.zeros(2)
+    state["heads.mlm.bias"] = torch.zeros(3)
+    del state["network.pooler.dense.bias"]
+    save_file(state, weights)
+    with pytest.raises(ModelFileError) as caught:
+        peirce.load(saved, registry=registry)
+    for word in (
+        "stranger is unknown",
+        "heads.mlm.bias has the shape [3]",
+        "network.pooler.dense.bias is missing",
+    ):
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["spec.toml", "weights.safetensors", "provenance.json"])
+def test_a_missing_file_is_named(name: str, saved: Path, registry: Registry) -> None:
+    (saved / name).unlink()
+    with pytest.raises(ModelFileError, match=name):
+        peirce.load(saved, registry=registry)
+
+
+def test_no_directory_is_said(tmp_path: Path, registry: Registry) -> None:
+    with pytest.raises(ModelFileError, match="not a directory"):
+        peirce.load(tmp_path / "nowhere", registry=registry)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"[1, 2]", b"{}", b'{"format": 99, "parts": {}}'])
+def test_a_damaged_or_newer_provenance_is_refused(content: bytes, saved: Path, registry: Registry) -> None:
+    (saved / "provenance.json").write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"provenance\.json"):
+        peirce.load(saved, registry=registry)
+
+
+def test_a_damaged_spec_is_refused(saved: Path, registry: Registry) -> None:
+    (saved / "spec.toml").write_text("format = 1\n[model\n")
+    with pytest.raises(ModelFileError, match=r"spec\.toml"):
+        peirce.load(saved, registry=registry)
+
+
+def _edit(saved: Path, part: str, **changes: str) -> None:
+    path = saved / "provenance.json"
+    recorded = json.loads(path.read_text())
+    recorded["parts"][part] = {**recorded["parts"].get(part, {}), **changes}
+    path.write_text(json.dumps(recorded))
+
+
+def test_missing_plugins_are_one_message(saved: Path, registry: Registry) -> None:
+    for name in ("compose", "hadamard"):
+        _edit(saved, f"operators.{name}", plugin="other:ops", distribution="peirce-other", version="2.0")
+    with pytest.raises(ModelFileError) as caught:
+        peirce.load(saved, registry=registry)
+    for word in ("operators.compose", "operators.hadamard", "peirce-other 2.0 (other:ops)"):
+        assert word in str(caught.value)
+
+
+def test_another_version_is_one_warning(saved: Path, registry: Registry) -> None:
+    _edit(saved, "operators.join", version="0.0.1")
+    _edit(saved, "operators.mu", version="0.0.1")
+    with pytest.warns(ProvenanceWarning) as caught:
+        model = peirce.load(saved, registry=registry)
+    assert isinstance(model, Model)
+    assert len(caught) == 1
+    assert "operators.join was from peirce 0.0.1" in str(caught[0].message)
+    assert "operators.mu" in str(caught[0].message)
+
+
+@pytest.mark.parametrize("name", ["../out.txt", "/tmp/out.txt", "a/../../out.txt", "", "."])
+def test_an_asset_stays_in_the_model_s_folder(name: str, saved: Path, registry: Registry) -> None:
+    with pytest.raises(ModelFileError, match="has no name below assets/"):
+        peirce.build(FOLNET, registry=registry).save(saved, assets={name: b"x"})
+    assert [p.name for p in saved.parent.iterdir()] == ["model"]
+
+
+def test_a_place_that_cannot_be_written_is_named(saved: Path, registry: Registry) -> None:
+    model = peirce.build(FOLNET, seed=5, registry=registry)
+    with pytest.raises(ModelFileError, match="is a file; a model is saved as a directory"):
+        model.save(saved / "spec.toml")
+    with pytest.raises(ModelFileError, match=r"cannot be saved in .*spec.toml/x"):
+        model.save(saved / "spec.toml" / "x")
+    provenance = (saved / "provenance.json").read_bytes()
+    (saved / "provenance.json").write_bytes(b"old")
+    (saved / "weights.safetensors").unlink()
+    (saved / "weights.safetensors").mkdir()
+    with pytest.raises(
+        ModelFileError, match=r"weights.safetensors is a directory.*what stood there is as it was"
+    ):
+        model.save(saved)
+    assert (saved / "provenance.json").read_bytes() == b"old" != provenance
+    assert [p.name for p in saved.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.float8_e4m3fn, torch.complex64])
+def test_weights_of_a_type_that_no_model_has_are_refused(
+    dtype: torch.dtype, saved: Path, registry: Registry
+) -> None:
+    path = saved / "weights.safetensors"
+    save_file({name: value.to(dtype) for name, value in load_file(path).items()}, path)
+    with pytest.raises(ModelFileError, match=r"is of the type .*, and not one of F64, F32, F16, BF16"):
+        peirce.load(saved, registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"format": 1, "parts": {"join": {}}}', "is damaged: each of its parts must be KIND.NAME"),
+        ('{"format": 1, "parts": {"operators.join": 3}}', "is damaged: each of its parts"),
+        ('{"format": 1, "parts": {"operators.join": {}}}', "is damaged: each of its parts"),
+        ("[" * 100_000, "cannot be read"),
+        ('{"format": 2, "parts": {"join": 3}}', "newer than 1"),
+    ],
+    ids=["kind", "number", "empty", "deep", "newer"],
+)
+def test_a_damaged_provenance_is_one_sentence(
+    text: str, message: str, saved: Path, registry: Registry
+) -> None:
+    (saved / "provenance.json").write_text(text)
+    with pytest.raises(ModelFileError, match=message):
+        peirce.load(saved, registry=registry)

@@ -1,0 +1,95 @@
+"""A summary counts what a real model has and does."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from peirce.compose import build, summarise
+from peirce.compose.summaries import _Written
+from peirce.errors import InputError
+from peirce.spec import Spec, load_spec
+from small_specs import FOLNET
+from torch import nn
+
+
+@pytest.fixture(scope="module")
+def spec() -> Spec:
+    return FOLNET
+
+
+def test_parameters_are_those_of_the_model(spec: Spec) -> None:
+    found, model = summarise(spec, length=8), build(spec)
+    assert found.parameters == sum(p.numel() for p in model.parameters())
+    assert found.parameters == sum(found.groups.values())
+    assert found.parameter_bytes == 4 * found.parameters
+    assert found.groups["embedding"] == 40 * 24
+    assert {"operator join", "operator bool", "position distance", "head mlm", "head nsp"} <= set(
+        found.groups
+    )
+
+
+def test_the_published_size_of_folnet_base() -> None:
+    assert summarise(load_spec("folnet-base"), length=4).parameters == 140_733_322
+
+
+def test_the_plan_is_typed(spec: Spec) -> None:
+    found = summarise(spec, length=8)
+    assert (found.layers, found.architecture) == (2, "folnet")
+    join = found.operators[0]
+    assert (join.index, join.name, join.typing) == (0, "join", "U <- B x U")
+    assert (join.kernel, join.premise, join.output) == ("B: h=3", "U: h=3 s=4", "U: h=3 s=4")
+    assert (join.scope, join.activation) == ("reduce", "softmax")
+    assert [op.name for op in found.operators] == ["join", "mu", "cjoin", "assoc", "trans", "prod", "bool"]
+    assert found.inputs["input_ids"] == "int64 [batch, length]"
+    assert found.outputs["binary"] == "float [batch, length, length, 6]"
+
+
+def test_work_grows_with_batch_and_length(spec: Spec) -> None:
+    two, four = summarise(spec, batch=2, length=8), summarise(spec, batch=4, length=8)
+    assert four.flops == 2 * two.flops
+    # What is shared by the whole batch, such as the distances, is written once.
+    assert 1.9 * two.activation_bytes < four.activation_bytes <= 2 * two.activation_bytes
+    # Every pair of tokens costs, so twice the length is more than twice the work.
+    assert summarise(spec, batch=2, length=16).flops > 3 * two.flops
+
+
+def test_flops_are_two_for_each_multiplication_and_addition() -> None:
+    small = {"model.dims": {"layers": 1, "unary": 16, "heads": 2, "head_size": 8, "feedforward": 32}}
+    plain = load_spec("bert-base", {**small, "model.input.vocabulary": 32, "model.heads": []})
+    tokens, width = 8, 16
+    layer = 2 * tokens * (4 * width * width + 2 * width * 32 + 2 * tokens * width)
+    pooler = 2 * width * width
+    assert summarise(plain, length=tokens).flops == layer + pooler
+
+
+def test_written_bytes_leave_views_out() -> None:
+    linear, x = nn.Linear(4, 6, bias=False), torch.zeros(2, 4)
+    with torch.no_grad(), _Written() as written:
+        y = linear(x)  # writes [2, 6] float32
+        y.view(3, 4).transpose(0, 1).unsqueeze(0)
+        (y > 0).sum()  # writes [2, 6] bool, and one int64
+    assert written.bytes == 2 * 6 * 4 + 2 * 6 + 8
+
+
+@pytest.mark.parametrize("name", ["tega", "folnet-table3-05"])
+def test_ready_specs_of_each_architecture_have_one(name: str) -> None:
+    found = summarise(load_spec(name), length=8)
+    assert found.flops > 0
+    assert found.activation_bytes > 0
+
+
+def test_nothing_to_run_on_is_an_error(spec: Spec) -> None:
+    with pytest.raises(InputError, match="length must be at least 1"):
+        summarise(spec, length=0)
+
+
+def test_sizes_beyond_what_can_be_counted_are_refused(spec: Spec) -> None:
+    for sizes in ({"length": 10**12}, {"batch": 10**30}):
+        with pytest.raises(InputError, match="must be at most 1,000,000"):
+            summarise(spec, **sizes)
+
+
+def test_a_text_longer_than_the_positions_is_refused() -> None:
+    bert = load_spec("bert-base", {"model.dims.layers": 1, "model.input.vocabulary": 32})
+    with pytest.raises(InputError, match="513 tokens is longer than the 512 learned positions"):
+        summarise(bert, length=513)

@@ -1,0 +1,142 @@
+"""Recipes: Table 9 of FOLNet to the letter, and what a recipe file may not hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from peirce.errors import TaskError
+from peirce.experiments.finetune.grid import cases
+from peirce.experiments.finetune.recipe import load_recipe, ready_recipes, recipe_of
+from peirce.training import training_options
+from peirce_text.clutrr.task import ClutrrOptions
+from peirce_text.folio.task import FolioOptions
+from peirce_text.glue.subtasks import SUBTASKS
+from peirce_text.glue.task import GlueOptions
+from peirce_text.squad.task import SquadOptions
+from shared_folder import ROOT
+
+OPTIONS = {"glue": GlueOptions, "squad": SquadOptions, "folio": FolioOptions, "clutrr": ClutrrOptions}
+SMALL, BIG = ("cola", "stsb", "mrpc", "rte"), ("mnli", "qqp", "qnli", "sst2")
+TABLE_9: dict[str, dict[str, list[Any]]] = {
+    "small": {"epochs": [5, 10, 20], "batch_size": [16, 32], "warmup_ratio": [0.06, 0.25]},
+    "big": {"epochs": [2, 3, 5], "batch_size": [32], "warmup_ratio": [0.06]},
+    "squad": {"epochs": [2, 3], "batch_size": [16, 32], "warmup_ratio": [0.06]},
+    "folio": {"epochs": [60, 80], "batch_size": [16, 32], "warmup_ratio": [0.06, 0.25]},
+}
+LENGTH = {"small": 128, "big": 128, "squad": 384, "folio": 512}
+RATES = {
+    ("small", "16g"): [6e-5, 8e-5, 1e-4, 2e-4],
+    ("big", "16g"): [6e-5, 8e-5, 1e-4, 2e-4],
+    ("squad", "16g"): [8e-5, 9e-5, 1e-4],
+    ("folio", "16g"): [6e-5, 7e-5, 8e-5],
+    ("small", "160g"): [1e-5, 2e-5, 3e-5, 4e-5],
+    ("big", "160g"): [1e-5, 2e-5, 3e-5, 4e-5],
+    ("squad", "160g"): [1e-5, 2e-5, 3e-5, 4e-5],
+    ("folio", "160g"): [1e-5, 2e-5, 3e-5],
+}
+COLUMNS = [("glue", name, "small") for name in SMALL] + [("glue", name, "big") for name in BIG]
+COLUMNS += [("squad", "", "squad"), ("folio", "", "folio")]
+
+
+@pytest.mark.parametrize("size", ["16g", "160g"])
+@pytest.mark.parametrize(("task", "name", "column"), COLUMNS)
+def test_table_9(task: str, name: str, column: str, size: str) -> None:
+    given = {"task.task": name} if name else {}
+    recipe = load_recipe(f"{task}-{size}")
+    (case,) = cases(recipe, given, None, OPTIONS[task])
+    assert len(recipe.seeds) == 5
+    points = [
+        {key.rpartition(".")[2]: value for key, value in point.settings.items()} for point in case.points
+    ]
+    wanted = {**TABLE_9[column], "lr": RATES[column, size]}
+    count = 1
+    for key, values in wanted.items():
+        assert sorted({point[key] for point in points}) == values
+        count *= len(values)
+    assert len(points) == len({point.name for point in case.points}) == count
+    for point in points:
+        assert (point["length"], point["schedule"], point["dropout"]) == (LENGTH[column], "linear", 0.1)
+        assert (point["beta1"], point["beta2"], point["epsilon"]) == (0.9, 0.999, 1e-6)
+        assert (point["clip_norm"], point["weight_decay"]) == (0.0, 0.01)
+
+
+@pytest.mark.parametrize("name", ready_recipes())
+def test_every_setting_of_a_ready_recipe_is_one(name: str) -> None:
+    recipe = load_recipe(name)
+    listed = [{"task.task": name} for name in SUBTASKS] if recipe.task == "glue" else [{}]
+    assert recipe.source
+    for given in listed:
+        (case,) = cases(recipe, given, None, OPTIONS[recipe.task])
+        for point in case.points:
+            options = {k[6:]: v for k, v in point.settings.items() if k.startswith("train.")}
+            assert training_options(options).epochs == point.settings["train.epochs"]
+            OPTIONS[recipe.task](**{k[5:]: v for k, v in point.settings.items() if k.startswith("task.")})
+
+
+def test_a_task_has_one_recipe_of_its_own() -> None:
+    defaults = [load_recipe(name).task for name in ready_recipes() if load_recipe(name).default]
+    assert sorted(defaults) == ["clutrr", "folio", "glue", "squad"]
+    assert recipe_of("glue")[0] == "glue-16g"
+    assert recipe_of("kgqa") == ("", recipe_of("kgqa")[1])
+    assert not recipe_of("kgqa")[1].grid
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("task = ", "no TOML"),
+        ('task = "glue"\nsplits = "valid"', "unknown key 'splits' of a recipe"),
+        ('task = "glue"\nseeds = []', "seeds"),
+        ('task = "glue"\n[settings]\nlr = 1.0', "'lr' is no setting"),
+        ("format = 2", "format 2 is newer than 1"),
+        ('format = 1\nsplit = "valid"', "task"),
+    ],
+)
+def test_a_recipe_that_cannot_be_used_says_why(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(TaskError, match=message):
+        load_recipe(path)
+
+
+def test_an_unknown_recipe_lists_the_ready_ones() -> None:
+    with pytest.raises(TaskError, match=r"unknown recipe 'glue-16'\. Did you mean 'glue-16g'"):
+        load_recipe("glue-16")
+
+
+def test_the_recipe_of_the_page_is_one(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "fine-tuning.md").read_text(encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
+    recipe = load_recipe(tmp_path / "mine.toml")
+    counts = {
+        name: len(cases(recipe, {"task.task": name}, None, GlueOptions)[0].points) for name in ("rte", "cola")
+    }
+    assert counts == {"rte": 2, "cola": 6}
+
+
+def test_the_page_counts_the_points_of_the_ready_recipes() -> None:
+    counts = {
+        name: [
+            len(case.points) for case in cases(load_recipe(name), {}, each, OPTIONS[name.partition("-")[0]])
+        ]
+        for name, each in (
+            ("glue-16g", ("task.task", ["cola", "mnli"])),
+            ("glue-160g", ("task.task", ["cola", "mnli"])),
+            ("squad-16g", None),
+            ("squad-160g", None),
+            ("folio-16g", None),
+            ("folio-160g", None),
+            ("clutrr", None),
+        )
+    }
+    assert counts == {
+        "glue-16g": [48, 12],
+        "glue-160g": [48, 12],
+        "squad-16g": [12],
+        "squad-160g": [16],
+        "folio-16g": [24],
+        "folio-160g": [24],
+        "clutrr": [1],
+    }

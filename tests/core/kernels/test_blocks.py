@@ -1,0 +1,179 @@
+"""Inference by blocks of rows gives what one pass over all rows gives, whatever the scope and the block's size."""
+
+from __future__ import annotations
+
+import peirce
+import pytest
+import torch
+from peirce.kernels import blocks
+from peirce.registry import Registry
+from peirce.spec import Spec
+from small_specs import DECODER, ENCODER_DECODER, FOLNET, PAPER_CJOIN
+
+IDS = torch.randint(1, 40, (2, 9), generator=torch.Generator().manual_seed(0))
+MASK = torch.tensor([[True] * 9, [False] * 3 + [True] * 6])
+
+
+@pytest.mark.parametrize("size", [1, 3_000, 1 << 30], ids=["one row", "a few rows", "all rows"])
+@pytest.mark.parametrize("kind", ["bidirectional", "causal", "prefix", "relation"])
+@pytest.mark.parametrize("mlp", ["gelu", "reglu"])
+def test_blocks_change_nothing(
+    size: int, kind: str, mlp: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = FOLNET.replace({"model.scope.kind": kind, **PAPER_CJOIN}).replace(
+        {"model.operators.options.bool": {"mlp": mlp}}
+    )
+    model = peirce.build(spec, registry=registry, dtype=torch.float64).eval()
+    inputs = {"input_ids": IDS, "attention_mask": MASK}
+    if kind == "prefix":
+        inputs["prefix_length"] = torch.tensor([3, 0])
+    if kind == "relation":
+        inputs["relation"] = torch.rand(2, 9, 9, generator=torch.Generator().manual_seed(1)) > 0.4
+    whole = model(**inputs)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+    with torch.no_grad():
+        apart = model(**inputs)
+    for name, value in whole.items():
+        assert (value - apart[name]).abs().max() <= 1e-12 * value.abs().max(), name
+
+
+@pytest.mark.parametrize("layer", ["j.", "c.", "m.t", ".p", "jmc.atp"])
+def test_portions_and_rows_change_no_layer(
+    layer: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    positions = [{"use": "distance", "clip": 4}, {"use": "absolute"}]
+    if "j" in layer:
+        positions.append({"use": "shaw", "clip": 3})
+    spec = FOLNET.replace({"model.operators.layer": layer, "model.positions": positions})
+    model = peirce.build(spec, registry=registry, dtype=torch.float64).eval()
+    whole = model(input_ids=IDS, attention_mask=MASK)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(blocks, "PORTION_BYTES", 1)
+    with torch.no_grad():
+        apart = model(input_ids=IDS, attention_mask=MASK)
+    for name, value in whole.items():
+        assert (value - apart[name]).abs().max() <= 1e-12 * value.abs().max(), name
+
+
+@pytest.mark.parametrize("spec", [FOLNET, DECODER, ENCODER_DECODER], ids=lambda s: s.name)
+@pytest.mark.parametrize("mlp", ["gelu", "reglu"])
+@pytest.mark.parametrize("size", [1, 1_000])
+def test_blocks_and_portions_change_no_gradient(
+    size: int, mlp: str, spec: Spec, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec.replace({"model.operators.options.bool": {"mlp": mlp}, "model.regularisation.dropout": 0.0})
+    inputs = {"input_ids": IDS, "attention_mask": MASK}
+    if spec.name == ENCODER_DECODER.name:
+        inputs["decoder_input_ids"] = IDS[:, :4]
+    models = [peirce.build(spec, registry=registry, dtype=torch.float64).train() for _ in range(2)]
+    for model in models:
+        outputs = model(**inputs)
+        sum(value.square().sum() for value in outputs.values()).backward()
+        monkeypatch.setattr(blocks, "BLOCK_BYTES", size)
+        monkeypatch.setattr(blocks, "PORTION_BYTES", size)
+    for (name, one), other in zip(models[0].named_parameters(), models[1].parameters(), strict=True):
+        mine, whole = (torch.zeros_like(p) if p.grad is None else p.grad for p in (other, one))
+        assert torch.allclose(mine, whole, rtol=1e-10, atol=1e-12), name
+
+
+@pytest.mark.parametrize("layer", ["j.", "c.", "m.t", ".p", "jmc.atp"])
+def test_blocks_drop_the_same_again_in_the_backward_pass(
+    layer: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = FOLNET.replace({"model.operators.layer": layer, "model.regularisation.dropout": 0.3})
+    model = peirce.build(spec, registry=registry, dtype=torch.float64).train()
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 2_000)
+    parameters = [*model.parameters()]
+    draw = torch.Generator().manual_seed(2)
+    ways = [torch.randn(p.shape, generator=draw, dtype=torch.float64) for p in parameters]
+
+    def loss() -> torch.Tensor:
+        torch.manual_seed(3)
+        return sum(v.square().mean() for v in model(input_ids=IDS, attention_mask=MASK).values())
+
+    def moved(step: float) -> float:
+        with torch.no_grad():
+            torch._foreach_add_(parameters, ways, alpha=step)
+        result = loss().item()
+        with torch.no_grad():
+            torch._foreach_sub_(parameters, ways, alpha=step)
+        return result
+
+    slope = (moved(1e-6) - moved(-1e-6)) / 2e-6
+    loss().backward()
+    found = sum((p.grad * way).sum() for p, way in zip(parameters, ways, strict=True) if p.grad is not None)
+    assert found == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("spec", [DECODER, ENCODER_DECODER], ids=lambda s: s.name)
+def test_blocks_change_nothing_of_what_follows_others(
+    spec: Spec, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = peirce.build(spec, registry=registry, dtype=torch.float64).eval()
+    inputs = {"input_ids": IDS, "attention_mask": MASK}
+    new = torch.tensor([[5, 6], [7, 8]])
+    if spec is ENCODER_DECODER:
+        inputs["decoder_input_ids"] = IDS[:, :4]
+    name, _ = model.generates()
+
+    def scores() -> list[torch.Tensor]:
+        with torch.no_grad():
+            first, memory = model.advance(inputs, {})
+            second, _ = model.advance({name: new}, memory)
+        return [*first.values(), *second.values()]
+
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 30)
+    whole = scores()
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    for one, other in zip(whole, scores(), strict=True):
+        assert (one - other).abs().max() <= 1e-12 * one.abs().max()
+
+
+def test_blocks_leave_the_atoms_of_each_layer(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = peirce.build(FOLNET, registry=registry).eval()
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for layer in model.network.layers:
+        layer.register_forward_hook(lambda _, given, result: seen.append((given[0].binary, result[0].binary)))
+        layer.register_forward_pre_hook(
+            lambda _, given: seen.append((given[0].binary, given[0].binary.clone()))
+        )
+    with torch.no_grad():
+        model(input_ids=IDS)
+    (first, before), (_, after), (second, between), _ = seen
+    assert torch.equal(first, before)
+    assert torch.equal(second, between)
+    assert torch.equal(after, between)
+    assert not torch.equal(before, between)
+
+
+def test_blocks_cover_every_row_once() -> None:
+    atoms = torch.zeros(2, 7, 5, 3)
+    for channels in (1, 40, 1 << 24):
+        atoms.zero_()
+        for block in blocks.blocks(atoms, channels):
+            assert atoms[block].is_contiguous()
+            atoms[block] += 1
+        assert torch.equal(atoms, torch.ones_like(atoms))
+
+
+def test_evaluations_between_steps_see_the_weights_of_their_step(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        blocks, "BLOCK_BYTES", 1
+    )  # rows go by blocks, whose joined weights no training step joins
+    model = peirce.build(FOLNET, registry=registry)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=1e-2, fused=True
+    )  # it raises no versions of parameters
+    for _ in range(3):
+        model.train()
+        model(input_ids=IDS)["unary"].square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        fresh = peirce.build(FOLNET, registry=registry).eval()
+        fresh.load_state_dict(model.state_dict())
+        with torch.inference_mode():
+            seen, expected = (m.eval()(input_ids=IDS)["unary"] for m in (model, fresh))
+        assert torch.equal(seen, expected)

@@ -1,0 +1,378 @@
+"""Registries made of plug-ins that are written here: what loads, what is quarantined, who owns a name."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import attrs
+import pytest
+from peirce import hookimpl
+from peirce.compose import resolve
+from peirce.errors import PlanError, RegistryError
+from peirce.model import Task
+from peirce.parts import Augmenter, Head, Operator, Reader, UnaryPosition, Writer
+from peirce.registry import KINDS, Registry, RegistryFile, default_registry, installed_plugins
+from peirce.spec import load_spec
+
+
+def operator(name: object, letter: object = None, **more: Any) -> type[Operator]:
+    """A correct operator, but for what `more` changes."""
+
+    def reader(self: Operator) -> Reader:
+        return Reader(branch="B", shape={"h": self.dims.heads})
+
+    body = {
+        "name": name,
+        "letter": letter,
+        "typing": "B <- B x B",
+        "scope_rule": "pairwise",
+        "kernel": reader,
+        "premise": reader,
+        "output": lambda self: Writer(branch="B", shape={"h": self.dims.heads}),
+        "infer": lambda self, kernel, premise, scope: kernel * premise,
+        "reference": lambda self, kernel, premise, scope: [],
+    }
+    return type("Made", (Operator,), body | more)
+
+
+def plugin(name: str, parts: object = (), hook: str = "register_operators", **marks: Any) -> ModuleType:
+    """A plug-in module with one hook."""
+
+    def register() -> object:
+        return parts
+
+    register.__name__ = hook
+    module = ModuleType(name)
+    setattr(module, hook, hookimpl(**marks)(register))
+    return module
+
+
+def cause(*plugins: object) -> str:
+    """Why the last plug-in was quarantined; the others must have been loaded, and it must have left nothing."""
+    registry = Registry.of(*plugins)
+    assert len(registry.quarantined) == 1
+    broken = registry.quarantined[0]
+    assert all(entry.plugin != broken.plugin for kind in KINDS for entry in registry.entries(kind))
+    assert len(registry.plugins) == len(plugins) - 1
+    return broken.cause
+
+
+def test_a_part_is_found_with_its_provenance() -> None:
+    part = operator("least", "l")
+    registry = Registry.of(plugin("lab", [part]))
+    assert registry.get("operators", "least") is part
+    assert registry.names("operators") == ("least",)
+    assert dict(registry.letters) == {"l": "least"}
+    entry = registry.entry("operators", "least")
+    assert (entry.plugin, entry.distribution, entry.version, entry.kind) == (
+        "module:lab",
+        None,
+        None,
+        "operators",
+    )
+
+
+def test_a_built_in_module_keeps_its_distribution() -> None:
+    registry = Registry.of("peirce_folnet.plugin")
+    entry = registry.entry("operators", "join")
+    assert (entry.plugin, entry.distribution) == ("peirce:folnet", "peirce")
+    assert entry.version is not None
+    assert registry.entries("heads") == ()
+
+
+def test_the_same_module_counts_once() -> None:
+    import peirce_folnet.plugin
+
+    registry = Registry.of("peirce:folnet", "peirce_folnet.plugin", peirce_folnet.plugin)
+    assert len(registry.plugins) == 1
+    assert registry.conflicts == ()
+
+
+def test_an_unknown_name_lists_the_nearest() -> None:
+    registry = Registry.of(plugin("lab", [operator("least"), operator("most")]))
+    with pytest.raises(
+        RegistryError, match=r"unknown operator 'leest'. Did you mean 'least'\? Known: least, most"
+    ):
+        registry.get("operators", "leest")
+    with pytest.raises(RegistryError, match=r"unknown part kind 'operator'. Did you mean 'operators'"):
+        registry.get("operator", "least")
+
+
+def test_a_registry_does_not_change() -> None:
+    parts = [operator("least", "l")]
+    registry = Registry.of(plugin("lab", parts))
+    parts.append(operator("most"))
+    assert registry.names("operators") == ("least",)
+    with pytest.raises(TypeError):
+        registry.letters["x"] = "least"  # type: ignore[index]
+
+
+def test_two_registries_share_nothing() -> None:
+    lab = plugin("lab", [operator("least")])
+    assert Registry.of(lab).names("operators") == ("least",)
+    assert Registry.of().names("operators") == ()
+
+
+def positional() -> type:
+    return attrs.make_class("Options", {"depth": attrs.field(default=1)}, frozen=True)
+
+
+def aliased(alias: str) -> type:
+    return attrs.make_class("Options", {"x": attrs.field(default=1, alias=alias)}, frozen=True, kw_only=True)
+
+
+def options(*names: str, frozen: bool = True) -> type:
+    return attrs.make_class(
+        "Options", {name: attrs.field(default=1) for name in names}, frozen=frozen, kw_only=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (operator("Least"), "has the name 'Least'; names match"),
+        (operator(None), "has the name None"),
+        (operator("least", api=99), "was written for api 99; this Peirce supports 1 to 1"),
+        (operator("least", "ll"), "has the letter 'll'; a letter is one of a to z"),
+        (operator("least", typing="B = B * B"), "has the typing 'B = B \\* B'"),
+        (operator("least", scope_rule="sometimes"), "must declare its mask contract"),
+        (operator("least", Options=dict), "are no attrs class"),
+        (operator("least", Options=options("depth", frozen=False)), "are not frozen"),
+        (operator("least", Options=attrs.make_class("Options", [], slots=False)), "are not frozen"),
+        (operator("least", Options=positional()), "take 'depth' by position"),
+        (operator("least", Options=options("use")), "have a field 'use'"),
+        (operator("least", Options=aliased("use")), "have a field 'use'"),
+        (operator("least", Options=options("activation")), "have a field 'activation'"),
+        (
+            type("Bare", (Operator,), {"name": "bare"}),
+            "operator 'bare' does not define infer, kernel, output",
+        ),
+        (Operator, "operator Operator has the name None"),
+        (int, "is not a subclass of Operator or StateOperator"),
+        (operator("least")(None, None), "is not a subclass"),
+    ],
+)
+def test_what_is_no_part_quarantines_its_plugin(part: object, said: str) -> None:
+    with_a_good_one = plugin("broken", [operator("good"), part])
+    assert re.search(said, cause(plugin("lab", [operator("most")]), with_a_good_one))
+
+
+def test_a_part_of_another_kind_is_refused() -> None:
+    assert "not a subclass of Head" in cause(plugin("broken", [operator("least")], "register_heads"))
+    for hook, base in (
+        ("register_augmenters", Augmenter),
+        ("register_heads", Head),
+        ("register_tasks", Task),
+    ):
+        assert "has the name None" in cause(plugin("broken", [base], hook))
+
+
+def test_a_position_needs_a_place() -> None:
+    from peirce.parts import Position
+
+    nowhere = type("Nowhere", (Position,), {"name": "nowhere", "__init__": lambda self, options, dims: None})
+    assert "serves no place" in cause(plugin("broken", [nowhere], "register_positions"))
+    body = {"name": "here", "__init__": lambda self, options, dims: None, "unary": lambda self, tokens: None}
+    here = type("Here", (UnaryPosition,), body)
+    assert Registry.of(plugin("lab", [here], "register_positions")).names("positions") == ("here",)
+
+
+def misspelt() -> ModuleType:
+    module = plugin("broken", [operator("good")])
+    module.register_operator = hookimpl(lambda: None)
+    return module
+
+
+def unmarked() -> ModuleType:
+    module = plugin("broken", [operator("good")])
+    module.register_heads = lambda: None
+    return module
+
+
+def failing() -> ModuleType:
+    module = plugin("broken", [operator("good")])
+
+    @hookimpl
+    def register_heads() -> list[type[Head]]:
+        raise LookupError("no\nlicence")
+
+    module.register_heads = register_heads
+    return module
+
+
+def wrapping() -> ModuleType:
+    module = ModuleType("broken")
+
+    @hookimpl(wrapper=True)
+    def register_operators() -> Any:
+        return (yield)
+
+    module.register_operators = register_operators
+    return module
+
+
+def with_arguments() -> ModuleType:
+    module = ModuleType("broken")
+    module.register_operators = hookimpl(lambda dims: [])
+    return module
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (misspelt, "unknown hook 'register_operator'. Did you mean 'register_operators'?"),
+        (unmarked, "register_heads is not marked `@peirce.hookimpl`"),
+        (failing, "LookupError: no licence"),
+        (wrapping, "may not be a wrapper"),
+        (with_arguments, "takes no arguments"),
+        (lambda: plugin("broken", [operator("least"), operator("least")]), "registers operators.least twice"),
+        (lambda: plugin("broken", None), "must return a list of classes"),
+        (lambda: plugin("broken", operator("least")), "must return a list of classes"),
+        (lambda: plugin("broken", "parts"), "must return a list of classes"),
+        (
+            lambda: plugin("broken", [], "register_layers", optionalhook=True),
+            "unknown hook 'register_layers'",
+        ),
+        (lambda: "no_such_lab.parts", "there is no module 'no_such_lab'"),
+    ],
+)
+def test_a_broken_plugin_is_quarantined_whole(made: Callable[[], object], said: str) -> None:
+    assert said in cause(plugin("lab", [operator("most")]), made())
+
+
+def test_a_missing_dependency_is_a_cause_and_a_detail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "needy_lab.py").write_text("import no_such_dependency\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    broken = Registry.of("needy_lab").quarantined[0]
+    assert broken.cause == "it needs the module 'no_such_dependency', which is not installed"
+    assert 'needy_lab.py", line 1' in broken.detail
+    assert "needy_lab" not in sys.modules
+
+
+def test_a_module_that_exits_is_quarantined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "leaving_lab.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert Registry.of("leaving_lab").quarantined[0].cause == "SystemExit: 3"
+
+
+def test_asking_for_a_quarantined_part_says_so() -> None:
+    registry = Registry.of(plugin("broken", [operator("least"), operator("Bad")]))
+    with pytest.raises(
+        RegistryError, match=r"'least' belongs to a plug-in that is quarantined. module:broken: .*Bad"
+    ):
+        registry.get("operators", "least")
+    registry = Registry.of("no_such_lab")
+    with pytest.raises(
+        RegistryError, match="may belong to a plug-in that is quarantined: module:no_such_lab"
+    ):
+        registry.get("operators", "least")
+
+
+def test_two_owners_are_an_error_that_settles_it() -> None:
+    with pytest.raises(RegistryError) as raised:
+        Registry.of(plugin("one", [operator("least")]), plugin("two", [operator("least")]))
+    said = str(raised.value)
+    assert "operator 'least' has 2 owners: module:one, module:two" in said
+    assert '`"operators.least" = "module:one"` or `"operators.least" = "module:two"`' in said
+
+
+def test_two_owners_of_a_letter_are_an_error_that_settles_it() -> None:
+    plugins = (plugin("one", [operator("least", "l")]), plugin("two", [operator("lowest", "l")]))
+    with pytest.raises(RegistryError, match=r"letter 'l' .*has 2 owners: module:one, module:two"):
+        Registry.of(*plugins)
+    registry = Registry.of(*plugins, file=RegistryFile(prefer={"letters.l": "module:two"}))
+    assert registry.letters["l"] == "lowest"
+    assert registry.names("operators") == ("least", "lowest")
+
+
+def test_prefer_settles_a_name_and_its_letter() -> None:
+    first, second = operator("least", "l"), operator("least", "l")
+    file = RegistryFile(prefer={"operators.least": "module:two"})
+    registry = Registry.of(plugin("one", [first]), plugin("two", [second]), file=file)
+    assert registry.get("operators", "least") is second
+    assert dict(registry.letters) == {"l": "least"}
+
+
+def test_one_name_in_two_kinds_is_no_conflict() -> None:
+    body = {"name": "same", "__init__": lambda self, options, dims: None, "unary": lambda self, tokens: None}
+    position = plugin("two", [type("Here", (UnaryPosition,), body)], "register_positions")
+    assert Registry.of(plugin("one", [operator("same")]), position).conflicts == ()
+
+
+def test_a_preferred_owner_that_is_broken_is_not_replaced_in_silence() -> None:
+    file = RegistryFile(prefer={"operators.least": "module:no_such_lab"})
+    registry = Registry.of(plugin("one", [operator("least"), operator("most")]), "no_such_lab", file=file)
+    assert registry.names("operators") == ("most",)
+    with pytest.raises(
+        RegistryError, match=r'prefers "module:no_such_lab" .*is quarantined: there is no module'
+    ):
+        registry.get("operators", "least")
+
+
+def test_aliases() -> None:
+    lab = plugin("lab", [operator("least")])
+    registry = Registry.of(
+        lab, file=RegistryFile(aliases={"operators.minimal": "least", "operators.old": "gone"})
+    )
+    assert registry.entry("operators", "minimal").name == "least"
+    assert registry.names("operators") == ("least",)
+    with pytest.raises(RegistryError, match=r"unknown operator 'gone'.*alias of 'gone' in registry.toml"):
+        registry.get("operators", "old")
+    with pytest.raises(RegistryError, match=r'alias "operators.least" in registry.toml hides the operator'):
+        Registry.of(lab, file=RegistryFile(aliases={"operators.least": "most"}))
+
+
+def test_switched_off_plugins_are_not_imported_and_named() -> None:
+    off = RegistryFile(default="off", plugins={"peirce:basics": "on"})
+    registry = Registry.discover(off)
+    assert {plugin.name for plugin in registry.plugins} == {"peirce:basics"}
+    with pytest.raises(RegistryError, match=r"Switched off: .*peirce:folnet.*peirce plugins enable"):
+        registry.get("operators", "join")
+    added = Registry.discover(RegistryFile(default="off"), extra_plugins=["peirce:folnet"])
+    assert "join" in added.names("operators")
+
+
+def test_every_built_in_plugin_loads(registry: Registry) -> None:
+    assert registry.quarantined == ()
+    assert registry.conflicts == ()
+    assert {plugin.name for plugin in registry.plugins} == {
+        plugin.name for plugin in installed_plugins() if plugin.distribution == "peirce"
+    }
+    for kind in KINDS:
+        assert registry.names(kind), f"nothing of kind {kind} ships"
+
+
+def test_the_paper_s_letters(registry: Registry) -> None:
+    assert {letter: registry.letters[letter] for letter in "jmcatp"} == {
+        "j": "join",
+        "m": "mu",
+        "c": "cjoin",
+        "a": "assoc",
+        "t": "trans",
+        "p": "prod",
+    }
+
+
+def test_the_default_registry_is_made_once() -> None:
+    assert default_registry() is default_registry()
+
+
+def test_an_unknown_entry_point_is_an_error() -> None:
+    with pytest.raises(
+        RegistryError, match=r"unknown plug-in 'peirce:folne'. Did you mean 'peirce:folnet'"
+    ):
+        Registry.of("peirce:folne")
+
+
+def test_a_letter_that_a_wrong_preference_takes_away_is_explained() -> None:
+    file = RegistryFile(prefer={"letters.j": "nobody:parts"})
+    spec = load_spec("folnet-base")
+    with pytest.raises(PlanError, match=r"unknown letter 'j'[\s\S]*prefers \"nobody:parts\" for letter 'j'"):
+        resolve(spec, Registry.discover(file))

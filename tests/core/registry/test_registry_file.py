@@ -1,0 +1,243 @@
+"""registry.toml: the search order, what a file may say, and edits that keep comments."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import without_registry_file
+from peirce.errors import RegistryError
+from peirce.registry import (
+    Registry,
+    RegistryFile,
+    canonical,
+    edit_registry_file,
+    find_registry_file,
+    last_failures,
+    packaged_commands,
+)
+from peirce.registry.failures import record
+from peirce.resources import packaged_registry
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with no registry.toml above it, and a cache of its own."""
+    monkeypatch.delenv("PEIRCE_REGISTRY", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = without_registry_file(tmp_path / "a" / "b")
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def write(path: Path, text: str = "format = 1\n") -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_search_order(elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_registry_file().origin == "packaged"
+    far = write(tmp_path / "registry.toml")
+    assert find_registry_file().path == far
+    write(elsewhere.parent / "registry.toml", "[index]\nurl = 'another tool'\n")
+    assert find_registry_file().path == far
+    near = write(elsewhere / "registry.toml")
+    found = find_registry_file()
+    assert (found.path, found.origin, found.imports_modules) == (near, "found", False)
+    monkeypatch.setenv("PEIRCE_REGISTRY", str(far))
+    in_environment = find_registry_file()
+    assert (in_environment.path, in_environment.origin, in_environment.imports_modules) == (
+        far,
+        "environment",
+        True,
+    )
+    given = write(tmp_path / "named.toml")
+    assert find_registry_file(given).path == given
+
+
+def test_files_are_not_merged(elsewhere: Path, tmp_path: Path) -> None:
+    write(tmp_path / "registry.toml", 'format = 1\n[plugins]\n"peirce:basics" = "off"\n')
+    write(elsewhere / "registry.toml", "format = 1\n")
+    assert find_registry_file().is_on("peirce:basics")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("format = 2\n", "has format = 2; this version of Peirce reads format = 1"),
+        ("default = 'on'\n", "has no format"),
+        ("format = 1\nmodule = []\n", "unknown key 'module'. Did you mean 'modules'?"),
+        ("format = 1\ndefault = 'yes'\n", 'default must be "on" or "off"'),
+        ("format = 1\nmodules = 'my_lab'\n", "modules must be a list"),
+        ("format = 1\n[plugins]\n'a:b' = true\n", "must hold strings"),
+        ("format = 1\n[plugins]\na.b = 'on'\n", "a name with a dot or a colon is quoted"),
+        ("format = 1\n[plugins]\n'a:b' = 'yes'\n", 'plugins."a:b" must be "on" or "off"'),
+        (
+            "format = 1\n[prefer]\n'operator.prod' = 'a:b'\n",
+            "unknown kind 'operator'. Did you mean 'operators'?",
+        ),
+        ("format = 1\n[aliases]\n'prod' = 'p'\n", 'must be "KIND.NAME"'),
+        ("format = 1\n[[[\n", "is not valid TOML"),
+    ],
+)
+def test_what_a_file_may_not_say(tmp_path: Path, text: str, said: str) -> None:
+    path = write(tmp_path / "wrong.toml", text)
+    with pytest.raises(RegistryError) as raised:
+        find_registry_file(path)
+    assert said in str(raised.value)
+    assert str(path) in str(raised.value)
+
+
+def test_a_named_file_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(RegistryError, match="cannot read the registry file"):
+        find_registry_file(tmp_path / "none.toml")
+
+
+def test_a_broken_file_of_ours_is_not_passed_over(elsewhere: Path) -> None:
+    write(elsewhere / "registry.toml", "format = 1\n[[[\n")
+    with pytest.raises(RegistryError, match="is not valid TOML"):
+        find_registry_file()
+
+
+def test_distributions_are_compared_as_indexes_spell_them(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.toml", 'format = 1\n[plugins]\n"Peirce_Hadamard:ops" = "off"\n')
+    assert not find_registry_file(path).is_on("peirce-hadamard:ops")
+    assert canonical("module:My_Lab.ops") == "module:My_Lab.ops"
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "path"
+    folder.mkdir()
+    (folder / "lab_of_files.py").write_text(
+        "import peirce\n\n@peirce.hookimpl\ndef register_heads():\n    return []\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    return folder
+
+
+def test_modules_of_a_found_file_are_not_imported(
+    elsewhere: Path, lab: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(elsewhere / "registry.toml", 'format = 1\ndefault = "off"\nmodules = ["lab_of_files"]\n')
+    with caplog.at_level(logging.WARNING, "peirce"):
+        registry = Registry.discover()
+    assert registry.plugins == ()
+    assert len(caplog.records) == 1
+    assert f"run with `--registry {path}`" in caplog.text
+    monkeypatch.setenv("PEIRCE_REGISTRY", str(path))
+    assert [plugin.name for plugin in Registry.discover().plugins] == ["module:lab_of_files"]
+    assert [plugin.name for plugin in Registry.discover(path=path).plugins] == ["module:lab_of_files"]
+
+
+def test_the_working_directory_is_not_searched_for_modules(elsewhere: Path) -> None:
+    (elsewhere / "lab_beside.py").write_text("raise AssertionError('imported')\n")
+    path = write(elsewhere / "named.toml", 'format = 1\ndefault = "off"\nmodules = ["lab_beside"]\n')
+    assert Registry.discover(path=path).quarantined[0].cause == "there is no module 'lab_beside'"
+
+
+def test_a_module_can_be_switched_off(tmp_path: Path, lab: Path) -> None:
+    text = (
+        'format = 1\ndefault = "off"\nmodules = ["lab_of_files"]\n[plugins]\n"module:lab_of_files" = "on"\n'
+    )
+    path = write(tmp_path / "r.toml", text)
+    assert len(Registry.discover(path=path).plugins) == 1
+    write(path, text.replace('= "on"', '= "off"'))
+    assert Registry.discover(path=path).plugins == ()
+
+
+def put(table: str, key: str, value: str) -> Any:
+    def change(document: Any) -> None:
+        document[table][key] = value
+
+    return change
+
+
+def test_an_edit_keeps_comments(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "r.toml", 'format = 1  # ours\n\n[plugins]  # switches\n# why: slow\n"a:b" = "off"\n'
+    )
+    assert edit_registry_file(find_registry_file(path), put("plugins", "c:d", "on")) == path
+    assert path.read_text() == (
+        'format = 1  # ours\n\n[plugins]  # switches\n# why: slow\n"a:b" = "off"\n"c:d" = "on"\n'
+    )
+
+
+def test_an_edit_of_the_packaged_file_makes_a_new_one(elsewhere: Path) -> None:
+    before = packaged_registry().read_text()
+    target = edit_registry_file(find_registry_file(), put("plugins", "peirce:basics", "off"))
+    assert target == elsewhere / "registry.toml"
+    assert packaged_registry().read_text() == before
+    made = RegistryFile.read(target)
+    assert dict(made.plugins) == {"peirce:basics": "off"}
+    assert dict(made.commands) == {}
+    assert "commands" not in target.read_text().split("format = 1")[1]
+    assert find_registry_file().path == target
+
+
+def test_an_edit_never_writes_into_site_packages(
+    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    installed = write(site / "registry.toml", 'format = 1\n[plugins]\n"a:b" = "off"\n')
+    monkeypatch.setattr("site.getsitepackages", lambda: [str(site)])
+    target = edit_registry_file(find_registry_file(installed), put("plugins", "c:d", "on"))
+    assert target == elsewhere / "registry.toml"
+    assert installed.read_text() == 'format = 1\n[plugins]\n"a:b" = "off"\n'
+    assert dict(RegistryFile.read(target).plugins) == {"a:b": "off", "c:d": "on"}
+
+
+def test_an_edit_spares_another_tool_s_file(elsewhere: Path) -> None:
+    other = write(elsewhere / "registry.toml", "[index]\n")
+    with pytest.raises(RegistryError, match="is not a registry file of Peirce"):
+        edit_registry_file(find_registry_file(), put("plugins", "c:d", "on"))
+    assert other.read_text() == "[index]\n"
+
+
+def test_a_wrong_edit_changes_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.toml", "format = 1\n[plugins]\n")
+    with pytest.raises(RegistryError, match='must be "on" or "off"'):
+        edit_registry_file(find_registry_file(path), put("plugins", "c:d", "maybe"))
+    assert path.read_text() == "format = 1\n[plugins]\n"
+    assert set(os.listdir(tmp_path)) == {"a", "r.toml"}
+
+
+def test_the_packaged_file_has_a_line_of_help_for_each_command() -> None:
+    from importlib.metadata import entry_points
+
+    from peirce.commands.main import _CORE
+
+    announced = {entry.name for entry in entry_points(group="peirce.commands") if entry.dist.name == "peirce"}
+    assert set(packaged_commands()) == announced | set(_CORE)
+
+
+def test_failures_are_remembered_until_the_plugin_loads(tmp_path: Path) -> None:
+    record({}, {"a:b": ("1.0", "no licence"), "c:d": (None, "no module")})
+    assert last_failures()["a:b"] == {"version": "1.0", "cause": "no licence"}
+    record({"a:b": "1.1"}, {})
+    assert set(last_failures()) == {"c:d"}
+
+
+def test_a_damaged_cache_is_an_empty_one(tmp_path: Path) -> None:
+    record({}, {"a:b": ("1.0", "no licence")})
+    (tmp_path / "cache/peirce/plugins.json").write_text("{")
+    assert last_failures() == {}
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = write(tmp_path / "file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    record({}, {"a:b": ("1.0", "no licence")})
+    assert last_failures() == {}
+
+
+@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 5000], ids=["deep", "digits"])
+def test_what_the_parser_chokes_on_is_one_sentence(value: str, tmp_path: Path) -> None:
+    (tmp_path / "odd.toml").write_text(f"format = 1\nx = {value}\n")
+    with pytest.raises(RegistryError, match=r"odd.toml cannot be read"):
+        RegistryFile.read(tmp_path / "odd.toml")

@@ -1,0 +1,127 @@
+"""Every key of a document has the line on which it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from peirce.spec import Path, Spec, join_key
+from peirce.spec.toml_lines import key_lines, split_key
+from peirce.testing.spec_strategies import specs, texts
+
+DOCUMENT = '''\
+# a comment with [brackets] and "quotes
+format = 1
+
+[model]
+name = "x"  # [model.fake]
+text = """
+[model.no]
+key = 1 \\""" more"""""
+literal = \'\'\'
+[[model.neither]]\'\'\'
+numbers = [
+    1, # one ]
+    [2, "]"],
+    { a = 1, b.c = [3] },
+]
+"quoted \\u00e9.key" = 1
+'single "key' = 2
+dims.layers = 12
+  [ model . dims2 ]
+  unary = 1
+[[model.heads]]
+use = "mlm"
+[model.heads.deep]
+x = 1
+[[model.heads]]
+
+use = "pair"
+[[model.heads.many]]
+y = 1
+[[model.heads.many]]
+y = 2
+'''
+
+LINES: dict[Path, int] = {
+    ("format",): 2,
+    ("model",): 4,
+    ("model", "name"): 5,
+    ("model", "text"): 6,
+    ("model", "literal"): 9,
+    ("model", "numbers"): 11,
+    ("model", "numbers", "0"): 12,
+    ("model", "numbers", "1"): 13,
+    ("model", "numbers", "1", "0"): 13,
+    ("model", "numbers", "1", "1"): 13,
+    ("model", "numbers", "2"): 14,
+    ("model", "numbers", "2", "a"): 14,
+    ("model", "numbers", "2", "b"): 14,
+    ("model", "numbers", "2", "b", "c"): 14,
+    ("model", "numbers", "2", "b", "c", "0"): 14,
+    ("model", "quoted é.key"): 16,
+    ("model", 'single "key'): 17,
+    ("model", "dims"): 18,
+    ("model", "dims", "layers"): 18,
+    ("model", "dims2"): 19,
+    ("model", "dims2", "unary"): 20,
+    ("model", "heads"): 21,
+    ("model", "heads", "0"): 21,
+    ("model", "heads", "0", "use"): 22,
+    ("model", "heads", "0", "deep"): 23,
+    ("model", "heads", "0", "deep", "x"): 24,
+    ("model", "heads", "1"): 25,
+    ("model", "heads", "1", "use"): 27,
+    ("model", "heads", "1", "many"): 28,
+    ("model", "heads", "1", "many", "0"): 28,
+    ("model", "heads", "1", "many", "0", "y"): 29,
+    ("model", "heads", "1", "many", "1"): 30,
+    ("model", "heads", "1", "many", "1", "y"): 31,
+}
+
+
+def test_each_form_of_key_has_its_line() -> None:
+    assert key_lines(DOCUMENT) == LINES
+
+
+def test_windows_line_ends_count_once() -> None:
+    assert key_lines(DOCUMENT.replace("\n", "\r\n")) == LINES
+
+
+def paths(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*path, str(key)), item
+        yield from paths(item, (*path, str(key)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(specs())
+def test_no_key_of_a_spec_is_without_a_line(spec: Spec) -> None:
+    import tomllib
+
+    text = spec.to_toml()
+    lines, rows = key_lines(text), text.split("\n")
+    found = dict(paths(tomllib.loads(text)))
+    assert set(lines) == set(found)
+    for name in ("token_types", "max_length", "mask_padding"):
+        path = next(path for path in lines if path[-1] == name and path[1] in ("input", "scope"))
+        assert rows[lines[path] - 1].startswith(f"{name} = ")
+
+
+@given(texts().flatmap(lambda first: texts().map(lambda second: (first, second))))
+def test_a_path_can_be_written_as_one_key(path: tuple[str, str]) -> None:
+    assert split_key(join_key(path)) == path
+
+
+def test_a_dotted_key_is_split_as_in_toml() -> None:
+    assert split_key("model.heads.0.use") == ("model", "heads", "0", "use")
+    assert split_key('model."a.b".c') == ("model", "a.b", "c")
+
+
+@pytest.mark.parametrize("text", ["", ".", "a.", "a b", "a..b", '"a', "a=1"])
+def test_what_is_no_dotted_key_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="dotted key"):
+        split_key(text)

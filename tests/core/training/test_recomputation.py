@@ -1,0 +1,104 @@
+"""Layers that run again in the backward pass: the same numbers, with fewer of them held at once."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import attrs
+import peirce
+import pytest
+import torch
+from peirce.errors import TaskError
+from peirce.registry import Registry
+from peirce.training import TrainingOptions, layers_of, train
+from peirce.training.recomputation import recomputed
+from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
+
+OPTIONS = TrainingOptions(steps=8, lr=1e-2, save_every=0, device="cpu", threads=1)
+DEEP = {"model.dims.layers": 4, "model.regularisation.dropout": 0.3}
+
+
+@pytest.mark.parametrize("spec", [FOLNET, TRANSFORMER], ids=["folnet", "transformer"])
+@pytest.mark.parametrize("precision", ["no", "bf16"])
+def test_losses_are_the_same_with_dropout(
+    spec: peirce.Spec, precision: str, parts: Registry, tmp_path: Path
+) -> None:
+    losses = {}
+    for checkpointing in (False, True):
+        options = attrs.evolve(OPTIONS, checkpointing=checkpointing, precision=precision)
+        result = train(
+            spec.replace(DEEP),
+            Marked(MarkedOptions()),
+            options,
+            tmp_path / str(checkpointing),
+            registry=parts,
+        )
+        losses[checkpointing] = result.losses
+        assert all("forward" not in vars(layer) for layer in layers_of(result.model))
+    assert losses[True] == pytest.approx(losses[False], rel=1e-6)
+
+
+def _held(model: peirce.Model, inputs: dict[str, torch.Tensor], *, active: bool) -> int:
+    """The bytes of the tensors that a forward pass keeps for the backward pass, parameters aside."""
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept: dict[int, int] = {}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with recomputed(model, active=active), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        outputs = model(**inputs)
+        held = sum(kept.values())
+    outputs["classification_logits"].sum().backward()
+    return held
+
+
+def test_fewer_bytes_are_held(parts: Registry) -> None:
+    spec = FOLNET.replace({"model.dims.layers": 6, "model.input.vocabulary": 10})
+    model = peirce.build(spec, registry=parts).train()
+    inputs = {"input_ids": torch.randint(2, 10, (4, 48))}
+    plain, again = (_held(model, inputs, active=active) for active in (False, True))
+    assert again < plain / 3
+
+
+def test_the_peak_of_a_step_is_lower(parts: Registry) -> None:
+    def peak(active: bool) -> int:
+        from torch.profiler import ProfilerActivity, profile
+
+        model = peirce.build(
+            FOLNET.replace({"model.dims.layers": 6, "model.input.vocabulary": 10}), registry=parts
+        ).train()
+        inputs = {"input_ids": torch.randint(2, 10, (4, 48))}
+        gc.collect()
+        with (
+            recomputed(model, active=active),
+            profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen,
+        ):
+            model(**inputs)["classification_logits"].sum().backward()
+        now = most = 0
+        for event in sorted(_memory_events(seen), key=lambda event: event.start_ns()):
+            now += event.nbytes()
+            most = max(most, now)
+        return most
+
+    assert peak(True) < 0.5 * peak(False)
+
+
+def _memory_events(seen: Any) -> list[Any]:
+    return [event for event in seen.profiler.kineto_results.events() if event.name() == "[memory]"]
+
+
+def test_an_architecture_without_layers_is_named(parts: Registry) -> None:
+    model = peirce.build(TRANSFORMER.replace({"model.input.vocabulary": 10}), registry=parts)
+    model.network.blocks = model.network.layers
+    del model.network.layers
+    with (
+        pytest.raises(TaskError, match=r"architecture 'transformer' has no ModuleList called 'layers'"),
+        recomputed(model),
+    ):
+        pass

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from peirce.errors import TaskError
+from peirce.training import TrainingOptions
+from peirce.training.schedule import learning_rate, warmup_steps
+
+
+def rates(**options: object) -> list[float]:
+    made = TrainingOptions(steps=10, lr=1.0, **options)
+    return [learning_rate(made, step, 10) for step in range(10)]
+
+
+def test_warms_up_linearly_to_the_highest_rate() -> None:
+    assert rates(warmup=4, schedule="constant") == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_falls_linearly_to_zero_after_the_last_step() -> None:
+    assert rates(schedule="linear") == pytest.approx([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+    assert rates(warmup=5)[5:] == pytest.approx([1.0, 0.8, 0.6, 0.4, 0.2])
+
+
+def test_falls_as_a_cosine() -> None:
+    found = rates(schedule="cosine")
+    assert found[0] == 1.0
+    assert found[5] == pytest.approx(0.5)
+    assert found == sorted(found, reverse=True)
+    assert learning_rate(TrainingOptions(steps=10, lr=1.0, schedule="cosine"), 10, 10) == pytest.approx(0.0)
+
+
+def test_falls_along_a_power_of_the_line_to_its_end() -> None:
+    assert rates(schedule="poly", power=2.0, end_lr=0.2) == pytest.approx(
+        [0.2 + 0.8 * (1 - step / 10) ** 2 for step in range(10)]
+    )
+    assert rates(schedule="poly") == rates(schedule="linear")
+    for schedule in ("linear", "cosine", "poly"):
+        made = TrainingOptions(steps=10, lr=1.0, end_lr=0.25, schedule=schedule)
+        assert learning_rate(made, 10, 10) == pytest.approx(0.25)
+
+
+def test_warm_up_may_be_a_part_of_all_steps() -> None:
+    made = TrainingOptions(epochs=1, lr=1.0, warmup_ratio=0.06)
+    assert warmup_steps(made, 1000) == 60
+    assert learning_rate(made, 29, 1000) == 0.5
+    assert learning_rate(made, 60, 1000) == 1.0
+    assert warmup_steps(made, 5) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"warmup": 2, "warmup_ratio": 0.1}, "say the same in two ways"),
+        ({"end_lr": 2.0}, r"end_lr is 2.0, above the highest learning rate, train\.lr=1.0"),
+        ({"power": 2.0}, r"power belongs to train\.schedule=poly, and the schedule is linear"),
+        ({"precision": "fp16", "parallel": "fsdp"}, "fp16 does not go with"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        rates(**given)
+
+
+def test_warm_up_may_last_the_whole_training() -> None:
+    assert rates(warmup=10)[-1] == 1.0

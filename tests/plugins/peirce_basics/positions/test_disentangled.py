@@ -1,0 +1,140 @@
+"""DeBERTa's content-position terms, term by term and against the published network."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from peirce.compose import build
+from peirce.errors import PlanError
+from peirce.kernels.pair_bias import scores
+from peirce.parts import Dims, Tokens
+from peirce.registry import Registry
+from peirce_basics.positions import Disentangled
+from small_specs import TRANSFORMER
+
+DIMS = Dims(layers=2, unary=8, heads=2, head_size=3, feedforward_unary=1, vocabulary=9)
+
+
+def plain(length: int) -> Tokens:
+    return Tokens({}, None, torch.arange(length).unsqueeze(0), length)
+
+
+@pytest.mark.parametrize("converse", ["paper", "code"])
+@pytest.mark.parametrize("clip", [2, 5, 50])
+@pytest.mark.parametrize("terms", [(True, True), (True, False), (False, True)])
+def test_each_term_is_that_of_its_equation(terms: tuple[bool, bool], clip: int, converse: str) -> None:
+    torch.manual_seed(0)
+    options = Disentangled.Options(
+        clip=clip, content_to_position=terms[0], position_to_content=terms[1], converse=converse
+    )
+    position = Disentangled(options, DIMS).double().eval()
+    assert position.distances.weight.shape == (2 * clip, 8)
+    assert (len(position.keys), len(position.queries)) == (2 * terms[0], 2 * terms[1])
+    query, key = torch.randn(2, 2, 6, 2, 3, dtype=torch.float64).unbind()
+
+    def delta(i: int, j: int) -> int:
+        return max(0, min(2 * clip - 1, i - j + clip))
+
+    for layer, bias in enumerate(position.pairs(plain(6))):
+        got = scores(query, bias, key)
+        for x, y in itertools.product(range(6), repeat=2):
+            wanted = torch.zeros(2, 2, dtype=torch.float64)
+            if terms[0]:
+                of_pair = position.keys[layer](position.distances.weight[delta(x, y)])
+                wanted += (query[:, x] * of_pair.view(2, 3)).sum(2)
+            if terms[1]:
+                place = delta(y, x) if converse == "paper" else delta(x, y)
+                of_pair = position.queries[layer](position.distances.weight[place])
+                wanted += (key[:, y] * of_pair.view(2, 3)).sum(2)
+            torch.testing.assert_close(got[:, x, y], wanted)
+
+
+def test_it_is_the_published_network(registry: Registry) -> None:
+    """The same weights give the same atoms; the published factor 1 / sqrt(3) is put into the maps of queries."""
+    import transformers
+
+    config = transformers.DebertaConfig(
+        vocab_size=40, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96,
+        relative_attention=True, pos_att_type=["c2p", "p2c"], position_biased_input=False,
+        max_position_embeddings=32, max_relative_positions=4, type_vocab_size=0, layer_norm_eps=1e-12,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    theirs = transformers.DebertaModel(config).double().eval()
+    for parameter in theirs.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    spec = TRANSFORMER.replace(
+        {
+            "model.positions": [{"use": "disentangled", "clip": 4, "converse": "code"}],
+            "model.input.token_types": 0,
+            "model.regularisation.dropout": 0.0,
+        }
+    )
+    ours = build(spec, registry=registry, dtype=torch.float64).eval()
+    _copy(theirs.state_dict(), ours)
+    ids = torch.randint(1, 40, (3, 11))
+    mask = torch.ones(3, 11, dtype=torch.bool)
+    mask[1, 7:] = False
+    ids[1, 7:] = 0
+    with torch.no_grad():
+        wanted = theirs(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        got = ours(input_ids=ids, attention_mask=mask)["unary"]
+    # The published scales are numbers of float32.
+    torch.testing.assert_close(got[mask], wanted[mask], rtol=1e-6, atol=1e-6)
+
+
+def _copy(theirs: dict[str, torch.Tensor], ours: torch.nn.Module) -> None:
+    """Weights of a DebertaModel by the names of Peirce's transformer."""
+    share = 3**-0.5
+    state = ours.state_dict()
+
+    def put(name: str, value: torch.Tensor) -> None:
+        assert state[name].shape == value.shape, name
+        state[name] = value
+
+    put("network.input.embedding.weight", theirs["embeddings.word_embeddings.weight"])
+    put("network.input.positions.0.distances.weight", theirs["encoder.rel_embeddings.weight"])
+    for kind in ("weight", "bias"):
+        put(f"network.input_norm.{kind}", theirs[f"embeddings.LayerNorm.{kind}"])
+    for layer in range(2):
+        own, of = f"network.layers.{layer}", f"encoder.layer.{layer}"
+        # Heads come first, and each has its query, key and value.
+        qkv = (
+            theirs[f"{of}.attention.self.in_proj.weight"].view(3, 3, 8, 24).transpose(0, 1).reshape(3, 24, 24)
+        )
+        biases = [
+            theirs[f"{of}.attention.self.q_bias"],
+            torch.zeros(24),
+            theirs[f"{of}.attention.self.v_bias"],
+        ]
+        operators = {int(n.split(".")[4]): n.split(".")[5] for n in state if f"{own}.operators." in n}
+        names = {name: f"{own}.operators.{place}.{name}" for place, name in operators.items()}
+        for role, part, factor in (
+            (f"{names['assoc']}.kernel", 0, share),
+            (f"{names['assoc']}.premise", 1, 1.0),
+            (f"{names['join']}.premise", 2, 1.0),
+        ):
+            put(f"{role}.weight", qkv[part] * factor)
+            if f"{role}.bias" in state:
+                put(f"{role}.bias", biases[part].double() * factor)
+        put(f"network.input.positions.0.keys.{layer}.weight", theirs[f"{of}.attention.self.pos_proj.weight"])
+        for kind in ("weight", "bias"):
+            query = theirs[f"{of}.attention.self.pos_q_proj.{kind}"] * share
+            put(f"network.input.positions.0.queries.{layer}.{kind}", query)
+            put(f"{names['join']}.output.{kind}", theirs[f"{of}.attention.output.dense.{kind}"])
+            put(f"{own}.norms.0.{kind}", theirs[f"{of}.attention.output.LayerNorm.{kind}"])
+            put(f"{own}.norms.1.{kind}", theirs[f"{of}.output.LayerNorm.{kind}"])
+        weights = [n for n in state if n.startswith(names["bool"]) and n.endswith("weight")]
+        inner, outer = sorted(weights, key=lambda name: state[name].shape, reverse=True)
+        for name, module in ((inner, "intermediate.dense"), (outer, "output.dense")):
+            for kind in ("weight", "bias"):
+                put(name.replace("weight", kind), theirs[f"{of}.{module}.{kind}"])
+    ours.load_state_dict(state)
+
+
+def test_without_terms_it_is_refused(registry: Registry) -> None:
+    off = {"use": "disentangled", "content_to_position": False, "position_to_content": False}
+    with pytest.raises(PlanError, match="both of its terms are off; leave the position out"):
+        build(TRANSFORMER.replace({"model.positions": [off]}), registry=registry)

@@ -1,0 +1,282 @@
+"""Published FOLNet checkpoints: their numbers, the way in, the way back, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import peirce
+import pytest
+import torch
+from peirce.errors import ModelFileError
+from peirce.registry import Registry
+from peirce_folnet.checkpoints.folnet import export_folnet, import_folnet
+from safetensors.torch import load_file, save_file
+from small_specs import FOLNET
+from torch import Tensor
+
+CASES = ("ja", "ja-ape", "jm.ap", "jmc.atp", "jmc.atp-ape-only", "jmc.atp-diag-scl", "jmc.atp-reglu")
+TOLERANCE = 1e-5
+"""Relative to the largest entry of an output, in float32."""
+
+
+def golden(shared: Path, case: str) -> tuple[Path, Path, dict[str, Tensor]]:
+    folder = shared / "golden" / "folnet" / case
+    arrays = {name: torch.from_numpy(value) for name, value in np.load(folder / "io.npz").items()}
+    return folder / "config.json", folder / "weights.safetensors", arrays
+
+
+def inputs_of(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: arrays[name].long() for name in ("input_ids", "token_type_ids")}
+
+
+def agree(found: dict[str, Tensor], arrays: dict[str, Tensor]) -> None:
+    expected = {name: value for name, value in arrays.items() if name not in ("input_ids", "token_type_ids")}
+    assert set(expected) == set(found)
+    for name, value in expected.items():
+        error = (found[name] - value).abs().max() / value.abs().max()
+        assert error < TOLERANCE, f"{name}: relative error {error:.2e}"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_output_agrees_with_the_published_code(
+    case: str, shared: Path, registry: Registry, tmp_path: Path
+) -> None:
+    config, weights, arrays = golden(shared, case)
+    model = import_folnet(config, weights, tmp_path / "model", registry=registry).eval()
+    assert not model.spec.scope.mask_padding
+    with torch.no_grad():
+        agree(model(**inputs_of(arrays)), arrays)
+    for fuse in (True, False):  # saved and loaded, fused and not
+        loaded = peirce.load(tmp_path / "model", fuse=fuse, registry=registry).eval()
+        with torch.no_grad():
+            agree(loaded(**inputs_of(arrays)), arrays)
+
+
+@pytest.mark.parametrize("case", ["jmc.atp", "jmc.atp-diag-scl"])
+def test_padding_leaves_the_real_part_as_it_is(
+    case: str, shared: Path, registry: Registry, tmp_path: Path
+) -> None:
+    """With mask_padding, added padding changes nothing; without it, as published, padding takes part."""
+    config, weights, arrays = golden(shared, case)
+    import_folnet(config, weights, tmp_path / "model", registry=registry)
+    published = peirce.load(tmp_path / "model", registry=registry).eval()
+    masked = peirce.build(
+        published.spec.replace({"model.scope.mask_padding": True}), registry=registry
+    ).eval()
+    masked.load_state_dict(published.state_dict())
+    inputs = inputs_of(arrays)
+    batch, length = inputs["input_ids"].shape
+    padded = {name: torch.cat([value, value.new_zeros(batch, 3)], 1) for name, value in inputs.items()}
+    mask = torch.ones(batch, length + 3, dtype=torch.bool)
+    mask[:, length:] = False
+    real = {"unary": np.s_[:, :length], "binary": np.s_[:, :length, :length], "mlm_logits": np.s_[:, :length]}
+    with torch.no_grad():
+        with_mask = masked(**padded, attention_mask=mask)
+        without = published(**padded, attention_mask=mask)
+    agree({name: value[real.get(name, np.s_[:])] for name, value in with_mask.items()}, arrays)
+    assert not torch.allclose(without["unary"][:, :length], arrays["unary"], atol=1e-3)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_round_trip_is_equal_to_the_bit(
+    case: str, shared: Path, registry: Registry, tmp_path: Path
+) -> None:
+    config, weights, _ = golden(shared, case)
+    import_folnet(config, weights, tmp_path / "model", registry=registry)
+    export_folnet(tmp_path / "model", tmp_path / "back", registry=registry)
+    assert (tmp_path / "back" / "config.json").read_bytes() == config.read_bytes()
+    assert (tmp_path / "back" / "weights.safetensors").read_bytes() == weights.read_bytes()
+
+
+def test_a_model_of_ones_own_goes_out_and_comes_back(registry: Registry, tmp_path: Path) -> None:
+    changes = {"model.options.diag_link": True, "model.scope.mask_padding": False}
+    model = peirce.build(FOLNET.replace(changes), registry=registry).eval()
+    model.save(tmp_path / "model")
+    export_folnet(tmp_path / "model", tmp_path / "out", registry=registry)
+    back = import_folnet(
+        tmp_path / "out" / "config.json",
+        tmp_path / "out" / "weights.safetensors",
+        tmp_path / "back",
+        registry=registry,
+    ).eval()
+    ids = torch.randint(40, (2, 5), generator=torch.Generator().manual_seed(0))
+    for name, value in model(input_ids=ids).items():
+        assert torch.equal(value, back(input_ids=ids)[name])
+
+
+def test_torch_files_are_read_without_pickled_code(shared: Path, registry: Registry, tmp_path: Path) -> None:
+    config, weights, arrays = golden(shared, "jm.ap")
+    torch.save(load_file(weights), tmp_path / "weights.pt")
+    model = import_folnet(config, tmp_path / "weights.pt", tmp_path / "model", registry=registry).eval()
+    with torch.no_grad():
+        agree(model(**inputs_of(arrays)), arrays)
+    torch.save({"state": Path("code")}, tmp_path / "code.pt")
+    with pytest.raises(ModelFileError, match="state dict and nothing else"):
+        import_folnet(config, tmp_path / "code.pt", tmp_path / "other", registry=registry)
+    torch.save({"epoch": 3, "model": {}}, tmp_path / "nested.pt")
+    with pytest.raises(ModelFileError, match="save its state dict alone"):
+        import_folnet(config, tmp_path / "nested.pt", tmp_path / "other", registry=registry)
+    assert not (tmp_path / "other").exists()
+
+
+def test_tensors_that_do_not_fit_are_all_listed(shared: Path, registry: Registry, tmp_path: Path) -> None:
+    config, weights, _ = golden(shared, "jmc.atp")
+    tensors = load_file(weights)
+    del tensors["folnet.dense.bias"]
+    tensors["folnet.dense.scale"] = torch.zeros(1)
+    tensors["cls.heads.predictions.bias"] = torch.zeros(3)
+    save_file(tensors, tmp_path / "wrong.safetensors")
+    with pytest.raises(ModelFileError) as caught:
+        import_folnet(config, tmp_path / "wrong.safetensors", tmp_path / "model", registry=registry)
+    for word in (
+        "missing: folnet.dense.bias",
+        "unknown: folnet.dense.scale",
+        "cls.heads.predictions.bias is [3] and must be [64]",
+    ):
+        assert word in str(caught.value)
+    assert not (tmp_path / "model").exists()
+
+
+def test_an_untied_decoder_is_refused(shared: Path, registry: Registry, tmp_path: Path) -> None:
+    config, weights, _ = golden(shared, "ja")
+    tensors = load_file(weights)
+    tensors["cls.heads.predictions.decoder.weight"] += 1
+    save_file(tensors, tmp_path / "untied.safetensors")
+    with pytest.raises(ModelFileError, match="not tied"):
+        import_folnet(config, tmp_path / "untied.safetensors", tmp_path / "model", registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"hidden_act": "relu"}, ["hidden_act", "'relu'", "'gelu'"]),
+        ({"span_dim": 4}, ["span_dim", "4"]),
+        ({"number_heads": 4}, ["number_heads", "num_heads"]),
+        ({"pretrain_loss": "MLM.XYZ"}, ["XYZ", "NSP"]),
+        ({"num_layers": None}, ["num_layers is missing"]),
+        ({"boolean_type": "bilinear"}, ["bilinear", "mlp"]),
+    ],
+)
+def test_configurations_that_are_no_folnet_are_refused(
+    change: dict[str, object], words: list[str], shared: Path, registry: Registry, tmp_path: Path
+) -> None:
+    config, weights, _ = golden(shared, "ja")
+    settings = {**json.loads(config.read_text()), **change}
+    (tmp_path / "config.json").write_text(json.dumps({k: v for k, v in settings.items() if v is not None}))
+    with pytest.raises(ModelFileError) as caught:
+        import_folnet(tmp_path / "config.json", weights, tmp_path / "model", registry=registry)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_model_that_is_no_published_folnet_stays_here(registry: Registry, tmp_path: Path) -> None:
+    spec = FOLNET.replace({"model.positions": [{"use": "shaw"}]})
+    peirce.build(spec, registry=registry).save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="position 'shaw'"):
+        export_folnet(tmp_path / "model", tmp_path / "out", registry=registry)
+    classifier = FOLNET.replace({"model.heads": [{"use": "classification"}]})
+    peirce.build(classifier, registry=registry).save(tmp_path / "classifier")
+    with pytest.raises(ModelFileError, match=r"heads\.classification\.dense\.weight"):
+        export_folnet(tmp_path / "classifier", tmp_path / "out", registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model.scope.mask_padding": True}, "mask_padding False in place of True"),
+        (
+            {"model.scope.kind": "causal", "model.operators.layer": "j.a"},
+            "scope.kind 'bidirectional' in place of 'causal'",
+        ),
+        ({"model.positions": [{"use": "distance", "clip": 8}]}, "distance.cls True in place of False"),
+        ({"model.options.wiring": "parallel"}, "wiring 'cascaded' in place of 'parallel'"),
+        (
+            {"model.operators.layer": [{"use": "join", "activation": "modus_ponens"}]},
+            "join.activation 'none' in place of 'modus_ponens'",
+        ),
+    ],
+)
+def test_what_the_published_network_does_otherwise_is_refused(
+    change: dict[str, object], words: str, registry: Registry, tmp_path: Path
+) -> None:
+    spec = FOLNET.replace({"model.scope.mask_padding": False, **change})
+    peirce.build(spec, registry=registry).save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match=words):
+        export_folnet(tmp_path / "model", tmp_path / "out", registry=registry)
+    assert not (tmp_path / "out").exists()
+
+
+def test_half_precision_goes_round_to_the_bit(shared: Path, registry: Registry, tmp_path: Path) -> None:
+    config, weights, _ = golden(shared, "ja")
+    halves = {name: tensor.half() for name, tensor in load_file(weights).items()}
+    save_file(halves, tmp_path / "half.safetensors")
+    model = import_folnet(config, tmp_path / "half.safetensors", tmp_path / "model", registry=registry)
+    assert {p.dtype for p in model.parameters()} == {torch.float16}
+    export_folnet(tmp_path / "model", tmp_path / "back", registry=registry)
+    back = load_file(tmp_path / "back" / "weights.safetensors")
+    assert back.keys() == halves.keys()
+    assert all(
+        back[name].dtype == tensor.dtype and torch.equal(back[name], tensor)
+        for name, tensor in halves.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda t: t.index_fill(0, torch.tensor([0]), float("nan")), "not finite: folnet.dense.weight"),
+        (lambda t: t.long(), "not in one floating dtype: folnet.dense.weight is int64"),
+    ],
+)
+def test_tensors_that_are_no_weights_are_refused(
+    harm: Callable[[torch.Tensor], torch.Tensor], words: str, shared: Path, registry: Registry, tmp_path: Path
+) -> None:
+    config, weights, _ = golden(shared, "ja")
+    tensors = load_file(weights)
+    tensors["folnet.dense.weight"] = harm(tensors["folnet.dense.weight"])
+    save_file(tensors, tmp_path / "wrong.safetensors")
+    with pytest.raises(ModelFileError, match=words):
+        import_folnet(config, tmp_path / "wrong.safetensors", tmp_path / "model", registry=registry)
+
+
+@pytest.mark.parametrize("name", ["weights.pt", "weights.safetensors"])
+@pytest.mark.parametrize("content", [b"", b"hello"])
+def test_files_that_hold_no_tensors_are_named(
+    name: str, content: bytes, shared: Path, registry: Registry, tmp_path: Path
+) -> None:
+    config, _, _ = golden(shared, "ja")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ModelFileError, match=rf"{name} cannot be read as tensors; it must be"):
+        import_folnet(config, tmp_path / name, tmp_path / "model", registry=registry)
+
+
+def test_the_command_imports_exports_and_goes_back(shared: Path, tmp_path: Path) -> None:
+    config, weights, arrays = golden(shared, "jmc.atp-diag-scl")
+    model, file, back = tmp_path / "model", tmp_path / "model.onnx", tmp_path / "back"
+    peirce_command("import", "folnet", config, weights, "-o", model)
+    peirce_command("export", model, "--to", "onnx", "-o", file)
+    with peirce.Session(file) as session:
+        inputs = {name: value.numpy() for name, value in inputs_of(arrays).items()}
+        agree({name: torch.from_numpy(value) for name, value in session.run(inputs).items()}, arrays)
+    said = json.loads(peirce_command("import", "folnet", "--to-published", model, "-o", back, "--json"))
+    assert Path(said["weights"]).read_bytes() == weights.read_bytes()
+    refused = peirce_command("import", "folnet", config, "-o", model, code=2)
+    assert "needs two files" in refused
+    refused = peirce_command("import", "folnet", config, weights, "-o", model, code=2)
+    assert f"{model} holds spec.toml already" in refused
+    peirce_command("import", "folnet", config, weights, "-o", model, "--overwrite")
+    refused = peirce_command("import", "folnet", "--to-published", model, "-o", back, code=2)
+    assert "config.json and weights.safetensors already" in refused
+
+
+def peirce_command(*arguments: object, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "peirce", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr

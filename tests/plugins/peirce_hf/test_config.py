@@ -1,0 +1,62 @@
+"""The configuration: a spec goes into config.json and comes out again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from peirce.errors import SpecError
+from peirce.spec import load_spec
+from peirce_hf import PeirceConfig, PeirceModel
+from shared_folder import ROOT
+from small_specs import FOLNET, TRANSFORMER
+from transformers import AutoConfig
+
+READY = sorted(path.stem for path in (ROOT / "specs").glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", READY)
+def test_every_ready_spec_goes_through_the_file(name: str, tmp_path: Path) -> None:
+    spec = load_spec(name)
+    PeirceConfig(spec=spec, num_labels=5).save_pretrained(tmp_path)
+    config = AutoConfig.from_pretrained(tmp_path)
+    assert isinstance(config, PeirceConfig)
+    assert config.to_spec() == spec
+    assert config.num_labels == 5
+
+
+@pytest.mark.parametrize("spec", [FOLNET, TRANSFORMER], ids=lambda spec: spec.architecture)
+def test_sizes_are_the_spec_s(spec: object) -> None:
+    config = PeirceConfig(spec=spec)  # type: ignore[arg-type]
+    sizes = (config.vocab_size, config.hidden_size, config.num_hidden_layers, config.num_attention_heads)
+    assert sizes == (40, 24, 2, 3)
+    assert (config.max_position_embeddings, config.type_vocab_size, config.pad_token_id) == (32, 2, 0)
+    assert config.initializer_range == 0.02
+    assert not hasattr(PeirceConfig(), "vocab_size")
+
+
+def test_what_is_no_spec_is_refused() -> None:
+    with pytest.raises(SpecError, match="no spec"):
+        PeirceModel(PeirceConfig())
+    with pytest.raises(SpecError, match=r"config\.json.*'architecture'"):
+        PeirceConfig(spec={"name": "x", "architectur": "folnet", "dims": {}})
+
+
+def test_without_transformers_one_sentence_says_what_to_install() -> None:
+    code = (
+        "import importlib.util as u; found = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'transformers' else found(name, *rest)\n"
+        "import peirce_hf"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'peirce[transformers]'" in done.stderr.splitlines()[-1]
+
+
+def test_nothing_else_imports_transformers() -> None:
+    code = (
+        "import sys, peirce; registry = peirce.default_registry(); registry.entries('heads')\n"
+        "assert 'transformers' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,14 @@
+"""The page of documentation does what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from code_blocks import run_page
+from shared_folder import ROOT
+
+DOCS = ROOT / "docs"
+
+
+def test_every_block_of_the_page_runs(tmp_path: Path) -> None:
+    assert run_page(DOCS / "transformers.md", tmp_path) >= 3

@@ -1,0 +1,145 @@
+"""`peirce kg attention`: pictures of several models side by side, and the same as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import warnings
+import xml.etree.ElementTree as ET
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kgqa_command import run
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.registry import Registry
+from peirce.spec import load_spec
+from peirce_kg.attention.drawing import Column, draw, figure_of, shown
+from peirce_kg.attention.maps import AttentionMap
+from peirce_kg.task import KgQa, KgQaOptions
+from shared_folder import ROOT
+from small_specs import NARROW
+
+QUERY = "isa(alga,f) & !affects(virus,f)"
+TOKENS = "( isa ( alga f ) ) & ( ! ( affects ( virus f ) ) )"
+PAGE = ROOT / "docs" / "query-encoders.md"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> list[str]:
+    task = KgQa(KgQaOptions(graph="umls", types=("1p",), train_queries=5, eval_queries=5))
+    data, folders = task.prepare(), []
+    for name, layers in (("tega", 2), ("transformer-relative", 1)):
+        folder = tmp_path_factory.mktemp("models") / name
+        sizes = {**NARROW, "model.dims.layers": layers}
+        model = build(load_spec(name, {**task.overrides(data), **sizes}), registry=registry)
+        model.save(folder, task.assets(data))
+        folders.append(str(folder))
+    return folders
+
+
+def _texts(path: Path) -> list[str]:
+    return ["".join(element.itertext()) for element in ET.parse(path).iter(f"{SVG}text")]
+
+
+def test_models_are_drawn_side_by_side(folders: list[str], tmp_path: Path) -> None:
+    for ending, begins in ((".png", b"\x89PNG"), (".pdf", b"%PDF")):
+        path = tmp_path / f"maps{ending}"
+        said = run("attention", QUERY, *folders, "-o", str(path))
+        assert said == f"{path}: tega (layer 2 of 2), transformer-relative (layer 1 of 1)\n"
+        assert path.read_bytes().startswith(begins)
+    path = tmp_path / "all.svg"
+    run("attention", QUERY, *folders, folders[1], "--layer", "all", "--head", "3", "-o", str(path))
+    texts = _texts(path)
+    assert {"layer 1 of 2, head 3 of 4", "layer 2 of 2, head 3 of 4", "tega"} <= set(texts)
+    assert texts.count("transformer-relative (transformer-relative)") == 2
+    tokens = TOKENS.split()
+    for token in tokens:
+        assert texts.count(token) == 8 * tokens.count(token)  # two axes of four maps
+    assert "attention weight" in texts
+
+
+def test_json_has_the_weights_and_draws_where_a_file_is_named(
+    folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = json.loads(run("attention", QUERY, *folders, "--json", "--head", "1"))
+    assert found["schema"] == "peirce.kg.attention/1"
+    assert (found["file"], found["head"]) == (None, 1)
+    assert found["query"] == "(isa(alga,f))&(!(affects(virus,f)))"
+    first, second = found["models"]
+    assert first["model"] == folders[0]
+    assert [first[key] for key in ("name", "architecture", "syntax", "reversed", "layers", "heads")] == [
+        "tega", "transformer", "efo", False, 2, 4,
+    ]  # fmt: skip
+    assert " ".join(first["tokens"]) == TOKENS
+    assert [each["layer"] for each in first["maps"] + second["maps"]] == [2, 1]
+    np.testing.assert_allclose(np.array(first["maps"][0]["weights"]).sum(1), 1, atol=1e-4)
+    assert list(tmp_path.iterdir()) == []
+    assert json.loads(run("attention", QUERY, folders[0], "--json", "-o", "one.png"))["file"] == "one.png"
+    run("attention", QUERY, folders[0])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["attention.svg", "one.png"]
+
+
+def _column(name: str, tokens: list[str], maps: int) -> Column:
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(tokens)), len(tokens))
+    titles = tuple(f"{name}\nlayer {i} of {maps}, mean of 16 heads" for i in range(1, maps + 1))
+    return Column(titles, tuple(tokens), tuple(AttentionMap(i, weights) for i in range(1, maps + 1)))
+
+
+def test_nothing_is_cut_off_or_drawn_over_another() -> None:
+    query = TOKENS.split()
+    columns = [_column("a", query, 1), _column("transformer-relative-directed-distance (run)", query[:4], 2)]
+    columns.append(_column("b", ["/a/" + "x" * 30, "$y$", "ナ"], 1))
+    for drawn in (columns[:1], columns):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure = figure_of(drawn)
+            figure.savefig(io.BytesIO(), format="png")
+            whole, outer = figure.get_tightbbox(), figure.get_size_inches()
+            boxes = [panel.get_tightbbox() for panel in figure.axes if panel.axison]
+        assert whole.x0 >= 0
+        assert whole.y0 >= 0
+        assert (whole.max <= outer).all()
+        assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
+
+
+def test_the_command_of_the_page_works(
+    folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = re.search(r"^\$ peirce kg (attention .+)\n(maps.+\n)", PAGE.read_text(encoding="utf-8"), re.M)
+    assert shown is not None
+    (tmp_path / "runs").mkdir()
+    for name, folder in zip(("tega", "relative"), folders, strict=True):
+        (tmp_path / "runs" / name).symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    said = shown[2].replace("layer 3 of 3", "layer 2 of 2", 1).replace("layer 3 of 3", "layer 1 of 1")
+    assert run(*shlex.split(shown[1])) == said
+
+
+def test_mistakes_leave_no_file(folders: list[str], tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"maps\.jpg names no format of pictures; let it end in \.svg"):
+        run("attention", QUERY, *folders, "-o", str(tmp_path / "maps.jpg"))
+    with pytest.raises(TaskError, match="has no layer 2: its attention has layers 1 to 1"):
+        run("attention", QUERY, *folders, "--layer", "2", "-o", str(tmp_path / "maps.svg"))
+    tokens = ("f",) * 128
+    large = Column(("large",) * 12, tokens, (AttentionMap(1, np.ones((128, 128)) / 128),) * 12)
+    with pytest.raises(TaskError, match=r"would be \d+ by \d+ inches large; give fewer models, one layer or"):
+        draw([large] * 2, tmp_path / "maps.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_long_names_are_shortened_and_still_differ() -> None:
+    assert shown(["/people/person/nationality", "http://example.org/a#Bob", "("]) == [
+        "nationality",
+        "Bob",
+        "(",
+    ]
+    assert shown(["/film/genre", "/music/genre", "/m/027rn"]) == ["/film/genre", "/music/genre", "027rn"]
+    assert shown(["concept_country_united_states"]) == ["concept_…ed_states"]
+    assert shown(["/", "a\nb", "x" * 18]) == ["/", "a\\nb", "x" * 18]

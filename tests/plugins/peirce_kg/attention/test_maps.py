@@ -1,0 +1,131 @@
+"""What is read of trained models: every network that has attention, as it was trained, and what cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from peirce.compose import build
+from peirce.errors import ModelFileError, TaskError
+from peirce.registry import Registry
+from peirce.spec import load_spec
+from peirce.training import TrainingOptions, train
+from peirce_kg.attention.maps import read_attention
+from peirce_kg.encoding.graph_inputs import token_graph
+from peirce_kg.queries.conversion import read_query
+from peirce_kg.task import KgQa, KgQaData, KgQaOptions
+from small_specs import NARROW
+
+QUERY = read_query("embassy(usa,f) & !accusation(brazil,f)")
+TOKENS = "( embassy ( usa f ) ) & ( ! ( accusation ( brazil f ) ) )"
+LENGTH = 18
+SMALL = {**NARROW, "model.dims.layers": 2, "model.regularisation.init_std": 0.3}
+FOLNET = {**SMALL, "model.dims.head_size": 8, "model.dims.binary": 8}
+NETWORKS = (
+    "transformer-absolute",
+    "transformer-relative",
+    "transformer-disentangled",
+    "transformer-relative-directed-distance",
+    "transformer-absolute-adjacency",
+    "tega",
+    "folnet-queries",
+)
+
+
+def _task(**options: Any) -> KgQa:
+    return KgQa(KgQaOptions(graph="nations", types=("1p",), train_queries=5, eval_queries=5, **options))
+
+
+@pytest.fixture(scope="module")
+def data() -> KgQaData:
+    return _task().prepare()
+
+
+def _saved(name: str, folder: Path, data: KgQaData, registry: Registry, **changes: Any) -> Path:
+    task = _task()
+    model = build(load_spec(name, {**task.overrides(data), **changes}), registry=registry)
+    model.save(folder, task.assets(data))
+    return folder
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_network_with_attention_is_read(
+    name: str, data: KgQaData, registry: Registry, tmp_path: Path
+) -> None:
+    sizes = FOLNET if name.startswith("folnet") else SMALL
+    found = read_attention(_saved(name, tmp_path / name, data, registry, **sizes), QUERY)
+    assert (found.model, " ".join(found.tokens)) == (name, TOKENS)
+    assert (found.layers, found.heads) == (2, 4)
+    (last,), (second,) = found.maps(), found.maps("2")
+    assert last.layer == second.layer == 2
+    assert np.array_equal(last.weights, second.weights)
+    heads = [found.maps(head=head)[0].weights for head in range(1, 5)]
+    np.testing.assert_allclose(np.mean(heads, 0), last.weights)
+    assert not np.allclose(heads[0], heads[1])
+    assert [each.layer for each in found.maps("all")] == [1, 2]
+    for each in found.maps("all"):
+        assert each.weights.shape == (LENGTH, LENGTH)
+        np.testing.assert_allclose(each.weights.sum(1), 1, rtol=1e-5)
+    if name == "transformer-absolute-adjacency":
+        graph = token_graph(QUERY)
+        node = graph.nodes > 0
+        apart = (node[:, None] & ~node[None, :]) & ~np.eye(LENGTH, dtype=bool)
+        assert (last.weights[apart] == 0).all()
+        assert (last.weights > 0).sum() < last.weights.size
+    else:
+        assert (last.weights > 0).all()
+
+
+def test_a_query_is_written_as_the_model_was_trained(registry: Registry, tmp_path: Path) -> None:
+    lisp = "( i ( p ( embassy ) ( usa ) ) ( n ( p ( accusation ) ( brazil ) ) ) )"
+    turned = "( ! ( accusation ( brazil f ) ) ) & ( embassy ( usa f ) )"
+    for options, tokens in (({"syntax": "lisp"}, lisp), ({"reverse": True}, turned)):
+        folder = tmp_path / "-".join(options)
+        training = TrainingOptions(steps=2, test_split="")
+        train(load_spec("transformer-relative", SMALL), _task(**options), training, folder, registry=registry)
+        found = read_attention(folder, QUERY)
+        assert " ".join(found.tokens) == tokens
+        np.testing.assert_allclose(found.maps()[0].weights.sum(1), 1, rtol=1e-5)
+
+
+def test_what_cannot_be_read_is_said(data: KgQaData, registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(
+        ModelFileError, match=r"there is no folder .*nowhere; `peirce train --task kgqa` writes"
+    ):
+        read_attention(tmp_path / "nowhere", QUERY)
+    folder = _saved("tega", tmp_path / "tega", data, registry, **SMALL)
+    found = read_attention(folder, QUERY)
+    for layer in ("0", "3"):
+        with pytest.raises(
+            TaskError, match=rf"tega has no layer {layer}: its attention has layers 1 to 2; give"
+        ):
+            found.maps(layer)
+    with pytest.raises(TaskError, match="'first' is no layer; give a number from 1, last or all"):
+        found.maps("first")
+    with pytest.raises(TaskError, match=r"tega has no head 5: its attention has heads 1 to 4; give"):
+        found.maps(head=5)
+    with pytest.raises(TaskError, match=r"tega cannot read .*: unknown entity 'uss'\. Did you mean 'us"):
+        read_attention(folder, read_query("embassy(uss,f)"))
+    with pytest.raises(TaskError, match=r"tega cannot read .* has \d+ tokens; the model reads at most 128"):
+        read_attention(folder, read_query("&".join(["embassy(usa,f)"] * 30)))
+    (folder / "assets" / "vocabulary.json").unlink()
+    with pytest.raises(ModelFileError, match=r"vocabulary\.json cannot be read"):
+        read_attention(folder, QUERY)
+
+
+@pytest.mark.parametrize("name", ["betae", "sqe-gru", "folnet-queries"])
+def test_a_model_without_attention_is_refused(
+    name: str, data: KgQaData, registry: Registry, tmp_path: Path
+) -> None:
+    changes = {
+        "betae": {},
+        "sqe-gru": {"model.dims.layers": 1, "model.dims.unary": 32},
+        "folnet-queries": {**FOLNET, "model.operators.layer": "mc.tp"},
+    }
+    folder = _saved(name, tmp_path / name, data, registry, **changes[name])
+    with pytest.raises(
+        TaskError, match=f"{name} has no attention to show: nothing in its architecture, .*choose a"
+    ):
+        read_attention(folder, QUERY)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from attrs import evolve
+from peirce.errors import TaskError
+from peirce_kg.encoding.vocabulary import PAD, Vocabulary, pad
+from peirce_kg.encoding.writing import KINDS
+from peirce_kg.engine.answers import resolve
+from peirce_kg.graphs.graph import from_names
+from peirce_kg.queries.language import QueryError, parse
+
+GRAPH = from_names("g", {"train": [("a", "r", "b c"), ("b c", "q", "d")]})
+VOCABULARY = Vocabulary.of(GRAPH)
+
+
+def _encode(text: str) -> tuple[np.ndarray, np.ndarray]:
+    return VOCABULARY.encode(*resolve(parse(text), GRAPH))
+
+
+def test_tokens_and_kinds_follow_the_efo_text() -> None:
+    ids, kinds = _encode('(r(a,e1))&(!(q(e1,f)))|(r("b c",f))')
+    # the conjunction binds tighter, so it stands in parentheses of its own
+    assert (
+        " ".join(VOCABULARY.decode(ids[0])) == "( ( r ( a e1 ) ) & ( ! ( q ( e1 f ) ) ) ) | ( r ( b c f ) )"
+    )
+    by_kind = {KINDS[k]: set() for k in kinds[0]}
+    for token, kind in zip(VOCABULARY.decode(ids[0]), kinds[0], strict=True):
+        by_kind[KINDS[kind]].add(token)
+    assert by_kind == {
+        "parenthesis": {"(", ")"},
+        "entity": {"a", "b c", "e1", "f"},
+        "relation": {"r", "q"},
+        "conjunction": {"&"},
+        "disjunction": {"|"},
+        "negation": {"!"},
+    }
+
+
+def _words(text: str, vocabulary: Vocabulary) -> str:
+    ids, _ = vocabulary.encode(*resolve(parse(text), GRAPH))
+    return " ".join(vocabulary.decode(ids[0]))
+
+
+def test_the_lisp_like_text() -> None:
+    lisp = Vocabulary.of(GRAPH, "lisp")
+    assert _words("(r(a,e1))&(!(q(e1,f)))&(q(d,f))", VOCABULARY).startswith("( r ( a e1 ) ) & ( ! (")
+    text = "(r(a,e1))&(q(e1,f))&(!(q(d,f)))"
+    assert _words(text, lisp) == "( i ( p ( q ) ( p ( r ) ( a ) ) ) ( n ( p ( q ) ( d ) ) ) )"
+    assert _words("(r(a,f))|(q(d,f))", lisp) == "( u ( p ( r ) ( a ) ) ( p ( q ) ( d ) ) )"
+    _, kinds = lisp.encode(*resolve(parse("(r(a,f))&(!(q(d,f)))"), GRAPH))
+    assert [KINDS[k] for k in kinds[0][[1, 3, 12]]] == ["conjunction", "special", "negation"]
+    assert len(set(lisp.decode(range(len(lisp))))) == len(lisp)
+    with pytest.raises(QueryError, match="Lisp-like"):
+        _words("(r(a,f))&(q(e1,f))", lisp)
+    assert Vocabulary.from_bytes(lisp.to_bytes()) == lisp
+    assert lisp != VOCABULARY
+
+
+def test_reversed_queries() -> None:
+    turned = evolve(VOCABULARY, reversed_=True)
+    assert _words("(r(a,e1))&(q(e1,f))", turned) == "( q ( e1 f ) ) & ( r ( a e1 ) )"
+    assert Vocabulary.from_bytes(turned.to_bytes()) == VOCABULARY
+
+
+def test_ids_are_contiguous() -> None:
+    assert len(VOCABULARY) == VOCABULARY.first_relation + 2
+    assert VOCABULARY.first_relation == VOCABULARY.first_entity + 3
+    assert len(set(VOCABULARY.decode(range(len(VOCABULARY))))) == len(VOCABULARY)
+    assert VOCABULARY.decode([PAD, VOCABULARY.free, VOCABULARY.first_entity]) == ["[PAD]", "f", "a"]
+
+
+def test_padding() -> None:
+    batch = pad([_encode("r(a,f)"), _encode("(r(a,e1))&(q(e1,f))")])
+    assert batch.input_ids.shape == (2, 15)
+    assert batch.attention_mask.sum(axis=1).tolist() == [5, 15]
+    assert (batch.input_ids[0, 5:] == PAD).all()
+    assert (batch.token_kinds[0, 5:] == KINDS.index("special")).all()
+    assert (batch.token_kinds[batch.attention_mask] < KINDS.index("special")).all()
+
+
+def test_too_many_variables() -> None:
+    with pytest.raises(TaskError, match="e9 has no token; the model knows e1 to e8"):
+        _encode("r(a,e9) & q(e9,f)")
+
+
+def test_file_round_trip_and_damage() -> None:
+    data = VOCABULARY.to_bytes()
+    assert Vocabulary.from_bytes(data) == VOCABULARY
+    newer = {**json.loads(data), "format": 2}
+    with pytest.raises(TaskError, match="format 2; this version reads up to 1"):
+        Vocabulary.from_bytes(json.dumps(newer).encode())
+    for broken in (
+        data[:50],
+        b"[]",
+        b"{}",
+        b"\xff",
+        json.dumps({**json.loads(data), "symbols": ["?"]}).encode(),
+    ):
+        with pytest.raises(TaskError, match=r"vocabulary\.json is no vocabulary"):
+            Vocabulary.from_bytes(broken)
+    with pytest.raises(TaskError, match=r"unknown syntax 'lips'\. Did you mean 'lisp'"):
+        Vocabulary.from_bytes(json.dumps({**json.loads(data), "syntax": "lips"}).encode())

@@ -1,0 +1,50 @@
+"""Answering files of queries: where they come from and where the answers go."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from peirce.errors import TaskError
+from peirce_kg.engine.files import Totals, answer_file
+from peirce_kg.graphs.graph import Graph, from_names
+
+LINE = '{"query": "parent(ann,f)"}\n'
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return from_names("family", {"train": [("ann", "parent", "bob")]})
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_queries_come_through_a_pipe(graph: Graph, tmp_path: Path) -> None:
+    pipe, output = tmp_path / "pipe", tmp_path / "answers.jsonl"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(2 * LINE,))
+    writer.start()
+    assert answer_file(graph, "test", pipe, output) == Totals(2, 0, 2)
+    writer.join()
+    assert [json.loads(line)["answers"] for line in output.read_text().splitlines()] == [["bob"], ["bob"]]
+
+
+def test_an_output_that_cannot_be_is_named_as_the_output(graph: Graph, tmp_path: Path) -> None:
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text(LINE)
+    for output in (tmp_path, tmp_path / "none" / "answers.jsonl", queries / "answers.jsonl"):
+        with pytest.raises(TaskError, match=f"^{output} cannot be written: .*choose another -o"):
+            answer_file(graph, "test", queries, output)
+    for source in (tmp_path, tmp_path / "none.jsonl"):
+        with pytest.raises(TaskError, match=f"^{source}: "):
+            answer_file(graph, "test", source, tmp_path / "answers.jsonl")
+    assert [path.name for path in tmp_path.iterdir()] == ["queries.jsonl"]
+
+
+def test_an_id_of_thousands_of_digits_is_no_number(graph: Graph, tmp_path: Path) -> None:
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text(LINE.replace("ann", "9" * 5000))
+    with pytest.raises(TaskError, match=r"line 1: no entity is called '9+', and its ids end at 1"):
+        answer_file(graph, "test", queries, tmp_path / "answers.jsonl")

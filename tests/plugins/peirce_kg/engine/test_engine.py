@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kgqa_reference import brute_force, graphs, queries
+from peirce.errors import TaskError
+from peirce_kg.engine.answers import (
+    Answers,
+    Groundings,
+    QueryTooLargeError,
+    Template,
+    answer,
+    answers,
+    resolve,
+)
+from peirce_kg.engine.keysets import CELLS
+from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names
+from peirce_kg.graphs.index import Index, spans
+from peirce_kg.queries.language import Query, parse
+from peirce_kg.queries.types import load_types
+
+TYPES = load_types()
+
+
+def loose(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+
+
+@loose(400)
+@given(graphs(), queries(), st.sampled_from(SPLITS))
+def test_random_formulas_equal_brute_force(graph: Graph, query: Query, split: Split) -> None:
+    assert answer(query, graph, graph.index(split)).tolist() == brute_force(query, graph, split)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@loose(8)
+@given(graph=graphs(entities=4), data=st.data())
+def test_every_type_equals_brute_force(name: str, graph: Graph, data: st.DataObject) -> None:
+    template = Template.of(TYPES[name].query)
+    count = 3
+    relations, constants = (
+        np.array([[data.draw(st.integers(0, high - 1)) for _ in names] for _ in range(count)], np.int64)
+        for names, high in ((template.relations, graph.relations), (template.constants, graph.entities))
+    )
+    found = answers(template, Groundings(relations, constants), graph.index("test"))
+    for row in range(count):
+        names = {
+            **{s: graph.relation_names[i] for s, i in zip(template.relations, relations[row], strict=True)},
+            **{s: graph.entity_names[i] for s, i in zip(template.constants, constants[row], strict=True)},
+        }
+        grounded = TYPES[name].query.ground(names)
+        assert found[row].tolist() == brute_force(grounded, graph, "test")
+        assert answer(grounded, graph, graph.index("test")).tolist() == found[row].tolist()
+
+
+def test_a_graph_too_large_to_mark_answers_alike() -> None:
+    """The same triples among so many entities that keys are sorted and a batch is cut."""
+    random = np.random.default_rng(3)
+    small = np.unique(np.stack([random.integers(0, n, 150) for n in (9, 3, 9)], axis=1), axis=0).astype(
+        np.int32
+    )
+    places = np.sort(random.choice(CELLS // 8, 9, replace=False))
+    large = np.stack([places[small[:, 0]], small[:, 1], places[small[:, 2]]], axis=1).astype(np.int32)
+    indexes = Index.of(small, 9, 3), Index.of(large, CELLS // 8, 3)
+    for kind in TYPES.values():
+        template = Template.of(kind.query)
+        relations = random.integers(0, 3, (20, len(template.relations)))
+        constants = random.integers(0, 9, (20, len(template.constants)))
+        found = answers(template, Groundings(relations, constants), indexes[0])
+        alike = answers(template, Groundings(relations, places[constants]), indexes[1])
+        assert alike.offsets.tolist() == found.offsets.tolist()
+        assert alike.entities.tolist() == places[found.entities].tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "branches"),
+    [
+        ("(r1(s1,e1) | r2(s2,e1)) & r3(e1,f)", 1),
+        ("(r1(s1,f)) | (r2(s2,f)) | (r3(f,s3))", 1),
+        ("((r1(s1,e1) | r2(s2,e1)) & !r3(s3,e1) & r4(e1,f)) | r5(s4,f)", 2),
+        ("(r1(s1,e1) & r3(e1,f)) | (r2(s2,e1) & r4(e1,f))", 2),
+        ("(r1(s1,e1) & r3(e1,f)) | (!r2(s2,e1) & r3(e1,f))", 2),
+        ("r3(e1,f) | (r1(s1,e1) & r3(e1,f))", 2),
+        ("(r1(s1,e1) | r2(s2,e1)) & (r3(s1,e2) | r4(s2,e2)) & r5(e1,f) & r5(e2,f)", 2),
+        ("!r1(s1,f) | r1(f,f)", 2),
+    ],
+)
+def test_unions_that_a_path_goes_on_from_are_one_branch(text: str, branches: int) -> None:
+    template = Template.of(parse(text))
+    assert len(template.branches) == branches
+    rebuilt = {
+        frozenset([*branch.slots, *more]) for branch in template.branches for more in branch.either or ((),)
+    }
+    assert rebuilt == {frozenset(conjunction) for conjunction in template.conjunctions}
+
+
+@loose(60)
+@given(graph=graphs(entities=4), data=st.data())
+def test_branches_equal_brute_force(graph: Graph, data: st.DataObject) -> None:
+    atoms = st.sampled_from(
+        ["p0(a0,e1)", "p1(a1,e1)", "p0(e1,a2)", "!p1(a0,e1)", "p1(e1,e1)", "p0(e1,e2)", "p1(e2,f)"]
+    )
+    ends = st.sampled_from(
+        ["p0(e1,f)", "p1(f,e1) & p0(a0,f)", "!p0(e1,f)", "p0(e1,e2) & p1(e2,f) & !p1(e1,f)"]
+    )
+    union = " | ".join(data.draw(st.lists(atoms, min_size=2, max_size=4)))
+    query = parse(f"({union}) & {data.draw(ends)}")
+    assert answer(query, graph, graph.index("test")).tolist() == brute_force(query, graph, "test")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "r0(e1,e2) & r1(e2,e3) & r0(e3,e1) & r1(e3,f)",  # a cycle that f hangs on
+        "r0(f,e1) & r1(e1,e2) & r0(e2,e3) & r1(e3,f)",  # a cycle of four through f
+        "r0(e1,e2) & r1(e2,e3) & r0(e3,e4) & r1(e4,e1) & r0(e1,e3) & r1(f,e4)",  # a chord
+        "!r0(e1,e2) & !r1(e2,f) & !r0(f,e1)",  # a cycle without a positive atom
+        "r0(e1,e2) & !r1(e2,f) & !r0(f,e1) & !r1(e1,f)",  # one positive atom in a cycle
+        "!r0(e1,f) & !r1(f,e1) & r0(a0,e1)",  # two negated atoms of one leaf
+        "!r0(e1,f) & !r1(f,e1) & !r0(a0,e1)",  # of a leaf that nothing lists
+        "!r0(e1,f) & r1(e1,e1)",  # of a leaf that loops
+        "r0(e1,e2) & r1(e2,e1) & r0(f,f)",  # a part that f is not in
+        "!r0(e1,e1) & !r1(a0,f)",  # parts of negated atoms
+        "r0(e1,f) & !r0(e2,f) & r1(e3,e3) & !r1(f,f)",
+    ],
+)
+def test_unusual_shapes_equal_brute_force(text: str) -> None:
+    random = np.random.default_rng(len(text))
+    for density in (0.1, 0.3, 0.6):
+        every = np.array([(h, r, t) for h in range(5) for r in range(2) for t in range(5)], np.int32)
+        held = every[random.random(len(every)) < density]
+        names = [f"a{i}" for i in range(5)]
+        graph = from_ids("g", names, ["r0", "r1"], {"train": held, "valid": held[:0], "test": held[:0]})
+        query = parse(text)
+        assert answer(query, graph, graph.index("train")).tolist() == brute_force(query, graph, "train")
+
+
+def test_negated_atom_is_false_of_the_pair_not_a_complement() -> None:
+    graph = from_names(
+        "g", {"train": [("s", "r1", "x"), ("s", "r1", "y"), ("x", "r2", "z"), ("t", "r3", "z")]}
+    )
+    # x is related to z but y is not: some e1 with r1(s,e1) and not r2(e1,z) exists, so z is an answer
+    found = answer(parse("r1(s,e1) & !r2(e1,f) & r3(t,f)"), graph, graph.index("train"))
+    assert [graph.entity_names[i] for i in found] == ["z"]
+
+
+def test_variables_may_coincide_and_need_no_constant() -> None:
+    graph = from_names("g", {"train": [("a", "r", "a"), ("a", "r", "b"), ("b", "r", "c")]})
+
+    def names(text: str) -> list[str]:
+        return [graph.entity_names[i] for i in answer(parse(text), graph, graph.index("train"))]
+
+    assert names("r(f,f)") == ["a"]
+    assert names("r(e1,e2) & r(e2,f)") == ["a", "b", "c"]
+    assert names("!r(a,f)") == ["c"]
+    assert names("r(a,a) & !r(f,e1)") == ["a", "b", "c"]
+    assert names("r(c,c) | (r(a,f) & r(a,b))") == ["a", "b"]
+
+
+def test_batch_is_split_before_a_query_is_refused() -> None:
+    graph = from_names("g", {"train": [(f"a{i}", "r", f"a{j}") for i in range(12) for j in range(12)]})
+    query = parse("r(e1,e2) & r(e2,f)")
+    template = Template.of(query)
+    groundings = Groundings(np.zeros((8, 1), np.int64), np.zeros((8, 0), np.int64))
+    index = graph.index("train")
+    assert answers(template, groundings, index, limit=300).counts.tolist() == [12] * 8
+    with pytest.raises(QueryTooLargeError, match=r"would have 144 rows, over 100"):
+        answers(template, groundings, index, limit=100)
+
+
+def test_unknown_names_list_the_nearest() -> None:
+    graph = from_names("g", {"train": [("aspirin", "treats", "pain")]})
+    with pytest.raises(TaskError, match=r"unknown entity 'asprin'. Did you mean 'aspirin'"):
+        resolve(parse("treats(asprin,f)"), graph)
+    with pytest.raises(TaskError, match="unknown relation 'treat'"):
+        resolve(parse("treat(aspirin,f)"), graph)
+    assert answer(parse("0(0,f)"), graph, graph.index("train")).tolist() == [graph.entity("pain")]
+
+
+def test_answers_sets() -> None:
+    left = Answers.of(np.array([1, 2, 5 + 0, 5 + 4]), 3, 5)
+    right = Answers.of(np.array([2, 5 + 4, 10]), 3, 5)
+    assert [a.tolist() for a in (left[0], left[1], left[2])] == [[1, 2], [0, 4], []]
+    rest = left.minus(right, 5)
+    assert [rest[i].tolist() for i in range(3)] == [[1], [0], []]
+    chosen = left.select(np.array([2, 1, 1]))
+    assert [chosen[i].tolist() for i in range(3)] == [[], [0, 4], [0, 4]]
+    assert spans(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import pytest
+from peirce.errors import TaskError
+from peirce_kg.graphs.graph import SPLITS, Graph, from_names, load_graph
+
+
+def _folder(path: Path, **files: str) -> Path:
+    for split in SPLITS:
+        (path / f"{split}.tsv").write_text(files.get(split, ""), encoding="utf-8")
+    return path
+
+
+def test_folder_of_tsv_and_gzip(tmp_path: Path) -> None:
+    _folder(tmp_path, train="b\tr\ta\nb\tr\ta\nc\tq\tb\n", test="c\tq\tb\nd é\tr\ta")
+    (tmp_path / "valid.tsv").unlink()
+    (tmp_path / "valid.tsv.gz").write_bytes(gzip.compress(b"a\tr\tb\r\n"))
+    graph = load_graph(str(tmp_path))
+    assert graph.entity_names == ("a", "b", "c", "d é")
+    assert graph.relation_names == ("q", "r")
+    assert graph.duplicates == {"train": 1, "valid": 0, "test": 1}
+    assert graph.added["train"].tolist() == [[2, 0, 1], [1, 1, 0]]
+    assert [len(graph.index(split)) for split in SPLITS] == [2, 3, 4]
+    assert "2 train, 1 valid, 1 test" in graph.summary()
+    assert "2 duplicates dropped; 1 entities not in train" in graph.summary()
+
+
+@pytest.mark.parametrize("line", ["a\tr", "a\tr\tb\tc", "a\t\tb", "", "a r b"])
+def test_malformed_line_is_named(tmp_path: Path, line: str) -> None:
+    _folder(tmp_path, train=f"a\tr\tb\n{line}\nb\tr\ta\n")
+    with pytest.raises(TaskError, match=r"train\.tsv, line 2: expected head, relation and tail"):
+        load_graph(str(tmp_path))
+
+
+def test_unreadable_files_are_named(tmp_path: Path) -> None:
+    _folder(tmp_path, train="a\tr\tb\n")
+    (tmp_path / "valid.tsv").write_bytes(b"a\tr\tb\na\t\xff\tb\n")
+    with pytest.raises(TaskError, match=r"valid\.tsv, line 2: not UTF-8"):
+        load_graph(str(tmp_path))
+    (tmp_path / "valid.tsv").unlink()
+    with pytest.raises(TaskError, match=r"neither valid\.tsv nor valid\.tsv\.gz"):
+        load_graph(str(tmp_path))
+    (tmp_path / "valid.tsv.gz").write_bytes(gzip.compress(b"a\tr\tb\n" * 1000)[:40])
+    with pytest.raises(TaskError, match=r"valid\.tsv\.gz: cannot be read"):
+        load_graph(str(tmp_path))
+    with pytest.raises(TaskError, match="no folder"):
+        load_graph(str(tmp_path / "nowhere"))
+    _folder(tmp_path)
+    (tmp_path / "valid.tsv.gz").unlink()
+    with pytest.raises(TaskError, match="has no triples"):
+        load_graph(str(tmp_path))
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "alone.tsv"
+    path.write_bytes(b"\xef\xbb\xbfa\tr\tb\nb\tr\ta\n")
+    graph = load_graph(str(path))
+    assert graph.name == "alone"
+    assert graph.entity_names == ("a", "b")
+
+
+def test_a_data_set_whose_package_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ogb", None)
+    with pytest.raises(TaskError, match=r"pykeen cannot provide the graph 'ogbbiokg': .*install ogb"):
+        load_graph("ogbbiokg")
+
+
+def test_bytes_round_trip_and_damage() -> None:
+    graph = from_names("g", {"train": [("a", "r", "b")], "test": [("b", "q", "b")]})
+    data = graph.to_bytes()
+    assert data == graph.to_bytes()
+    again = Graph.from_bytes(data, "g", graph.entity_names, graph.relation_names)
+    assert all((again.added[split] == graph.added[split]).all() for split in SPLITS)
+    for damaged in (b"", data[:-30], b"not a zip", data[:200] + b"?" * 20 + data[220:]):
+        with pytest.raises(TaskError, match="'g'"):
+            Graph.from_bytes(damaged, "g", graph.entity_names, graph.relation_names)
+    with pytest.raises(TaskError, match="do not belong to this vocabulary"):
+        Graph.from_bytes(data, "g", ("a",), graph.relation_names)
+
+
+def test_names_win_over_ids() -> None:
+    graph = from_names("g", {"train": [("10", "r", "0"), ("7", "r", "x")]})
+    assert graph.entity("0") == graph.entity_names.index("0")
+    assert graph.entity("3") == 3
+    assert graph.entity("10") == 1
+    with pytest.raises(TaskError, match="ids end at 3"):
+        graph.entity("4")
+    with pytest.raises(TaskError, match="unknown relation 's'"):
+        graph.relation("s")
+
+
+def test_long_lists_of_names_are_cut() -> None:
+    graph = from_names("g", {"train": [(f"entity_{i}", "r", "aspirin") for i in range(3000)]})
+    with pytest.raises(TaskError, match=r"Did you mean 'aspirin'\? Nearest of 3,001: aspirin, ") as raised:
+        graph.entity("asprin")
+    assert len(str(raised.value)) < 300
+
+
+def test_pykeen_data_set_equals_the_files(shared: Path) -> None:
+    ours, theirs = load_graph("umls"), load_graph(str(shared / "data" / "kg" / "umls"))
+    assert ours.summary().endswith("135 entities, 46 relations, triples: 5,216 train, 652 valid, 661 test")
+    assert (set(ours.entity_names), set(ours.relation_names)) == (
+        set(theirs.entity_names),
+        set(theirs.relation_names),
+    )
+    named = [
+        {
+            (g.entity_names[h], g.relation_names[r], g.entity_names[t])
+            for s in SPLITS
+            for h, r, t in g.added[s].tolist()
+        }
+        for g in (ours, theirs)
+    ]
+    assert named[0] == named[1]
+
+
+def test_unknown_data_set() -> None:
+    with pytest.raises(TaskError, match=r"unknown graph 'umsl'. Did you mean 'umls'\?"):
+        load_graph("umsl")

@@ -1,0 +1,78 @@
+"""LMPNN: messages by ComplEx, and every type against the same network node by node."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from peirce.registry import Registry
+from peirce_kg.engine.template import Groundings, Slot
+from peirce_kg.parts.systems.complex_numbers import conjugate, times
+from peirce_kg.parts.systems.lmpnn import Lmpnn
+from peirce_kg.queries.language import FREE, Variable
+from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
+from torch import Tensor
+
+
+def test_complex_numbers_are_those_of_torch() -> None:
+    left, right = torch.randn(2, 7, 6).double().unbind()
+
+    def number(values: Tensor) -> Tensor:
+        return torch.complex(*values.chunk(2, -1))
+
+    torch.testing.assert_close(number(times(left, right)), number(left) * number(right))
+    torch.testing.assert_close(number(conjugate(left)), number(left).conj())
+
+
+def test_what_it_sends_is_the_best_tail_and_the_best_head() -> None:
+    head, relation, tail = torch.randn(3, 6, generator=torch.Generator().manual_seed(0)).double().unbind()
+    score = times(head, relation) @ tail
+    torch.testing.assert_close(head @ times(conjugate(relation), tail), score)
+    numbers = [torch.complex(*values.chunk(2)) for values in (head, relation, tail)]
+    torch.testing.assert_close((numbers[0] * numbers[1] * numbers[2].conj()).sum().real, score)
+
+
+def _answer(network: Lmpnn, conjunction: tuple[Slot, ...], groundings: Groundings, row: int) -> Tensor:
+    """The free variable's last state, node by node."""
+    vectors = network.vectors
+    nodes = {end for slot in conjunction for end in (slot.head, slot.tail)}
+    distances: dict[int | Variable, int] = {FREE: 0}
+    while len(distances) < len(nodes):
+        for slot in conjunction:
+            for one, other in ((slot.head, slot.tail), (slot.tail, slot.head)):
+                if one in distances:
+                    distances[other] = min(distances.get(other, 99), distances[one] + 1)
+    states: dict[int | Variable, Tensor] = {}
+    for node in nodes:
+        if isinstance(node, Variable):
+            states[node] = vectors[VOCABULARY.free if node == FREE else VOCABULARY.free + 1]
+        else:
+            states[node] = vectors[VOCABULARY.first_entity + groundings.constants[row, node]]
+    for _ in range(max(distances.values())):
+        told = {node: network.keep * state for node, state in states.items()}
+        for slot in conjunction:
+            relation = vectors[VOCABULARY.first_relation + groundings.relations[row, slot.relation]]
+            sign = 1 if slot.positive else -1
+            told[slot.tail] = told[slot.tail] + sign * times(states[slot.head], relation)
+            told[slot.head] = told[slot.head] + sign * times(conjugate(relation), states[slot.tail])
+        for node in nodes:
+            if isinstance(node, Variable):
+                states[node] = network.mix(told[node])
+    return states[FREE]
+
+
+@pytest.mark.parametrize("group", range(5))
+def test_every_type_is_passed_node_by_node(group: int, registry: Registry) -> None:
+    model = small("lmpnn", registry)
+    network = model.network
+    assert isinstance(network, Lmpnn)
+    for kind in list(TYPES)[group::5]:
+        template, groundings = grounded(kind, rows=2)
+        scores = run(model, template, groundings)
+        for row in range(2):
+            with torch.no_grad():
+                states = [_answer(network, each, groundings, row) for each in template.conjunctions]
+                cosines = torch.cosine_similarity(
+                    torch.stack(states).unsqueeze(1), network.vectors[ENTITIES].unsqueeze(0), dim=2
+                )
+            wanted = cosines.amax(0) / 0.05
+            torch.testing.assert_close(scores[row], wanted, msg=lambda text, kind=kind: f"{kind}: {text}")

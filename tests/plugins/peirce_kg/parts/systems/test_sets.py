@@ -1,0 +1,224 @@
+"""BetaE and ConE: their equations on numbers worked by hand, and queries against the operators of their trees."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from peirce.compose import build
+from peirce.errors import PlanError
+from peirce.registry import Registry
+from peirce.spec import load_spec
+from peirce_kg.encoding.atom_inputs import joined, query_atoms, shape_of
+from peirce_kg.engine.template import Groundings, Template
+from peirce_kg.parts.heads import sets as set_heads
+from peirce_kg.parts.systems import lmpnn, sets
+from peirce_kg.parts.systems.betae import BetaE
+from peirce_kg.parts.systems.cone import ConE
+from peirce_kg.parts.systems.sets import SetSystem
+from peirce_kg.queries.conversion import to_lisp
+from peirce_kg.queries.language import Constant
+from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression
+from peirce_kg.query_atoms import fault
+from peirce_kg.task import overrides_of
+from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
+from torch import Tensor
+
+TREES = [name for name, kind in TYPES.items() if fault("betae", shape_of(Template.of(kind.query))) is None]
+
+
+def _set_linear(layer: torch.nn.Module, weight: list[list[float]], bias: list[float]) -> None:
+    with torch.no_grad():
+        layer.get_parameter("weight").copy_(torch.tensor(weight))
+        layer.get_parameter("bias").copy_(torch.tensor(bias))
+
+
+def _betae(registry: Registry) -> BetaE:
+    network = small("betae", registry, width=2).network
+    assert isinstance(network, BetaE)
+    return network
+
+
+def _cone(registry: Registry) -> ConE:
+    network = small("cone", registry, width=2).network
+    assert isinstance(network, ConE)
+    return network
+
+
+def _tensor(*rows: list[float]) -> Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def test_betae_projects_by_its_network(registry: Registry) -> None:
+    network = _betae(registry)
+    first, second, last = network.projection
+    _set_linear(first, [[1, 2, 3]] + [[0, 0, 0]] * 4, [0] * 5)
+    _set_linear(second, [[1, 0, 0, 0, 0]] + [[0] * 5] * 4, [-2, 0, 0, 0, 0])
+    _set_linear(last, [[1, 0, 0, 0, 0], [-2, 0, 0, 0, 0]], [0, 1])
+    # (1.5, 2) and r = 0.5: 1.5 + 4 + 1.5 = 7, less 2 = 5; then 5 and 1 - 10 = -9; positive: 6 and 0.05.
+    found = network.project(_tensor([1.5, 2.0]), _tensor([0.5, 99.0]))
+    torch.testing.assert_close(found, _tensor([6.0, 0.05]))
+
+
+def test_betae_intersects_by_attention_and_complements_by_reciprocals(registry: Registry) -> None:
+    network = _betae(registry)
+    first, second = network.attention
+    _set_linear(first, [[1, 0], [0, 1]], [0, 0])
+    _set_linear(second, [[math.log(3) / 6, 0]], [0])
+    # The scores differ by log 3, so the weights are 3/4 and 1/4.
+    both = _tensor([8.0, 14.0], [2.0, 20.0], [50.0, 50.0]).unsqueeze(0)
+    found = network.intersect(both, torch.tensor([[[True, True, False]]]))
+    torch.testing.assert_close(found[0], _tensor([6.5, 15.5]))
+    torch.testing.assert_close(network.complement(_tensor([4.0, 0.5])), _tensor([0.25, 2.0]))
+
+
+def test_beta_scores_are_divergences_of_an_entity_from_a_set(registry: Registry) -> None:
+    head = small("betae", registry, margin=60.0).heads["entities"]
+    entities, answers = (
+        torch.rand(n, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(n)) * 4 + 0.1
+        for n in (5, 3)
+    )
+    beta = torch.distributions.Beta
+    wanted = torch.distributions.kl_divergence(
+        beta(entities[None, :, :3], entities[None, :, 3:]), beta(answers[:, None, :3], answers[:, None, 3:])
+    ).sum(2)
+    torch.testing.assert_close(head.scores(answers, entities), 60 - wanted, atol=1e-8, rtol=1e-8)
+
+
+def test_cone_projects_by_turning_and_widening(registry: Registry) -> None:
+    network = _cone(registry)
+    first, second, last = network.projection
+    _set_linear(first, [[1, 1]] + [[0, 0]] * 4, [0] * 5)
+    _set_linear(second, [[1, 0, 0, 0, 0]] + [[0] * 5] * 4, [0] * 5)
+    _set_linear(last, [[0.1, 0, 0, 0, 0], [-0.1, 0, 0, 0, 0]], [0, 0])
+    scaled = torch.atanh(_tensor([0.5, 0.25])) * network.range / math.pi  # a relation of pi / 2 and pi / 4
+    mixed = 0.1 * (1.0 + math.pi / 2 + 2.0 + math.pi / 4)
+    found = network.project(_tensor([1.0, 2.0]), scaled)
+    wanted = _tensor([math.pi * math.tanh(mixed), math.pi * math.tanh(-2 * mixed) + math.pi])
+    torch.testing.assert_close(found, wanted)
+
+
+def test_cone_intersects_directions_and_narrows_the_least_aperture(registry: Registry) -> None:
+    network = _cone(registry)
+    for layers in (network.attention, network.narrowing):
+        _set_linear(layers[0], [[0, 0]], [0])
+        _set_linear(layers[1], [[0]], [0])
+    # Equal weights: the mean of directions 0 and pi / 2 is pi / 4; sigma(0) halves the least aperture, 1.
+    both = _tensor([0.0, 3.0], [math.pi / 2, 1.0], [3.0, 0.1]).unsqueeze(0)
+    found = network.intersect(both, torch.tensor([[[True, True, False]]]))
+    torch.testing.assert_close(found[0], _tensor([math.pi / 4, 0.5]))
+    turned = network.complement(_tensor([1.0, 0.5], [-1.0, 6.0]))
+    wanted = _tensor([1.0 - math.pi, 2 * math.pi - 0.5], [math.pi - 1.0, 2 * math.pi - 6.0])
+    torch.testing.assert_close(turned, wanted)
+
+
+@pytest.mark.parametrize(
+    ("entity", "outside", "inside"),
+    [
+        (0.2, 0.0, math.sin(0.1)),  # within the cone from -0.5 to 0.5
+        (1.5, math.sin(0.5), math.sin(0.25)),  # beyond its upper border, by 1
+        (-0.9, math.sin(0.2), math.sin(0.25)),  # beyond its lower border, by 0.4
+    ],
+)
+def test_cone_distance(entity: float, outside: float, inside: float, registry: Registry) -> None:
+    head = small("cone", registry, width=2, margin=20.0).heads["entities"]
+    found = head.scores(_tensor([0.0, 1.0]), _tensor([entity, 0.0]))
+    wanted = 20 - head.scale * (outside + 0.02 * inside)
+    torch.testing.assert_close(found, wanted.reshape(1, 1).double())
+
+
+def test_portions_of_entities_change_no_score_and_no_gradient(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small("cone", registry).train()
+    answers = torch.rand(3, 6, dtype=torch.float64, requires_grad=True)
+    entities = torch.rand(5, 6, dtype=torch.float64)
+    gradients = []
+    for numbers in (2**24, 1):
+        monkeypatch.setattr(set_heads, "NUMBERS", numbers)
+        scores = model.heads["entities"].scores(answers, entities)
+        (gradient,) = torch.autograd.grad(scores.square().sum(), answers)
+        gradients.append((scores, gradient))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def _of_tree(network: SetSystem, tree: SetExpression | Constant, ids: dict[str, int]) -> list[Tensor]:
+    """The sets of a tree's disjuncts, operator by operator."""
+    if isinstance(tree, Constant):
+        return [network.entities(network.vectors[ids[tree.name]])]
+    if isinstance(tree, Projection):
+        relation = network.vectors[ids[tree.relation]]
+        return [network.project(source, relation) for source in _of_tree(network, tree.source, ids)]
+    if isinstance(tree, Complement):
+        return [network.complement(operand) for operand in _of_tree(network, tree.operand, ids)]
+    operands = [_of_tree(network, operand, ids) for operand in tree.operands]
+    if isinstance(tree, Intersection):
+        chosen = torch.ones(1, 1, len(operands), dtype=torch.bool)
+        return [network.intersect(torch.stack(some)[None], chosen)[0, 0] for some in product(*operands)]
+    return [disjunct for operand in operands for disjunct in operand]
+
+
+def _names(template: Template, groundings: Groundings, row: int) -> dict[str, int]:
+    relations = groundings.relations[row] + VOCABULARY.first_relation
+    constants = groundings.constants[row] + VOCABULARY.first_entity
+    return {
+        **dict(zip(template.relations, relations.tolist(), strict=True)),
+        **dict(zip(template.constants, constants.tolist(), strict=True)),
+    }
+
+
+@pytest.mark.parametrize("name", ["betae", "cone"])
+def test_queries_are_what_their_operators_give(name: str, registry: Registry) -> None:
+    model = small(name, registry)
+    network, head = model.network, model.heads["entities"]
+    assert isinstance(network, SetSystem)
+    assert len(TREES) == 25
+    for kind in TREES:
+        template, groundings = grounded(kind)
+        tree, scores = to_lisp(template.query), run(model, template, groundings)
+        for row in range(len(groundings)):
+            with torch.no_grad():
+                disjuncts = torch.stack(_of_tree(network, tree, _names(template, groundings, row)))
+                points = network.points(network.vectors)[ENTITIES]
+                wanted = head.scores(disjuncts, points).amax(0)
+            torch.testing.assert_close(scores[row], wanted, msg=lambda text, kind=kind: f"{kind}: {text}")
+
+
+@pytest.mark.parametrize("name", ["betae", "cone", "lmpnn"])
+def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
+    name: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small(name, registry)
+    kinds = ("1p", "3p", "2in", "upi")
+    alone = torch.cat([run(model, *grounded(kind)) for kind in kinds])
+    parts = [query_atoms(*grounded(kind), VOCABULARY) for kind in kinds]
+    mixed = joined([part for part in parts if part is not None]).inputs()
+    inputs = {key: torch.from_numpy(np.ascontiguousarray(values)) for key, values in mixed.items()}
+    torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
+    for module in (sets, lmpnn, set_heads):
+        monkeypatch.setattr(module, "dense", lambda values: True)
+    torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"model.dims.unary": 7}, "unary = 7 numbers cannot be of two sorts"),
+        ({"model.positions": [{"use": "absolute"}]}, "architecture 'betae' has no places"),
+        (
+            {"model.augmenters": [{"use": "tpr"}]},
+            "changes tokens where they stand",
+        ),
+        ({"model.scope.kind": "causal"}, "has the scope 'bidirectional' and no other"),
+    ],
+)
+def test_what_cannot_work_is_refused(changes: dict[str, object], reason: str, registry: Registry) -> None:
+    with pytest.raises(PlanError, match=reason):
+        build(
+            load_spec("betae", {"model.dims.unary": 6, **overrides_of(VOCABULARY), **changes}),
+            registry=registry,
+        )

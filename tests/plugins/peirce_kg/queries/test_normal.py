@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kgqa_reference import brute_force, graphs, queries
+from peirce_kg.graphs.graph import Graph
+from peirce_kg.queries.language import FREE, And, Atom, Formula, Not, Or, Query, Variable, parse
+from peirce_kg.queries.normal import alpha_equivalent, canonical, disjunctive
+from peirce_kg.queries.reading import QueryError
+from peirce_kg.queries.types import load_types
+
+renamings = st.permutations(range(1, 8)).map(
+    lambda numbers: {f"e{i}": f"e{n}" for i, n in enumerate(numbers, 1)}
+)
+
+
+def renamed(query: Query, names: dict[str, str]) -> Query:
+    """The query with other names of variables, by way of its text."""
+
+    def change(formula: Formula) -> Formula:
+        match formula:
+            case Atom(relation, head, tail):
+                return Atom(
+                    relation,
+                    *(
+                        Variable(names.get(t.name, t.name)) if isinstance(t, Variable) else t
+                        for t in (head, tail)
+                    ),
+                )
+            case Not(operand):
+                return Not(change(operand))
+            case And(operands) | Or(operands):
+                return type(formula)(tuple(map(change, operands)))
+
+    return Query(change(query.formula))
+
+
+@given(queries(entities=4), graphs(entities=4))
+def test_the_disjunctive_form_means_the_same(query: Query, graph: Graph) -> None:
+    normal = disjunctive(query)
+    # A disjunct may lack f, as in (r(a,f))|(r(a,e1)); the whole never does.
+    assert brute_force(normal, graph, "train") == brute_force(query, graph, "train")
+    assert disjunctive(normal) == normal
+    assert parse(str(normal)) == normal
+
+
+@given(queries())
+def test_the_disjunctive_form_is_one(query: Query) -> None:
+    def literal(formula: Formula) -> bool:
+        return isinstance(formula.operand if isinstance(formula, Not) else formula, Atom)
+
+    def conjunction(formula: Formula) -> bool:
+        return literal(formula) or (isinstance(formula, And) and all(map(literal, formula.operands)))
+
+    formula = disjunctive(query).formula
+    assert conjunction(formula) or (isinstance(formula, Or) and all(map(conjunction, formula.operands)))
+
+
+def test_the_disjunctive_form_of_types() -> None:
+    types = load_types()
+    assert str(disjunctive(types["up"].query)) == ("((r1(s1,e1))&(r3(e1,f)))|((r2(s2,e1))&(r3(e1,f)))")
+    assert disjunctive(types["3cnm"].query) == types["3cnm"].query
+    wide = "&".join(f"(r(a{i},f)|p(a{i},f))" for i in range(10))
+    with pytest.raises(QueryError, match="with all parentheses, has 104447"):
+        disjunctive(parse(wide))
+
+
+@given(queries(), renamings)
+def test_renamed_queries_are_equivalent(query: Query, names: dict[str, str]) -> None:
+    other = renamed(query, names)
+    assert alpha_equivalent(query, query)
+    assert alpha_equivalent(query, other)
+    assert alpha_equivalent(other, query)
+    assert canonical(other) == canonical(query) == canonical(canonical(query))
+
+
+@given(queries(), renamings, renamings, st.integers(1, 3), st.integers(1, 3))
+def test_equivalence_is_transitive_and_distinguishes(
+    query: Query, first: dict[str, str], second: dict[str, str], one: int, other: int
+) -> None:
+    middle = renamed(query, first)
+    assert alpha_equivalent(query, renamed(middle, second))
+    merged = renamed(query, {f"e{one}": f"e{other}"})
+    both = {Variable(f"e{one}"), Variable(f"e{other}")} <= set(query.variables)
+    assert alpha_equivalent(query, merged) == (one == other or not both)
+
+
+@given(queries(entities=4), renamings, graphs(entities=4))
+def test_equivalent_queries_have_the_same_answers(query: Query, names: dict[str, str], graph: Graph) -> None:
+    assert brute_force(renamed(query, names), graph, "train") == brute_force(query, graph, "train")
+
+
+def test_what_is_not_equivalent() -> None:
+    for left, right in (
+        ("r(e1,f)", "r(f,e1)"),
+        ("r(e1,e1)&r(a,f)", "r(e1,e2)&r(a,f)"),
+        ("r(e1,f)", 'r("e1",f)'),
+        ("r(e1,f)", "r(f,f)"),
+        ("r(a,f)&p(a,f)", "p(a,f)&r(a,f)"),
+    ):
+        assert not alpha_equivalent(parse(left), parse(right))
+    types = [kind.query for kind in load_types().values()]
+    assert sum(alpha_equivalent(left, right) for left in types for right in types) == 55
+    assert FREE in canonical(parse("r(e7,f)")).variables

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kgqa_command import run
+from peirce.errors import TaskError
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "own.toml"
+    path.write_text('[[type]]\nname = "loop"\nformula = "(r1(e1,f))&(!(r2(f,f)))"\nseen = false\n')
+    return path
+
+
+def test_show_says_all_forms_of_a_query() -> None:
+    shown = run("show", "(p,(r3),(u,(p,(r1),(s1)),(p,(r2),(s2))))")
+    for form in (
+        "((r1(s1,e1))|(r2(s2,e1)))&(r3(e1,f))",
+        "(p,(r3),(u,(p,(r1),(s1)),(p,(r2),(s2))))",
+        "((r1(s1,e1))&(r3(e1,f)))|((r2(s2,e1))&(r3(e1,f)))",
+        "(r3(e1,f))&((r2(s2,e1))|(r1(s1,e1)))",
+    ):
+        assert form in shown
+    found = json.loads(run("show", "3nmp", "--json"))
+    assert found["schema"] == "peirce.kg.show/1"
+    assert found["efo"] == "(r1(s1,e1))&(r2(e1,e2))&(r3(e2,f))&(!(r4(e1,e2)))"
+    assert found["lisp"] is None
+    assert found["lisp_refusal"] == (
+        "r2(e1,e2) and !(r4(e1,e2)) lead to e2 from variables that are not independent"
+    )
+    assert found["features"] == {
+        "multiple_edges": True,
+        "cycle": False,
+        "existential_leaf": False,
+        "negation": True,
+        "depth": 3,
+    }
+    shown = run("show", "3nmp")
+    assert "none: r2(e1,e2) and" in shown
+    assert "multiple edges, negation" in shown
+
+
+def test_types_are_listed_with_their_features(own: Path) -> None:
+    listed = json.loads(run("types", "--json"))["types"]
+    assert len(listed) == 55
+    assert listed[1] == {
+        "name": "2p",
+        "seen": True,
+        "formula": "(r1(s1,e1))&(r2(e1,f))",
+        "multiple_edges": False,
+        "cycle": False,
+        "existential_leaf": False,
+        "negation": False,
+        "depth": 2,
+    }
+    (line,) = [line for line in run("types", "--types-file", str(own)).splitlines() if "loop" in line]
+    assert " ".join(line.split()) == "loop unseen cycle, existential leaf, negation 1 (r1(e1,f))&(!(r2(f,f)))"
+
+
+def test_draw_takes_queries_and_types(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("draw", "2in") == "query.svg: 6 nodes, 5 edges\n"
+    assert "<svg" in (tmp_path / "query.svg").read_text(encoding="utf-8")
+    run("draw", "loop", "--types-file", str(own), "-o", "loop.png")
+    assert (tmp_path / "loop.png").is_file()
+    with pytest.raises(TaskError, match=r"unknown query type '3cnn'\. Did you mean '3cn'"):
+        run("draw", "3cnn")
+    with pytest.raises(TaskError, match=r"unknown query type '2in'.*Known: loop"):
+        run("draw", "2in", "--types-file", str(own))
+    with pytest.raises(TaskError, match="column 6: the end of the query"):
+        run("draw", "r(a,f")
+
+
+def test_the_commands_load_only_what_they_need(tmp_path: Path) -> None:
+    script = (
+        "import sys; from peirce_kg.kg import app; from typer.testing import CliRunner\n"
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
+        "print(sorted({'torch', 'numpy', 'lark', 'matplotlib', 'networkx'} & set(sys.modules)))\n"
+        "assert CliRunner().invoke(app, ['draw', '2p', '-o', sys.argv[1]]).exit_code == 0\n"
+        "print('torch' in sys.modules, 'pykeen' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "q.svg")], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == ["[]", "False False"], done.stderr

@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from kgqa_reference import brute_force
+from kgqa_templates import only, without
+from peirce.errors import TaskError
+from peirce_kg.engine.answers import Groundings, Template, answers
+from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names, load_graph
+from peirce_kg.queries.language import And, Atom, Formula, Not, Or, Query, Variable, parse
+from peirce_kg.queries.types import QueryType, load_types
+from peirce_kg.sampling.sampler import sample
+from peirce_kg.sampling.symmetry import canonical, redundant, repetitions, symmetries
+
+TYPES = load_types()
+
+
+def _dense(entities: int, relations: int, density: float, seed: int) -> Graph:
+    random = np.random.default_rng(seed)
+    every = np.array(list(product(range(entities), range(relations), range(entities))), np.int32)
+    which = random.choice(len(SPLITS), size=len(every), p=[0.7, 0.15, 0.15])
+    there = random.random(len(every)) < density
+    parts: dict[Split, np.ndarray] = {s: every[there & (which == i)] for i, s in enumerate(SPLITS)}
+    return from_ids("dense", [f"a{i}" for i in range(entities)], [f"p{i}" for i in range(relations)], parts)
+
+
+def _sparse(entities: int, relations: int, triples: int, seed: int) -> Graph:
+    random = np.random.default_rng(seed)
+    sizes = np.array([entities, relations, entities])
+    parts: dict[Split, np.ndarray] = {
+        split: random.integers(
+            sizes, size=(triples // 10 if split != "train" else triples, 3), dtype=np.int32
+        )
+        for split in SPLITS
+    }
+    return from_ids("sparse", [f"a{i}" for i in range(entities)], [f"p{i}" for i in range(relations)], parts)
+
+
+SMALL = _dense(8, 5, 0.25, 0)
+
+
+def _dropped(formula: Formula) -> list[Formula]:
+    """The formula without one negated atom, or without one branch, for each of them."""
+    if isinstance(formula, Atom | Not):
+        return []
+    found: list[Formula] = []
+    for number, part in enumerate(formula.operands):
+        rest = formula.operands[:number] + formula.operands[number + 1 :]
+        if (isinstance(formula, And) and isinstance(part, Not)) or isinstance(formula, Or):
+            found.append(type(formula)(rest) if len(rest) > 1 else rest[0])
+        found += [
+            type(formula)((*formula.operands[:number], inner, *formula.operands[number + 1 :]))
+            for inner in _dropped(part)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_queries_of_every_type_are_sound(name: str, split: Split) -> None:
+    (queries,) = sample([TYPES[name]], SMALL, split, 3, seed=1)
+    assert len(queries) == 3
+    assert set(queries.answers) == set(SPLITS)
+    for row in range(3):
+        query = queries.query(row, SMALL)
+        exact = {s: brute_force(query, SMALL, s) for s in SPLITS}
+        for s, found in queries.answers.items():
+            assert found[row].tolist() == exact[s]
+        assert exact[split]
+        if split == "test":
+            assert set(exact["test"]) - set(exact["valid"])
+        for less in _dropped(query.formula):
+            assert brute_force(Query(less), SMALL, split) != exact[split]
+        for conjunction in query.conjunctions():
+            assert len(conjunction) in {len(c) for c in TYPES[name].query.conjunctions()}
+
+
+def _all_valid(kind: QueryType, graph: Graph, split: Split) -> set[bytes]:
+    """Every grounding that meets the sampler's conditions, found by trying all of them."""
+    template = Template.of(kind.query)
+    every = np.array(
+        list(
+            product(
+                *([range(graph.relations)] * len(template.relations)),
+                *([range(graph.entities)] * len(template.constants)),
+            )
+        ),
+        np.int64,
+    )
+    groundings = Groundings(every[:, : len(template.relations)], every[:, len(template.relations) :])
+    index = graph.index(split)
+    counts = answers(template, groundings, index).counts
+    good = (counts > 0) & ~redundant(groundings, repetitions(template))
+    for slot in template.negated:
+        good &= answers(without(template, slot), groundings, index).counts > counts
+    branches = range(len(template.conjunctions))
+    for branch in branches if len(branches) > 1 else ():
+        good &= (
+            answers(only(template, [b for b in branches if b != branch]), groundings, index).counts < counts
+        )
+    if split != "train":
+        before = answers(template, groundings, graph.index(SPLITS[SPLITS.index(split) - 1]))
+        good &= answers(template, groundings, index).minus(before, graph.entities).counts > 0
+    return set(canonical(groundings[good], symmetries(template)))
+
+
+OWN = {
+    "shared": "(r1(s1,f) & !r2(s2,f)) | (r3(s3,f) & !r2(s2,f))",
+    "loop": "r1(f,f)",
+    "complement": "!r1(s1,f)",
+    "apart": "!r1(s1,f) & r2(e1,e2) & r3(e2,s2)",
+    "ground": "r1(s1,s2) & r2(s1,f)",
+    "unbound": "r1(e1,f) & !r2(s1,e1)",
+}
+"""Shapes of a user's own, among them branches of which only one loses an answer to a negation that they share."""
+# fmt: off
+DRAWN = (
+    "1p", "2p", "3p", "2i", "3i", "ip", "pi", "2in", "inp", "pin", "pni", "2u", "up", "2m", "2nm",
+    "3mp", "2il", "3il", "3c", "2pi", "2pu", "u2p", "2pni", "inu", "ilp", "pil", "3inl", "pinl", "3nmp",
+    "3cn",
+)
+# fmt: on
+
+
+@pytest.mark.parametrize("name", [*DRAWN, *OWN])
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_every_valid_grounding_can_be_drawn_and_no_other(name: str, split: Split) -> None:
+    graph = _dense(5, 3, 0.25, 3)
+    kind = TYPES.get(name) or QueryType(name, parse(OWN[name]), True)
+    wanted = _all_valid(kind, graph, split)
+    if not wanted:
+        with pytest.raises(TaskError, match=f"no {name} query"):
+            sample([kind], graph, split, 1, seed=0)
+        return
+    every: set[bytes] = set()
+    for seed in range(20):
+        (queries,) = sample([kind], graph, split, len(wanted) + 1, seed)
+        found = canonical(queries.groundings, symmetries(queries.template))
+        assert len(set(found)) == len(found)
+        every |= set(found)
+        if every >= wanted:
+            break
+    assert every == wanted
+
+
+def test_blocks_hold_no_renaming_of_an_earlier_one_and_continue_each_other() -> None:
+    graph = _sparse(300, 10, 6000, 1)
+    (queries,) = sample([TYPES["2i"]], graph, "train", 20_000, seed=4)
+    assert len(queries) == 20_000
+    assert len(set(canonical(queries.groundings, symmetries(queries.template)))) == 20_000
+    (few,) = sample([TYPES["2i"]], graph, "train", 9_000, seed=4)
+    assert (few.groundings.constants == queries.groundings.constants[:9_000]).all()
+    assert (
+        queries.answers["test"].entities[: len(few.answers["test"].entities)] == few.answers["test"].entities
+    ).all()
+
+
+def test_all_one_hop_queries_are_listed() -> None:
+    graph = _sparse(300, 10, 6000, 1)
+    (queries,) = sample([TYPES["1p"]], graph, "train", 10_000, seed=0, max_answers=300)
+    pairs = {(int(r), int(h)) for h, r, _ in graph.added["train"]}
+    found = np.concatenate([queries.groundings.relations, queries.groundings.constants], axis=1)
+    assert len(found) == len(pairs)
+    assert {(int(r), int(s)) for r, s in found} == pairs
+
+
+def test_same_seed_same_queries_and_a_larger_count_continues() -> None:
+    few = sample([TYPES["2i"], TYPES["2in"]], SMALL, "test", 10, seed=5)
+    many = sample([TYPES["2in"], TYPES["2i"]], SMALL, "test", 25, seed=5)[::-1]
+    other = sample([TYPES["2i"]], SMALL, "test", 10, seed=6)[0]
+    for a, b in zip(few, many, strict=True):
+        assert (a.groundings.constants == b.groundings.constants[:10]).all()
+        assert (a.groundings.relations == b.groundings.relations[:10]).all()
+        assert all(
+            (a.answers[s].entities == b.answers[s].entities[: len(a.answers[s].entities)]).all()
+            for s in SPLITS
+        )
+    assert (few[0].groundings.constants != other.groundings.constants).any()
+
+
+def test_answers_are_capped() -> None:
+    (queries,) = sample([TYPES["2u"]], SMALL, "train", 30, seed=0, max_answers=3)
+    assert queries.answers["train"].counts.max() == 3
+    with pytest.raises(TaskError, match=r"no 2u query with 1 to 1 answers.*raise max_answers"):
+        sample([TYPES["2u"]], SMALL, "train", 30, seed=0, max_answers=1)
+    late = from_names("late", {"train": [("a", "r", "b")]})
+    with pytest.raises(TaskError, match="the valid split of 'late' adds no triples"):
+        sample([TYPES["1p"]], late, "valid", 30, seed=0)
+
+
+def test_renamings() -> None:
+    counts = {
+        name: len(symmetries(Template.of(TYPES[name].query)))
+        for name in ("1p", "2p", "3i", "2in", "up", "3im", "2pu")
+    }
+    assert counts == {"1p": 1, "2p": 1, "3i": 6, "2in": 1, "up": 2, "3im": 12, "2pu": 2}
+    template = Template.of(TYPES["2pi"].query)
+    # r1 s1 r2 r3 s2 r4: the two branches may change places
+    relations = np.array([[1, 2, 3, 4], [3, 4, 1, 2], [3, 2, 1, 4]])
+    constants = np.array([[5, 6], [6, 5], [6, 5]])
+    first, same, other = canonical(Groundings(relations, constants), symmetries(template))
+    assert first == same
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("query", "relations", "constants", "vacuous"),
+    [
+        ("r1(s1,f) & r2(s2,f)", [0, 0], [1, 1], True),
+        ("r1(s1,f) & r2(s2,f)", [0, 0], [1, 2], False),
+        ("r1(s1,f) & r2(e1,f)", [0, 0], [1], True),
+        ("r1(s1,f) & r2(e1,f)", [0, 1], [1], False),
+        ("r1(s1,e1) & r2(e1,f) & r3(e2,f)", [0, 1, 1], [2], True),
+        ("r1(s1,e1) & r2(e1,f) & r3(s2,e2) & r4(e2,f)", [0, 1, 0, 1], [2, 2], True),
+        ("r1(s1,e1) & r2(e1,f) & r3(s2,e2) & r4(e2,f)", [0, 1, 0, 1], [2, 3], False),
+        ("r1(s1,e1) & r2(e1,f) & !r3(e1,f)", [0, 1, 1], [2], False),
+    ],
+)
+def test_implied_atoms_are_found(
+    query: str, relations: list[int], constants: list[int], vacuous: bool
+) -> None:
+    template = Template.of(parse(query))
+    grounding = Groundings(np.array([relations]), np.array([constants]))
+    assert redundant(grounding, repetitions(template)).tolist() == [vacuous]
+
+
+def _implied(atoms: list[tuple[bool, int, int | str, int | str]]) -> bool:
+    """Whether an atom is there twice, or the atoms map into a part of them, by trying every map of the variables."""
+    variables = sorted({end for *_, head, tail in atoms for end in (head, tail) if str(end).startswith("e")})
+    terms = sorted({end for *_, head, tail in atoms for end in (head, tail)}, key=str)
+    for images in product(terms, repeat=len(variables)):
+        to = dict(zip(variables, images, strict=True))
+        image = {
+            (sign, relation, to.get(head, head), to.get(tail, tail)) for sign, relation, head, tail in atoms
+        }
+        if image < set(atoms):
+            return True
+    return len(set(atoms)) < len(atoms)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_redundancy_is_that_of_maps_into_a_part(name: str) -> None:
+    template = Template.of(TYPES[name].query)
+    random = np.random.default_rng(1)
+    groundings = Groundings(
+        random.integers(2, size=(150, len(template.relations))),
+        random.integers(2, size=(150, len(template.constants))),
+    )
+    for row, found in enumerate(redundant(groundings, repetitions(template))):
+        relations, constants = groundings.relations[row].tolist(), groundings.constants[row].tolist()
+        branches = [
+            [
+                (
+                    slot.positive,
+                    relations[slot.relation],
+                    *(str(e) if isinstance(e, Variable) else constants[e] for e in (slot.head, slot.tail)),
+                )
+                for slot in conjunction
+            ]
+            for conjunction in template.conjunctions
+        ]
+        assert found == any(_implied(branch) for branch in branches)
+
+
+def test_umls_has_queries_of_all_types(shared) -> None:
+    graph = load_graph(str(shared / "data" / "kg" / "umls"))
+    sets = sample(list(TYPES.values()), graph, "valid", 5, seed=0)
+    assert [len(queries) for queries in sets] == [5] * 55

@@ -1,0 +1,318 @@
+"""Sampling to files: the same bytes from any number of workers, on Ray, and after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow.parquet as pq
+import pytest
+from click.testing import Result
+from kgqa_reference import brute_force
+from peirce.errors import TaskError
+from peirce_kg.graphs.graph import SPLITS, Graph, from_names, load_graph
+from peirce_kg.kg import app
+from peirce_kg.queries.language import parse
+from peirce_kg.queries.types import QueryType, load_types, select
+from peirce_kg.sampling.files import TypeAsked, read_queries, read_type
+from peirce_kg.sampling.jobs import describe, run
+from peirce_kg.sampling.quantities import quantities
+from peirce_kg.sampling.sampler import BLOCK, sample
+from typer.testing import CliRunner
+
+NAMES = ("2i", "pi", "2in", "1p")
+COUNT = 2 * BLOCK + 100
+TYPES = select(NAMES, load_types())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of 300 entities with awkward names, of which one-hop queries run out."""
+    place = tmp_path_factory.mktemp("graph") / "awkward"
+    place.mkdir()
+    random = np.random.default_rng(0)
+    names = [f"an ({i})" if i % 2 else f"e{i}" for i in range(300)]
+    for split, count in (("train", 6000), ("valid", 600), ("test", 600)):
+        triples = random.integers((300, 10, 300), size=(count, 3))
+        lines = [f"{names[h]}\tis, or\\{r}\t{names[t]}\n" for h, r, t in triples]
+        (place / f"{split}.tsv").write_text("".join(lines))
+    return place
+
+
+@pytest.fixture(scope="module")
+def graph(folder: Path) -> Graph:
+    return load_graph(str(folder))
+
+
+def _sampled(to: Path, graph: Graph, engine: str = "local", workers: int | None = None) -> dict[str, bytes]:
+    wanted = describe(TYPES, dict.fromkeys(NAMES, COUNT), graph, "train", 7, 100)
+    run(to, wanted, graph, engine, workers)
+    return _files(to / "train")
+
+
+def _command(folder: Path, to: Path) -> list[str]:
+    options = ["--types", ",".join(NAMES), "--count", str(COUNT), "--seed", "7", "-o", str(to)]
+    return [sys.executable, "-P", "-m", "peirce", "kg", "sample", "--graph", str(folder), *options]
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def alone(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of one process."""
+    return _sampled(tmp_path_factory.mktemp("alone"), graph)
+
+
+def test_files_hold_what_is_sampled(graph: Graph, alone: dict[str, bytes], tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    for name, content in alone.items():
+        (tmp_path / "train" / name).write_bytes(content)
+    assert sorted(alone) == ["1p.parquet", "2i.parquet", "2in.parquet", "pi.parquet", "sample.json"]
+    read = read_queries(tmp_path, graph, "train")
+    for queries, sampled in zip(read, sample(TYPES, graph, "train", COUNT, 7), strict=True):
+        assert (queries.type, queries.split, len(queries)) == (sampled.type, "train", len(sampled))
+        assert (queries.groundings.relations == sampled.groundings.relations).all()
+        assert (queries.groundings.constants == sampled.groundings.constants).all()
+        for split in SPLITS:
+            assert (queries.answers[split].offsets == sampled.answers[split].offsets).all()
+            assert (queries.answers[split].entities == sampled.answers[split].entities).all()
+        table = pq.read_table(tmp_path / "train" / f"{queries.type.name}.parquet")
+        assert table.column_names == [
+            "query",
+            *queries.template.relations,
+            *queries.template.constants,
+            *(f"answers_{split}" for split in SPLITS),
+        ]
+        for row in (0, len(queries) - 1):
+            assert parse(table["query"][row].as_py()) == queries.query(row, graph)
+            assert table["query"][row].as_py() == str(queries.query(row, graph))
+    assert brute_force(read[0].query(0, graph), graph, "test") == read[0].answers["test"][0].tolist()
+    assert len(read[0]) == COUNT > BLOCK
+    assert 0 < len(read[3]) < COUNT
+
+
+def test_two_processes_give_the_same_bytes(graph: Graph, alone: dict[str, bytes], tmp_path: Path) -> None:
+    assert _sampled(tmp_path, graph, workers=2) == alone
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="the extra `ray` is not installed")
+def test_a_ray_cluster_gives_the_same_bytes(folder: Path, alone: dict[str, bytes], tmp_path: Path) -> None:
+    workers = str(min(2, os.cpu_count() or 1))
+    quiet = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    # in a process of its own, which starts a cluster and ends it
+    done = subprocess.run(
+        [*_command(folder, tmp_path), "--engine", "ray", "--workers", workers],
+        env={**os.environ, **quiet},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Started a local Ray instance" in done.stderr
+    assert _files(tmp_path / "train") == alone
+
+
+def test_a_killed_run_goes_on_and_gives_the_same_bytes(
+    folder: Path, graph: Graph, alone: dict[str, bytes], tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        _command(folder, tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    blocks = tmp_path / "train" / ".blocks"
+    while process.poll() is None and not (blocks.is_dir() and any(blocks.glob("*.block"))):
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    there = {path.name: path.read_bytes() for path in (tmp_path / "train").iterdir() if path.is_file()}
+    assert len(there) < len(alone)
+    assert there.items() <= alone.items()
+    with pytest.raises(TaskError, match="run `peirce kg sample` again"):
+        read_queries(tmp_path, graph, "train")
+    kept = {path.name: path.stat().st_mtime_ns for path in blocks.glob("[!.]*.block")}
+    assert kept
+    seen: list[str] = []
+    wanted = describe(TYPES, dict.fromkeys(NAMES, COUNT), graph, "train", 7, 100)
+    run(tmp_path, wanted, graph, watch=lambda name, count, seconds: seen.append(name))
+    assert _files(tmp_path / "train") == alone
+    assert set(seen) == {name for name in NAMES if f"{name}.parquet" not in there}
+
+
+def test_workers_end_with_the_process_that_they_work_for(folder: Path, tmp_path: Path) -> None:
+    command = [*_command(folder, tmp_path), "--workers", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    blocks = tmp_path / "train" / ".blocks"
+    while process.poll() is None and not (blocks.is_dir() and any(blocks.glob("*.block"))):
+        time.sleep(0.001)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(workers) >= 2
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert alive == []
+
+
+def test_finished_types_are_not_sampled_again(graph: Graph, tmp_path: Path) -> None:
+    wanted = describe(TYPES[:2], {"2i": 20, "pi": 20}, graph, "valid", 0, 10)
+    first = run(tmp_path, wanted, graph)
+    assert [len(one.answers) for one in first] == [20, 20]
+    assert all(one.rate for one in first)
+    assert sum(first[0].histogram().values()) == 20
+    assert max(one.answers.max() for one in first) <= 10
+    (tmp_path / "valid" / "pi.parquet").unlink()
+    seen: list[str] = []
+    again = run(tmp_path, wanted, graph, watch=lambda name, count, seconds: seen.append(name))
+    assert seen == ["pi"]
+    assert again[0].rate is None
+    assert [one.answers.tolist() for one in again] == [one.answers.tolist() for one in first]
+
+
+def test_a_type_that_the_graph_lacks_has_an_empty_file(graph: Graph, tmp_path: Path) -> None:
+    never = QueryType("never/ever", parse("r1(s1,f) & !r1(s1,f)"), True)
+    wanted = describe([never, TYPES[0]], {never.name: 5, "2i": 5}, graph, "train", 0, 100)
+    empty, full = run(tmp_path, wanted, graph)
+    assert (len(empty.answers), empty.histogram(), len(full.answers)) == (0, {}, 5)
+    assert (tmp_path / "train" / "never%2Fever.parquet").is_file()
+    assert [queries.type.name for queries in read_queries(tmp_path, graph, "train")] == ["2i"]
+
+
+def test_other_queries_are_not_mixed_in(graph: Graph, tmp_path: Path) -> None:
+    def asked(seed: int = 0, count: int = 5) -> list[int]:
+        wanted = describe(TYPES[:1], {"2i": count}, graph, "train", seed, 100)
+        return [len(one.answers) for one in run(tmp_path, wanted, graph)]
+
+    assert asked() == asked() == [5]
+    with pytest.raises(TaskError, match=r"asked for with other seed and types.*--overwrite"):
+        asked(1, 6)
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "mine.txt").write_text("mine")
+    with pytest.raises(TaskError, match="something else than sampled queries"):
+        run(tmp_path, describe(TYPES[:1], {"2i": 5}, graph, "test", 0, 100), graph)
+
+
+def test_what_was_never_begun_binds_nobody(graph: Graph, tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match="unknown engine 'dask'"):
+        run(tmp_path, describe(TYPES[:1], {"2i": 5}, graph, "train", 0, 100), graph, "dask")
+    run(tmp_path, describe(TYPES[:1], {"2i": 5}, graph, "train", 1, 100), graph)
+    late = from_names("late", {"test": [(f"e{i}", "r", f"e{i + 1}") for i in range(3000)]})
+    asked = describe(TYPES[1:2], {"pi": 5}, late, "valid", 0, 100)
+    with pytest.raises(TaskError, match="the valid split adds no triples"):
+        run(tmp_path, asked, late)
+    run(tmp_path, describe(TYPES[:1], {"2i": 5}, graph, "valid", 1, 100), graph)
+    with pytest.raises(
+        TaskError, match="'late' has no triples to count queries by; say how many with --count"
+    ):
+        quantities(TYPES, late, "test")
+
+
+def test_overwriting_removes_queries_alone(graph: Graph, tmp_path: Path) -> None:
+    run(tmp_path, describe(TYPES[:2], {"2i": 5, "pi": 5}, graph, "train", 0, 100), graph)
+    mine = tmp_path / "train" / "mine.txt"
+    mine.write_text("mine")
+    run(tmp_path, describe(TYPES[:1], {"2i": 6}, graph, "train", 0, 100), graph, overwrite=True)
+    assert sorted(_files(tmp_path / "train")) == ["2i.parquet", "mine.txt", "sample.json"]
+    assert mine.read_text() == "mine"
+    assert [len(queries) for queries in read_queries(tmp_path, graph, "train")] == [6]
+
+
+def test_a_folder_is_sampled_into_by_one_process(graph: Graph, tmp_path: Path) -> None:
+    wanted = describe(TYPES[:1], {"2i": 5}, graph, "train", 0, 100)
+
+    def meanwhile(name: str, count: int, seconds: float) -> None:
+        with pytest.raises(TaskError, match=r"another process samples into .*train now"):
+            run(tmp_path, wanted, graph)
+
+    assert [len(one.answers) for one in run(tmp_path, wanted, graph, watch=meanwhile)] == [5]
+    assert [len(one.answers) for one in run(tmp_path, wanted, graph)] == [5]
+
+
+def test_files_of_other_types_are_refused(graph: Graph, tmp_path: Path) -> None:
+    place = tmp_path / "train"
+    run(tmp_path, describe(TYPES[:2], {"2i": 5, "pi": 5}, graph, "train", 0, 100), graph)
+    (place / "2i.parquet").write_bytes((place / "pi.parquet").read_bytes())
+    with pytest.raises(TaskError, match=r"2i\.parquet holds queries of another type"):
+        read_queries(tmp_path, graph, "train")
+    table = pq.read_table(place / "pi.parquet")
+    words = table.set_column(table.schema.get_field_index("r1"), "r1", [["x"] * len(table)])
+    for damaged in (words, table.drop_columns("answers_test")):
+        pq.write_table(damaged.replace_schema_metadata(table.schema.metadata), place / "pi.parquet")
+        with pytest.raises(TaskError, match="pi queries lacks a column of numbers"):
+            read_type(place, TypeAsked("pi", str(TYPES[1].query), True, 5), "train")
+    never = QueryType("never", parse("r1(s1,f) & !r1(s1,f)"), True)
+    run(tmp_path, describe([never], {"never": 5}, graph, "valid", 0, 100), graph)
+    with pytest.raises(TaskError, match="hold no query"):
+        read_queries(tmp_path, graph, "valid")
+
+
+def test_what_cannot_be_read_is_named(graph: Graph, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        TaskError, match="holds no sampled queries; make them with `peirce kg sample --split train"
+    ):
+        read_queries(tmp_path, graph, "train")
+    run(tmp_path, describe(TYPES[:1], {"2i": 5}, graph, "train", 0, 100), graph)
+    with pytest.raises(TaskError, match="sampled from another graph"):
+        read_queries(tmp_path, load_graph("nations"), "train")
+    (tmp_path / "train" / "2i.parquet").write_bytes(b"PAR1")
+    with pytest.raises(TaskError, match=r"2i\.parquet is no Parquet file of queries or is damaged"):
+        read_queries(tmp_path, graph, "train")
+    (tmp_path / "train" / "sample.json").write_text('{"schema": "peirce.kg.queries/9"}')
+    with pytest.raises(TaskError, match=r"peirce\.kg\.queries/9"):
+        read_queries(tmp_path, graph, "train")
+    with pytest.raises(TaskError, match="unknown engine 'dask'"):
+        run(tmp_path / "other", describe(TYPES[:1], {"2i": 5}, graph, "train", 0, 100), graph, "dask")
+
+
+def test_quantities_are_those_of_table_9(graph: Graph) -> None:
+    for name, rows in (("FB15k-237", (149_689, 299_378, 5_000)), ("NELL-995", (107_982, 215_964, 4_000))):
+        known = Graph(name, graph.entity_names, graph.relation_names, graph.indexes, graph.duplicates)
+        assert quantities(TYPES, known, "train") == {
+            "1p": rows[0],
+            **dict.fromkeys(("2i", "pi", "2in"), rows[1]),
+        }
+        assert set(quantities(TYPES, known, "test").values()) == {rows[2]}
+    single = len({(h, r) for h, r, _ in graph.added["train"].tolist()})
+    assert quantities(TYPES, graph, "train") == {
+        "1p": single,
+        **dict.fromkeys(("2i", "pi", "2in"), 2 * single),
+    }
+    assert quantities(TYPES, graph, "valid")["2i"] == min(single, 5_000)
+
+
+def _peirce(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["sample", *arguments])
+
+
+def test_the_command(folder: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[[type]]\nname = "both"\nformula = "r1(s1,f) & r2(s1,f)"\nseen = true\n')
+    to = tmp_path / "queries"
+    options = ["--graph", str(folder), "--split", "all", "--count", "6", "-o", str(to), "--workers", "1"]
+    done = _peirce(*options, "--types", "both", "--types-file", str(own), "--json")
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["types"]
+    assert [(row["split"], row["type"], row["asked"], row["queries"]) for row in rows] == [
+        (split, "both", 6, 6) for split in SPLITS
+    ]
+    assert all(sum(row["answers"].values()) == 6 for row in rows)
+    assert all(row["per_second"] > 0 for row in rows)
+    shown = _peirce(*options, "--types", "2i, pi", "--overwrite")
+    assert shown.exit_code == 0, shown.output
+    assert f"train queries of awkward in {to / 'train'}" in shown.stdout
+    assert "with 1 answer" in shown.stdout
+    assert sorted(path.name for path in (to / "test").iterdir()) == [
+        "2i.parquet",
+        "pi.parquet",
+        "sample.json",
+    ]
+    refused = _peirce("--graph", str(folder), "--split", "tests", "-o", str(to))
+    assert isinstance(refused.exception, TaskError)
+    assert "unknown split 'tests'" in str(refused.exception)

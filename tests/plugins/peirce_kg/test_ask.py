@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import attrs
+import numpy as np
+import peirce
+import pytest
+import typer
+from peirce.compose import build
+from peirce.errors import ModelFileError, TaskError
+from peirce.model import Model
+from peirce.registry import Registry
+from peirce.spec import load_spec
+from peirce_kg.ask import Asker
+from peirce_kg.cli import ask
+from peirce_kg.engine.answers import answer, resolve
+from peirce_kg.queries.language import QueryError, parse
+from peirce_kg.queries.types import load_types, select
+from peirce_kg.sampling.sampler import sample
+from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
+from small_specs import NARROW
+from typer.testing import CliRunner
+
+QUERY = "(embassy(usa,f))&(!(embassy(e1,usa)))|(embassy(ussr,f))"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> tuple[Path, Model, KgQaData]:
+    directory = tmp_path_factory.mktemp("kgqa") / "model"
+    task = KgQa(KgQaOptions(graph="nations", types=("1p",), train_queries=5, eval_queries=5))
+    data = task.prepare()
+    model = build(load_spec("tega", {**task.overrides(data), **NARROW}), registry=registry).eval()
+    model.save(directory, task.assets(data))
+    peirce.export(model, to="onnx", path=directory / "model.onnx")
+    return directory, model, data
+
+
+def test_equals_torch_for_every_shape(exported: tuple[Path, Model, KgQaData]) -> None:
+    directory, model, data = exported
+    asker = Asker(directory)
+    scorer = model_scorer(model, data.vocabulary)
+    for queries in sample(list(load_types().values()), data.graph, "train", 1, seed=0):
+        query = queries.query(0, data.graph)
+        reply = asker.ask(str(query))
+        scores = scorer(*resolve(query, data.graph))[0]
+        best = np.argsort(-scores, kind="stable")[:10]
+        assert [a.entity for a in reply.answers] == [data.graph.entity_names[i] for i in best]
+        assert np.allclose([a.score for a in reply.answers], scores[best], atol=1e-4)
+
+
+def test_a_model_that_was_trained_on_reversed_queries_is_asked_so(
+    exported: tuple[Path, Model, KgQaData], tmp_path: Path
+) -> None:
+    directory, model, data = exported
+    copy = shutil.copytree(directory, tmp_path / "reversed")
+    query = parse("(embassy(usa,e1))&(accusation(e1,f))")
+    (copy / "training.json").write_text(json.dumps({"task": {"name": "kgqa", "options": {"reverse": True}}}))
+    forwards, backwards = Asker(directory).ask(str(query)), Asker(copy).ask(str(query))
+    scores = model_scorer(model, attrs.evolve(data.vocabulary, reversed_=True))(*resolve(query, data.graph))[
+        0
+    ]
+    assert np.allclose([a.score for a in backwards.answers], np.sort(scores)[::-1][:10], atol=3e-6)
+    assert not np.allclose(
+        [a.score for a in backwards.answers], [a.score for a in forwards.answers], atol=3e-6
+    )
+    (copy / "training.json").write_text("{")
+    with pytest.raises(ModelFileError, match=r"training\.json cannot be read"):
+        Asker(copy)
+
+
+def test_known_answers_are_marked(exported: tuple[Path, Model, KgQaData]) -> None:
+    directory, _, data = exported
+    reply = Asker(directory).ask(QUERY, top=data.graph.entities)
+    query = parse(QUERY)
+    for split in ("train", "valid", "test"):
+        marked = {a.entity for a in reply.answers if split in a.known}
+        exact = answer(query, data.graph, data.graph.index(split))
+        assert marked == {data.graph.entity_names[i] for i in exact}
+        assert reply.exact is not None
+        assert reply.exact[split] == len(exact)
+    assert [a.rank for a in reply.answers] == list(range(1, 15))
+
+
+def _app() -> typer.Typer:
+    app = typer.Typer()
+    app.command()(ask)
+    return app
+
+
+def test_the_best_answers_can_be_ranked_in_the_graph(
+    exported: tuple[Path, Model, KgQaData], tmp_path: Path
+) -> None:
+    directory, model, data = exported
+    ranked = tmp_path / "ranked"
+    shutil.copytree(directory, ranked)
+    report = peirce.export(model, to="onnx", path=ranked / "model.onnx", top_k=5)
+    assert {line.output for line in report.lines} >= {"entities_top_scores", "entities_top_ids"}
+    whole, best = Asker(directory), Asker(ranked)
+    for queries in sample(select(("1p", "2in", "up"), load_types()), data.graph, "train", 1, seed=0):
+        query = str(queries.query(0, data.graph))
+        first, second = whole.ask(query, 5).answers, best.ask(query, 5).answers
+        assert [a.entity for a in first] == [a.entity for a in second]
+        assert np.allclose([a.score for a in first], [a.score for a in second], atol=1e-4)
+    assert len(best.ask(QUERY, 3).answers) == 3
+    with pytest.raises(TaskError, match=r"ranks the best 5 entities, and 6 are asked for.*--top-k 6"):
+        best.ask(QUERY, 6)
+
+
+def test_command_prints_a_table_and_json(exported: tuple[Path, Model, KgQaData]) -> None:
+    directory, _, data = exported
+    shown = CliRunner().invoke(_app(), [str(directory), QUERY, "--top", "3"])
+    assert shown.exit_code == 0, shown.output
+    assert "Exact answers:" in shown.output
+    printed = CliRunner().invoke(_app(), [str(directory), QUERY, "--top", "3", "--json"])
+    reply = json.loads(printed.output)
+    assert reply["schema"] == "peirce.ask/1"
+    assert reply["query"] == str(parse(QUERY))
+    assert [a["rank"] for a in reply["answers"]] == [1, 2, 3]
+    assert all(a["entity"] in shown.output for a in reply["answers"])
+    assert reply["graph"] == data.graph.name == "nations"
+
+
+def test_neither_torch_nor_pykeen_is_needed(exported: tuple[Path, Model, KgQaData]) -> None:
+    script = """
+        import sys
+
+        class Refuse:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] in ("torch", "pykeen"):
+                    raise ImportError(f"{name} is refused here")
+
+        sys.meta_path.insert(0, Refuse())
+        import typer
+        from peirce_plugins.tasks.kgqa.cli import ask
+        app = typer.Typer()
+        app.command()(ask)
+        app()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(exported[0]), QUERY, "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    asker = Asker(exported[0])
+    assert [a["entity"] for a in json.loads(result.stdout)["answers"]] == [
+        a.entity for a in asker.ask(QUERY).answers
+    ]
+
+
+def test_either_syntax_is_asked(exported: tuple[Path, Model, KgQaData]) -> None:
+    asker = Asker(exported[0])
+    lisp = asker.ask("(i,(p,(embassy),(usa)),(n,(p,(embassy),(cuba))))")
+    assert lisp == asker.ask("embassy(usa,f) & !embassy(cuba,f)")
+
+
+def test_mistakes_in_a_query_are_named(exported: tuple[Path, Model, KgQaData]) -> None:
+    asker = Asker(exported[0])
+    with pytest.raises(QueryError, match="column 12"):
+        asker.ask("embassy(usa")
+    with pytest.raises(TaskError, match=r"unknown entity 'uss'. Did you mean 'us"):
+        asker.ask("embassy(uss,f)")
+    with pytest.raises(TaskError, match=r"unknown relation 'embassi'. Did you mean 'embassy'"):
+        asker.ask("embassi(usa,f)")
+    with pytest.raises(TaskError, match=r"has \d+ tokens; the model reads at most 128"):
+        asker.ask("&".join(["embassy(usa,f)"] * 30))
+
+
+@pytest.mark.parametrize(
+    "name", ["spec.toml", "provenance.json", "model.onnx", "assets/vocabulary.json", "assets/triples.npz"]
+)
+def test_a_missing_file_is_named(exported: tuple[Path, Model, KgQaData], tmp_path: Path, name: str) -> None:
+    copy = Path(shutil.copytree(exported[0], tmp_path / "copy"))
+    (copy / name).unlink()
+    with pytest.raises(ModelFileError, match=Path(name).name):
+        Asker(copy)
+    with pytest.raises(ModelFileError, match=r"there is no folder .*nowhere"):
+        Asker(tmp_path / "nowhere")
+
+
+def test_a_model_of_another_graph_is_refused(exported: tuple[Path, Model, KgQaData], tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(exported[0], tmp_path / "copy"))
+    vocabulary = copy / "assets" / "vocabulary.json"
+    changed = json.loads(vocabulary.read_text())
+    changed["entities"].append("atlantis")
+    vocabulary.write_text(json.dumps(changed))
+    with pytest.raises(ModelFileError, match="gives no scores of the 15 entities"):
+        Asker(copy)
+    (copy / "provenance.json").write_text('{"format": 2}')
+    with pytest.raises(ModelFileError, match="format 2"):
+        Asker(copy)

@@ -1,0 +1,155 @@
+"""Training entity and relation vectors, and the command that does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.registry import Registry
+from peirce.spec import load_spec
+from peirce_kg.embedding.training import PREDICTORS, EmbeddingOptions, Predictor, _mrr, _scores, embed
+from peirce_kg.encoding.vocabulary import Vocabulary
+from peirce_kg.graphs.graph import Graph, from_names
+from peirce_kg.kg import app
+from peirce_kg.kge_files import read_kge
+from small_specs import NARROW
+from typer.testing import CliRunner
+
+pytestmark = [
+    # pykeen 1.11: of an argument that it gives itself.
+    pytest.mark.filterwarnings("ignore:Training instances are always shuffled:DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    """A ring of 12 entities with its next and its opposite ones; some triples are left for validation."""
+    triples = [(f"e{i}", "next", f"e{(i + 1) % 12}") for i in range(12)]
+    triples += [(f"e{i}", "after", f"e{(i + 2) % 12}") for i in range(12)]
+    return from_names("ring", {"train": triples[:20], "valid": triples[20:22], "test": triples[22:]})
+
+
+@pytest.mark.parametrize("model", PREDICTORS)
+def test_vectors_learn_and_depend_on_the_seed_alone(model: Predictor, graph: Graph) -> None:
+    options = EmbeddingOptions(model=model, dim=8, epochs=12, batch_size=8, lr=0.05, seed=3)
+    told: list[tuple[int, float]] = []
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    one = embed(graph, options, lambda epoch, loss: told.append((epoch, loss)))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert one.entities.shape == (12, 8)
+    assert one.relations.shape == (2, 8)
+    assert {one.entities.dtype, one.relations.dtype} == {torch.float32}
+    assert [epoch for epoch, _ in told] == list(range(1, 13))
+    assert one.losses == [loss for _, loss in told]
+    assert one.losses[-1] < one.losses[0]
+    assert one.mrr is not None
+    assert 1 / 12 < one.mrr <= 1
+    torch.manual_seed(6)
+    two = embed(graph, options)
+    assert torch.equal(one.entities, two.entities)
+    assert torch.equal(one.relations, two.relations)
+
+
+def test_the_facts_are_those_of_the_graphs_queries(graph: Graph) -> None:
+    made = embed(graph, EmbeddingOptions(model="distmult", dim=4, epochs=1))
+    vocabulary = Vocabulary.of(graph)
+    assert made.facts.graph == "ring"
+    assert made.facts.vocabulary == len(vocabulary)
+    assert (made.facts.first_entity, made.facts.first_relation) == (
+        vocabulary.first_entity,
+        vocabulary.first_relation,
+    )
+
+
+class Constant:
+    """Scores that a rank can be told of: entity e has e, but `tied` ones are equal."""
+
+    def __init__(self, tied: bool) -> None:
+        self.tied = tied
+
+    def parameters(self) -> Iterator[torch.Tensor]:
+        yield torch.zeros(1)
+
+    def score_t(self, pairs: torch.Tensor) -> torch.Tensor:
+        scores = torch.zeros(12) if self.tied else torch.arange(12.0)
+        return scores.expand(len(pairs), 12).clone()
+
+    score_h = score_t
+
+
+@pytest.mark.parametrize("both_ways", [True, False])
+@pytest.mark.parametrize("tied", [True, False])
+def test_ranks_are_filtered_and_ties_stand_in_the_middle(graph: Graph, tied: bool, both_ways: bool) -> None:
+    known = {tuple(row) for split in ("train", "valid") for row in graph.added[split].tolist()}
+    ranks = []
+    for head, relation, tail in graph.added["valid"].tolist():
+        for target, others in (
+            (tail, {e for e in range(12) if (head, relation, e) not in known}),
+            (head, {e for e in range(12) if (e, relation, tail) not in known}),
+        ):
+            ranks.append(1 + (len(others) / 2 if tied else sum(e > target for e in others)))
+    assert _mrr(Constant(tied), graph, both_ways=both_ways) == pytest.approx(np.mean([1 / r for r in ranks]))
+
+
+def test_a_converse_asks_for_the_head_of_the_relation_itself(graph: Graph) -> None:
+    class Heads(Constant):
+        def score_h(self, pairs: torch.Tensor) -> torch.Tensor:
+            self.asked = pairs
+            return self.score_t(pairs)
+
+    predictor = Heads(tied=True)
+    _scores(predictor, torch.tensor([[7, 3, 5]]), graph, converse=True)
+    assert predictor.asked.tolist() == [
+        [1, 7]
+    ]  # relation 3 is the converse of 1, of whose tail 7 heads are asked
+
+
+def test_what_cannot_work_is_refused(graph: Graph) -> None:
+    with pytest.raises(TaskError, match="--dim 7 must be even"):
+        embed(graph, EmbeddingOptions(model="complex", dim=7))
+    with pytest.raises(TaskError, match="cannot be trained on 'abacus'"):
+        embed(graph, EmbeddingOptions(model="distmult", dim=4, device="abacus"))
+    with pytest.raises(TaskError, match="lower --lr"):
+        embed(graph, EmbeddingOptions(model="distmult", dim=4, epochs=40, lr=1e30))
+    with pytest.raises(TaskError, match="the train split of 'late' has no triples"):
+        embed(from_names("late", {"test": [("a", "r", "b")]}), EmbeddingOptions(model="distmult", dim=4))
+
+
+def test_the_command_looks_for_a_place_before_it_trains(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for output in (tmp_path, tmp_path / "file" / "v.safetensors"):
+        arguments = ["embed", "--graph", "nations", "--epochs", "1000000", "-o", str(output)]
+        with pytest.raises(TaskError, match=f"{output} cannot be written: .*choose another -o"):
+            CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_command_writes_what_a_spec_reads(tmp_path: Path, registry: Registry) -> None:
+    path = tmp_path / "vectors" / "nations.safetensors"
+    arguments = ["embed", "--graph", "nations", "--model", "complex", "--dim", "32", "--epochs", "2"]
+    result = CliRunner().invoke(app, [*arguments, "-o", str(path), "--json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["schema"] == "peirce.kg.embed/1"
+    assert (told["entities"], told["relations"], told["width"]) == (14, 55, 32)
+    facts, entities, _ = read_kge(path)
+    assert facts.seed == 0
+    overrides = {
+        "model.input.vocabulary": facts.vocabulary,
+        "model.heads.0.first": facts.first_entity,
+        "model.heads.0.count": len(entities),
+        "model.augmenters.0.file": str(path),
+    }
+    model = build(load_spec("transformer-relative-complex", {**NARROW, **overrides}), registry=registry)
+    first = facts.first_entity
+    assert torch.equal(model.network.input.words()[first : first + 14], entities)
+    again = CliRunner().invoke(app, [*arguments, "-o", str(path)])
+    assert again.exit_code == 0
+    assert "14 entities and 55 relations, 32 numbers each; filtered MRR" in again.stdout

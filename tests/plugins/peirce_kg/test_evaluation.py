@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from peirce.errors import TaskError
+from peirce_kg import evaluation
+from peirce_kg.engine.answers import Answers, Groundings, Template
+from peirce_kg.evaluation import (
+    FILTERINGS,
+    Filtering,
+    Report,
+    Scorer,
+    constant_scorer,
+    frequency_scorer,
+    oracle_scorer,
+    random_scorer,
+    ranks,
+    table,
+)
+from peirce_kg.graphs.graph import SPLITS, from_names, load_graph
+from peirce_kg.queries.language import parse
+from peirce_kg.queries.types import load_types, select
+from peirce_kg.sampling.sampler import QuerySet, sample
+from rich.console import Console
+
+NATIONS = load_graph("nations")
+SETS = sample(select(("1p", "2i", "2in"), load_types()), NATIONS, "test", 40, seed=0)
+
+
+def evaluate(name: str, sets: Sequence[QuerySet], scorer: Scorer, entities: int = NATIONS.entities) -> Report:
+    return evaluation.evaluate(name, sets, scorer, entities=entities)
+
+
+def _answers(*sets: list[int]) -> Answers:
+    return Answers.joined([Answers(np.array([0, len(s)]), np.array(sorted(s), np.int64)) for s in sets])
+
+
+@given(st.data())
+def test_ranks_equal_their_definition(data: st.DataObject) -> None:
+    entities = data.draw(st.integers(1, 7))
+    scores = np.array(
+        data.draw(
+            st.lists(
+                st.lists(st.integers(0, 3), min_size=entities, max_size=entities), min_size=1, max_size=3
+            )
+        ),
+        float,
+    )
+    subset = st.sets(st.integers(0, entities - 1))
+    targets = [data.draw(subset) for _ in scores]
+    known = [t | data.draw(subset) for t in targets]
+    found = ranks(scores, _answers(*map(list, targets)), _answers(*map(list, known)))
+    expected = []
+    for row, mine, others in zip(scores, targets, known, strict=True):
+        for target in sorted(mine):
+            rivals = [row[e] for e in range(entities) if e not in others]
+            optimistic = 1 + sum(r > row[target] for r in rivals)
+            pessimistic = 1 + sum(r >= row[target] for r in rivals)
+            expected.append((optimistic + pessimistic) / 2)
+    assert found.tolist() == expected
+
+
+def test_entities_are_compared_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = frequency_scorer(NATIONS.index("train"))
+    whole = evaluate("f", SETS, scorer)
+    monkeypatch.setattr(evaluation, "MAX_NUMBERS", 7 * NATIONS.entities)
+    asked: list[int] = []
+
+    def watched(template: Template, groundings: Groundings) -> evaluation.Floats:
+        asked.append(len(groundings))
+        return scorer(template, groundings)
+
+    assert evaluate("f", SETS, watched).metrics() == pytest.approx(whole.metrics())
+    assert max(asked) == 7
+
+
+def test_constant_random_and_oracle() -> None:
+    oracle = evaluate("oracle", SETS, oracle_scorer(NATIONS.index("test")))
+    assert all(
+        cell.mrr == 1.0 and cell.hits[1] == 1.0
+        for by in oracle.cells.values()
+        for k, cell in by.items()
+        if k == "inferred"
+    )
+    on_train = evaluate("oracle", SETS, oracle_scorer(NATIONS.index("train"))).mean("entailed")
+    assert (on_train.mrr, on_train.hits[1]) == (1.0, 1.0)
+    constant = evaluate("constant", SETS, constant_scorer(NATIONS.entities))
+    random = [evaluate("random", SETS, random_scorer(seed, NATIONS.entities)) for seed in range(3)]
+    for knowledge in ("entailed", "inferred"):
+        mean = np.mean([r.mean(knowledge).mrr for r in random])
+        # a constant ranks in the middle, where the mean of 1/rank is larger
+        assert constant.mean(knowledge).mrr < mean < 0.75
+        assert constant.mean(knowledge).hits[1] < 0.1
+    assert evaluate("f", SETS, frequency_scorer(NATIONS.index("train"))).mean("entailed").mrr > mean
+
+
+def test_inferred_answers_and_the_filter() -> None:
+    graph = from_names(
+        "g",
+        {"train": [("a", "r", "b")], "valid": [("a", "r", "c")], "test": [("a", "r", "d"), ("e", "r", "e")]},
+    )
+    template = Template.of(parse("r1(s1,f)"))
+    groundings = Groundings(np.array([[0]]), np.array([[graph.entity("a")]]))
+    found = {s: evaluation.answers(template, groundings, graph.index(s)) for s in SPLITS}
+    queries = QuerySet(load_types()["1p"], "test", template, groundings, found)
+    # d is inferred; b and c score higher but are answers too, and e scores higher and is none
+    scores = np.array([[0.0, 4.0, 3.0, 1.0, 2.0]])
+    report = evaluate("s", [queries], lambda template, groundings: scores, 5)
+    assert report.cells["1p"]["inferred"].mrr == 0.5
+    assert report.cells["1p"]["entailed"].mrr == 1.0
+    assert report.cells["1p"]["inferred"].answers == 1
+
+
+def test_the_filter_is_an_option_and_said() -> None:
+    graph = from_names(
+        "g", {"train": [("a", "r", "b"), ("a", "r", "c")], "valid": [], "test": [("a", "r", "d")]}
+    )
+    template = Template.of(parse("r1(s1,f)"))
+    groundings = Groundings(np.array([[0]]), np.array([[graph.entity("a")]]))
+    found = {s: evaluation.answers(template, groundings, graph.index(s)) for s in SPLITS}
+    queries = QuerySet(load_types()["1p"], "test", template, groundings, found)
+    scores = np.array([[0.0, 1.0, 2.0, 3.0]])  # d, inferred, beats the entailed b and c
+
+    def found_with(filtering: Filtering) -> Report:
+        return evaluation.evaluate("s", [queries], lambda *_: scores, entities=4, filtering=filtering)
+
+    reports = {filtering: found_with(filtering) for filtering in FILTERINGS}
+    assert reports["graphs"].mean("entailed").mrr == 1.0
+    assert reports["graph"].mean("entailed").mrr == 0.5
+    assert reports["graph"].mean("inferred").mrr == 1.0
+    assert "A(train), A(valid) and A(test)" in " ".join(_print(reports["graphs"]).split())
+    assert "A(train) for entailed answers" in " ".join(_print(reports["graph"]).split())
+
+
+def test_means_of_seen_and_unseen_types() -> None:
+    scorer = frequency_scorer(NATIONS.index("train"))
+    report = evaluation.evaluate("f", SETS, scorer, entities=NATIONS.entities, seen=("1p", "2i"))
+    by_type = {name: by["inferred"].mrr for name, by in report.cells.items()}
+    assert report.mean("inferred", "seen").mrr == pytest.approx((by_type["1p"] + by_type["2i"]) / 2)
+    assert report.mean("inferred", "unseen").mrr == by_type["2in"]
+    metrics = report.metrics()
+    assert metrics["inferred/mrr/unseen"] == by_type["2in"]
+    assert metrics["inferred/mrr"] == pytest.approx(np.mean(list(by_type.values())))
+    assert "mean, unseen types" in _print(report)
+    everything = evaluate("f", SETS, scorer)
+    assert not everything.has("unseen", "inferred")
+    with pytest.raises(TaskError, match="no test query of unseen types has inferred answers"):
+        everything.mean("inferred", "unseen")
+
+
+def test_a_scorer_must_score_every_entity() -> None:
+    with pytest.raises(TaskError, match=r"gave scores \[40, 3\] to 40 queries about 14 entities"):
+        evaluate("few", SETS, lambda template, groundings: np.zeros((len(groundings), 3)))
+
+
+def test_answers_of_later_splits_are_filtered_too() -> None:
+    graph = from_names(
+        "g", {"train": [("a", "r", "b")], "valid": [("a", "r", "c")], "test": [("a", "r", "d")]}
+    )
+    template = Template.of(parse("r1(s1,f)"))
+    groundings = Groundings(np.array([[0]]), np.array([[graph.entity("a")]]))
+    found = {s: evaluation.answers(template, groundings, graph.index(s)) for s in SPLITS}
+    queries = QuerySet(load_types()["1p"], "valid", template, groundings, found)
+    scores = np.array([[0.0, 2.0, 1.0, 3.0]])
+    cells = evaluate("s", [queries], lambda template, groundings: scores, 4).cells["1p"]
+    assert cells["inferred"].mrr == 1.0
+    assert cells["inferred"].answers == 1
+
+
+def test_means_go_over_answers_then_queries_then_types() -> None:
+    cell = evaluation._cell(
+        [(_answers([1, 2], [3]), np.array([1.0, 2.0, 4.0])), (_answers([], [0]), np.array([1.0]))]
+    )
+    assert cell is not None
+    assert cell.mrr == pytest.approx((0.75 + 0.25 + 1) / 3)
+    assert (cell.queries, cell.answers) == (3, 4)
+    report = evaluate("c", SETS, constant_scorer(NATIONS.entities))
+    by_type = [by["inferred"].mrr for by in report.cells.values()]
+    assert report.metrics()["inferred/mrr"] == pytest.approx(np.mean(by_type))
+    assert report.metrics()["inferred/mrr/2i"] == by_type[1]
+    assert report.metrics()["inferred/queries"] == 120
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_must_be_finite(bad: float) -> None:
+    with pytest.raises(TaskError, match="not finite"):
+        evaluate("bad", SETS, lambda template, groundings: np.full((len(groundings), NATIONS.entities), bad))
+
+
+def test_training_queries_have_no_inferred_answers() -> None:
+    sets = sample(select(("1p",), load_types()), NATIONS, "train", 10, seed=0)
+    report = evaluate("c", sets, constant_scorer(NATIONS.entities))
+    assert not any(name.startswith("inferred") for name in report.metrics())
+    with pytest.raises(TaskError, match="no train query of all types has inferred answers"):
+        report.mean("inferred")
+    _print(report)
+
+
+def test_frequency_baseline_combines_shares() -> None:
+    graph = from_names("g", {"train": [("a", "r", "b"), ("c", "r", "b"), ("a", "r", "d"), ("a", "q", "d")]})
+    score = frequency_scorer(graph.index("train"))
+
+    def scores(text: str) -> dict[str, float]:
+        query = parse(text)
+        template = Template.of(query)
+        groundings = Groundings(np.array([[graph.relation(r) for r in template.relations]]), np.array([[0]]))
+        return dict(zip(graph.entity_names, score(template, groundings)[0].round(6).tolist(), strict=True))
+
+    third = round(1 / 3, 6)
+    assert scores("r(a,f)") == {"a": 0, "b": round(2 / 3, 6), "c": 0, "d": third}
+    assert scores("r(f,a)") == {"a": round(2 / 3, 6), "b": 0, "c": third, "d": 0}
+    assert scores("r(a,f) & !q(a,f)") == {"a": 0, "b": round(2 / 3, 6), "c": 0, "d": 0}
+    assert scores("r(a,f) | q(a,f)") == {"a": 0, "b": round(2 / 3, 6), "c": 0, "d": 1}
+
+
+def test_table_has_a_row_per_type_and_the_protocol() -> None:
+    reports = [evaluate(n, SETS, constant_scorer(NATIONS.entities)) for n in ("one", "two")]
+    text = _print(*reports)
+    for word in ("1p", "2i", "2in", "mean", "one", "two", "entailed", "inferred", "ties rank"):
+        assert word in text
+
+
+def _print(*reports: Report) -> str:
+    console = Console(width=160)
+    with console.capture() as capture:
+        console.print(table(reports, "title"))
+    return capture.get()

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import peirce
+import pytest
+import torch
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.model import Model
+from peirce.registry import Registry
+from peirce.spec import load_spec
+from peirce.training import TrainingOptions, train
+from peirce_kg.encoding.assets import TRIPLES, VOCABULARY
+from peirce_kg.encoding.vocabulary import PAD
+from peirce_kg.evaluation import evaluate, oracle_scorer
+from peirce_kg.graphs.graph import SPLITS
+from peirce_kg.kg import app as kg
+from peirce_kg.queries.types import load_types, select
+from peirce_kg.sampling.sampler import sample
+from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
+from small_specs import NARROW
+from typer.testing import CliRunner
+
+
+@pytest.fixture(scope="module")
+def task() -> KgQa:
+    return KgQa(KgQaOptions(graph="nations", train_queries=60, eval_queries=20, batch_size=64))
+
+
+@pytest.fixture(scope="module")
+def data(task: KgQa) -> KgQaData:
+    return task.prepare()
+
+
+def _model(name: str, task: KgQa, data: KgQaData, registry: Registry) -> Model:
+    return build(load_spec(name, {**task.overrides(data), **NARROW}), registry=registry)
+
+
+def test_batches_hold_every_query_once_and_no_more_padding_than_needed(data: KgQaData) -> None:
+    task = KgQa(KgQaOptions(graph="nations", batch_size=64, balance=False))
+    batches = list(task.batches(data, "train", seed=0, epoch=0))
+    assert sum(len(b["labels"]) for b in batches) == sum(map(len, data.sets["train"]))
+    for batch in batches:
+        assert batch["input_ids"].shape == batch["token_kinds"].shape == batch["attention_mask"].shape
+        assert batch["attention_mask"][:, -1].any()
+        assert ((batch["input_ids"] != PAD) == batch["attention_mask"]).all()
+        assert torch.allclose(batch["labels"].sum(1), torch.ones(len(batch["labels"])))
+    rows = sorted(tuple(row.tolist()) for b in batches for row in b["input_ids"] * b["attention_mask"])
+    trimmed = [tuple(x for x in row if x != PAD) for row in rows]
+    assert len(set(trimmed)) == len(trimmed)
+
+
+def test_queries_of_like_length_come_together_and_leave_less_padding(data: KgQaData) -> None:
+    def batches(grouped: bool, epoch: int = 0) -> list[dict[str, torch.Tensor]]:
+        options = KgQaOptions(graph="nations", batch_size=32, balance=False, group_by_length=grouped)
+        return [dict(b) for b in KgQa(options).batches(data, "train", 0, epoch)]
+
+    def rows(found: list[dict[str, torch.Tensor]]) -> list[tuple[int, ...]]:
+        return [tuple(r[r != PAD].tolist()) for b in found for r in b["input_ids"]]
+
+    def padding(found: list[dict[str, torch.Tensor]]) -> int:
+        return sum(int((~b["attention_mask"]).sum()) for b in found)
+
+    mixed, grouped = batches(False), batches(True)
+    assert sorted(rows(mixed)) == sorted(rows(grouped))
+    assert padding(grouped) < 0.3 * padding(mixed)
+    assert rows(grouped) != rows(batches(True, epoch=1))
+    widths = [b["input_ids"].shape[1] for b in grouped]
+    assert widths != sorted(widths)
+
+
+def test_means_over_seen_and_unseen_types(registry: Registry) -> None:
+    task = KgQa(
+        KgQaOptions(
+            graph="nations", types=("1p", "2i"), eval_types=("1p", "2in"), train_queries=20, eval_queries=5
+        )
+    )
+    data = task.prepare()
+    metrics = task.metrics(_model("tega", task, data, registry), data, "test")
+    assert metrics["inferred/mrr/seen"] == metrics["inferred/mrr/1p"]
+    assert metrics["inferred/mrr/unseen"] == metrics["inferred/mrr/2in"]
+
+
+def test_queries_of_a_folder(tmp_path: Path, task: KgQa, data: KgQaData) -> None:
+    command = ["sample", "--graph", "nations", "--types", "1p,2i", "--count", "12", "-o", str(tmp_path)]
+    for split in ("train", "valid", "test"):
+        done = CliRunner().invoke(kg, [*command, "--split", split])
+        assert done.exit_code == 0, done.output
+    read = KgQa(KgQaOptions(graph="nations", queries=str(tmp_path))).prepare()
+    for split in ("train", "valid", "test"):
+        assert [(q.type.name, len(q)) for q in read.sets[split]] == [("1p", 12), ("2i", 12)]
+        sampled = sample(select(("1p", "2i"), load_types()), read.graph, split, 12, seed=0)
+        for kept, again in zip(read.sets[split], sampled, strict=True):
+            assert (kept.groundings.relations == again.groundings.relations).all()
+            assert all((kept.answers[s].entities == again.answers[s].entities).all() for s in SPLITS)
+    with pytest.raises(TaskError, match="another graph"):
+        KgQa(KgQaOptions(graph="umls", queries=str(tmp_path))).prepare()
+
+
+def test_types_with_fewer_queries_are_repeated() -> None:
+    sets = KgQa(
+        KgQaOptions(graph="nations", types=("1p", "2i"), train_queries=2000, eval_queries=2, batch_size=64)
+    )
+    data = sets.prepare()
+    few, many = (len(queries) for queries in data.sets["train"])
+    assert few < many
+    lengths = [int(n) for b in sets.batches(data, "train", 0, 0) for n in b["attention_mask"].sum(1)]
+    assert [lengths.count(n) for n in sorted(set(lengths))] == [many, many]
+    seen = {
+        tuple(ids[mask].tolist())
+        for b in sets.batches(data, "train", 0, 0)
+        for ids, mask in zip(b["input_ids"], b["attention_mask"], strict=True)
+    }
+    assert len(seen) == few + many
+    assert sum(len(b["labels"]) for b in sets.batches(data, "valid", 0, 0)) == sum(
+        map(len, data.sets["valid"])
+    )
+
+
+def test_order_depends_on_seed_and_epoch_only(task: KgQa, data: KgQaData) -> None:
+    def first(seed: int, epoch: int) -> torch.Tensor:
+        return next(iter(task.batches(data, "train", seed, epoch)))["labels"]
+
+    assert torch.equal(first(0, 0), first(0, 0))
+    assert all(not torch.equal(a, b) for a, b in pairwise([first(0, 0), first(0, 1), first(1, 1)]))
+    valid = [torch.cat([b["labels"] for b in task.batches(data, "valid", seed, 0)]) for seed in (0, 1)]
+    assert torch.equal(*valid)
+
+
+def test_labels_are_answers(data: KgQaData) -> None:
+    for labels in ("one", "all"):
+        task = KgQa(KgQaOptions(graph="nations", batch_size=1000, labels=labels))
+        (batch,) = task.batches(data, "train", 0, 0)
+        known = {
+            tuple(ids[row].tolist()): set(queries.answers["train"][row].tolist())
+            for queries, (ids, _) in zip(data.sets["train"], data.tokens["train"], strict=True)
+            for row in range(len(queries))
+        }
+        for ids, mask, label in zip(
+            batch["input_ids"], batch["attention_mask"], batch["labels"], strict=True
+        ):
+            answers = known[tuple(ids[mask].tolist())]
+            if labels == "one":
+                assert int(label) in answers
+            else:
+                assert set(label.nonzero().ravel().tolist()) == answers
+
+
+@pytest.mark.parametrize("name", ["tega", "transformer-absolute", "transformer-relative"])
+def test_a_few_steps_learn(name: str, task: KgQa, data: KgQaData, registry: Registry) -> None:
+    spec = load_spec(name, {**task.overrides(data), **NARROW, "model.regularisation.dropout": 0.0})
+    model = build(spec, registry=registry)
+    before = task.metrics(model, data, "train")
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    losses = []
+    for epoch in range(12):
+        for batch in task.batches(data, "train", 0, epoch):
+            loss = task.loss(model, batch)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+    after = task.metrics(model, data, "train")
+    assert np.mean(losses[-7:]) < np.mean(losses[:7])
+    assert after["entailed/mrr"] > before["entailed/mrr"] + 0.1
+    assert model.training
+    assert {"entailed/mrr", "inferred/mrr", "inferred/hits@10/2in"} <= task.metrics(
+        model, data, "test"
+    ).keys()
+
+
+def test_padding_does_not_change_scores(task: KgQa, data: KgQaData, registry: Registry) -> None:
+    model = _model("tega", task, data, registry).eval()
+    (batch,) = KgQa(KgQaOptions(batch_size=1000)).batches(data, "valid", 0, 0)
+    names = [spec.name for spec in model.signature.inputs if spec.name in batch]
+    with torch.inference_mode():
+        together = model(**{name: batch[name] for name in names})["entities_logits"].numpy()
+    scorer = model_scorer(model, data.vocabulary)
+    alone = np.concatenate([scorer(q.template, q.groundings) for q in data.sets["valid"]])
+    assert np.allclose(together, alone, atol=1e-4)
+
+
+def test_oracle_on_the_task_s_own_queries(data: KgQaData) -> None:
+    report = evaluate(
+        "oracle", data.sets["test"], oracle_scorer(data.graph.index("test")), entities=data.graph.entities
+    )
+    assert report.mean("inferred").mrr == 1.0
+
+
+def test_evaluated_types_may_differ_and_shortfalls_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    options = KgQaOptions(
+        graph="nations", types=("1p",), eval_types=("2p",), train_queries=5000, eval_queries=4
+    )
+    data = KgQa(options).prepare()
+    assert [q.type.name for q in data.sets["train"]] == ["1p"]
+    assert [q.type.name for q in data.sets["test"]] == ["2p"]
+    assert "of 5,000 asked for, the graph has only: 1p " in capsys.readouterr().err
+
+
+def test_assets(task: KgQa, data: KgQaData) -> None:
+    assert set(task.assets(data)) == {VOCABULARY, TRIPLES}
+
+
+def test_mistakes_are_named(task: KgQa, data: KgQaData, registry: Registry) -> None:
+    with pytest.raises(TaskError, match="unknown split 'dev'"):
+        next(iter(task.batches(data, "dev", 0, 0)))
+    with pytest.raises(TaskError, match="unknown query type '9p'"):
+        KgQa(KgQaOptions(types=("9p",))).prepare()
+    other = build(
+        load_spec("bert-base", {"model.input.vocabulary": 300, "model.dims.layers": 1}), registry=registry
+    )
+    with pytest.raises(TaskError, match="has no head 'entities'"):
+        task.metrics(other, data, "test")
+
+
+def test_the_plug_in_registers_the_task() -> None:
+    from peirce_kg import plugin
+
+    assert Registry.of(plugin).get("tasks", "kgqa") is KgQa
+    assert issubclass(KgQa, peirce.Task)
+
+
+def test_a_spec_that_does_not_suit_is_told_so(
+    task: KgQa, data: KgQaData, tmp_path: Path, registry: Registry
+) -> None:
+    options = TrainingOptions(steps=1)
+    with pytest.raises(TaskError) as caught:
+        train("bert-base", task, options, tmp_path / "model", registry=registry, data=data)
+    for word in ("spec 'bert-base' does not suit the task 'kgqa'", "model.heads.0.count", "peirce spec list"):
+        assert word in str(caught.value)

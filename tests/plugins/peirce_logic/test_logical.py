@@ -1,0 +1,55 @@
+"""Hierarchical logical projections."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from peirce.errors import InputError
+from peirce.parts import Dims, Tokens
+from peirce_logic import Logical
+from peirce_logic.logical import LOGICAL_ID_COUNT, LOGICAL_IDS, NONE_ID, RELATIONS
+
+DIMS = Dims(layers=1, unary=6, heads=1, head_size=6, feedforward_unary=1, vocabulary=9)
+
+
+def tokens(ids: torch.Tensor) -> Tokens:
+    return Tokens({"logical_ids": ids}, None, torch.arange(ids.shape[2]).unsqueeze(0), ids.shape[2])
+
+
+def test_there_are_35_ids_and_none_is_0() -> None:
+    assert len(RELATIONS) == 12
+    assert [name for name, spans in RELATIONS if spans == 1] == ["negation", "example"]
+    assert sorted([NONE_ID, *LOGICAL_IDS.values()]) == list(range(35))
+    assert LOGICAL_ID_COUNT == 2 * 2 + 10 * 3 + 1
+    assert ("negation", "beta") not in LOGICAL_IDS
+    assert {role for name, role in LOGICAL_IDS if name == "causal"} == {"key", "alpha", "beta"}
+
+
+@pytest.mark.parametrize("width", [None, 4])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_levels_are_folded_in_one_after_another_by_one_map(depth: int, width: int | None) -> None:
+    torch.manual_seed(0)
+    augmenter = Logical(Logical.Options(depth=depth, width=width), DIMS).double()
+    own = width or 6
+    assert {name: tuple(p.shape) for name, p in augmenter.state_dict().items()} == {
+        "embedding.weight": (35, own),
+        "projection.weight": (6, 6 + own),
+        "projection.bias": (6,),
+    }
+    ids = torch.randint(35, (2, depth, 5))
+    words = torch.randn(2, 5, 6, dtype=torch.float64)
+    got = augmenter(words, tokens(ids))
+    for b in range(2):
+        for t in range(5):
+            state = words[b, t]
+            for level in range(depth):
+                pair = torch.cat([state, augmenter.embedding.weight[ids[b, level, t]]])
+                state = F.gelu(augmenter.projection.weight @ pair + augmenter.projection.bias)
+            torch.testing.assert_close(got[b, t], words[b, t] + state)
+
+
+def test_levels_are_a_fixed_dim_of_the_input() -> None:
+    augmenter = Logical(Logical.Options(depth=2), DIMS)
+    [ids] = augmenter.inputs()
+    assert (ids.name, ids.dims, ids.high) == ("logical_ids", ("batch", 2, "length"), 35)
+    with pytest.raises(InputError, match=r"3 levels.*depth 2"):
+        augmenter(torch.randn(1, 5, 6), tokens(torch.zeros(1, 3, 5, dtype=torch.long)))

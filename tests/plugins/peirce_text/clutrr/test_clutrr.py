@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import peirce
+import pytest
+import torch
+from kinship import row, write, write_folder
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.model import Model
+from peirce.registry import Registry
+from peirce.spec import Spec
+from peirce.training import TrainingOptions, make_task, train
+from peirce_text.clutrr.encoding import Encoder
+from peirce_text.clutrr.stories import read_stories
+from peirce_text.clutrr.task import Clutrr, ClutrrData, ClutrrOptions
+from peirce_text.tables import read_rows
+from peirce_text.text.tokenizer import Tokenizer
+from small_specs import FOLNET, TRANSFORMER
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("clutrr") / "data")
+
+
+def _task(folder: Path, **options: object) -> Clutrr:
+    return Clutrr(ClutrrOptions(folder=str(folder), vocabulary=120, **options))  # type: ignore[arg-type]
+
+
+def _model(spec: Spec, task: Clutrr, data: ClutrrData, registry: Registry) -> Model:
+    changes = {"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.2}
+    return build(spec.replace({**task.overrides(data), **changes}), registry=registry)
+
+
+def test_the_pair_of_texts_is_the_papers(tmp_path: Path) -> None:
+    (story,) = read_stories(read_rows(write(tmp_path / "1.2_test.csv", [row()])), "story")
+    tokenizer = Tokenizer.train([s for s in story.segments if isinstance(s, str)] * 2 + ["Ann Lil Nick"] * 2)
+    text = "Ann's daughter, Lil, asked her mom to read. Nick's sister Lil helped him."
+    pair = tokenizer.encode(text, "Ann Nick", length=128)
+    words = Encoder(tokenizer).encode(story)
+    assert tuple(words.ids) == pair.ids
+    assert tuple(words.types) == pair.types
+    assert [tokenizer.token(words.ids[i]) for i in words.query] == ["ann", "nick"]
+    assert words.cut == 0
+    first = Encoder(tokenizer, first="query").encode(story)
+    swapped = tokenizer.encode("Ann Nick", text, length=128)
+    assert (tuple(first.ids), tuple(first.types)) == (swapped.ids, swapped.types)
+    assert [tokenizer.token(first.ids[i]) for i in first.query] == ["ann", "nick"]
+
+
+def test_a_long_story_loses_its_end_and_never_the_question(tmp_path: Path) -> None:
+    (story,) = read_stories(read_rows(write(tmp_path / "1.2_test.csv", [row()])), "story")
+    tokenizer = Tokenizer.train([s for s in story.segments if isinstance(s, str)] * 2)
+    whole = Encoder(tokenizer, entities=5).encode(story)
+    for first in ("story", "query"):
+        short = Encoder(tokenizer, entities=5, first=first, length=12).encode(story)  # type: ignore[arg-type]
+        assert len(short.ids) == 12
+        assert short.cut == len(whole.ids) - 12
+        assert list(short.ids[list(short.query)]) == [tokenizer.vocabulary, tokenizer.vocabulary + 2]
+
+
+def test_people_get_tokens_drawn_anew_in_each_epoch(folder: Path) -> None:
+    task = _task(folder, people="tokens", entities=7, batch_size=100, valid=0.0)
+    data = task.prepare()
+    words = data.tokenizer.vocabulary
+    assert task.overrides(data)["model.input.vocabulary"] == words + 7
+    seen, sets = set(), []
+    for epoch in range(6):
+        (batch,) = task.batches(data, "train", 0, epoch)
+        people = [ids[ids >= words].tolist() for ids in batch["input_ids"]]
+        for own, ids, at in zip(people, batch["input_ids"], batch["query"], strict=True):
+            # the story's first person and its last are asked for
+            *told, one, other = own
+            assert (told[0], told[-1]) == (one, other) == tuple(ids[at].tolist())
+            seen |= set(own)
+        sets.append([tuple(own) for own in people])
+        assert {len(set(own)) for own in people} == {3, 4}
+    assert seen == set(range(words, words + 7))
+    assert all(a != b for a, b in pairwise(sets))
+    assert torch.equal(*(next(iter(task.batches(data, "test", s, 0)))["input_ids"] for s in (0, 1)))
+
+
+def test_those_asked_for_have_roles_and_the_others_are_drawn(folder: Path) -> None:
+    task = _task(folder, people="roles", entities=7, batch_size=100, valid=0.0)
+    data = task.prepare()
+    words = data.tokenizer.vocabulary
+    others = set()
+    for epoch in range(6):
+        (batch,) = task.batches(data, "train", 0, epoch)
+        for ids in batch["input_ids"]:
+            *told, one, other = ids[ids >= words].tolist()
+            assert (told[0], told[-1]) == (one, other) == (words, words + 1)
+            others |= set(told) - {one, other}
+    assert others == set(range(words + 2, words + 7))
+
+
+def test_batches_hold_every_story_once_in_an_order_of_seed_and_epoch(folder: Path) -> None:
+    task = _task(folder, batch_size=8, valid=0.3)
+    data = task.prepare()
+    sizes = {split: len(part.rows) for split, part in data.splits.items()}
+    assert sizes["train"] + sizes["valid"] == 60
+    assert 5 < sizes["valid"] < 30
+    assert sizes["test"] == 14
+
+    def rows(split: str, seed: int, epoch: int) -> list[tuple[int, ...]]:
+        batches = task.batches(data, split, seed, epoch)
+        return [
+            tuple(i[m].tolist())
+            for b in batches
+            for i, m in zip(b["input_ids"], b["attention_mask"], strict=True)
+        ]
+
+    for split, size in sizes.items():
+        assert len(rows(split, 0, 0)) == size
+        assert sorted(rows(split, 0, 0)) == sorted(tuple(row.ids.tolist()) for row in data.splits[split].rows)
+    assert rows("train", 0, 0) == rows("train", 0, 0)
+    assert all(a != b for a, b in pairwise([rows("train", *key) for key in ((0, 0), (0, 1), (1, 1))]))
+    assert rows("valid", 0, 0) == rows("valid", 1, 5)
+
+
+@pytest.mark.parametrize("head", ["classification", "relation"])
+def test_the_loss_and_the_metrics_by_hand(head: str, folder: Path, registry: Registry) -> None:
+    task = _task(folder, people="tokens", head=head, batch_size=3)
+    data = task.prepare()
+    model = _model(FOLNET, task, data, registry).eval()
+    right, losses = {2: [], 4: []}, []  # type: ignore[var-annotated]
+    with torch.no_grad():
+        for encoded, wanted, hops in zip(
+            data.splits["test"].rows, data.splits["test"].relations, data.splits["test"].hops, strict=True
+        ):
+            ids, types = torch.from_numpy(encoded.ids)[None], torch.from_numpy(encoded.types)[None]
+            scores = model(input_ids=ids, token_type_ids=types)[f"{head}_logits"][0]
+            scores = scores if head == "classification" else scores[encoded.query]
+            losses.append(float(scores.logsumexp(0) - scores[wanted]))
+            right[int(hops)].append(int(scores.argmax()) == int(wanted))
+    metrics = task.metrics(model, data, "test")
+    assert metrics == pytest.approx(
+        {
+            "accuracy": np.mean([*right[2], *right[4]]),
+            "mean_accuracy": (np.mean(right[2]) + np.mean(right[4])) / 2,
+            "accuracy_2": np.mean(right[2]),
+            "accuracy_4": np.mean(right[4]),
+        }
+    )
+    batches = list(task.batches(data, "test", 0, 0))
+    total = sum(task.loss(model, batch).item() * len(batch["labels"]) for batch in batches)
+    assert total == pytest.approx(sum(losses), rel=1e-4)
+
+
+@pytest.mark.parametrize(("spec", "head"), [(FOLNET, "relation"), (TRANSFORMER, "classification")])
+def test_a_few_steps_learn_and_the_saved_model_evaluates_the_same(
+    spec: Spec, head: str, folder: Path, tmp_path: Path, registry: Registry
+) -> None:
+    task = _task(folder, people="tokens", head=head, batch_size=16)
+    data = task.prepare()
+    changes = {"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.4}
+    options = TrainingOptions(steps=80, lr=1e-2, warmup=5, threads=1)
+    result = train(spec.replace(changes), task, options, tmp_path / "out", registry=registry, data=data)
+    assert np.mean(result.losses[-5:]) < 0.2 * np.mean(result.losses[:5])
+    assert result.metrics["accuracy_2"] == 1.0
+    assets = tmp_path / "out" / "assets"
+    assert json.loads((assets / "relations.json").read_text()) == ["niece", "son"]
+    assert Tokenizer.load(tmp_path / "out").content == data.tokenizer.content
+    loaded = peirce.load(tmp_path / "out", registry=registry)
+    assert task.metrics(loaded, data, "test") == result.metrics
+
+
+def test_what_cannot_be(folder: Path, tmp_path: Path, registry: Registry) -> None:
+    with pytest.raises(TaskError, match=r"needs either task\.folder or task\.dataset"):
+        Clutrr(ClutrrOptions()).prepare()
+    with pytest.raises(TaskError, match=r"4 people, and task\.entities is 3"):
+        _task(folder, people="tokens", entities=3).prepare()
+    with pytest.raises(TaskError, match=r"task\.train_hops: no story of 7 hops"):
+        _task(folder, train_hops=(2, 7)).prepare()
+    with pytest.raises(TaskError, match="people"):
+        make_task("clutrr", {"people": "numbers"}, registry)
+    task = _task(folder, valid=0.0)
+    data = task.prepare()
+    model = _model(FOLNET, task, data, registry)
+    with pytest.raises(TaskError, match=r"'valid' has no stories; raise task\.valid"):
+        task.metrics(model, data, "valid")
+    with pytest.raises(TaskError, match=r"unknown split 'dev'"):
+        task.metrics(model, data, "dev")
+    relation = _task(folder, head="relation")
+    with pytest.raises(TaskError, match="does not suit the task 'clutrr'"):
+        train(TRANSFORMER, relation, TrainingOptions(steps=1), tmp_path / "out", registry=registry)

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from kinship import COLUMNS as PUBLISHED
+from kinship import row, write
+from peirce.errors import TaskError
+from peirce_text.clutrr.stories import COLUMNS, Story, Text, of_hops, read_folder, read_hub, read_stories
+from peirce_text.tables import read_rows
+
+
+def _stories(path: Path, text: Text = "story") -> list[Story]:
+    return list(read_stories(read_rows(path, COLUMNS), text))
+
+
+def test_a_story_is_text_and_people(tmp_path: Path) -> None:
+    path = write(tmp_path / "1.2_test.csv", [row()])
+    (story,) = _stories(path)
+    assert story.segments == (
+        0,
+        "'s daughter,",
+        1,
+        ", asked her mom to read.",
+        2,
+        "'s sister",
+        1,
+        "helped him.",
+    )
+    assert story.people == ("Ann", "Lil", "Nick")
+    assert story.query == (0, 2)
+    assert (story.relation, story.hops) == ("son", 2)
+    assert story.where == f"{path}, row 1"
+    (clean,) = _stories(path, "clean_story")
+    assert clean.segments[:2] == (0, "'s sister")
+    assert clean.people == ("Nick", "Lil", "Ann")
+    assert clean.query == (2, 0)
+
+
+def test_gzipped_files_read_the_same_and_are_not_read_twice(tmp_path: Path) -> None:
+    plain = write(tmp_path / "1.2,1.3_train.csv", [row(), row(task_name="task_1.3", target="niece")])
+    stories = read_folder(tmp_path, "train", "story")
+    (tmp_path / f"{plain.name}.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    again = read_folder(tmp_path, "train", "story")
+    assert len(stories) == len(again) == 2
+    assert [(s.segments, s.relation, s.hops, s.share) for s in stories] == [
+        (s.segments, s.relation, s.hops, s.share) for s in again
+    ]
+    assert [s.relation for s in of_hops(stories, (3,), "train_hops")] == ["niece"]
+
+
+def test_the_validation_share_depends_on_the_content_alone(tmp_path: Path) -> None:
+    rows = [row(id=f"id-{i}") for i in range(400)]
+    one = _stories(write(tmp_path / "a.csv", rows))
+    other = _stories(write(tmp_path / "b.csv", rows[::-1]))
+    assert [s.share for s in one] == [s.share for s in other][::-1]
+    assert 0.05 < sum(s.share < 0.1 for s in one) / len(one) < 0.15
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"query": "('Ann', 'Nick'"}, ["row 2", "query is", "no Python literal"]),
+        ({"query": "'Ann'"}, ["row 2", "such as ('Ann', 'Bob')"]),
+        ({"query": "__import__('os').getcwd()"}, ["row 2", "no Python literal"]),
+        ({"query": "('Ann', 'Bob')"}, ["row 2", "'Bob'", "story does not name"]),
+        ({"task_name": "task_2"}, ["row 2", "task_name is 'task_2'"]),
+        ({"target": " "}, ["row 2", "'target'"]),
+        ({"story": "[Ann] and [Nick and [Lil]"}, ["row 2", "bracket"]),
+    ],
+)
+def test_an_error_names_the_row(tmp_path: Path, change: dict[str, str], words: list[str]) -> None:
+    path = write(tmp_path / "1.2_test.csv", [row(), row(**change)])
+    with pytest.raises(TaskError) as error:
+        _stories(path)
+    for word in (str(path), *words):
+        assert word in str(error.value)
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "1.2_test.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([[c for c in PUBLISHED if c != "query"], ["x"] * (len(PUBLISHED) - 1)])
+    with pytest.raises(TaskError, match=r"row 1: unknown column 'query'"):
+        _stories(path)
+
+
+def test_folders_without_the_files(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"no folder .*nowhere"):
+        read_folder(tmp_path / "nowhere", "train", "story")
+    write(tmp_path / "1.2_test.csv", [row()])
+    with pytest.raises(
+        TaskError, match=r"holds no CLUTRR train file; its name would be 1\.2,1\.3_train\.csv"
+    ):
+        read_folder(tmp_path, "train", "story")
+    with pytest.raises(
+        TaskError, match=r"task\.test_hops: no story of 4 or 5 hops; the files have those of 2"
+    ):
+        of_hops(read_folder(tmp_path, "test", "story"), (2, 4, 5), "test_hops")
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "test"),
+    [
+        ("data_db9b8f04", 15083, [38, 107, 77, 185, 105, 155, 135, 124, 122]),
+        ("data_089907f8", 10094, [38, 105, 190, 174, 107, 144, 150, 119, 119]),
+    ],
+)
+def test_the_published_files_have_the_published_counts(
+    shared: Path, name: str, train: int, test: list[int]
+) -> None:
+    folder = shared / "data" / "clutrr" / name
+    stories = read_folder(folder, "train", "story")
+    assert len(stories) == train
+    assert len({story.relation for story in stories}) == 18
+    counts = Counter(story.hops for story in read_folder(folder, "test", "story"))
+    assert counts == dict(zip(range(2, 11), test, strict=True))
+
+
+def test_facts_are_the_edges_of_the_graph_in_an_order_of_their_own(tmp_path: Path) -> None:
+    rows = [row(id=f"id-{i}") for i in range(20)]
+    path = write(tmp_path / "1.2_test.csv", rows)
+    orders = set()
+    for story in _stories(path, "facts"):
+        words = [story.people[s] if isinstance(s, int) else s for s in story.segments]
+        one, other = "Ann daughter Lil .", "Lil brother Nick ."
+        assert " ".join(words) in (f"{one} {other}", f"{other} {one}")
+        assert (story.people[story.query[0]], story.people[story.query[1]]) == ("Ann", "Nick")
+        orders.add(words[0])
+    assert orders == {"Ann", "Lil"}
+    again, told = _stories(path, "facts"), _stories(path)
+    assert [s.segments for s in again] == [s.segments for s in _stories(path, "facts")]
+    # the same stories are kept for validation, whatever is read of them
+    assert [s.share for s in again] == [s.share for s in told]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"edge_types": "['daughter']"}, "do not fit together"),
+        ({"story_edges": "[(0, 1), (1, 3)]"}, "do not fit together"),
+        ({"story_edges": "[(0, 1), (-1, 2)]"}, "is no fact"),
+        ({"story_edges": "[(0, 1), 2]"}, "do not fit together"),
+        ({"edge_types": "['daughter'"}, "edge_types is"),
+    ],
+)
+def test_a_graph_that_does_not_fit_is_named(tmp_path: Path, change: dict[str, str], words: str) -> None:
+    path = write(tmp_path / "1.2_test.csv", [row(), row(**change)])
+    with pytest.raises(TaskError) as error:
+        _stories(path, "facts")
+    assert f"{path}, row 2: " in str(error.value)
+    assert words in str(error.value)
+
+
+def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
+    import datasets
+
+    rows = [{**row(task_name=f"task_1.{k}"), "target": k, "target_text": "son"} for k in (2, 3)]
+    tables = {split: datasets.Dataset.from_list(rows) for split in ("train", "validation", "test")}
+    datasets.DatasetDict(tables).save_to_disk(tmp_path / "saved")
+    found = read_hub(str(tmp_path / "saved"), "story")
+    assert set(found) == {"train", "validation", "test"}
+    assert [(story.relation, story.hops, story.query) for story in found["test"]] == [
+        ("son", 2, (0, 2)),
+        ("son", 3, (0, 2)),
+    ]
+    assert found["train"][1].where == f"data set {tmp_path / 'saved'}, train, row 2"
+    datasets.DatasetDict({"train": tables["train"]}).save_to_disk(tmp_path / "half")
+    with pytest.raises(TaskError, match="has no test split"):
+        read_hub(str(tmp_path / "half"), "story")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TaskError, match="cannot be loaded"):
+        read_hub(str(tmp_path / "empty"), "story")

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peirce
+import pytest
+import torch
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.registry import Registry
+from peirce.training import TrainingOptions, train
+from peirce_text.folio.problems import find_files, read_hub, read_problems
+from peirce_text.folio.task import Folio, FolioOptions
+from peirce_text.tables import read_rows
+from small_specs import FOLNET
+
+PREMISES = ["All cats sleep. ", "Tom is a cat."]
+
+
+def problem(**values: Any) -> dict[str, Any]:
+    """One row as it is published."""
+    given = {"premises": PREMISES, "premises-FOL": ["∀x (Cat(x) → Sleeps(x))", "Cat(tom)"]}
+    return {**given, "conclusion": "Tom sleeps.", "label": "True", **values}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    content = "\n".join(json.dumps(row) for row in rows) + "\n"
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(content.encode()))
+    else:
+        path.write_text(content, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "folio"
+    folder.mkdir()
+    says = {"True": "Tom sleeps.", "False": "Tom does not sleep.", "Unknown": "Tom is old."}
+    write(folder / "train.jsonl", [problem(conclusion=says[label], label=label) for label in says] * 4)
+    says["Uncertain"] = says.pop("Unknown")
+    rows = [problem(conclusion=says[label], label=label) for label in says]
+    write(folder / "folio-validation.jsonl.gz", rows * 2)
+    return folder
+
+
+def test_the_two_spellings_of_unknown_are_one(tmp_path: Path) -> None:
+    rows = [problem(label=label) for label in ("True", "False", "Unknown", "Uncertain")]
+    rows.append(problem(premises="All cats sleep.\n\nTom is a cat.\n"))
+    problems = read_problems(read_rows(write(tmp_path / "train.jsonl", rows)))
+    assert [p.label for p in problems] == [0, 1, 2, 2, 0]
+    assert {p.premises for p in problems} == {"All cats sleep. Tom is a cat."}
+    assert problems[0].conclusion == "Tom sleeps."
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"label": "Perhaps"}, "unknown label 'Perhaps'"),
+        ({"premises": 3}, "premises must be a list of sentences"),
+        ({"premises": [" "]}, "no premises"),
+        ({"conclusion": ""}, "column 'conclusion'"),
+    ],
+)
+def test_an_error_names_the_row(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    path = write(tmp_path / "train.jsonl", [problem(), problem(**change)])
+    with pytest.raises(TaskError) as error:
+        read_problems(read_rows(path))
+    assert f"{path}, row 2: " in str(error.value)
+    assert words in str(error.value)
+
+
+def test_the_files_of_a_folder(folder: Path, tmp_path: Path) -> None:
+    assert {split: path.name for split, path in find_files(folder).items()} == {
+        "train": "train.jsonl",
+        "valid": "folio-validation.jsonl.gz",
+    }
+    write(folder / "dev.jsonl", [problem()])
+    with pytest.raises(TaskError, match="are both the"):
+        find_files(folder)
+    with pytest.raises(TaskError, match="no folder"):
+        find_files(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TaskError, match=r"holds no train\.jsonl, gzipped or not; it holds nothing"):
+        find_files(tmp_path / "empty")
+    with pytest.raises(TaskError, match=r"needs either task\.folder or task\.dataset"):
+        Folio(FolioOptions()).prepare()
+
+
+def test_a_problem_is_a_pair_whose_premises_are_cut(folder: Path) -> None:
+    def rows(length: int) -> tuple[Any, ...]:
+        task = Folio(FolioOptions(folder=str(folder), vocabulary=100, length=length))
+        data = task.prepare()
+        tokens = data.tokenizer.token
+        return tuple(
+            ([tokens(i) for i, t in zip(r.ids, r.types, strict=True) if t == s] for s in (0, 1))
+            for r in data.rows["train"][:1]
+        )
+
+    ((first, second),) = rows(512)
+    assert (first[0], first[-1]) == ("[CLS]", "[SEP]")
+    assert "".join(first[1:-1]).replace("##", "") == "allcatssleep.tomisacat."
+    assert "".join(second).replace("##", "") == "tomsleeps.[SEP]"
+    ((cut, kept),) = rows(len(second) + 5)
+    assert kept == second
+    assert cut == [*first[:4], "[SEP]"]
+
+
+def test_metrics_by_hand(folder: Path, registry: Registry) -> None:
+    task = Folio(FolioOptions(folder=str(folder), vocabulary=100, batch_size=4))
+    data = task.prepare()
+    model = build(FOLNET.replace(task.overrides(data)), registry=registry).eval()
+    expected = dict.fromkeys(
+        (f"confusion/{a}/{b}" for a in ("True", "False", "Unknown") for b in ("True", "False", "Unknown")),
+        0.0,
+    )
+    right = []
+    with torch.no_grad():
+        for row, label in zip(data.rows["valid"], data.labels["valid"], strict=True):
+            ids, types = torch.tensor([row.ids]), torch.tensor([row.types])
+            found = int(model(input_ids=ids, token_type_ids=types)["classification_logits"].argmax())
+            names = ("True", "False", "Unknown")
+            expected[f"confusion/{names[label]}/{names[found]}"] += 1
+            right.append(found == label)
+    metrics = task.metrics(model, data, "valid")
+    assert metrics == pytest.approx({"accuracy": np.mean(right), **expected})
+    assert sum(expected.values()) == 6
+    assert (
+        task.metrics(model, data, "test") == metrics
+    )  # without a test file the validation file stands for it
+
+
+def test_a_few_steps_learn(folder: Path, tmp_path: Path, registry: Registry) -> None:
+    task = Folio(FolioOptions(folder=str(folder), vocabulary=100, batch_size=12))
+    spec = FOLNET.replace({"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.2})
+    result = train(
+        spec,
+        task,
+        TrainingOptions(steps=60, lr=4e-3, warmup=5, threads=1),
+        tmp_path / "out",
+        registry=registry,
+    )
+    assert result.metrics["accuracy"] == 1.0
+    assert result.metrics["confusion/Unknown/Unknown"] == 2
+    again = Folio(FolioOptions(folder=str(folder), tokenizer=str(tmp_path / "out"), batch_size=12))
+    assert (
+        again.metrics(peirce.load(tmp_path / "out", registry=registry), again.prepare(), "test")
+        == result.metrics
+    )
+    assert (tmp_path / "out" / "assets" / "labels.txt").read_text().split() == ["True", "False", "Unknown"]
+
+
+def test_the_published_files(shared: Path) -> None:
+    data = Folio(FolioOptions(folder=str(shared / "data" / "folio"))).prepare()
+    counts = {split: np.bincount(labels).tolist() for split, labels in data.labels.items()}
+    assert counts == {"train": [388, 286, 330], "valid": [72, 63, 69], "test": [72, 63, 69]}
+    assert max(len(row) for rows in data.rows.values() for row in rows) < 512
+
+
+def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
+    import datasets
+
+    classes = datasets.ClassLabel(names=["False", "True", "Uncertain"])
+    table = datasets.Dataset.from_list([problem(label=label) for label in (0, 1, 2)]).cast_column(
+        "label", classes
+    )
+    datasets.DatasetDict({"train": table, "validation": table}).save_to_disk(tmp_path / "saved")
+    found = read_hub(str(tmp_path / "saved"))
+    assert {split: [p.label for p in problems] for split, problems in found.items()} == {
+        "train": [1, 0, 2],
+        "valid": [1, 0, 2],
+    }
+    data = Folio(FolioOptions(dataset=str(tmp_path / "saved"), vocabulary=100)).prepare()
+    assert data.labels["test"].tolist() == [1, 0, 2]
+    datasets.DatasetDict({"train": table}).save_to_disk(tmp_path / "half")
+    with pytest.raises(TaskError, match="has no valid split"):
+        read_hub(str(tmp_path / "half"))

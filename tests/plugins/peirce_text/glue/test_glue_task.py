@@ -1,0 +1,127 @@
+"""The task `glue`: what reaches the model, what it is measured by, and a training on each of the nine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from glue_files import write_glue, write_vocabulary
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.model import Model
+from peirce.spec import Spec
+from peirce.training import TrainingOptions, train
+from peirce.training.evaluation import evaluate
+from peirce_text.glue.subtasks import SUBTASKS
+from peirce_text.glue.task import Glue, GlueData, GlueOptions
+from small_specs import FOLNET
+
+SPEC = FOLNET.replace({"model.dims.layers": 1, "model.regularisation.init_std": 0.1})
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    write_vocabulary(folder)
+    write_glue(folder / "glue")
+    return folder
+
+
+def made(files: Path, name: str, **options: object) -> tuple[Glue, GlueData]:
+    given = {"folder": str(files / "glue"), "tokenizer": str(files / "vocab.txt"), "batch_size": 2, **options}
+    task = Glue(GlueOptions(task=name, **given))  # type: ignore[arg-type]
+    return task, task.prepare()
+
+
+def suited(task: Glue, data: GlueData) -> Model:
+    spec: Spec = SPEC.replace(task.overrides(data))
+    return build(spec).eval()
+
+
+def test_a_pair_is_two_types_of_tokens(files: Path) -> None:
+    task, data = made(files, "rte", batch_size=1)
+    batch = next(iter(task.batches(data, "valid", 0, 0)))
+    words = [data.tokenizer.token(int(i)) for i in batch["input_ids"][0]]
+    assert words == ["[CLS]", "it", "is", "good", ".", "[SEP]", "it", "is", "not", "bad", ".", "[SEP]"]
+    assert batch["token_type_ids"].tolist() == [[0] * 6 + [1] * 6]
+    assert batch["attention_mask"].all()
+    assert batch["labels"].tolist() == [0]
+
+
+def test_batches_are_padded_and_long_examples_cut(files: Path) -> None:
+    task, data = made(files, "wnli", length=8)
+    batch = next(iter(task.batches(data, "train", 0, 0)))
+    assert batch["input_ids"].shape == (2, 8)
+    assert data.splits["train"].texts.cut == 2
+    task, data = made(files, "sst2", batch_size=4)
+    batch = next(iter(task.batches(data, "train", 0, 0)))
+    assert not batch["attention_mask"].all()
+    assert batch["input_ids"][~batch["attention_mask"]].eq(data.tokenizer.pad_id).all()
+
+
+def test_the_order_depends_on_seed_and_epoch_alone(files: Path) -> None:
+    task, data = made(files, "cola")
+
+    def order(split: str, seed: int, epoch: int) -> list[list[int]]:
+        return [batch["input_ids"].flatten().tolist() for batch in task.batches(data, split, seed, epoch)]
+
+    assert order("train", 1, 0) == order("train", 1, 0)
+    assert order("train", 1, 0) != order("train", 1, 1)
+    assert order("valid", 1, 0) == order("valid", 2, 3)
+
+
+def test_predictions_stand_in_the_order_of_the_file(files: Path) -> None:
+    task, data = made(files, "qqp", batch_size=7)
+    model = suited(task, data)
+    predicted = task.predict(model, data, "train")
+    for row in (0, 1, 151):
+        batch = data.splits["train"].texts.batch(np.array([row]))
+        with torch.no_grad():
+            assert predicted[row] == model(**batch)["classification_logits"].argmax()
+
+
+@pytest.mark.parametrize("name", SUBTASKS)
+def test_a_training_on_each(files: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "predictions"
+    task, data = made(files, name, predictions=str(folder))
+    options = TrainingOptions(steps=2, threads=1, test_split="valid", device="cpu")
+    result = train(SPEC, task, options, tmp_path / "model", data=data)
+    subtask = SUBTASKS[name]
+    ending = {"accuracy_mismatched"} if name == "mnli" else set()
+    assert set(result.metrics) == {"score", *subtask.metrics, *ending}
+    own = [value for metric, value in result.metrics.items() if metric != "score"]
+    assert result.metrics["score"] == pytest.approx(sum(own) / len(own))
+    assert (tmp_path / "model" / "assets" / "tokenizer.json").is_file()
+    assert not folder.exists()
+    counts = evaluate(result.model, task, data, "test")
+    written = sorted(path.name for path in folder.iterdir())
+    if name == "mnli":
+        assert written == ["AX.tsv", "MNLI-m.tsv", "MNLI-mm.tsv"]
+        assert counts == {"examples": 4.0}
+    else:
+        assert written == [f"{subtask.title}.tsv"]
+        lines = (folder / written[0]).read_text().splitlines()
+        assert lines[0] == "index\tprediction"
+        assert len(lines) == 1 + counts["examples"]
+
+
+def test_what_is_missing_is_said(files: Path) -> None:
+    with pytest.raises(TaskError, match=r"either task.folder or task.dataset"):
+        Glue(GlueOptions(tokenizer="vocab.txt")).prepare()
+    with pytest.raises(TaskError, match=r"set task.tokenizer"):
+        Glue(GlueOptions(folder=str(files / "glue"))).prepare()
+    task, data = made(files, "rte")
+    with pytest.raises(TaskError, match="'test' of RTE has no labels"):
+        next(task.batches(data, "test", 0, 0))
+    with pytest.raises(TaskError, match="unknown split 'dev'"):
+        next(task.batches(data, "dev", 0, 0))
+    (files / "alone" / "RTE").mkdir(parents=True)
+    (files / "alone" / "RTE" / "dev.tsv").write_bytes((files / "glue" / "RTE" / "dev.tsv").read_bytes())
+    task, data = made(files, "rte", folder=str(files / "alone"))
+    assert task.metrics(suited(task, data), data, "test") == {}
+    with pytest.raises(TaskError, match=r"no split 'train' of RTE, which would be train.tsv; it has valid"):
+        next(task.batches(data, "train", 0, 0))
+    with pytest.raises(ValueError, match="unknown task 'stsB' of GLUE"):
+        GlueOptions(task="stsB")

@@ -1,0 +1,218 @@
+"""`peirce pretrain`, whole: the loss falls, interrupted runs resume to the bit, processes add up."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import exit_code as run
+from peirce.compose import load
+from peirce_text.pretraining.cli import SOURCE, _repeated
+from peirce_text.text.tokenizer import Tokenizer
+from safetensors.torch import load_file
+
+RECIPE = """
+format = 1
+spec = "folnet-base"
+batch = 16
+vocabulary = 140
+
+[model]
+name = "tiny"
+regularisation.dropout = 0.0
+regularisation.init_std = 0.1
+[model.dims]
+layers = 1
+unary = 32
+binary = 8
+heads = 2
+head_size = 8
+[model.positions.0]
+clip = 8
+
+[task]
+objective = "sop"
+length = 24
+batch_size = 8
+
+[train]
+steps = 160
+lr = 2e-2
+warmup_ratio = 0.1
+schedule = "poly"
+device = "cpu"
+threads = 1
+evaluate_every = 80
+monitor = "mlm_loss"
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(RECIPE)
+    return path
+
+
+def losses(directory: Path) -> list[float]:
+    newest = max((directory / "checkpoints").iterdir())
+    return load_file(newest / "losses.safetensors")["losses"].tolist()
+
+
+def test_the_masked_words_of_generated_text_are_learnt(
+    recipe: Path, texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "model"
+    data = ("--data", texts / "train-0.txt", texts / "train-1.txt", "--valid", texts / "valid.txt")
+    assert run("pretrain", recipe, *data, "-o", out, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["schema"], printed["recipe"], printed["steps"]) == ("peirce.pretrain/1", "tiny", 160)
+    during = json.loads((out / "metrics.json").read_text())["during_training"]
+    assert [entry["step"] for entry in during] == [80, 160]
+    metrics = printed["metrics"]["test"]
+    # Guessed at random a token costs ln 140 = 4.9, by its frequency alone 2.8, and by place and topic 3/7 ln 3 = 0.5.
+    assert metrics["mlm_loss"] < during[0]["metrics"]["mlm_loss"] < 2.8
+    assert metrics["mlm_loss"] < 2.3
+    assert set(metrics) == {"loss", "mlm_loss", "mlm_accuracy", "pair_loss", "pair_accuracy"}
+    record = json.loads((out / "training.json").read_text())
+    assert record["training"]["accumulate"] == 2
+    assert record["task"]["options"]["tokenizer"] == str(out / "tokenizer.json")
+    facts = json.loads((out / "data.json").read_text())
+    assert [Path(shard["shard"]).name for shard in facts["train"]["shards"]] == ["train-0.txt", "train-1.txt"]
+    model = load(out)
+    assert sorted(model.heads) == ["mlm", "sop"]
+    assert Tokenizer.load(out / "assets").vocabulary == 140
+    assert model.spec.input.vocabulary == 144
+
+    assert run("evaluate", out, "--split", "valid", "--json") == 0
+    again = json.loads(capsys.readouterr().out)["metrics"]
+    assert again == pytest.approx(metrics, rel=1e-6)
+
+
+def test_a_shell_may_expand_the_files() -> None:
+    given = ["recipe", "--data", "a", "b", "c", "-o", "dir", "--valid=d", "--valid", "e", "f", "--resume"]
+    assert list(_repeated(given, ("--data", "--valid"))) == [
+        "recipe", "--data", "a", "--data", "b", "--data", "c", "-o", "dir", "--valid=d",
+        "--valid", "e", "--valid", "f", "--resume",
+    ]  # fmt: skip
+
+
+def test_an_interrupted_run_resumes_to_the_bit_and_only_on_the_same_text(
+    recipe: Path, texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(texts, data)
+    short = ("--set", "train.steps=8", "--set", "train.save_every=4", "--set", "batch_size=16")
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for out in (whole, cut):
+        assert (
+            run("pretrain", recipe, "--data", data / "train-0.txt", "--tokenizer", data, *short, "-o", out)
+            == 0
+        )
+    expected = losses(whole)
+    assert len(expected) == 8
+    assert losses(cut) == expected
+    shutil.rmtree(max((cut / "checkpoints").iterdir()))
+    assert len(losses(cut)) == 4
+    (cut / "training.json").unlink()
+    resumed = ("pretrain", recipe, "--data", data / "train-0.txt", "--tokenizer", data, *short, "-o", cut)
+    assert run(*resumed, "--resume") == 0
+    assert losses(cut) == expected
+
+    shutil.rmtree(max((cut / "checkpoints").iterdir()))
+    text = (data / "train-0.txt").read_text()
+    (data / "train-0.txt").write_text(text.replace("farmer", "miller", 1))
+    capsys.readouterr()
+    assert run(*resumed, "--resume") == 2
+    assert "train-0.txt has changed" in capsys.readouterr().err
+    assert len(losses(cut)) == 4
+
+
+def test_two_processes_give_the_losses_of_one_with_twice_the_batch(
+    recipe: Path, texts: Path, tmp_path: Path
+) -> None:
+    # A large epsilon, because Adam makes full steps of gradients that are nothing but rounding.
+    sets = ["train.steps=20", "train.epsilon=1e-3", "objective=nsp", f"store={tmp_path / 'store'}"]
+    common = [sys.executable, "-m", "peirce", "pretrain", recipe, "--data", texts / "train-*.txt"]
+    common += [part for setting in sets for part in ("--set", setting)]
+    own = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {
+        **own, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+        "ACCELERATE_USE_CPU": "true",
+    }  # fmt: skip
+    one: list[Any] = [
+        *common,
+        "--set",
+        "train.accumulate=1",
+        "--set",
+        "batch_size=16",
+        "-o",
+        tmp_path / "one",
+    ]
+    two: list[Any] = [*common, "--set", "batch_size=8", "-o", tmp_path / "two"]
+    runs = [(one, own), *((two, {**shared, "RANK": str(i), "LOCAL_RANK": str(i)}) for i in range(2))]
+    processes = [
+        subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for command, env in runs
+    ]
+    for process in processes:
+        _, errors = process.communicate(timeout=240)
+        assert process.returncode == 0, errors
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
+    assert len(losses(tmp_path / "two")) == 20
+    assert (tmp_path / "two" / SOURCE).is_file()
+
+
+def test_mistakes_are_one_sentence(
+    recipe: Path, texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, few = tmp_path / "model", tmp_path / "few.toml"
+    few.write_text(RECIPE.replace("vocabulary = 140", "vocabulary = 9"))
+    for arguments, message in (
+        (("folnet-tiny", "--data", texts), "unknown recipe 'folnet-tiny'"),
+        ((recipe, "--data", tmp_path / "absent.txt"), "no shards at"),
+        ((recipe, "--data", texts, "--set", "lenght=3"), "unknown setting 'lenght'"),
+        ((recipe, "--data", texts, "--set", "batch_size=5"), "batches of 5 in 1 process do not add up"),
+        ((recipe, "--data", texts, "--resume", "--overwrite"), "give one of them"),
+        ((recipe, "--data", texts / "valid.txt", "--tokenizer", tmp_path), "holds no tokenizer"),
+        ((few, "--data", texts / "valid.txt"), "a vocabulary of 9 has no room"),
+    ):
+        assert run("pretrain", *arguments, "-o", out) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_real_text_is_learnt(
+    shared: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shared / "data" / "text"
+    steps = ("--set", "train.steps=30", "--set", "document_lines=8", "--set", "valid_rows=64")
+    data = ("--data", text / "gutenberg-valid.txt.gz", "--valid", text / "wikitext2-valid.txt.gz")
+    recipe.write_text(RECIPE.replace("vocabulary = 140", "vocabulary = 1000"))
+    assert (
+        run(
+            "pretrain",
+            recipe,
+            *data,
+            *steps,
+            "--set",
+            "train.evaluate_every=15",
+            "-o",
+            tmp_path / "m",
+            "--json",
+        )
+        == 0
+    )
+    printed = json.loads(capsys.readouterr().out)
+    first, last = json.loads((tmp_path / "m" / "metrics.json").read_text())["during_training"]
+    assert last["metrics"]["mlm_loss"] < first["metrics"]["mlm_loss"] < 6.9
+    assert printed["metrics"]["test"] == pytest.approx(last["metrics"])

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from peirce.errors import TaskError
+from peirce_text.tables import read_rows
+
+
+def test_each_format_gives_the_same_rows(tmp_path: Path) -> None:
+    rows = [{"text": 'a "quoted", text', "label": "1"}, {"text": "öther", "label": "0"}]
+    files = {
+        "rows.tsv": 'text\tlabel\na "quoted", text\t1\nöther\t0\n',
+        "rows.csv": 'text,label\n"a ""quoted"", text",1\nöther,0\n',
+        "rows.jsonl": "\n".join(json.dumps(row) for row in rows) + "\n\n",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + content.encode()))
+        for path in (tmp_path / name, tmp_path / f"{name}.gz"):
+            read = list(read_rows(path, ("text", "label")))
+            assert [dict(row.values) for row in read] == rows
+            assert [row.where for row in read] == [f"{path}, row 1", f"{path}, row 2"]
+
+
+def test_a_file_without_a_header_gets_one(tmp_path: Path) -> None:
+    path = tmp_path / "dev.tsv"
+    path.write_text('gj04\t1\t\tThe "cat sat.\ngj04\t0\t*\tSat cat.\n')
+    rows = list(read_rows(path, header=("source", "label", "star", "sentence")))
+    assert [row.text("sentence") for row in rows] == ['The "cat sat.', "Sat cat."]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("x.csv", b"text,label\n1,2\n1\n", ["x.csv, row 2", "1 fields", "header has 2"]),
+        ("x.csv", b"", ["x.csv: empty"]),
+        ("x.csv", b'a,b\n"1,2\n', ["x.csv, row 1", "no CSV"]),
+        ("x.tsv", b"text\n\xff\xfe\n", ["x.tsv: not UTF-8"]),
+        ("x.csv", b"text,labels\nwords,1\n", ["x.csv, row 1", "unknown column 'label'", "labels"]),
+        ("x.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', ["x.jsonl, row 2", "no JSON"]),
+        ("x.jsonl", b"[1, 2]\n", ["x.jsonl, row 1", "must be a JSON object"]),
+        ("x.csv.gz", b"no gzip", ["x.csv.gz: cannot be read", "gzip"]),
+        (
+            "x.csv.gz",
+            gzip.compress(b"text,label\n" + b"a,1\n" * 999, mtime=0)[:40],
+            ["x.csv.gz: cannot be read"],
+        ),
+        ("x.parquet", b"", ["x.parquet", ".tsv or .jsonl"]),
+    ],
+)
+def test_an_error_names_the_file_and_the_row(
+    tmp_path: Path, name: str, content: bytes, words: list[str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TaskError) as error:
+        list(read_rows(tmp_path / name, ("text", "label")))
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_a_missing_file_names_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").touch()
+    with pytest.raises(TaskError, match=r"no file .*train\.tsv; that folder has dev\.tsv"):
+        list(read_rows(tmp_path / "train.tsv"))
+
+
+def test_a_column_must_hold_text(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"text": 3}\n')
+    (row,) = read_rows(path)
+    with pytest.raises(TaskError, match=r"row 1: column 'text' holds 3"):
+        row.text("text")

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from peirce.errors import TaskError
+from peirce_text.text.rows import collate
+from peirce_text.text.tokenizer import SPECIALS, Tokenizer, shortened
+from small_texts import blocks, documents
+
+TEXTS = blocks(documents(40)).splitlines()
+BERT = [
+    "[PAD]",
+    "[unused0]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "the",
+    "cat",
+    "##s",
+    "sat",
+    ".",
+    ",",
+    "na",
+    "##ive",
+]
+
+
+@pytest.fixture(scope="module")
+def trained() -> Tokenizer:
+    return Tokenizer.train(TEXTS, 120)
+
+
+@pytest.fixture
+def vocabulary(tmp_path: Path) -> Path:
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(BERT) + "\n")
+    return path
+
+
+def test_a_trained_tokenizer_has_the_special_tokens_first(trained: Tokenizer) -> None:
+    assert [trained.id_of(token) for token in SPECIALS] == [0, 1, 2, 3, 4]
+    assert (trained.pad_id, trained.unknown_id, trained.cls_id, trained.sep_id, trained.mask_id) == (
+        0,
+        1,
+        2,
+        3,
+        4,
+    )
+    assert trained.special_ids == {0, 2, 3, 4}
+    assert trained.vocabulary == 120
+    assert (
+        trained.decode(trained.pieces("The FARMER feeds the cows today."))
+        == "the farmer feeds the cows today."
+    )
+
+
+def test_words_that_are_frequent_become_one_token(trained: Tokenizer) -> None:
+    assert [trained.token(id) for id in trained.pieces("the today")] == ["the", "today"]
+    assert len(trained.pieces("thetoday")) > 1
+
+
+def test_the_same_text_gives_the_same_tokenizer_in_another_process(trained: Tokenizer) -> None:
+    code = (
+        "import sys, hashlib; from peirce_text.text.tokenizer import Tokenizer; "
+        "texts = sys.stdin.read().splitlines(); "
+        "print(hashlib.sha256(Tokenizer.train(iter(texts), 120).content).hexdigest())"
+    )
+
+    for threads in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            input="\n".join(TEXTS),
+            env={"RAYON_NUM_THREADS": threads, "OMP_NUM_THREADS": "1", "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == hashlib.sha256(trained.content).hexdigest()
+
+
+def test_capitals_stay_in_a_cased_tokenizer() -> None:
+    cased = Tokenizer.train(TEXTS, 130, lowercase=False)
+    assert cased.decode(cased.pieces("The farmer")) == "The farmer"
+
+
+def test_a_rare_character_beyond_the_alphabet_is_unknown() -> None:
+    many = [chr(0x3400 + i) * 2 for i in range(1100)]
+    trained = Tokenizer.train([*many, *many[:1000]], 3000)
+    assert trained.unknown_id not in trained.pieces(many[0])
+    assert trained.pieces(many[1099])[0] == trained.unknown_id
+
+
+@pytest.mark.parametrize(
+    ("texts", "vocabulary", "message"),
+    [([], 100, "no text"), (["  ", "\n"], 100, "no text"), (["a b c"], 6, "at least 8")],
+)
+def test_what_cannot_be_trained_is_refused(texts: list[str], vocabulary: int, message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        Tokenizer.train(texts, vocabulary)
+
+
+def test_content_round_trips(trained: Tokenizer, tmp_path: Path) -> None:
+    again = Tokenizer.from_content(trained.content)
+    assert again.content == trained.content
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "tokenizer.json").write_bytes(trained.content)
+    for place in (tmp_path, tmp_path / "assets", tmp_path / "assets" / "tokenizer.json"):
+        assert Tokenizer.load(place).content == trained.content
+
+
+def test_a_bert_vocabulary_is_read_in_the_order_of_its_lines(vocabulary: Path) -> None:
+    bert = Tokenizer.load(vocabulary)
+    assert bert.vocabulary == len(BERT)
+    encoding = bert.encode("The cats sat.", "Naïve, the dog", length=16)
+    assert [bert.token(id) for id in encoding.ids] == [
+        "[CLS]", "the", "cat", "##s", "sat", ".", "[SEP]", "na", "##ive", ",", "the", "[UNK]", "[SEP]",
+    ]  # fmt: skip
+    assert encoding.types == (0,) * 7 + (1,) * 6
+    assert encoding.sequence == (None, 0, 0, 0, 0, 0, None, 1, 1, 1, 1, 1, None)
+    assert Tokenizer.load(vocabulary.parent).content == bert.content
+
+
+def test_a_vocabulary_says_whether_case_is_lowered(vocabulary: Path) -> None:
+    settings_file = vocabulary.with_name("tokenizer_config.json")
+    settings_file.write_text(json.dumps({"do_lower_case": False}))
+    assert Tokenizer.load(vocabulary).pieces("The") == [BERT.index("[UNK]")]
+    settings_file.unlink()
+    vocabulary.write_text("\n".join([*BERT, "The"]))
+    assert Tokenizer.load(vocabulary).pieces("The") == [len(BERT)]
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_no_part_of_entries(vocabulary: Path) -> None:
+    vocabulary.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(BERT).encode())
+    assert Tokenizer.load(vocabulary).pieces("cat") == [BERT.index("cat")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("\n".join([*BERT, "cat"]), r"'cat' twice \(lines 8, 15\)"),
+        ("\n".join(BERT[6:]), r"lacks \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\]"),
+    ],
+)
+def test_a_vocabulary_that_cannot_be_one_is_refused(vocabulary: Path, content: str, message: str) -> None:
+    vocabulary.write_text(content)
+    with pytest.raises(TaskError, match=message):
+        Tokenizer.load(vocabulary)
+
+
+def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match="holds no tokenizer"):
+        Tokenizer.load(tmp_path)
+    with pytest.raises(TaskError, match="cannot be read"):
+        Tokenizer.load(tmp_path / "absent.json")
+    with pytest.raises(TaskError, match="no tokenizer of the package tokenizers"):
+        Tokenizer.from_content(b"{}")
+    table = json.loads(Tokenizer.train(TEXTS, 60).content)
+    for token in ("[CLS]", "[MASK]"):
+        del table["model"]["vocab"][token]
+    table["added_tokens"] = [t for t in table["added_tokens"] if t["content"] not in ("[CLS]", "[MASK]")]
+    with pytest.raises(TaskError, match=r"no special token \[CLS\] or <s> or <cls>, nor \[MASK\] or <mask>"):
+        Tokenizer.from_content(json.dumps(table).encode())
+
+
+words = st.lists(st.sampled_from(("the", "Farmer", "feeds", "queenly", "x1!", "é", "中文")), max_size=12).map(
+    " ".join
+)
+
+
+@given(first=words, second=st.none() | words, length=st.integers(5, 40))
+@settings(max_examples=60, deadline=None)
+def test_encodings_fit_and_point_into_their_texts(
+    trained: Tokenizer, first: str, second: str | None, length: int
+) -> None:
+    encoding = trained.encode(first, second, length=length)
+    texts = [first] if second is None else [first, second]
+    whole = [trained.pieces(text) for text in texts]
+    assert len(encoding) == min(length, sum(map(len, whole)) + len(texts) + 1)
+    assert encoding.ids[0] == trained.cls_id
+    assert encoding.ids.count(trained.sep_id) == len(texts)
+    for index, text in enumerate(texts):
+        own = [i for i, sequence in enumerate(encoding.sequence) if sequence == index]
+        assert [encoding.ids[i] for i in own] == whole[index][: len(own)]
+        assert all(encoding.types[i] == index for i in own)
+        for i in own:
+            start, end = encoding.offsets[i]
+            assert trained.pieces(text[start:end])[0] is not None
+            assert 0 <= start < end <= len(text)
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(2, 30))
+def test_the_longer_text_is_cut_first(first: int, second: int, room: int) -> None:
+    kept = shortened([first, second], room)
+    assert sum(kept) == min(room, first + second)
+    if sum(kept) < first + second:
+        # removing one token at a time from the longer one, the second where both are alike
+        a, b = first, second
+        while a + b > room:
+            a, b = (a - 1, b) if a > b else (a, b - 1)
+        assert kept == [a, b]
+
+
+def test_only_the_named_text_is_cut() -> None:
+    assert shortened([10, 4], 8, "first") == [4, 4]
+    assert shortened([10, 4], 12, "second") == [10, 2]
+    with pytest.raises(TaskError, match="first text has 10 tokens, which leaves the second no room within 8"):
+        shortened([10, 4], 8, "second")
+    with pytest.raises(TaskError, match="no room for 2 texts"):
+        shortened([1, 1], 1)
+
+
+def test_rows_are_padded_at_the_end(trained: Tokenizer) -> None:
+    rows = [trained.encode("the farmer", length=8), trained.encode("the", "cows", length=8)]
+    batch = collate(rows, trained.pad_id)
+    assert batch["input_ids"].shape == (2, max(map(len, rows)))
+    assert batch["input_ids"][0].tolist()[: len(rows[0])] == list(rows[0].ids)
+    assert batch["attention_mask"].sum(1).tolist() == [len(row) for row in rows]
+    assert (batch["input_ids"][~batch["attention_mask"]] == trained.pad_id).all()
+    assert collate(rows, trained.pad_id, 12)["token_type_ids"].shape == (2, 12)
+    with pytest.raises(TaskError, match="does not fit into 3"):
+        collate(rows, trained.pad_id, 3)
+
+
+def test_special_tokens_in_a_text_may_be_text(trained: Tokenizer) -> None:
+    assert trained.pieces("the [MASK]")[-1] == trained.mask_id
+    (plain,) = trained.pieces_of(["the [MASK]"], specials=False)
+    assert not trained.special_ids.intersection(plain)
+    assert trained.pieces("[MASK]") == [trained.mask_id]

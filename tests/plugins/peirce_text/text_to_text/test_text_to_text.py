@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import peirce
+import pytest
+import torch
+from command_line import exit_code
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.model import Model
+from peirce.parts import IGNORED
+from peirce.registry import Registry
+from peirce.spec import Spec
+from peirce_text.text_to_text.pairs import Pair, batch_of, encoded
+from peirce_text.text_to_text.task import TextToText, TextToTextData, TextToTextOptions
+from small_specs import DECODER, ENCODER_DECODER, FOLNET
+
+KINDS = {
+    "causal": DECODER,
+    "prefix": DECODER.replace({"model.scope.kind": "prefix"}),
+    "two stacks": ENCODER_DECODER,
+}
+WORDS = ("cows", "sheep", "geese", "sails", "ropes", "blades")
+
+
+def pairs(count: int, seed: int) -> list[dict[str, str]]:
+    """Two things, and the same the other way round."""
+    draw = random.Random(seed)
+    made = []
+    for _ in range(count):
+        one, other = draw.sample(WORDS, 2)
+        made.append({"source": f"{one} and {other}", "target": f"{other} and {one}"})
+    return made
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("pairs")
+    for name, count in (("data", 200), ("valid_data", 24)):
+        lines = [json.dumps(row) for row in pairs(count, seed=count)]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    return {name: str(folder / f"{name}.jsonl") for name in ("data", "valid_data")}
+
+
+def task(files: dict[str, str], **options: Any) -> TextToText:
+    return TextToText(TextToTextOptions(**{**files, "vocabulary": 120, "batch_size": 8, **options}))
+
+
+@pytest.fixture(scope="module")
+def data(files: dict[str, str]) -> TextToTextData:
+    return task(files).prepare()
+
+
+def built(spec: Spec, made: TextToText, data: TextToTextData, registry: Registry) -> Model:
+    changes = {**made.overrides(data), "model.regularisation.init_std": 0.3}
+    return build(spec.replace(changes), seed=1, registry=registry).eval()
+
+
+def test_a_pair_is_cut_to_its_room_and_keeps_its_special_tokens(data: TextToTextData) -> None:
+    tokenizer = data.tokenizer
+    whole, cut = encoded(tokenizer, "cows and sheep", "geese", (32, 16))
+    assert not cut
+    assert whole.source == (tokenizer.cls_id, *tokenizer.pieces("cows and sheep"), tokenizer.sep_id)
+    assert whole.target == (*tokenizer.pieces("geese"), tokenizer.sep_id)
+    short, cut = encoded(tokenizer, "cows and sheep", "geese and ropes", (4, 2))
+    assert cut
+    assert short.source == (*whole.source[:3], tokenizer.sep_id)
+    assert short.target == (*tokenizer.pieces("geese")[:1], tokenizer.sep_id)
+
+
+def test_a_batch_for_one_stack_and_for_two() -> None:
+    batch = {
+        n: t.tolist() for n, t in batch_of([Pair((2, 7, 3), (8, 9, 3)), Pair((2, 3), (3,))], 0, 2).items()
+    }
+    no = IGNORED
+    assert batch == {
+        "source": [[2, 7, 3], [2, 3, 0]],
+        "source_mask": [[True, True, True], [True, True, False]],
+        "written": [[2, 8, 9], [2, 0, 0]],
+        "written_mask": [[True, True, True], [True, False, False]],
+        "written_labels": [[8, 9, 3], [3, no, no]],
+        "joined": [[2, 7, 3, 8, 9, 3], [2, 3, 3, 0, 0, 0]],
+        "joined_mask": [[True] * 6, [True] * 3 + [False] * 3],
+        "joined_labels": [[no, no, 8, 9, 3, no], [no, 3, no, no, no, no]],
+        "prefix": [3, 2],
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_is_what_the_model_writes(
+    kind: str, files: dict[str, str], data: TextToTextData, registry: Registry
+) -> None:
+    made = task(files)
+    model = built(KINDS[kind], made, data, registry)
+    made.check(model, data)
+    # Targets that a fresh model writes by itself, and in every other pair one token of them changed.
+    prompts = [pair.source for pair in data.pairs["valid"][:6]]
+    targets = []
+    for number, source in enumerate(prompts):
+        inputs = {"input_ids": torch.tensor([source])}
+        if kind == "two stacks":
+            inputs["decoder_input_ids"] = torch.tensor([[data.tokenizer.cls_id]])
+        if kind == "prefix":
+            inputs["prefix_length"] = torch.tensor([len(source)])
+        (text,) = model.generate(inputs, max_new=5)
+        tokens = list(text.tokens)
+        if number % 2:
+            tokens[2] = (tokens[2] + 1) % data.tokenizer.vocabulary
+        targets.append(tuple(tokens))
+    own = TextToTextData(data.tokenizer, {"valid": tuple(map(Pair, prompts, targets))})
+    metrics = made.metrics(model, own, "valid")
+    assert metrics["exact"] == 0.5
+    assert 1 - 3 * 3 / (6 * 5) <= metrics["token_accuracy"] <= 1 - 3 / (6 * 5)
+    assert metrics["perplexity"] == pytest.approx(math.exp(metrics["loss"]))
+    # By hand: the log-probability of each target's tokens, one pair at a time.
+    total = 0.0
+    for pair in own.pairs["valid"]:
+        batch = batch_of([pair], data.tokenizer.pad_id, data.tokenizer.cls_id)
+        with torch.no_grad():
+            total += float(made.loss(model, batch)) * len(pair.target)
+        assert made.targets(batch) == {"loss": len(pair.target)}
+    assert metrics["loss"] == pytest.approx(total / 30, rel=1e-4)
+
+
+@pytest.mark.parametrize("spec", ["folnet-causal", "folnet-text-to-text"])
+def test_it_learns_to_turn_pairs_round_and_generate_writes_them(
+    spec: str, files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: object) -> dict[str, Any]:
+        capsys.readouterr()
+        assert exit_code(*arguments, "--json") == 0, capsys.readouterr().err
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    dims = {"layers": 2, "unary": 32, "binary": 8, "heads": 2, "head_size": 8}
+    settings = [
+        *(f"{name}={value}" for name, value in {**files, "vocabulary": 120, "batch_size": 16}.items()),
+        *(f"model.dims.{name}={value}" for name, value in dims.items()),
+        "model.regularisation.dropout=0.0", "model.regularisation.init_std=0.3", "model.positions.0.clip=8",
+        "train.steps=250", "train.lr=5e-3", "train.warmup_ratio=0.1", "train.device=cpu", "train.threads=1",
+    ]  # fmt: skip
+    out = tmp_path / "model"
+    sets = [part for setting in settings for part in ("--set", setting)]
+    metrics = run("train", spec, "--task", "text_to_text", "-o", out, *sets)["metrics"]["test"]
+    # Thirty pairs there are, most of them read: what remains to learn is which word was first.
+    assert metrics["exact"] > 0.8
+    assert run("evaluate", out)["metrics"] == pytest.approx(metrics, rel=1e-5)
+    rows = pairs(12, seed=5)
+    written = run("generate", out, "--whole", *(row["source"] for row in rows), "--max-new", 20)["texts"]
+    assert sum(text["text"] == row["target"] for text, row in zip(written, rows, strict=True)) >= 9
+    assert all(text["ended"] for text in written)
+
+
+def test_mistakes_are_named(
+    files: dict[str, str], data: TextToTextData, tmp_path: Path, registry: Registry
+) -> None:
+    with pytest.raises(TaskError, match=r"either task\.data or task\.dataset"):
+        TextToText(TextToTextOptions()).prepare()
+    with pytest.raises(TaskError, match=r"row 1: unknown column 'german'. Known: "):
+        task(files, target="german").prepare()
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    with pytest.raises(TaskError, match="the valid split has no pairs"):
+        task(files, valid_data=str(empty)).prepare()
+    alone = task({"data": files["data"]})
+    with pytest.raises(TaskError, match=r"no split 'test' without task\.valid_data"):
+        next(iter(alone.batches(alone.prepare(), "test", 0, 0)))
+    with pytest.raises(TaskError, match="unknown split 'dev'"):
+        next(iter(alone.batches(data, "dev", 0, 0)))
+    with pytest.raises(TaskError, match="needs a model that generates"):
+        alone.check(peirce.build(FOLNET, registry=registry), data)
+
+
+def test_a_data_set_is_read_as_files_are(files: dict[str, str], data: TextToTextData, tmp_path: Path) -> None:
+    import datasets
+
+    made = {
+        split: datasets.Dataset.from_list([json.loads(line) for line in Path(file).read_text().splitlines()])
+        for split, file in (("train", files["data"]), ("validation", files["valid_data"]))
+    }
+    datasets.DatasetDict(made).save_to_disk(tmp_path / "saved")
+    read = task({"dataset": str(tmp_path / "saved")}).prepare()
+    assert read.pairs == data.pairs
+    datasets.DatasetDict({"validation": made["validation"]}).save_to_disk(tmp_path / "other")
+    with pytest.raises(TaskError, match="has no train split"):
+        task({"dataset": str(tmp_path / "other")}).prepare()

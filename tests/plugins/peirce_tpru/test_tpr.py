@@ -1,0 +1,56 @@
+"""Tensor product representations of single tokens."""
+
+import pytest
+import torch
+from peirce.parts import Dims, Tokens
+from peirce_logic import TensorProduct
+
+DIMS = Dims(layers=1, unary=6, heads=1, head_size=6, feedforward_unary=1, vocabulary=9)
+TOKENS = Tokens({}, None, torch.arange(5).unsqueeze(0), 5)
+
+
+@pytest.mark.parametrize("size", [None, 4])
+def test_fillers_are_unbound_normalised_and_bound_again(size: int | None) -> None:
+    torch.manual_seed(0)
+    augmenter = TensorProduct(TensorProduct.Options(roles=7, size=size), DIMS).double()
+    for parameter in augmenter.parameters():
+        torch.nn.init.normal_(parameter)
+    x = torch.randn(2, 5, 6, dtype=torch.float64)
+    basis = augmenter.basis
+    for b in range(2):
+        for t in range(5):
+            unbinding = [augmenter.unbinding.weight @ basis[n] for n in range(7)]
+            roles = [augmenter.binding.weight @ basis[n] for n in range(7)]
+            inner = augmenter.reader.weight @ x[b, t]
+            squares = [max((u @ inner).item() + augmenter.shift.item(), 0.0) ** 2 for u in unbinding]
+            total = max(sum(squares), 1e-7)
+            bound = sum(square / total * role for square, role in zip(squares, roles, strict=True))
+            wanted = x[b, t] + (bound if augmenter.writer is None else augmenter.writer.weight @ bound)
+            torch.testing.assert_close(augmenter(x, TOKENS)[b, t], wanted)
+
+
+def test_fillers_are_a_distribution_or_zero() -> None:
+    augmenter = TensorProduct(TensorProduct.Options(roles=7), DIMS)
+    x = torch.randn(2, 5, 6)
+    torch.testing.assert_close(augmenter.fillers(x).sum(-1), torch.ones(2, 5))
+    torch.nn.init.constant_(augmenter.shift, -1e3)
+    assert augmenter.fillers(x).eq(0).all()
+    torch.testing.assert_close(augmenter(x, TOKENS), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_large_fillers_do_not_overflow_in_half_precision(dtype: torch.dtype) -> None:
+    augmenter = TensorProduct(TensorProduct.Options(roles=7), DIMS).to(dtype)
+    torch.nn.init.constant_(augmenter.shift, 1000.0)
+    got = augmenter(torch.randn(2, 5, 6, dtype=dtype), TOKENS)
+    assert got.dtype == dtype
+    assert got.isfinite().all()
+
+
+def test_the_basis_is_saved_and_not_trained_and_the_shift_starts_at_one() -> None:
+    augmenter = TensorProduct(TensorProduct.Options(roles=7, size=4), DIMS)
+    assert augmenter.state_dict()["basis"].shape == (7, 4)
+    assert "basis" not in dict(augmenter.named_parameters())
+    assert augmenter.shift.item() == 1.0
+    assert augmenter.writer is not None
+    assert TensorProduct(TensorProduct.Options(roles=7), DIMS).writer is None
