@@ -17,7 +17,7 @@ def direct_vectors(table: Tensor, bias: PairBias) -> Tensor:
 
 
 def direct_scores(query: Tensor, bias: PairBias) -> Tensor:
-    """What `peirce.kernels.pair_bias.scores` computes, by a direct gather."""
+    """What `peirce.kernels.pair_scores` computes, by a direct gather."""
     total = query.new_zeros(())
     if bias.key is not None:
         vectors = direct_vectors(bias.key, bias)
@@ -30,7 +30,7 @@ def direct_scores(query: Tensor, bias: PairBias) -> Tensor:
 
 
 def direct_mix(weights: Tensor, bias: PairBias) -> Tensor:
-    """What `peirce.kernels.pair_bias.mix` computes, by a direct gather."""
+    """What `peirce.kernels.pair_values` computes, by a direct gather."""
     assert bias.value is not None
     vectors = direct_vectors(bias.value, bias)
     if vectors.shape[3] == 1:

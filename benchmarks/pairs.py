@@ -15,7 +15,7 @@ from measuring import peak_bytes, record, seconds
 from peirce.kernels import pair_bias as pairs
 from peirce.kernels import pair_products
 from peirce.parts import Dims, Tokens
-from peirce_basics.positions import LogiRPE
+from peirce_kg.parts.positions.logirpe import LogiRPE
 from torch import Tensor
 
 HEADS, HEAD_SIZE = 16, 25

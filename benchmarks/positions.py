@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import peirce
 import torch
 from measuring import CLOCKS, peak_bytes, record, seconds
-from peirce_basics.positions import LogiRPE
+from peirce_kg.parts.positions.logirpe import LogiRPE
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 

@@ -21,7 +21,11 @@ from peirce.registry import KINDS, hookspecs
 from peirce.resources import packaged_registry, packaged_specs
 from shared_folder import ROOT
 
-ROOTS = ("core/peirce", "plugins/peirce_basics", "export/peirce_export")
+ROOTS = (
+    "core/peirce",
+    *sorted(f"plugins/{path.name}" for path in (ROOT / "plugins").iterdir()),
+    "export/peirce_export",
+)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +81,9 @@ def test_what_ships_is_found() -> None:
 
 def test_core_names_neither_plugins_nor_export() -> None:
     for path in (ROOT / "core").rglob("*.py"):
-        assert not re.search("peirce_basics|peirce_export", path.read_text(encoding="utf-8")), path
+        assert not re.search(
+            "peirce_(basics|folnet|kg|text|hf|tpru|logic|export)", path.read_text(encoding="utf-8")
+        ), path
 
 
 def test_every_kind_has_a_hook_with_a_sentence() -> None:
@@ -126,7 +132,18 @@ def test_extras(project: dict[str, Any]) -> None:
     assert "onnxruntime" in {Requirement(line).name for line in extras["onnx"]}
     assert "onnxruntime-gpu" in {Requirement(line).name for line in extras["gpu"]}
     core = {Requirement(line).name for line in project["project"]["dependencies"]}
-    assert core == {"torch", "numpy", "pluggy", "attrs", "cattrs", "tomlkit", "typer", "rich", "safetensors"}
+    assert core == {
+        "torch",
+        "numpy",
+        "pluggy",
+        "attrs",
+        "cattrs",
+        "tomlkit",
+        "typer",
+        "rich",
+        "safetensors",
+        "lazy-loader",
+    }
 
 
 def test_tox_runs_what_every_change_must_pass(tox: ConfigParser) -> None:

@@ -18,7 +18,7 @@ TOTAL = sum("operators" in check.kinds for check in CHECKS) - 2
 
 LAB = '''
 import peirce
-from peirce import Operator, Reader, Writer
+from peirce.parts import Operator, Reader, Writer
 
 class Twice(Operator):
     """u(x) = K(x) v(x) + K(x) v(x)."""

@@ -15,7 +15,7 @@ import torch
 from code_blocks import blocks
 from peirce.compose import build, load
 from peirce.errors import TaskError
-from peirce.kernels.pair_bias import scores
+from peirce.kernels import pair_scores as scores
 from peirce.registry import Registry
 from peirce.testing import Conformance
 from peirce.testing.check import NotApplicableError, NotRunError
@@ -56,9 +56,9 @@ def test_they_pass_the_conformance_suite(plugin: Any) -> None:
 
 
 def test_a_side_asks_for_keys_of_its_own(guide: ModuleType) -> None:
-    dims = peirce.Dims(layers=3, unary=8, heads=2, head_size=4, feedforward_unary=8, vocabulary=9)
-    position = guide.Sides(peirce.NoOptions(), dims)
-    tokens = peirce.Tokens({}, None, torch.arange(5).unsqueeze(0), 5)
+    dims = peirce.parts.Dims(layers=3, unary=8, heads=2, head_size=4, feedforward_unary=8, vocabulary=9)
+    position = guide.Sides(peirce.parts.NoOptions(), dims)
+    tokens = peirce.parts.Tokens({}, None, torch.arange(5).unsqueeze(0), 5)
     biases = position.pairs(tokens)
     assert len(biases) == 3
     queries, keys = torch.randn(1, 5, 2, 4), torch.randn(1, 5, 2, 4)
@@ -72,9 +72,7 @@ def test_a_side_asks_for_keys_of_its_own(guide: ModuleType) -> None:
 def test_what_a_new_model_starts_with_is_saved_with_it(
     guide: ModuleType, plugin: Any, tmp_path: Path
 ) -> None:
-    registry = Registry.of(
-        "peirce_folnet.plugin", "peirce_basics.plugin", "peirce_basics.plugin", plugin
-    )
+    registry = Registry.of("peirce_folnet.plugin", "peirce_basics.plugin", "peirce_basics.plugin", plugin)
     file = tmp_path / "vectors.npy"
     given = np.random.default_rng(0).normal(size=(40, 24)).astype(np.float32)
     np.save(file, given)

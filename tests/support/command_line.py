@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from peirce.commands import main
+from peirce.commands.main import main
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 """Arguments as strings, `beside` and environment variables by name."""

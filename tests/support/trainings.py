@@ -19,14 +19,7 @@ from peirce.spec import load_spec
 from peirce.training import TrainingOptions, make_task, train
 from toy_tasks import StoppedError
 
-PARTS = (
-    "peirce_folnet.plugin",
-    "peirce_basics.plugin",
-    "peirce_basics.plugin",
-    "peirce_basics.plugin",
-    "peirce_kg",
-    "peirce_text.pretraining",
-)
+PARTS = ("peirce_basics.plugin", "peirce_folnet.plugin", "peirce_kg.plugin", "peirce_text.plugin")
 
 
 def main(folder: Path) -> None:

@@ -13,6 +13,7 @@ from peirce.errors import ExportError, ModelFileError, unknown
 from peirce.spec import is_path
 
 if TYPE_CHECKING:
+    Session: Any
     from peirce.model import Model
     from peirce.registry import Registry
 

@@ -6,3 +6,5 @@ from .fusion import FusedLinear as FusedLinear
 from .fusion import fold_in as fold_in
 from .fusion import folded as folded
 from .pair_bias import PairBias as PairBias
+from .pair_bias import pair_scores as pair_scores
+from .pair_bias import pair_values as pair_values

@@ -1,7 +1,7 @@
 """Pair biases: position terms inside attention, from tables of vectors.
 
-`peirce.kernels.pair_products` multiplies: heads come first and rows are flat, `q` [g, n, m, s] queries, `w` [g, n, m, y] scores
-or weights. n is batch times length and m the heads that share a table; where a whole batch shares its ids, n is the
+`pair_products` multiplies: heads come first and rows are flat, `q` [g, n, m, s] queries, `w` [g, n, m, y] scores or
+weights. n is batch times length and m the heads that share a table; where a whole batch shares its ids, n is the
 length and m counts the batch as well.
 """
 
@@ -46,7 +46,7 @@ class PairBias(NamedTuple):
         return self._replace(ids=own(self.ids), rows=None if self.rows is None else own(self.rows))
 
 
-def scores(query: Tensor, bias: PairBias, key: Tensor | None = None) -> Tensor:
+def pair_scores(query: Tensor, bias: PairBias, key: Tensor | None = None) -> Tensor:
     """What a pair bias adds to attention scores: queries and keys times their pairs' vectors, and its own score.
 
     Args:
@@ -88,7 +88,7 @@ def scores(query: Tensor, bias: PairBias, key: Tensor | None = None) -> Tensor:
     return total
 
 
-def mix(weights: Tensor, bias: PairBias) -> Tensor:
+def pair_values(weights: Tensor, bias: PairBias) -> Tensor:
     """What a pair bias adds to the values that attention sums: each row's weighted value vectors.
 
     Args:

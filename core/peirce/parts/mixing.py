@@ -16,8 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from peirce.algebra import Attended, Predicates, Scope
-from peirce.kernels import FusedLinear, PairBias, blocked_training
-from peirce.kernels import pair_bias as pairs
+from peirce.kernels import FusedLinear, PairBias, blocked_training, pair_scores, pair_values
 from peirce.parts.base import Dims
 from peirce.parts.operator import Branch, Reader, Writer
 from peirce.parts.plan import Plan, PlannedOperator
@@ -345,9 +344,9 @@ def add_pairs(
             assert planned.kernel is not None
             assert planned.premise is not None
             key = premise * planned.kernel.scale if bias.query is not None else None
-            result = result + pairs.scores(kernel * planned.premise.scale, bias, key)
+            result = result + pair_scores(kernel * planned.premise.scale, bias, key)
         elif role == "value" and bias.value is not None:
-            result = result + pairs.mix(kernel, bias)
+            result = result + pair_values(kernel, bias)
     return result
 
 

@@ -11,6 +11,7 @@ from .options import make_task as make_task
 from .options import plain as plain
 from .options import training_options as training_options
 from .processes import is_first_process as is_first_process
+from .randomness import isolated as isolated
 from .recomputation import layers_of as layers_of
 from .records import read_training as read_training
 from .start import saved_spec as saved_spec

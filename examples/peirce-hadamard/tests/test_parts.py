@@ -3,7 +3,8 @@
 import peirce
 import pytest
 import torch
-from peirce import Spec, Tokens
+from peirce import Spec
+from peirce.parts import Tokens
 from peirce_hadamard import Depth
 from peirce_hadamard.depth import DepthOptions
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from attrs import field, frozen, validators
 from peirce.errors import TaskError
-from peirce.training import randomness
+from peirce.training import isolated
 from torch import Tensor
 
 from peirce_kg.encoding.vocabulary import Vocabulary
@@ -87,7 +87,7 @@ def embed(
     if not len(graph.added["train"]):
         raise TaskError(f"the train split of {graph.name!r} has no triples to train vectors on")
     both_ways = options.model != "transe"
-    with randomness.isolated(options.seed):
+    with isolated(options.seed):
         factory = _factory(graph, both_ways=both_ways)
         predictor = _placed(_predictor(factory, options), options.device)
         losses = _train(predictor, factory, options, after)

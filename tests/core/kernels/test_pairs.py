@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 from peirce.kernels import PairBias, pair_products
-from peirce.kernels.pair_bias import mix, scores
+from peirce.kernels import pair_scores as scores
+from peirce.kernels import pair_values as mix
 from shared_folder import ROOT
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode

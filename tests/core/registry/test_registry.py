@@ -365,9 +365,7 @@ def test_the_default_registry_is_made_once() -> None:
 
 
 def test_an_unknown_entry_point_is_an_error() -> None:
-    with pytest.raises(
-        RegistryError, match=r"unknown plug-in 'peirce:folne'. Did you mean 'peirce:folnet'"
-    ):
+    with pytest.raises(RegistryError, match=r"unknown plug-in 'peirce:folne'. Did you mean 'peirce:folnet'"):
         Registry.of("peirce:folne")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from peirce.spec import Path, Spec, join_key
+from peirce.spec import KeyPath, Spec, join_key
 from peirce.spec.toml_lines import key_lines, split_key
 from peirce.testing.spec_strategies import specs, texts
 
@@ -45,7 +45,7 @@ y = 1
 y = 2
 '''
 
-LINES: dict[Path, int] = {
+LINES: dict[KeyPath, int] = {
     ("format",): 2,
     ("model",): 4,
     ("model", "name"): 5,
@@ -90,7 +90,7 @@ def test_windows_line_ends_count_once() -> None:
     assert key_lines(DOCUMENT.replace("\n", "\r\n")) == LINES
 
 
-def paths(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def paths(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (*path, str(key)), item

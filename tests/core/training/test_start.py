@@ -13,7 +13,7 @@ import peirce
 import pytest
 import torch
 from command_line import exit_code as run
-from peirce.commands import main
+from peirce.commands.main import main
 from peirce.errors import ModelFileError, TaskError
 from peirce.registry import Registry
 from peirce.training import TrainingOptions, TrainResult, train, with_tokenizer

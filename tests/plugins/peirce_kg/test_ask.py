@@ -137,7 +137,7 @@ def test_neither_torch_nor_pykeen_is_needed(exported: tuple[Path, Model, KgQaDat
 
         sys.meta_path.insert(0, Refuse())
         import typer
-        from peirce_plugins.tasks.kgqa.cli import ask
+        from peirce_kg.cli import ask
         app = typer.Typer()
         app.command()(ask)
         app()

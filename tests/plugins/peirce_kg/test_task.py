@@ -220,7 +220,7 @@ def test_the_plug_in_registers_the_task() -> None:
     from peirce_kg import plugin
 
     assert Registry.of(plugin).get("tasks", "kgqa") is KgQa
-    assert issubclass(KgQa, peirce.Task)
+    assert issubclass(KgQa, peirce.model.Task)
 
 
 def test_a_spec_that_does_not_suit_is_told_so(

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from peirce.parts import Dims, Tokens
-from peirce_logic import TensorProduct
+from peirce_tpru.tpr import TensorProduct
 
 DIMS = Dims(layers=1, unary=6, heads=1, head_size=6, feedforward_unary=1, vocabulary=9)
 TOKENS = Tokens({}, None, torch.arange(5).unsqueeze(0), 5)

@@ -9,12 +9,12 @@ __all__ = ["Depth", "Hadamard", "register_operators", "register_positions"]
 
 
 @peirce.hookimpl
-def register_operators() -> list[type[peirce.Operator]]:
+def register_operators() -> list[type[peirce.parts.Operator]]:
     """The conjunction of two relations."""
     return [Hadamard]
 
 
 @peirce.hookimpl
-def register_positions() -> list[type[peirce.Position]]:
+def register_positions() -> list[type[peirce.parts.Position]]:
     """How deep in brackets a token stands."""
     return [Depth]

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from attrs import field, frozen, validators
-from peirce import Dims, Tokens, UnaryPosition
+from peirce.parts import Dims, Tokens, UnaryPosition
 from torch import Tensor, nn
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from peirce import Operator, Reader, Scope, Writer
+from peirce.parts import Operator, Reader, Scope, Writer
 from torch import Tensor
 
 

@@ -12,20 +12,12 @@ from peirce.algebra import Scope
 from peirce.errors import InputError
 from peirce.parts import Dims, Encoded, NoOptions, Tokens
 from peirce.registry import Registry
-from peirce_basics.heads import (
-    Classification,
-    Contrastive,
-    Entities,
-    MaskedLanguageModel,
-    Relation,
-    Swap,
-    TokenClassification,
-)
-from peirce_basics.heads.classification import ClassificationOptions
-from peirce_basics.heads.contrastive import ContrastiveOptions
-from peirce_basics.heads.relation import RelationOptions
-from peirce_basics.heads.token_classification import TokenClassificationOptions
-from peirce_kg.parts.heads.entities import EntitiesOptions
+from peirce_basics.heads.classification import Classification, ClassificationOptions
+from peirce_basics.heads.contrastive import Contrastive, ContrastiveOptions
+from peirce_basics.heads.mlm import MaskedLanguageModel
+from peirce_basics.heads.relation import Relation, RelationOptions, Swap
+from peirce_basics.heads.token_classification import TokenClassification, TokenClassificationOptions
+from peirce_kg.parts.heads.entities import Entities, EntitiesOptions
 from small_specs import FOLNET
 
 DIMS = Dims(layers=1, unary=3, heads=1, head_size=3, feedforward_unary=6, vocabulary=8)

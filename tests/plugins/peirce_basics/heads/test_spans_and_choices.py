@@ -9,8 +9,8 @@ import torch
 from peirce.algebra import Scope
 from peirce.errors import InputError
 from peirce.parts import Dims, Encoded, NoOptions, Tokens
-from peirce_basics.heads import MultipleChoice, Span
-from peirce_basics.heads.multiple_choice import MultipleChoiceOptions
+from peirce_basics.heads.multiple_choice import MultipleChoice, MultipleChoiceOptions
+from peirce_basics.heads.span import Span
 
 DIMS = Dims(layers=1, unary=3, heads=1, head_size=3, feedforward_unary=6, vocabulary=8)
 NO = -100

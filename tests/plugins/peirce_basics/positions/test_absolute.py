@@ -6,7 +6,7 @@ import pytest
 import torch
 from peirce.errors import InputError
 from peirce.parts import Dims, Tokens
-from peirce_basics.positions import Absolute
+from peirce_basics.positions.absolute import Absolute
 
 DIMS = Dims(layers=1, unary=5, heads=1, head_size=5, feedforward_unary=1, vocabulary=9, max_length=8)
 

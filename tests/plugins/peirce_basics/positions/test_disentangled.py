@@ -8,10 +8,10 @@ import pytest
 import torch
 from peirce.compose import build
 from peirce.errors import PlanError
-from peirce.kernels.pair_bias import scores
+from peirce.kernels import pair_scores as scores
 from peirce.parts import Dims, Tokens
 from peirce.registry import Registry
-from peirce_basics.positions import Disentangled
+from peirce_basics.positions.disentangled import Disentangled
 from small_specs import TRANSFORMER
 
 DIMS = Dims(layers=2, unary=8, heads=2, head_size=3, feedforward_unary=1, vocabulary=9)

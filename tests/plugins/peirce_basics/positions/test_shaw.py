@@ -3,9 +3,10 @@
 import pytest
 import torch
 from peirce.algebra import Scope
-from peirce.kernels.pair_bias import mix, scores
+from peirce.kernels import pair_scores as scores
+from peirce.kernels import pair_values as mix
 from peirce.parts import Dims, Tokens
-from peirce_basics.positions import Shaw
+from peirce_basics.positions.shaw import Shaw
 from peirce_folnet.operators.mu import Mu
 from peirce_folnet.operators.prod import Prod
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from peirce.kernels.pair_bias import scores
+from peirce.kernels import pair_scores as scores
 from peirce.parts import Dims, Tokens
-from peirce_basics.positions import T5
+from peirce_basics.positions.t5 import T5
 
 DIMS = Dims(layers=2, unary=8, heads=2, head_size=4, feedforward_unary=1, vocabulary=9)
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from peirce.parts import Dims, Tokens
-from peirce_basics.positions import Distance
+from peirce_folnet.positions.distance import Distance
 
 DIMS = Dims(layers=1, unary=4, binary=3, heads=1, head_size=4, feedforward_unary=1, vocabulary=9)
 

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
-from peirce.kernels.pair_bias import mix, scores
+from peirce.kernels import pair_scores as scores
+from peirce.kernels import pair_values as mix
 from peirce.parts import Dims, Tokens
-from peirce_basics.positions import LogiRPE
+from peirce_kg.parts.positions.logirpe import LogiRPE
 
 DIMS = Dims(layers=2, unary=8, heads=2, head_size=4, feedforward_unary=1, vocabulary=9)
 

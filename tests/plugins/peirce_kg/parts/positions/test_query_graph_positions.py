@@ -11,8 +11,10 @@ from peirce.errors import PlanError
 from peirce.parts import Dims, Tokens
 from peirce.registry import Registry
 from peirce.spec import load_spec
-from peirce_basics.positions import Adjacency, Atoms, DirectedDistance
 from peirce_kg.graph_codes import APART, DISTANCES, NODES, REACH, ROLE_SETS, ROLES
+from peirce_kg.parts.positions.adjacency import Adjacency
+from peirce_kg.parts.positions.atoms import Atoms
+from peirce_kg.parts.positions.directed_distance import DirectedDistance
 from small_specs import FOLNET, TRANSFORMER
 
 DIMS = Dims(layers=3, unary=8, binary=5, heads=2, head_size=4, feedforward_unary=1, vocabulary=9)
