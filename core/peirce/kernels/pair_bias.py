@@ -72,7 +72,7 @@ def pair_scores(query: Tensor, bias: PairBias, key: Tensor | None = None) -> Ten
         # The same product with the parts of x and y exchanged.
         if key is None or bias.query.shape[0] > 1:
             raise ValueError("a pair bias with `query` needs the keys [b, y, h, s], and has one kind of rows")
-        term = scores(key, PairBias(bias.ids.transpose(1, 2), key=bias.query)).transpose(1, 2)
+        term = pair_scores(key, PairBias(bias.ids.transpose(1, 2), key=bias.query)).transpose(1, 2)
         total = term if total is None else total + term
     if bias.score is not None:
         kinds, buckets, _ = bias.score.shape

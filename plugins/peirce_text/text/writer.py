@@ -65,8 +65,8 @@ class Writer:
 
         Args:
             prompts: texts; an empty one begins with nothing.
-            settings: how tokens are chosen, as in `peirce.model.Decoding`; a text ends with the separator unless they say
-                otherwise.
+            settings: how tokens are chosen, as in `peirce.model.Decoding`; a text ends with the separator unless they
+                say otherwise.
 
         Raises:
             TaskError: there is no prompt. InputError: a setting is wrong, or a prompt is not for this model.
