@@ -9,10 +9,8 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.errors import InputError
-from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
+from peirce.parts import Augmenter, Dims, TensorSpec, Tokens, narrow
 from torch import Tensor, nn
-
-INIT_STD = 0.02
 
 RELATIONS: tuple[tuple[str, int], ...] = (
     ("conjunction", 2),
@@ -75,9 +73,8 @@ class Logical(Augmenter):
         width = options.width or dims.unary
         self.embedding = nn.Embedding(LOGICAL_ID_COUNT, width)
         self.projection = nn.Linear(dims.unary + width, dims.unary)
-        nn.init.normal_(self.embedding.weight, std=INIT_STD)
-        nn.init.normal_(self.projection.weight, std=INIT_STD)
-        nn.init.zeros_(self.projection.bias)
+        narrow(self.embedding)
+        narrow(self.projection)
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The id of each token at each level."""

@@ -6,10 +6,9 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import at_least_float32
-from peirce.parts import Augmenter, Dims, Tokens
+from peirce.parts import Augmenter, Dims, Tokens, narrow
 from torch import Tensor, nn
 
-INIT_STD = 0.02
 LEAST_SUM = 1e-7
 """The sum that fillers are divided by is at least this, so that a token without any has zeros."""
 
@@ -49,7 +48,7 @@ class TensorProduct(Augmenter):
         self.writer = nn.Linear(size, dims.unary, bias=False) if size != dims.unary else None
         for linear in (self.reader, self.unbinding, self.binding, self.writer):
             if linear is not None:
-                nn.init.normal_(linear.weight, std=INIT_STD)
+                narrow(linear)
 
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         """[b, x, d1] -> [b, x, d1]."""

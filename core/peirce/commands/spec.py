@@ -75,7 +75,9 @@ def check(file: SpecArgument, changes: Changes = None, json: Json = False) -> No
 def summary(
     spec: SpecArgument,
     batch: Annotated[int, typer.Option(min=1, help="Examples.")] = 1,
-    length: Annotated[int, typer.Option(min=1, help="Tokens of each example.")] = 128,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of each example; 128, or as many as the spec allows.")
+    ] = None,
     changes: Changes = None,
     json: Json = False,
 ) -> None:
@@ -104,7 +106,7 @@ def summary(
     as_table(("output", ""), found.outputs.items())
     rows = [(part, f"{count:,}") for part, count in found.groups.items()]
     as_table(("parameters of", "count"), [*rows, ("all", f"{found.parameters:,}")])
-    typer.echo(f"one forward pass at batch {batch}, length {length}, in float32:")
+    typer.echo(f"one forward pass at batch {batch}, length {found.length}, in float32:")
     typer.echo(f"  FLOPs                {found.flops:>18,}")
     typer.echo(f"  bytes of parameters  {found.parameter_bytes:>18,}")
     typer.echo(f"  bytes written        {found.activation_bytes:>18,}")

@@ -6,15 +6,12 @@ import re
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from peirce.compose.provenance import provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import InputError, SpecError
 from peirce.model import Model
-from peirce.parts import (
-    ModulePart,
-)
+from peirce.parts import Architecture, ModulePart, initialise, watched
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec, load_spec
 
@@ -48,7 +45,7 @@ def build(
     refuse_beyond_memory(plan, registry)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), watched() as given:
         torch.manual_seed(seed)
         try:
             model = Model(plan, provenance_of(plan, registry))
@@ -56,9 +53,9 @@ def build(
             _refuse_sizes(spec, error)
             raise
         if torch.get_default_device().type != "meta":
-            _initialise(model, spec.regularisation.init_std)
+            initialise(model, spec.regularisation.init_std, given)
             for module in model.modules():
-                if isinstance(module, ModulePart):
+                if isinstance(module, ModulePart | Architecture):
                     module.begin()
     return placed(model, device, dtype)
 
@@ -89,15 +86,3 @@ def _refuse_sizes(spec: Spec, error: Exception) -> None:
             f"{spec.at('model.dims')}: there is not enough memory for a model of these sizes ({cause}); lower those "
             "of model.dims, model.input and the parts; `peirce summary` shows how many parameters each takes"
         ) from error
-
-
-def _initialise(model: nn.Module, std: float) -> None:
-    """Linear maps and embeddings from a normal distribution, biases zero, in the order of the modules.
-
-    Parameters that a part holds directly keep what the part gave them.
-    """
-    for module in model.modules():
-        if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=std)
-        if isinstance(module, nn.Linear) and module.bias is not None:
-            nn.init.zeros_(module.bias)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
+from torch import nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from peirce.compose.building import placed
 from peirce.compose.provenance import check_format, differences, provenance_of
@@ -64,24 +69,29 @@ def load(
         plan = resolve(spec, registry, fuse=fuse)
     except SpecError as error:
         raise ModelFileError(f"{directory} cannot be composed here: {error}") from error
-    with torch.device("meta"):
+    with torch.random.fork_rng(devices=[]), _without_storage():
         model = Model(plan, provenance_of(plan, registry))
     weights = directory / WEIGHTS
     _check_weights(weights, model)
     model.load_state_dict(load_file(weights), assign=True)
-    _complete(model)
     return placed(model, device, dtype)
 
 
-def _complete(model: Model) -> None:
-    """Fill the buffers that are no part of the state: a part computes them from its options alone."""
-    left = [name for name, buffer in model.named_buffers() if buffer.is_meta]
-    if not left:
-        return
-    fresh = dict(Model(model.plan, model.provenance).named_buffers())
-    for name in left:
-        owner, _, leaf = name.rpartition(".")
-        model.get_submodule(owner).register_buffer(leaf, fresh[name], persistent=False)
+@contextmanager
+def _without_storage() -> Iterator[None]:
+    """Within it, the parameters that this thread makes have shapes alone. Buffers are real: parts compute them."""
+    thread = threading.get_ident()
+
+    def replaced(module: nn.Module, name: str, parameter: nn.Parameter | None) -> nn.Parameter | None:
+        if parameter is None or parameter.is_meta or threading.get_ident() != thread:
+            return None
+        return nn.Parameter(parameter.to("meta"), parameter.requires_grad)
+
+    hook = register_module_parameter_registration_hook(replaced)  # type: ignore[arg-type]  # as torch documents it
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _check_directory(directory: Path) -> None:

@@ -27,6 +27,7 @@ from peirce.parts import (
     Reader,
     StateOperator,
     Writer,
+    why_refused,
 )
 from peirce.spec import OperatorSpec, Spec, parse_shorthand, structure_options
 
@@ -65,17 +66,18 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
     finder.refuse(cls.check(architecture.options, model_dims), f"architecture {cls.name!r}", "model.dims")
     dims = _dims(spec, cls, model_dims)
     mixing, state = _operators(finder, cls, dims)
-    roles = {planned.part.pair for planned in mixing} - {None}
+    attends = cls.own_attention or any(planned.part.pair for planned in mixing)
+    scope = _scope_kind(cls, spec)
     positions = _beside(
-        finder, "positions", spec.positions, dims, lambda part: _no_place(part, cls, bool(roles))
+        finder, "positions", spec.positions, dims, scope, lambda part: _no_place(part, cls, attends)
     )
-    augmenters = _beside(finder, "augmenters", spec.augmenters, dims)
+    augmenters = _beside(finder, "augmenters", spec.augmenters, dims, scope)
     for i, head in enumerate(spec.heads):
         if hasattr(_NO_HEADS, head.as_):
             reason = f'torch\'s modules have an attribute {head.as_!r}; give it another name with as = "..."'
             finder.refuse(reason, f"the output prefix {head.as_!r}", f"model.heads.{i}")
     gives = cls.gives(architecture.options)
-    if _scope_kind(cls, spec) in ("causal", "prefix"):
+    if scope in ("causal", "prefix"):
         gives |= {"past"}
     heads = tuple(
         PlannedHead(
@@ -84,7 +86,7 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         )
         for head, planned in zip(
             spec.heads,
-            _beside(finder, "heads", spec.heads, dims, lambda part: _not_given(part, cls, gives)),
+            _beside(finder, "heads", spec.heads, dims, scope, lambda part: _not_given(part, cls, gives)),
             strict=True,
         )
     )  # fmt: skip
@@ -272,6 +274,7 @@ def _beside(
     kind: str,
     entries: Sequence[Any],
     dims: Dims,
+    scope: str,
     misfit: Callable[[type[Any]], str | None] = lambda part: None,
 ) -> tuple[Planned, ...]:
     """Positions, augmenters and heads: found, options read, and asked whether they fit and work at these sizes."""
@@ -279,13 +282,13 @@ def _beside(
     for i, entry in enumerate(entries):
         path = f"model.{kind}.{i}"
         found = finder.find(kind, entry.use, entry.options, path, path)
-        reason = misfit(found.part) or found.part.check(found.options, dims)
+        reason = misfit(found.part) or why_refused(found.part, found.options, dims, scope)
         finder.refuse(reason, f"{kind.removesuffix('s')} {found.name!r}", path)
         planned.append(found)
     return tuple(planned)
 
 
-def _no_place(part: type[Position], architecture: type[Architecture], has_pairs: bool) -> str | None:
+def _no_place(part: type[Position], architecture: type[Architecture], attends: bool) -> str | None:
     """Why a position has nowhere to act; None when it has."""
     served = part.places()
     offered = [place for place in served if place in architecture.places]
@@ -294,8 +297,11 @@ def _no_place(part: type[Position], architecture: type[Architecture], has_pairs:
             f"the places {', '.join(sorted(architecture.places))}" if architecture.places else "no places"
         )
         return f"it acts at {' and '.join(served)}, and architecture {architecture.name!r} has {places}"
-    if offered == ["pair"] and not has_pairs:
-        return "it biases attention, and no operator of the layer scores pairs or sums values, as assoc and join do"
+    if offered == ["pair"] and not attends:
+        return (
+            "it biases attention, and no operator of the layer scores pairs or sums values, as assoc and join do; "
+            f"architecture {architecture.name!r} has no attention of its own either"
+        )
     return None
 
 

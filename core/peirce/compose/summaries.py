@@ -25,6 +25,9 @@ from peirce.spec import Spec
 if TYPE_CHECKING:
     from peirce.registry import Registry
 
+USUAL_LENGTH = 128
+"""The tokens of an example where nobody says how many."""
+
 OTHER_DIMS = 2
 """The size of symbolic dims other than batch and length."""
 
@@ -87,19 +90,22 @@ class Summary:
         return asdict(self)
 
 
-def summarise(spec: Spec, *, batch: int = 1, length: int = 128, registry: Registry | None = None) -> Summary:
+def summarise(
+    spec: Spec, *, batch: int = 1, length: int | None = None, registry: Registry | None = None
+) -> Summary:
     """Compose a spec without weights and measure one forward pass.
 
     Args:
         spec: the spec.
         batch: how many examples.
-        length: how many tokens each has.
+        length: how many tokens each has; 128 if None, or as many as the spec allows.
         registry: where parts are looked up; the default registry if None.
 
     Raises:
         SpecError: the spec cannot be composed.
         InputError: batch or length is below 1 or beyond all use, or longer than the model's positions.
     """
+    length = min(USUAL_LENGTH, spec.input.max_length) if length is None else length
     for name, size in (("batch", batch), ("length", length)):
         if size < 1:
             raise InputError(f"{name} must be at least 1, and is {size}")

@@ -20,6 +20,7 @@ from peirce.parts import (
     Signature,
     TensorSpec,
     Tokens,
+    call_named,
     merge,
 )
 
@@ -70,7 +71,7 @@ class Model(nn.Module):
     def _outputs(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         outputs: dict[str, Any] = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
         for prefix, head in self.heads.items():
-            outputs |= _named(prefix, cast(Head, head)(encoded, tokens))
+            outputs |= _named(prefix, call_named(f"head {prefix!r}", head, encoded, tokens))
         return {spec.name: outputs[spec.name] for spec in self.signature.outputs}
 
     def advance(
@@ -98,7 +99,7 @@ class Model(nn.Module):
             return self._outputs(encoded, tokens), kept
         outputs: dict[str, Tensor] = {}
         for prefix, head in heads.items():
-            outputs |= _named(prefix, head(encoded, tokens))
+            outputs |= _named(prefix, call_named(f"head {prefix!r}", head, encoded, tokens))
         return outputs, kept
 
     def generate(

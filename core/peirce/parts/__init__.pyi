@@ -14,6 +14,9 @@ from .documented import fields as fields
 from .documented import first_line as first_line
 from .head import Encoded as Encoded
 from .head import Head as Head
+from .initialisation import initialise as initialise
+from .initialisation import narrow as narrow
+from .initialisation import watched as watched
 from .losses import IGNORED as IGNORED
 from .losses import check_distribution as check_distribution
 from .losses import check_labels as check_labels
@@ -26,6 +29,8 @@ from .mixing import SourceReader as SourceReader
 from .mixing import activate as activate
 from .mixing import add_pairs as add_pairs
 from .module import ModulePart as ModulePart
+from .module import call_named as call_named
+from .module import why_refused as why_refused
 from .operator import Branch as Branch
 from .operator import Operator as Operator
 from .operator import Reader as Reader

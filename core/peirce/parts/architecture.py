@@ -30,6 +30,8 @@ class Architecture(Part, nn.Module, ABC):
         rows: the symbolic dim of the tokens that it gives atoms of, which heads call `length`.
         scope: the kind of scope that the architecture fixes, for its operators to check; None where the spec says.
         fixed_layer: whether a spec may name no other operators.
+        own_attention: whether it computes attention itself and adds pair positions there, so that they need no operator
+            that scores pairs or sums values.
     """
 
     Dims: ClassVar[type]
@@ -40,6 +42,7 @@ class Architecture(Part, nn.Module, ABC):
     rows: ClassVar[str] = "length"
     scope: ClassVar[str | None] = None
     fixed_layer: ClassVar[bool] = False
+    own_attention: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -59,6 +62,13 @@ class Architecture(Part, nn.Module, ABC):
     @abstractmethod
     def __init__(self, options: Any, plan: Plan) -> None:
         nn.Module.__init__(self)
+
+    def begin(self) -> None:
+        """Take what a new model starts with from outside its spec, such as pretrained weights.
+
+        It is called once, after a model is built and initialised, and never when one is loaded: what it changes is in
+        the state dict.
+        """
 
     @abstractmethod
     def inputs(self) -> tuple[TensorSpec, ...]:

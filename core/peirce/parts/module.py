@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, TypeVar
 
+import torch
 from torch import nn
 
 from peirce.parts.base import Dims, Part
 from peirce.parts.signature import TensorSpec
 
-if TYPE_CHECKING:
-    pass
+T = TypeVar("T")
 
 
 class ModulePart(Part, nn.Module, ABC):
@@ -22,8 +24,8 @@ class ModulePart(Part, nn.Module, ABC):
         nn.Module.__init__(self)
 
     @classmethod
-    def check(cls, options: Any, dims: Dims) -> str | None:
-        """Why the part cannot work with these options and sizes; None when it can."""
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
+        """Why the part cannot work with these options, sizes and kind of scope; None when it can."""
         return None
 
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -36,3 +38,21 @@ class ModulePart(Part, nn.Module, ABC):
         It is called once, after a model is built and initialised, and never when one is loaded: what it changes is in
         the state dict.
         """
+
+
+def why_refused(part: type[ModulePart], options: Any, dims: Dims, scope: str) -> str | None:
+    """What the `check` of a position, an augmenter or a head answers; one written for version 0.1 takes no scope."""
+    if len(signature(part.check).parameters) == 2:
+        return part.check(options, dims)  # type: ignore[call-arg]
+    return part.check(options, dims, scope)
+
+
+def call_named(what: str, function: Callable[..., T], *arguments: Any) -> T:
+    """Call a part. What it raises gets a note that names it, such as `position 'shaw'`."""
+    if torch.compiler.is_compiling():
+        return function(*arguments)
+    try:
+        return function(*arguments)
+    except Exception as error:
+        error.add_note(f"raised in {what}")
+        raise

@@ -8,16 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from peirce.kernels import PairBias
+from peirce.parts.initialisation import narrow
 from peirce.parts.tokens import Tokens
-
-INIT_STD = 0.02
-"""BERT's standard deviation for a table that is used outside a model, which initialises its own."""
 
 
 def new_table(entries: int, width: int) -> nn.Embedding:
-    """A table of `entries` learned vectors, drawn from a narrow normal distribution."""
+    """A table of `entries` learned vectors."""
     table = nn.Embedding(entries, width)
-    nn.init.normal_(table.weight, std=INIT_STD)
+    narrow(table)
     return table
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import torch
 from attrs import evolve
@@ -14,6 +14,7 @@ from peirce.errors import InputError
 from peirce.kernels import PairBias
 from peirce.parts.augmenter import Augmenter
 from peirce.parts.mixing import Memory
+from peirce.parts.module import call_named
 from peirce.parts.position import (
     PLACES,
     BinaryPosition,
@@ -28,6 +29,9 @@ from peirce.parts.tokens import Tokens
 
 if TYPE_CHECKING:
     from peirce.parts.plan import Plan
+
+
+T = TypeVar("T")
 
 
 class TokenInput(nn.Module):
@@ -47,6 +51,12 @@ class TokenInput(nn.Module):
         self.positions = nn.ModuleList(planned.build(dims) for planned in plan.positions)
         self.augmenters = nn.ModuleList(planned.build(dims) for planned in plan.augmenters)
         self._places = frozenset(places)
+        self._labels = {
+            module: f"{planned.kind.removesuffix('s')} {planned.name!r}"
+            for planned, module in zip(
+                (*plan.positions, *plan.augmenters), (*self.positions, *self.augmenters), strict=True
+            )
+        }
 
     def specs(self) -> tuple[TensorSpec, ...]:
         """The inputs: the standard ones, then those of the positions and augmenters."""
@@ -154,35 +164,36 @@ class TokenInput(nn.Module):
         elif kind == "relation":
             scope = scope & Scope.relation(tokens.inputs["relation"])
         for position in cast(Iterable[ScopePosition], self._at("scope")):
-            scope = scope & Scope.relation(position.scope(tokens))
+            restriction = self._ask(position, position.scope, tokens)
+            scope = scope & Scope.relation(restriction)
         return scope
 
     def unary(self, tokens: Tokens) -> Tensor:
         """[b, x, d1]: augmented embeddings, token types and unary positions, before any norm."""
         atoms = self.embedding(tokens.rows(tokens.inputs["input_ids"]))
         for augmenter in self.augmenters:
-            atoms = augmenter(atoms, tokens)
+            atoms = self._ask(augmenter, augmenter, atoms, tokens)
         if self.token_type is not None:
             types = tokens.inputs.get("token_type_ids")
             atoms = atoms + (
                 self.token_type.weight[0] if types is None else self.token_type(tokens.rows(types))
             )
         for position in cast(Iterable[UnaryPosition], self._at("unary")):
-            atoms = atoms + position.unary(tokens)
+            atoms = self._ask(position, lambda p=position, a=atoms: a + p.unary(tokens))
         return atoms
 
     def words(self) -> Tensor:
         """[v, d1]: the word embeddings that heads tie to, as the augmenters change them."""
         words = self.embedding.weight
         for augmenter in cast(Iterable[Augmenter], self.augmenters):
-            words = augmenter.words(words)
+            words = self._ask(augmenter, augmenter.words, words)
         return words
 
     def binary(self, tokens: Tokens) -> Tensor:
         """[b, x, y, d2]: the sum of the binary positions, zero without any, before any norm."""
         batch = tokens.inputs["input_ids"].shape[0]
         rows = tokens.rows(tokens.index).shape[1]
-        atoms = [p.binary(tokens) for p in cast(Iterable[BinaryPosition], self._at("binary"))]
+        atoms = [self._ask(p, p.binary, tokens) for p in cast(Iterable[BinaryPosition], self._at("binary"))]
         if not atoms:
             return self.embedding.weight.new_zeros(batch, rows, tokens.length, self.plan.dims.binary)
         first, *rest = atoms
@@ -190,8 +201,14 @@ class TokenInput(nn.Module):
 
     def pairs(self, tokens: Tokens) -> list[tuple[PairBias, ...]]:
         """The pair biases of each layer."""
-        biases = [p.pairs(tokens) for p in cast(Iterable[PairPosition], self._at("pair"))]
+        biases = [self._ask(p, p.pairs, tokens) for p in cast(Iterable[PairPosition], self._at("pair"))]
         return [tuple(bias[layer] for bias in biases) for layer in range(self.plan.dims.layers)]
+
+    def _ask(self, part: nn.Module, method: Callable[..., T], *arguments: object) -> T:
+        """What a position or an augmenter answers; an error of its own says whose it is."""
+        if torch.compiler.is_compiling():
+            return method(*arguments)
+        return call_named(self._labels[part], method, *arguments)
 
     def _at(self, place: Place) -> list[nn.Module]:
         """The positions that serve a place, if the architecture has it."""

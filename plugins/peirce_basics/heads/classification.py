@@ -38,7 +38,7 @@ class Classification(Head):
     labels = "int64 [b]: the right class; float [b] for a regression"
 
     @classmethod
-    def check(cls, options: ClassificationOptions, dims: Dims) -> str | None:
+    def check(cls, options: ClassificationOptions, dims: Dims, scope: str) -> str | None:
         """A regression has one output, a pair needs two token types, and a choice needs two classes."""
         if options.problem == "regression" and options.classes != 1:
             return f"a regression predicts one number, and classes is {options.classes}; set classes = 1"

@@ -43,7 +43,7 @@ class Disentangled(PairPosition):
     Options = DisentangledOptions
 
     @classmethod
-    def check(cls, options: DisentangledOptions, dims: Dims) -> str | None:
+    def check(cls, options: DisentangledOptions, dims: Dims, scope: str) -> str | None:
         """Why there is nothing to add."""
         if options.content_to_position or options.position_to_content:
             return None

@@ -38,7 +38,7 @@ class T5(PairPosition):
     Options = T5Options
 
     @classmethod
-    def check(cls, options: T5Options, dims: Dims) -> str | None:
+    def check(cls, options: T5Options, dims: Dims, scope: str) -> str | None:
         """Why the buckets cannot be divided."""
         if options.bidirectional and (options.num_buckets % 2 or options.num_buckets < 4):
             return (

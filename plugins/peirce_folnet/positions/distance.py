@@ -35,7 +35,7 @@ class Distance(BinaryPosition):
     Options = DistanceOptions
 
     @classmethod
-    def check(cls, options: DistanceOptions, dims: Dims) -> str | None:
+    def check(cls, options: DistanceOptions, dims: Dims, scope: str) -> str | None:
         """Why there is nothing to put the distances in."""
         return None if dims.binary else "it gives the initial binary atoms, and the model has none"
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, final
 
 import torch
 from attrs import define, evolve
 from torch import nn
 
-from peirce.parts import Dims, Operator, StateOperator
+from peirce.parts import Dims, Operator, StateOperator, why_refused
 from peirce.testing.composed import randomised
 from peirce.testing.subjects.base import Subject
 from peirce.testing.views import SCOPE_KINDS
@@ -37,11 +38,12 @@ class SizedSubject(Subject):
 
 
 def refusal(part: type[Any], options: Any, dims: Dims) -> str | None:
-    """Why a part cannot work; an operator can if it takes some kind of scope."""
-    if issubclass(part, Operator | StateOperator):
-        answers = [part.check(options, dims, kind) for kind in SCOPE_KINDS]
-        return None if None in answers else str(answers[0])
-    return part.check(options, dims)
+    """Why a part cannot work; None if it takes some kind of scope."""
+    operator = issubclass(part, Operator | StateOperator)
+    answers = [
+        (part.check if operator else partial(why_refused, part))(options, dims, kind) for kind in SCOPE_KINDS
+    ]
+    return None if None in answers else str(answers[0])
 
 
 def _seeded(make: Callable[[], Any], seed: int) -> Any:

@@ -35,7 +35,7 @@ class Depth(UnaryPosition):
     example: ClassVar = {"opening": 2, "closing": 3}
 
     @classmethod
-    def check(cls, options: DepthOptions, dims: Dims) -> str | None:
+    def check(cls, options: DepthOptions, dims: Dims, scope: str) -> str | None:
         """The brackets must be two different token ids of the vocabulary."""
         if options.opening == options.closing:
             return f"opening and closing are both {options.opening}; brackets need two different token ids"

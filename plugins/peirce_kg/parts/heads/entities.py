@@ -42,7 +42,7 @@ class Entities(Head):
     labels = "int64 [b]: one answer a query; or float [b, entities]: a distribution over its answers"
 
     @classmethod
-    def check(cls, options: EntitiesOptions, dims: Dims) -> str | None:
+    def check(cls, options: EntitiesOptions, dims: Dims, scope: str) -> str | None:
         """Entities and the free variable must be token ids."""
         if options.first + max(options.count, 1) > dims.vocabulary:
             return (

@@ -67,11 +67,11 @@ class SetRanking(Entities):
         super().__init__(options, dims)
 
     @classmethod
-    def check(cls, options: Any, dims: Dims) -> str | None:
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
         """A set has two numbers for each dimension."""
         if dims.unary % 2:
             return f"unary = {dims.unary} numbers are not two for each dimension"
-        return super().check(options, dims)
+        return super().check(options, dims, scope)
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Which variable each atom leads to: those that lead to one have one answer set."""

@@ -43,7 +43,7 @@ class Atoms(BinaryPosition):
     Options = AtomsOptions
 
     @classmethod
-    def check(cls, options: AtomsOptions, dims: Dims) -> str | None:
+    def check(cls, options: AtomsOptions, dims: Dims, scope: str) -> str | None:
         """Why there is nothing to put the relations in."""
         return None if dims.binary else "it gives the initial binary atoms, and the model has none"
 

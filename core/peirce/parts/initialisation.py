@@ -1,0 +1,116 @@
+"""What parameters begin with: maps and embeddings from a normal distribution, unless a part chose something else.
+
+Whether a part chose is seen in the values. While a model is composed, each tensor that torch's own initialisation gives
+to a map or an embedding is noted; one that still has such values in the end is nobody's choice.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+NARROW_STD = 0.02
+"""BERT's standard deviation."""
+
+_KINDS = (nn.Linear, nn.Embedding)
+_RESET = "reset_parameters"
+
+
+class _Notes(threading.local):
+    """The fingerprints that this thread collects; None where it composes nothing."""
+
+    fingerprints: set[int] | None = None
+
+
+_notes = _Notes()
+_lock = threading.Lock()
+_watchers = 0
+_originals: dict[type[nn.Module], Callable[[Any], None]] = {}
+
+
+@contextmanager
+def watched() -> Iterator[set[int]]:
+    """Within it, note what torch gives to the maps and embeddings that this thread makes.
+
+    Returns:
+        Their fingerprints, for `initialise`.
+    """
+    found: set[int] = set()
+    before, _notes.fingerprints = _notes.fingerprints, found
+    _count(1)
+    try:
+        yield found
+    finally:
+        _count(-1)
+        _notes.fingerprints = before
+
+
+def narrow(module: nn.Linear | nn.Embedding) -> None:
+    """Give a map or an embedding BERT's narrow start, for a part that is used by itself.
+
+    It is no choice of the part's: in a model the spec's `init_std` replaces it.
+    """
+    nn.init.normal_(module.weight, std=NARROW_STD)
+    bias = getattr(module, "bias", None)
+    if bias is not None:
+        nn.init.zeros_(bias)
+    _note(module)
+
+
+def initialise(model: nn.Module, std: float, fingerprints: set[int]) -> None:
+    """Initialise what no part has, in the order of the modules.
+
+    Args:
+        model: the model; only linear maps and embeddings are looked at.
+        std: of the weights; biases become zero, and so does the padding row of an embedding that has one.
+        fingerprints: what `watched` noted while the model was made.
+    """
+    for module in model.modules():
+        if not isinstance(module, _KINDS):
+            continue
+        if _fingerprint(module.weight) in fingerprints:
+            nn.init.normal_(module.weight, std=std)
+            padding = getattr(module, "padding_idx", None)
+            if padding is not None:
+                nn.init.zeros_(module.weight[padding])
+        bias = getattr(module, "bias", None)
+        if bias is not None and _fingerprint(bias) in fingerprints:
+            nn.init.zeros_(bias)
+
+
+def _count(step: int) -> None:
+    """One watcher more or less: the first installs the notes, and the last takes them away."""
+    global _watchers
+    with _lock:
+        _watchers += step
+        if step == 1 and _watchers == 1:
+            for kind in _KINDS:
+                _originals[kind] = kind.reset_parameters
+                setattr(kind, _RESET, _noting(kind.reset_parameters))
+        elif _watchers == 0:
+            for kind in _KINDS:
+                setattr(kind, _RESET, _originals.pop(kind))
+
+
+def _noting(reset: Callable[[Any], None]) -> Callable[[Any], None]:
+    def reset_parameters(module: Any) -> None:
+        reset(module)
+        _note(module)
+
+    return reset_parameters
+
+
+def _note(module: nn.Module) -> None:
+    if _notes.fingerprints is not None:
+        given = (value for value in module.parameters(recurse=False) if not value.is_meta)
+        _notes.fingerprints.update(map(_fingerprint, given))
+
+
+def _fingerprint(values: Tensor) -> int:
+    return zlib.crc32(values.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
