@@ -12,8 +12,7 @@ from contextlib import contextmanager
 import torch
 from direct_gather import direct_mix, direct_scores
 from measuring import peak_bytes, record, seconds
-from peirce.kernels import pair_bias as pairs
-from peirce.kernels import pair_products
+from peirce.kernels import pair_products, pair_scores, pair_values
 from peirce.parts import Dims, Tokens
 from peirce_kg.parts.positions.logirpe import LogiRPE
 from torch import Tensor
@@ -26,7 +25,7 @@ WAYS = ("direct", "chosen", "bucket", "blocked")
 
 @contextmanager
 def only(way: str) -> Iterator[None]:
-    """Let `peirce.kernels.pair_bias` use one of its two ways, whatever the sizes."""
+    """Let the kernels use one of its two ways, whatever the sizes."""
     choice = pair_products.by_bucket
     if way in ("bucket", "blocked"):
         pair_products.by_bucket = lambda *sizes: way == "bucket"
@@ -38,7 +37,7 @@ def only(way: str) -> Iterator[None]:
 
 def step(way: str, position: LogiRPE, tokens: Tokens, query: Tensor) -> None:
     """Scores, softmax, sum of values, and all gradients."""
-    score, mix = (direct_scores, direct_mix) if way == "direct" else (pairs.scores, pairs.mix)
+    score, mix = (direct_scores, direct_mix) if way == "direct" else (pair_scores, pair_values)
     with only(way):
         [bias] = position.pairs(tokens)
         mix(score(query, bias).softmax(2), bias).square().sum().backward()

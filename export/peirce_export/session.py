@@ -159,7 +159,7 @@ class Session:
 
         Args:
             inputs: the prompts, as for `run`; they may have different lengths, padded on either side.
-            settings: how tokens are chosen, as in `peirce.model.generation.Decoding`.
+            settings: how tokens are chosen, as in `peirce.model.Decoding`.
 
         Returns:
             The generated tokens of each row, without its prompt, and their score.

@@ -14,8 +14,8 @@ import attrs
 import peirce
 import pytest
 from code_blocks import FENCE, blocks, run_page
-from peirce.commands import fields
 from peirce.commands.main import commands, loaded_command
+from peirce.parts import fields
 from peirce.registry import KINDS, Registry, packaged_commands
 from peirce.testing.checks import CHECKS
 from shared_folder import ROOT

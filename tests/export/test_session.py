@@ -199,7 +199,7 @@ def test_it_runs_where_torch_cannot_be_imported(hand_file: Path, tmp_path: Path)
 
         with peirce.Session(sys.argv[1]) as session, np.load(sys.argv[2]) as feeds:
             assert session.run(dict(feeds))["unary"].shape == (2, 3, 8)
-        from peirce.cli import main
+        from peirce.commands.main import main
 
         main(["run", sys.argv[1], "--inputs", sys.argv[2], "-o", sys.argv[3]])
         """

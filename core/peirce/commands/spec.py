@@ -91,7 +91,7 @@ def summary(
         registry=default_registry(),
     )
     if json:
-        as_json("peirce.compose.summaries/1", **found.to_dict())
+        as_json("peirce.summary/1", **found.to_dict())
         return
     layers = f"0-{found.layers - 1}" if found.layers > 1 else "0"
     as_table(

@@ -110,7 +110,7 @@ class Model(nn.Module):
         Args:
             inputs: the prompts, as `signature.inputs` says; they may have different lengths, padded on either side.
             cache: whether what was computed of the tokens before is kept.
-            settings: how tokens are chosen, as in `peirce.model.generation.Decoding`.
+            settings: how tokens are chosen, as in `peirce.model.Decoding`.
 
         Returns:
             The generated tokens of each row, without its prompt, and their score.

@@ -1,6 +1,6 @@
 """The contract of operators, and what they say of the channels that they read and write.
 
-Shapes follow the axis legend of `peirce.algebra.predicates`.
+Shapes follow the axis legend of `peirce.algebra`.
 """
 
 from __future__ import annotations

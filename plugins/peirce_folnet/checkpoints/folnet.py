@@ -251,7 +251,7 @@ def _names_of(model: Model) -> Names:
         )
     unfit = [f"position {p.name!r}" for p in plan.positions if p.name not in ("absolute", "distance")]
     unfit += [
-        f"operator {p.name!r}" for p in plan.mixing if not p.part.__module__.startswith("peirce_basics.")
+        f"operator {p.name!r}" for p in plan.mixing if not p.part.__module__.startswith("peirce_folnet.")
     ]
     unfit += [f"augmenter {p.name!r}" for p in plan.augmenters]
     sides = [p.output.branch for p in plan.mixing if p.output is not None]

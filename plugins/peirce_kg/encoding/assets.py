@@ -14,7 +14,7 @@ from peirce_kg.graphs.graph import Graph
 VOCABULARY = "vocabulary.json"
 TRIPLES = "triples.npz"
 TRAINING = "training.json"
-"""The record of `peirce.training.records`, whose module would load torch."""
+"""The record of `peirce.training`, whose module would load torch."""
 
 
 def assets_of(graph: Graph, vocabulary: Vocabulary) -> Mapping[str, bytes]:

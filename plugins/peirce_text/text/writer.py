@@ -50,7 +50,7 @@ class Writer:
     Args:
         tokenizer: what the model was trained with.
         names: the model's inputs.
-        generate: the model: its inputs as arrays and the settings of `peirce.model.generation.Decoding` to tokens.
+        generate: the model: its inputs as arrays and the settings of `peirce.model.Decoding` to tokens.
         whole: whether a prompt is a text of its own, with a separator after it, that another text follows; if not,
             the model goes on with it.
     """

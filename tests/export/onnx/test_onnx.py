@@ -35,7 +35,7 @@ def test_the_file_says_what_it_is(hand: Hand, hand_file: Path) -> None:
     assert metadata.provenance == hand.provenance
     assert (metadata.precision, metadata.opset_requested, metadata.opset_actual) == ("float32", 20, 20)
     assert metadata.versions["torch"] == torch.__version__
-    assert json.loads(properties["peirce.parts.signature"])["inputs"][0]["high"] == 11
+    assert json.loads(properties["peirce.signature"])["inputs"][0]["high"] == 11
 
 
 def test_every_declared_input_is_an_input_and_every_symbol_a_dim(hand_file: Path) -> None:
@@ -267,7 +267,7 @@ def test_a_full_disk_leaves_nothing(hand: Hand, tmp_path: Path, monkeypatch: pyt
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("peirce_export.onnx.write", full)
+    monkeypatch.setattr("peirce_export.onnx.exporter.write", full)
     with pytest.raises(ExportError, match=r"cannot be written: .*No space left on device.*make room"):
         _export(hand, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []

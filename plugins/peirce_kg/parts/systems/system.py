@@ -125,7 +125,7 @@ class QuerySystem(Architecture):
 
     Queries are executed in float32, also with weights and outputs of half precision: products of small vectors, sums of
     angles and complements, which may jump where a number is zero, carry a rounding far. So its networks are of
-    `peirce.parts.precision.Linear`.
+    `peirce.parts.Linear`.
 
     Attributes:
         widening: how many times `unary` the hidden width is where a spec says nothing.
