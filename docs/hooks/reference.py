@@ -5,9 +5,14 @@ A hook of mkdocs. The pages are plain functions of what is registered, so that t
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -25,20 +30,21 @@ WHAT = {
 }
 GROUPS = {
     "Composing and running": (
-        "Spec", "load_spec", "build", "load", "Model", "Signature", "TensorSpec", "export", "Session",
+        "Spec", "load_spec", "build", "load", "Model", "Signature", "TensorSpec", "export", "Session", "attention_of",
     ),
-    "Writing parts": (
-        "hookimpl", "Part", "NoOptions", "Dims", "Operator", "Reader", "Writer", "StateOperator", "Position",
-        "UnaryPosition", "BinaryPosition", "PairPosition", "ScopePosition", "Tokens", "PairBias", "Augmenter", "Head",
-        "Encoded", "Architecture", "GenerativeArchitecture", "Task", "Exporter", "Scope", "Predicates",
-    ),
-    "Registries": ("Registry", "Registered", "default_registry"),
+    "Training": ("train", "TrainingOptions"),
+    "Registries": ("hookimpl", "Registry", "Registered", "default_registry"),
     "Errors": (
         "PeirceError", "SpecError", "PlanError", "RegistryError", "ModelFileError", "InputError", "ExportError",
         "TaskError",
     ),
 }  # fmt: skip
-"""Every public name, by what a reader wants to do; a test holds it equal to `peirce.__all__`."""
+"""The names of `peirce`, by what a reader wants to do; a test holds them equal to `peirce.__all__`."""
+FACES = {
+    "peirce.parts": "What authors of parts import. `Task` and `Exporter` are in [peirce.model](api-model.md).",
+    "peirce.model": "What authors of tasks and exporters import, and what a model is made of.",
+}
+"""The rooms that authors import from; the stub of each is the one list of its names."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -53,6 +59,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/commands.md": commands_page(),
         "reference/training.md": training_page(),
         "reference/api.md": api_page(),
+        **{f"reference/api-{face.rpartition('.')[2]}.md": face_page(face) for face in FACES},
     }
     for path, content in pages.items():
         files.append(File.generated(config, path, content=content))
@@ -141,22 +148,59 @@ def training_page() -> str:
 
 
 def api_page() -> str:
-    """The public names, for mkdocstrings to fill in."""
+    """The names of `peirce`, for mkdocstrings to fill in."""
     import peirce
 
     lines = [
-        "# API",
+        "# peirce",
         "",
-        "Everything here can be imported from `peirce`; the page shows where each name lives.",
+        "What users import from `peirce`; the page shows where each name lives. Authors of parts import from",
+        "[peirce.parts](api-parts.md) and [peirce.model](api-model.md).",
         "",
     ]
     for title, names in GROUPS.items():
         lines += [f"## {title}", ""]
         for name in names:
-            value = getattr(peirce, name)
-            home = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else None
-            lines += [f"::: {home or f'peirce.registry.hookspecs.{name}'}", ""]
+            lines += [f"::: {_home(getattr(peirce, name), 'peirce.registry.hookspecs', name)}", ""]
     return "\n".join(lines)
+
+
+def face_page(face: str) -> str:
+    """Every name that a room hands out, under the file that it comes from; names of `peirce` are linked."""
+    import peirce
+
+    room = import_module(face)
+    lines = [f"# {face}", "", FACES[face], ""]
+    for file, names in stub_names(room).items():
+        module = import_module(f"{face}.{file}")
+        lines += [f"## {file}", "", _escaped(inspect.getdoc(module) or "").partition("\n\n")[0], ""]
+        for name in names:
+            value = getattr(room, name)
+            if name in peirce.__all__:
+                lines += [f"`{name}` is also a name of [peirce](api.md), and is described there.", ""]
+            elif isinstance(value, str):
+                lines += [f"`{name}` is `{value!r}`.", ""]
+            else:
+                lines += [f"::: {_home(value, module.__name__, name)}", ""]
+    return "\n".join(lines)
+
+
+def stub_names(room: ModuleType) -> dict[str, list[str]]:
+    """The names of a room's stub, by the file that each comes from."""
+    assert room.__file__ is not None
+    stub = ast.parse(Path(room.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    found: dict[str, list[str]] = {}
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            found.setdefault(node.module, []).extend(alias.asname or alias.name for alias in node.names)
+    return found
+
+
+def _home(value: Any, module: str, name: str) -> str:
+    """Where a name is defined: what it says of itself, or the module that it was found in."""
+    own = getattr(value, "__module__", "")
+    named = isinstance(value, type) or inspect.isroutine(value)
+    return f"{own}.{value.__qualname__}" if named and own.startswith("peirce") else f"{module}.{name}"
 
 
 def _overview(kind: str, entries: Sequence[Registered]) -> list[str]:
@@ -228,4 +272,14 @@ def _escaped(text: str) -> str:
     return "`".join(outside)
 
 
-__all__ = ["GROUPS", "api_page", "commands_page", "on_files", "parts_page", "specs_page"]
+__all__ = [
+    "FACES",
+    "GROUPS",
+    "api_page",
+    "commands_page",
+    "face_page",
+    "on_files",
+    "parts_page",
+    "specs_page",
+    "stub_names",
+]

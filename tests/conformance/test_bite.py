@@ -47,7 +47,7 @@ def test_a_wrong_part_is_rejected_by_the_check_that_is_about_its_flaw(pair: Pair
     assert list(found) == [pair.check], found
     message = found[pair.check]
     assert pair.wrong.name in message
-    assert f"docs/writing-a-plugin.md#check-{pair.check.replace('_', '-')}" in message
+    assert f"docs/guide/write-a-plugin/checks.md#check-{pair.check.replace('_', '-')}" in message
 
 
 @pytest.mark.parametrize("pair", TWINS, ids=lambda pair: pair.right.name)

@@ -100,7 +100,7 @@ def test_a_failure_names_contract_values_and_link(lab: pytest.Pytester) -> None:
             "operator 'twice' (plug-in module:lab) breaks the contract",
             "*contract: `infer` computes what `reference` does*",
             "*found: *infer in example 0*: -* at [[]*[]] where -* is expected*",
-            "*read on:  docs/writing-a-plugin.md#check-reference",
+            "*read on:  docs/guide/write-a-plugin/checks.md#check-reference",
         ]
     )
 

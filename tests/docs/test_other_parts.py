@@ -1,11 +1,10 @@
-"""The guide's examples of other parts: they run, do what the guide says, and pass the conformance suite."""
+"""The guide's parts that are one module each: they do what the guide says, and pass the conformance suite."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import numpy as np
 import peirce
@@ -14,39 +13,35 @@ import small_specs
 import torch
 from code_blocks import blocks
 from peirce.compose import build, load
-from peirce.errors import TaskError
+from peirce.errors import InputError, TaskError
 from peirce.kernels import pair_scores as scores
 from peirce.registry import Registry
 from peirce.testing import Conformance
 from peirce.testing.check import NotApplicableError, NotRunError
 from shared_folder import ROOT
 
-GUIDE = ROOT / "docs" / "writing-a-plugin.md"
+GUIDE = ROOT / "docs" / "guide" / "write-a-plugin"
+
+
+PAGES = {"sides": "positions", "given": "augmenters", "ordinal": "heads", "returns": "tasks"}
+"""The plug-ins that the guide writes as one module each, and the page that each stands on."""
 
 
 @pytest.fixture(scope="module")
-def guide() -> ModuleType:
-    """The blocks that belong to no file of the example, as one module that is a plug-in."""
-    module = ModuleType("parts_of_the_guide")
-    sys.modules[module.__name__] = module  # attrs looks up the annotations there
-    own = [block for block in blocks(GUIDE) if block.language == "python" and block.file is None]
-    assert len(own) == 3
-    for block in own:
-        exec(compile(block.code, f"{GUIDE.name}:{block.line}", "exec"), module.__dict__)
-    return module
+def guide() -> SimpleNamespace:
+    """Each of them as a module."""
+    modules = {}
+    for name, page in PAGES.items():
+        path = GUIDE / f"{page}.md"
+        (block,) = (block for block in blocks(path) if block.file == f"{name}.py")
+        module = sys.modules[name] = modules[name] = ModuleType(name)  # attrs looks up the annotations there
+        exec(compile(block.code, f"{path.name}:{block.line}", "exec"), module.__dict__)
+    return SimpleNamespace(**modules)
 
 
-@pytest.fixture(scope="module")
-def plugin(guide: ModuleType) -> Any:
-    return SimpleNamespace(
-        register_positions=peirce.hookimpl(lambda: [guide.Sides]),
-        register_augmenters=peirce.hookimpl(lambda: [guide.Given]),
-    )
-
-
-def test_they_pass_the_conformance_suite(plugin: Any) -> None:
+def test_they_pass_the_conformance_suite(guide: SimpleNamespace) -> None:
     ran = set()
-    for check, case in Conformance(registry=Registry.of(plugin)).cases():
+    for check, case in Conformance(registry=Registry.of(guide.sides, guide.given)).cases():
         try:
             check.run(case)
         except (NotApplicableError, NotRunError):
@@ -55,9 +50,9 @@ def test_they_pass_the_conformance_suite(plugin: Any) -> None:
     assert {("shapes", "sides"), ("padding", "sides"), ("shapes", "given"), ("batch", "given")} <= ran
 
 
-def test_a_side_asks_for_keys_of_its_own(guide: ModuleType) -> None:
+def test_a_side_asks_for_keys_of_its_own(guide: SimpleNamespace) -> None:
     dims = peirce.parts.Dims(layers=3, unary=8, heads=2, head_size=4, feedforward_unary=8, vocabulary=9)
-    position = guide.Sides(peirce.parts.NoOptions(), dims)
+    position = guide.sides.Sides(peirce.parts.NoOptions(), dims)
     tokens = peirce.parts.Tokens({}, None, torch.arange(5).unsqueeze(0), 5)
     biases = position.pairs(tokens)
     assert len(biases) == 3
@@ -69,10 +64,8 @@ def test_a_side_asks_for_keys_of_its_own(guide: ModuleType) -> None:
             torch.testing.assert_close(found[0, x, y], wanted)
 
 
-def test_what_a_new_model_starts_with_is_saved_with_it(
-    guide: ModuleType, plugin: Any, tmp_path: Path
-) -> None:
-    registry = Registry.of("peirce_folnet.plugin", "peirce_basics.plugin", "peirce_basics.plugin", plugin)
+def test_what_a_new_model_starts_with_is_saved_with_it(guide: SimpleNamespace, tmp_path: Path) -> None:
+    registry = Registry.of("peirce_folnet.plugin", "peirce_basics.plugin", guide.sides, guide.given)
     file = tmp_path / "vectors.npy"
     given = np.random.default_rng(0).normal(size=(40, 24)).astype(np.float32)
     np.save(file, given)
@@ -81,7 +74,7 @@ def test_what_a_new_model_starts_with_is_saved_with_it(
         "model.augmenters": [{"use": "given", "file": str(file)}],
     }
     model = build(small_specs.TRANSFORMER.replace(parts), registry=registry)
-    (augmenter,) = (part for part in model.modules() if isinstance(part, guide.Given))
+    (augmenter,) = (part for part in model.modules() if isinstance(part, guide.given.Given))
     np.testing.assert_array_equal(augmenter.vectors, given)
     # What heads tie to is what the model reads.
     torch.testing.assert_close(augmenter.words(torch.ones(40, 24)), torch.from_numpy(given) + 1)
@@ -94,10 +87,21 @@ def test_what_a_new_model_starts_with_is_saved_with_it(
         torch.testing.assert_close(after, before)
 
 
-def test_a_model_that_does_not_suit_is_refused(guide: ModuleType, registry: Registry) -> None:
+def test_grades_in_order(guide: SimpleNamespace) -> None:
+    dims = peirce.parts.Dims(layers=1, unary=4, heads=1, head_size=4, feedforward_unary=4, vocabulary=9)
+    head = guide.ordinal.Ordinal(guide.ordinal.OrdinalOptions(grades=4), dims)
+    logits = torch.tensor([[30.0, 30.0, -30.0]])
+    losses = [float(head.loss({"logits": logits}, torch.tensor([grade]))) for grade in range(4)]
+    assert losses == pytest.approx([20.0, 10.0, 0.0, 10.0])
+    with pytest.raises(InputError, match="from 0 to 3"):
+        head.loss({"logits": logits}, torch.tensor([4]))
+
+
+def test_a_model_that_does_not_suit_is_refused(guide: SimpleNamespace, registry: Registry) -> None:
+    task, options = guide.returns.Returns, guide.returns.ReturnsOptions
     model = build(small_specs.TRANSFORMER, registry=registry)
-    guide.Stories.check(None, model, SimpleNamespace(longest=32))
+    task(options(length=32)).check(model, None)
     with pytest.raises(
         TaskError, match=r"has 33 tokens and 'small-transformer' reads 32; set .*max_length=33"
     ):
-        guide.Stories.check(None, model, SimpleNamespace(longest=33))
+        task(options(length=33)).check(model, None)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +25,8 @@ from shared_folder import ROOT
 
 DOCS = ROOT / "docs"
 EXAMPLE = DOCS.parent / "examples" / "peirce-hadamard"
-GUIDE = DOCS / "writing-a-plugin.md"
+GUIDE = DOCS / "guide" / "write-a-plugin"
+CHECKS_PAGE = GUIDE / "checks.md"
 
 
 @pytest.fixture(scope="module")
@@ -37,32 +41,66 @@ def reference() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["composing-by-spec", "exporting-and-running", "generating"])
+def test_the_blocks_of_the_start_of_a_package_run(tmp_path: Path) -> None:
+    assert run_page(DOCS / "plugins" / "kg" / "index.md", tmp_path) == 1
+
+
+@pytest.mark.parametrize("page", ["compose", "export-and-run", "generate"])
 def test_every_block_runs(page: str, tmp_path: Path) -> None:
-    assert run_page(DOCS / f"{page}.md", tmp_path) >= 6
+    assert run_page(DOCS / "guide" / f"{page}.md", tmp_path) >= 6
+
+
+@pytest.mark.parametrize(
+    ("page", "count"), [("heads", 4), ("architectures", 4), ("tasks", 3), ("exporters", 2), ("commands", 4)]
+)
+def test_every_example_of_the_guide_runs(page: str, count: int, tmp_path: Path) -> None:
+    path = GUIDE / f"{page}.md"
+    announced = next((block for block in blocks(path) if block.file == "pyproject.toml"), None)
+    if announced is not None:
+        install(announced.code, tmp_path)
+    assert run_page(path, tmp_path) == count + (announced is not None)
+
+
+def install(pyproject: str, folder: Path) -> None:
+    """What pip writes for a distribution whose one module lies in `folder`: its metadata and its entry points."""
+    project = tomllib.loads(pyproject)["project"]
+    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    fields = {"Name": project["name"], "Version": project["version"], "Summary": project["description"]}
+    metadata = ["Metadata-Version: 2.1", *(f"{name}: {value}" for name, value in fields.items())]
+    (info / "METADATA").write_text("\n".join(metadata) + "\n", encoding="utf-8")
+    lines = []
+    for group, entries in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {target}" for name, target in entries.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def test_the_guide_quotes_the_example() -> None:
-    quoted = [block for block in blocks(GUIDE) if block.file]
-    assert len(quoted) >= 9
-    for block in quoted:
+    quoted = [
+        (page, block)
+        for page in ("index", "operators", "positions")
+        for block in blocks(GUIDE / f"{page}.md")
+        if block.file and block.file != "sides.py"
+    ]
+    assert len(quoted) >= 10
+    for page, block in quoted:
         assert block.file is not None
         _, _, code = block.code.partition("\n")
         whole = (EXAMPLE / block.file).read_text(encoding="utf-8")
-        assert code in whole, f"{GUIDE.name}:{block.line} is not in {block.file}"
+        assert code in whole, f"{page}.md:{block.line} is not in {block.file}"
 
 
 def test_every_check_has_its_section() -> None:
-    sections = re.findall(r"^### Check: (.+)$", GUIDE.read_text(encoding="utf-8"), re.M)
+    sections = re.findall(r"^## Check: (.+)$", CHECKS_PAGE.read_text(encoding="utf-8"), re.M)
     assert [name.replace(" ", "_") for name in sections] == [check.name for check in CHECKS]
     for check in CHECKS:
         # Both mkdocs and GitHub make this anchor of the heading.
         anchor = f"Check: {check.name.replace('_', ' ')}".lower().replace(": ", "-").replace(" ", "-")
-        assert check.link == f"docs/writing-a-plugin.md#{anchor}"
+        assert check.link == f"docs/guide/write-a-plugin/checks.md#{anchor}"
 
 
 def test_the_guide_knows_every_hook() -> None:
-    text = GUIDE.read_text(encoding="utf-8")
+    text = (GUIDE / "index.md").read_text(encoding="utf-8")
     assert all(f"`register_{kind}`" in text for kind in KINDS)
 
 
@@ -70,6 +108,18 @@ def test_every_public_name_is_in_the_reference(reference: ModuleType) -> None:
     grouped = [name for names in reference.GROUPS.values() for name in names]
     assert sorted([*grouped, "__version__"]) == sorted(peirce.__all__)
     assert reference.api_page().count("\n::: ") == len(grouped)
+
+
+@pytest.mark.parametrize("face", ["peirce.parts", "peirce.model"])
+def test_every_name_of_authors_is_in_the_reference(reference: ModuleType, face: str) -> None:
+    assert face in reference.FACES
+    room, page = import_module(face), reference.face_page(face)
+    described = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: ")}
+    linked = set(re.findall(r"^`(\w+)` is also a name of \[peirce\]", page, re.M))
+    constants = {name for name in room.__all__ if isinstance(getattr(room, name), str)}
+    assert all(f"`{name}` is `{getattr(room, name)!r}`." in page for name in constants)
+    assert described | linked | constants == set(room.__all__)
+    assert linked == set(room.__all__) & set(peirce.__all__)
 
 
 def test_every_part_and_option_is_in_the_reference(reference: ModuleType, registry: Registry) -> None:
@@ -83,6 +133,21 @@ def test_every_part_and_option_is_in_the_reference(reference: ModuleType, regist
             for options in classes:
                 unsaid = [field["name"] for field in fields(options) if not field["meaning"]]
                 assert unsaid == [], f"{entry.name}: no meaning"
+
+
+def test_every_part_of_a_package_is_on_the_pages_of_the_package(registry: Registry) -> None:
+    packages = {"basics", "folnet", "kg", "text", "tpru", "logic"}
+    seen = set()
+    for kind in KINDS:
+        for entry in registry.entries(kind):
+            package = entry.plugin.removeprefix("peirce:")
+            if package in packages:
+                pages = [
+                    path.read_text(encoding="utf-8") for path in (DOCS / "plugins" / package).glob("*.md")
+                ]
+                assert any(f"`{entry.name}`" in page for page in pages), f"{kind}.{entry.name}"
+                seen.add(package)
+    assert seen == packages
 
 
 def test_every_ready_spec_is_in_the_reference(reference: ModuleType) -> None:
@@ -119,10 +184,11 @@ def test_every_setting_of_training_is_in_the_reference(reference: ModuleType) ->
 
 
 def test_every_page_is_in_the_navigation_and_every_link_leads_somewhere() -> None:
-    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
-    for page in DOCS.glob("*.md"):
-        assert f": {page.name}" in navigation
-        for link in re.findall(r"\]\(([^)#]+)", FENCE.sub("", page.read_text(encoding="utf-8"))):
-            assert link.startswith(("https://", "reference/")) or (DOCS / link).exists(), (
-                f"{page.name}: {link}"
-            )
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for path in DOCS.rglob("*.md"):
+        page = path.relative_to(DOCS).as_posix()
+        assert f": {page}\n" in navigation
+        for link in re.findall(r"\]\(([^)#]+)", FENCE.sub("", path.read_text(encoding="utf-8"))):
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+            made = target.startswith("reference/") and f": {target}\n" in navigation
+            assert link.startswith("https://") or made or (DOCS / target).is_file(), f"{page}: {link}"

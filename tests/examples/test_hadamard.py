@@ -14,7 +14,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parents[1] / "examples" / "peirce-hadamard"
-GUIDE = HERE.parents[1] / "docs" / "writing-a-plugin.md"
+GUIDE = HERE.parents[1] / "docs" / "guide" / "write-a-plugin" / "index.md"
 PLUGIN = "peirce-hadamard:hadamard"
 
 

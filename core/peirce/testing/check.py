@@ -22,7 +22,7 @@ from peirce.testing.subjects import Subject, subjects_of
 
 _OURS = {Path(__file__).parent, Path(hypothesis.__file__).parent}
 
-GUIDE = "docs/writing-a-plugin.md"
+GUIDE = "docs/guide/write-a-plugin/checks.md"
 """Where every check has a section, `check-NAME`."""
 
 

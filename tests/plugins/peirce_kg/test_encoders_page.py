@@ -7,8 +7,8 @@ from code_blocks import run_page
 from peirce.spec import ready_specs
 from shared_folder import ROOT
 
-DOCS = ROOT / "docs"
-PAGE = DOCS / "query-encoders.md"
+DOCS = ROOT / "docs" / "plugins" / "kg"
+PAGE = DOCS / "encoders.md"
 
 
 def test_every_block_runs(tmp_path: Path) -> None:

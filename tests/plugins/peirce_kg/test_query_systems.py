@@ -83,7 +83,7 @@ def test_it_learns_and_says_what_it_cannot(name: str, task: KgQa, data: KgQaData
 
 
 def test_the_page_names_every_system() -> None:
-    page = (ROOT / "docs" / "query-systems.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "plugins" / "kg" / "systems.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in page for name in SMALL)
 
 

@@ -107,7 +107,7 @@ def test_an_unknown_recipe_lists_the_ready_ones() -> None:
 
 
 def test_the_recipe_of_the_page_is_one(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "fine-tuning.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guide" / "fine-tune.md").read_text(encoding="utf-8")
     (tmp_path / "mine.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
     recipe = load_recipe(tmp_path / "mine.toml")
     counts = {

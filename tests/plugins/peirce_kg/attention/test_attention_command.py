@@ -26,7 +26,7 @@ from small_specs import NARROW
 
 QUERY = "isa(alga,f) & !affects(virus,f)"
 TOKENS = "( isa ( alga f ) ) & ( ! ( affects ( virus f ) ) )"
-PAGE = ROOT / "docs" / "query-encoders.md"
+PAGE = ROOT / "docs" / "plugins" / "kg" / "encoders.md"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -7,7 +7,7 @@ from peirce_kg.engine.answers import Template
 from peirce_kg.queries.types import load_types
 from shared_folder import ROOT
 
-PAGE = ROOT / "docs" / "graphs.md"
+PAGE = ROOT / "docs" / "plugins" / "kg" / "graphs.md"
 
 
 def test_every_block_runs(tmp_path: Path) -> None:

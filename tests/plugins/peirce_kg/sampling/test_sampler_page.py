@@ -5,7 +5,7 @@ from pathlib import Path
 from code_blocks import run_page
 from shared_folder import ROOT
 
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "plugins" / "kg"
 
 
 def test_every_block_runs(tmp_path: Path) -> None:
