@@ -194,3 +194,19 @@ def test_every_page_is_in_the_navigation_and_every_link_leads_somewhere() -> Non
             target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
             made = target.startswith("reference/") and f": {target}\n" in navigation
             assert link.startswith("https://") or made or (DOCS / target).is_file(), f"{page}: {link}"
+
+
+def test_the_floors_of_the_design_are_those_that_are_held() -> None:
+    contracts = tomllib.loads((ROOT / "layers.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (floors,) = (one["layers"] for one in contracts["contracts"] if one.get("exhaustive"))
+    rows = re.findall(r"^\| \d+ \| (.+?) \|", (DOCS / "design.md").read_text(encoding="utf-8"), re.M)
+    assert [set(re.findall(r"`(\w+)`", row)) for row in rows] == [
+        set(re.findall(r"\w+", floor)) for floor in floors
+    ]
+
+
+@pytest.mark.parametrize("coinage", ["processor", "looked at", "looks? at whom", "no way to say"])
+def test_pages_speak_the_language_of_the_field(coinage: str) -> None:
+    for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        prose = re.sub(r"`[^`]*`", "", FENCE.sub("", path.read_text(encoding="utf-8")))
+        assert not re.search(rf"\b{coinage}\b", prose), f"{path.name}: see docs/glossary.md"
