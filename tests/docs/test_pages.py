@@ -46,7 +46,7 @@ def test_the_blocks_of_the_start_of_a_package_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "count"), [("compose", 13), ("train", 2), ("export-and-run", 8), ("generate", 6)]
+    ("page", "count"), [("compose", 12), ("train", 2), ("export-and-run", 7), ("generate", 6)]
 )
 def test_every_block_runs(page: str, count: int, tmp_path: Path) -> None:
     assert run_page(DOCS / "guide" / f"{page}.md", tmp_path) == count
