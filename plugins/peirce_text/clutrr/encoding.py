@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -106,15 +105,3 @@ class Encoder:
         if segment not in self._known:
             self._known[segment] = self.tokenizer.pieces(segment)
         return self._known[segment]
-
-
-def padded(rows: Sequence[Encoded], pad_id: int) -> tuple[Ints, Ints, NDArray[np.bool_], Ints]:
-    """Ids, types and mask [b, x] of some stories, as long as the longest, and where the two people stand [b, 2]."""
-    most = max(len(row.ids) for row in rows)
-    ids = np.full((len(rows), most), pad_id, dtype=np.int64)
-    types = np.zeros((len(rows), most), dtype=np.int64)
-    mask = np.zeros((len(rows), most), dtype=np.bool_)
-    for i, row in enumerate(rows):
-        size = len(row.ids)
-        ids[i, :size], types[i, :size], mask[i, :size] = row.ids, row.types, True
-    return ids, types, mask, np.array([row.query for row in rows], dtype=np.int64)

@@ -9,9 +9,9 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.extras import require
 
 from peirce_text.glue.subtasks import DIAGNOSTIC, TEST, TRAIN, VALID, Subtask
+from peirce_text.tables import loading
 
 MOST_BROKEN = 0.01
 """The share of broken rows above which a file is not what it should be; the published QQP has a few in 100,000."""
@@ -204,24 +204,14 @@ def read_dataset(task: Subtask, name: str) -> dict[str, Examples]:
 
 
 def _load(task: Subtask, name: str) -> Mapping[str, Any]:
-    require(f"the data set {name!r}", "datasets", extra="text")
-    import datasets  # type: ignore[import-untyped]
-
     folder = Path(name)
-    try:
+    with loading(name, task.title) as datasets:
         for saved in (folder, folder / task.name):
             if (saved / "dataset_dict.json").is_file():
                 return datasets.load_from_disk(str(saved))
-        if folder.is_dir():
-            configured = task.name in datasets.get_dataset_config_names(name)
-            return datasets.load_dataset(name, task.name) if configured else datasets.load_dataset(name)
+        if folder.is_dir() and task.name not in datasets.get_dataset_config_names(name):
+            return datasets.load_dataset(name)
         return datasets.load_dataset(name, task.name)
-    except Exception as error:  # whatever the library, its file formats and its network raise
-        cause = str(error).partition("\n")[0]
-        raise TaskError(
-            f"data set {name!r} of {task.title} cannot be loaded: {cause}; give a name of the hub, a folder that "
-            "`datasets` saved, or the published files with task.folder"
-        ) from error
 
 
 def _converted(task: Subtask, rows: Any, where: str) -> Examples:

@@ -13,6 +13,7 @@ from torch import Tensor
 from peirce_text.pretraining.examples import Corpus, cropped
 from peirce_text.pretraining.guessing import Guesses, Guessing
 from peirce_text.pretraining.store import Ints
+from peirce_text.text.rows import padded
 
 
 class LazyBatch(Mapping[str, Tensor]):
@@ -106,26 +107,18 @@ class Batcher:
             whether a pair stands as in the text (0) or not (1); texts: int64 [b], the example of each row.
         """
         rows = [self._row(example, view, draw) for example in examples.tolist() for view in range(self.views)]
-        length = max(len(row.guesses.ids) for row in rows)
-        most = max(len(row.guesses.places) for row in rows)
-        ids = np.full((len(rows), length), self.pad_id, np.int64)
-        types, real = np.zeros_like(ids), np.zeros(ids.shape, bool)
-        positions = np.zeros((len(rows), most), np.int64)
-        labels = np.full_like(positions, IGNORED)
-        for i, row in enumerate(rows):
-            seen, places, wanted = row.guesses
-            ids[i, : len(seen)], real[i, : len(seen)] = seen, True
-            types[i, row.second : len(seen)] = 1
-            positions[i, : len(places)], labels[i, : len(places)] = places, wanted
-        return {
-            "input_ids": torch.from_numpy(ids),
-            "token_type_ids": torch.from_numpy(types),
-            "attention_mask": torch.from_numpy(real),
-            "positions": torch.from_numpy(positions),
-            "labels": torch.from_numpy(labels),
-            "pairs": torch.tensor([row.label for row in rows]),
-            "texts": torch.from_numpy(np.repeat(examples, self.views)),
+        ids, real = padded([row.guesses.ids for row in rows], self.pad_id)
+        second = np.array([[row.second] for row in rows])
+        arrays = {
+            "input_ids": ids,
+            "token_type_ids": (real & (np.arange(ids.shape[1]) >= second)).astype(np.int64),
+            "attention_mask": real,
+            "positions": padded([row.guesses.places for row in rows], 0)[0],
+            "labels": padded([row.guesses.labels for row in rows], IGNORED)[0],
+            "pairs": np.array([row.label for row in rows]),
+            "texts": np.repeat(examples, self.views),
         }
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def _row(self, example: int, view: int, draw: tuple[int, ...]) -> _Row:
         random = np.random.default_rng([*draw, example, view])

@@ -12,7 +12,7 @@ import torch
 from attrs import field, frozen, validators
 from peirce.algebra import Scope
 from peirce.errors import TaskError
-from peirce.model import Model, Task
+from peirce.model import Model
 from peirce.parts import IGNORED, Head
 from rich.console import Console
 from torch import Tensor
@@ -22,12 +22,12 @@ from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_text.pretraining.guessing import Guessing, Masking, NextTokens
 from peirce_text.pretraining.record import Record
 from peirce_text.pretraining.store import Ints, Store, Tokens, check_folder
+from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split
 from peirce_text.text.progress import Tokenizing
 from peirce_text.text.shards import Shard, ShardError, find_shards
-from peirce_text.text.tokenizer import FILE, Tokenizer
+from peirce_text.text.tokenizer import Tokenizer
 
-TRAIN, VALID, TEST = "train", "valid", "test"
-SPLITS = (TRAIN, VALID, TEST)
+TRAIN, VALID, TEST = SPLITS
 """`test` is `valid` by another name, for the evaluation of a trained model."""
 INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 """What a model reads of a row."""
@@ -118,18 +118,14 @@ class PretrainingData:
         Raises:
             TaskError: there is no such split.
         """
-        if split not in SPLITS:
-            raise TaskError(f"unknown split {split!r}; the splits are {', '.join(SPLITS)}")
-        name = VALID if split == TEST else split
-        if name not in self.corpora:
-            raise TaskError(
-                f"there is no split {split!r} without task.valid_files; name some, or leave the evaluation out with "
-                "train.test_split= and train.evaluate_every=0"
-            )
-        return self.corpora[name]
+        hint = (
+            f"there is no split {split!r} without task.valid_files; name some, or leave the evaluation out with "
+            "train.test_split= and train.evaluate_every=0"
+        )
+        return of_split(self.corpora, VALID if split == TEST else split, hint=hint)
 
 
-class Pretraining(Task):
+class Pretraining(TextTask):
     """Masked language modelling, with sentence pairs and sequence contrastive learning.
 
     Args:
@@ -267,30 +263,23 @@ class Pretraining(Task):
 
         Pairs and masks are the same in every evaluation, whatever the seed of the training.
         """
-        device = next(model.parameters()).device
         sums: dict[str, float] = {}
         counts: dict[str, int] = {}
         right: dict[str, int] = {}
-        for batch in self.batches(data, split, 0, 0):
-            moved = {name: tensor.to(device) for name, tensor in batch.items()}
-            with torch.no_grad():
-                found = self._predictions(model, moved)
-            targets = self.targets(batch)
-            for name, (head, outputs, labels) in found.items():
-                count = targets.get(name, batch.rows)
-                sums[name] = sums.get(name, 0.0) + float(head.loss(outputs, labels)) * count
-                counts[name] = counts.get(name, 0) + count
-                if name in targets:
-                    guessed = outputs["logits"].argmax(-1) == labels
-                    right[name] = right.get(name, 0) + int(guessed.sum())
+        with evaluating(model) as moved:
+            for batch in self.batches(data, split, 0, 0):
+                targets = self.targets(batch)
+                for name, (head, outputs, labels) in self._predictions(model, moved(batch)).items():
+                    count = targets.get(name, batch.rows)
+                    sums[name] = sums.get(name, 0.0) + float(head.loss(outputs, labels)) * count
+                    counts[name] = counts.get(name, 0) + count
+                    if name in targets:
+                        guessed = outputs["logits"].argmax(-1) == labels
+                        right[name] = right.get(name, 0) + int(guessed.sum())
         losses = {f"{name}_loss": total / counts[name] for name, total in sums.items()}
         accuracies = {f"{name}_accuracy": count / counts[name] for name, count in right.items()}
         perplexity = {"perplexity": math.exp(losses[f"{LM}_loss"])} if LM in sums else {}
         return {"loss": math.fsum(losses.values()), **losses, **accuracies, **perplexity}
-
-    def assets(self, data: PretrainingData) -> Mapping[str, bytes]:
-        """The tokenizer."""
-        return {FILE: data.tokenizer.content}
 
     def _batcher(self, data: PretrainingData, corpus: Corpus) -> Batcher:
         options, tokenizer = self.options, data.tokenizer

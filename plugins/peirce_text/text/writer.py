@@ -16,6 +16,7 @@ from peirce.errors import ModelFileError, TaskError
 from peirce.model import Generated, decoding
 from peirce.parts import TensorSpec
 
+from peirce_text.text.rows import padded
 from peirce_text.text.tokenizer import Tokenizer
 
 Arrays = dict[str, NDArray[Any]]
@@ -95,11 +96,7 @@ class Writer:
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> Arrays:
         """What the model reads: prompts padded at the end, and as it asks for it a prefix or where a target begins."""
-        length = max(map(len, rows))
-        ids = np.full((len(rows), length), self.tokenizer.pad_id, np.int64)
-        mask = np.zeros(ids.shape, bool)
-        for i, row in enumerate(rows):
-            ids[i, : len(row)], mask[i, : len(row)] = row, True
+        ids, mask = padded(rows, self.tokenizer.pad_id)
         inputs = {"input_ids": ids, "attention_mask": mask}
         if DECODER in self.names:
             inputs[DECODER] = np.full((len(rows), 1), self.tokenizer.cls_id, np.int64)
