@@ -1,6 +1,11 @@
 from .checkpoints import FOLDER as FOLDER
 from .checkpoints import Checkpoints as Checkpoints
+from .cli import Overwrite as Overwrite
+from .cli import Resume as Resume
+from .cli import Seed as Seed
+from .cli import check_fresh as check_fresh
 from .cli import read_settings as read_settings
+from .cli import show_result as show_result
 from .loop import TrainResult as TrainResult
 from .loop import train as train
 from .options import HARMLESS as HARMLESS

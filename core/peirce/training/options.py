@@ -27,6 +27,11 @@ def _at_least(bound: float) -> Any:
     return validators.optional(validators.ge(bound))
 
 
+def _one_of(*values: str) -> Any:
+    """An option that takes one of some words, the first unless another is given."""
+    return field(default=values[0], validator=validators.in_(values))
+
+
 MOST_THREADS = 1024
 """More than this trains no faster, and torch would really start them."""
 
@@ -78,36 +83,30 @@ class TrainingOptions:
     lr: float = field(default=5e-4, validator=validators.gt(0))
     warmup: int = field(default=0, validator=validators.ge(0))
     warmup_ratio: float = field(default=0.0, validator=[validators.ge(0), validators.le(1)])
-    schedule: Literal["constant", "linear", "cosine", "poly"] = field(
-        default="linear", validator=validators.in_(("constant", "linear", "cosine", "poly"))
+    schedule: Literal["constant", "linear", "cosine", "poly"] = _one_of(
+        "linear", "constant", "cosine", "poly"
     )
     power: float = field(default=1.0, validator=validators.gt(0))
     end_lr: float = field(default=0.0, validator=validators.ge(0))
-    optimizer: Literal["adamw", "lamb"] = field(default="adamw", validator=validators.in_(("adamw", "lamb")))
+    optimizer: Literal["adamw", "lamb"] = _one_of("adamw", "lamb")
     weight_decay: float = field(default=0.01, validator=validators.ge(0))
-    decay: Literal["matrices", "all"] = field(
-        default="matrices", validator=validators.in_(("matrices", "all"))
-    )
+    decay: Literal["matrices", "all"] = _one_of("matrices", "all")
     beta1: float = field(default=0.9, validator=[validators.ge(0), validators.lt(1)])
     beta2: float = field(default=0.999, validator=[validators.ge(0), validators.lt(1)])
     epsilon: float = field(default=1e-8, validator=validators.gt(0))
     clip_norm: float = field(default=1.0, validator=validators.ge(0))
     accumulate: int = field(default=1, validator=validators.ge(1))
     checkpointing: bool = False
-    parallel: Literal["ddp", "fsdp"] = field(default="ddp", validator=validators.in_(("ddp", "fsdp")))
-    precision: Literal["no", "bf16", "fp16"] = field(
-        default="no", validator=validators.in_(("no", "bf16", "fp16"))
-    )
-    device: Literal["auto", "cpu"] = field(default="auto", validator=validators.in_(("auto", "cpu")))
+    parallel: Literal["ddp", "fsdp"] = _one_of("ddp", "fsdp")
+    precision: Literal["no", "bf16", "fp16"] = _one_of("no", "bf16", "fp16")
+    device: Literal["auto", "cpu"] = _one_of("auto", "cpu")
     threads: int = field(default=0, validator=[validators.ge(0), validators.le(MOST_THREADS)])
     log_every: int = field(default=10, validator=validators.ge(1))
     save_every: int = field(default=500, validator=validators.ge(0))
     keep: int = field(default=2, validator=validators.ge(1))
     evaluate_every: int = field(default=0, validator=validators.ge(0))
     monitor: str = "loss"
-    goal: Literal["auto", "min", "max"] = field(
-        default="auto", validator=validators.in_(("auto", "min", "max"))
-    )
+    goal: Literal["auto", "min", "max"] = _one_of("auto", "min", "max")
     patience: int = field(default=0, validator=validators.ge(0))
     valid_split: str = "valid"
     test_split: str = "test"
