@@ -13,6 +13,7 @@ from .options import PREFIX_TASK as PREFIX_TASK
 from .options import PREFIX_TRAIN as PREFIX_TRAIN
 from .options import TrainingOptions as TrainingOptions
 from .options import make_task as make_task
+from .options import one_of as one_of
 from .options import plain as plain
 from .options import training_options as training_options
 from .processes import is_first_process as is_first_process

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import attrs
 import typer
 from attrs import frozen
 
@@ -227,9 +228,9 @@ def read_settings(texts: Sequence[str], part: type[Any]) -> Settings:
         TaskError: a key that nothing has, with the nearest valid ones.
     """
     from peirce.spec import parse_override
-    from peirce.training.options import TrainingOptions, names
+    from peirce.training.options import TrainingOptions
 
-    tasks, training = list(names(part.Options)), list(names(TrainingOptions))
+    tasks, training = (list(attrs.fields_dict(cls)) for cls in (part.Options, TrainingOptions))
     known = [
         *tasks,
         *(f"task.{name}" for name in tasks),

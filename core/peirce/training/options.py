@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import attrs
@@ -27,7 +27,7 @@ def _at_least(bound: float) -> Any:
     return validators.optional(validators.ge(bound))
 
 
-def _one_of(*values: str) -> Any:
+def one_of(*values: str) -> Any:
     """An option that takes one of some words, the first unless another is given."""
     return field(default=values[0], validator=validators.in_(values))
 
@@ -60,8 +60,8 @@ class TrainingOptions:
         clip_norm: gradients are scaled down to this norm; 0 leaves them.
         accumulate: batches of the task in one step, for each process. They count as one large batch would, also where
             they have different numbers of targets.
-        checkpointing: whether layers run again in the backward pass, which takes a third to a half more time and keeps
-            no activations but the layers' inputs.
+        checkpointing: whether layers are recomputed in the backward pass, which takes a third to a half more time and
+            keeps no activations but the layers' inputs.
         parallel: what several processes do: `ddp` keeps the whole model in each of them, `fsdp` a part of every tensor.
         precision: `bf16` and `fp16` compute in mixed precision; parameters stay float32. `fp16` needs a GPU.
         device: `auto` takes an accelerator where there is one.
@@ -83,30 +83,28 @@ class TrainingOptions:
     lr: float = field(default=5e-4, validator=validators.gt(0))
     warmup: int = field(default=0, validator=validators.ge(0))
     warmup_ratio: float = field(default=0.0, validator=[validators.ge(0), validators.le(1)])
-    schedule: Literal["constant", "linear", "cosine", "poly"] = _one_of(
-        "linear", "constant", "cosine", "poly"
-    )
+    schedule: Literal["constant", "linear", "cosine", "poly"] = one_of("linear", "constant", "cosine", "poly")
     power: float = field(default=1.0, validator=validators.gt(0))
     end_lr: float = field(default=0.0, validator=validators.ge(0))
-    optimizer: Literal["adamw", "lamb"] = _one_of("adamw", "lamb")
+    optimizer: Literal["adamw", "lamb"] = one_of("adamw", "lamb")
     weight_decay: float = field(default=0.01, validator=validators.ge(0))
-    decay: Literal["matrices", "all"] = _one_of("matrices", "all")
+    decay: Literal["matrices", "all"] = one_of("matrices", "all")
     beta1: float = field(default=0.9, validator=[validators.ge(0), validators.lt(1)])
     beta2: float = field(default=0.999, validator=[validators.ge(0), validators.lt(1)])
     epsilon: float = field(default=1e-8, validator=validators.gt(0))
     clip_norm: float = field(default=1.0, validator=validators.ge(0))
     accumulate: int = field(default=1, validator=validators.ge(1))
     checkpointing: bool = False
-    parallel: Literal["ddp", "fsdp"] = _one_of("ddp", "fsdp")
-    precision: Literal["no", "bf16", "fp16"] = _one_of("no", "bf16", "fp16")
-    device: Literal["auto", "cpu"] = _one_of("auto", "cpu")
+    parallel: Literal["ddp", "fsdp"] = one_of("ddp", "fsdp")
+    precision: Literal["no", "bf16", "fp16"] = one_of("no", "bf16", "fp16")
+    device: Literal["auto", "cpu"] = one_of("auto", "cpu")
     threads: int = field(default=0, validator=[validators.ge(0), validators.le(MOST_THREADS)])
     log_every: int = field(default=10, validator=validators.ge(1))
     save_every: int = field(default=500, validator=validators.ge(0))
     keep: int = field(default=2, validator=validators.ge(1))
     evaluate_every: int = field(default=0, validator=validators.ge(0))
     monitor: str = "loss"
-    goal: Literal["auto", "min", "max"] = _one_of("auto", "min", "max")
+    goal: Literal["auto", "min", "max"] = one_of("auto", "min", "max")
     patience: int = field(default=0, validator=validators.ge(0))
     valid_split: str = "valid"
     test_split: str = "test"
@@ -227,8 +225,3 @@ def plain(options: Any) -> dict[str, Any]:
         if value is not None:
             table[attribute.name] = plain(value) if attrs.has(type(value)) else thaw(value)
     return table
-
-
-def names(options: type[Any]) -> Iterable[str]:
-    """The names that settings may use."""
-    return [attribute.name for attribute in attrs.fields(options)]

@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 @frozen(eq=False)
-class Encoded:
+class EncodedStory:
     """One story as ids.
 
     Args:
@@ -55,7 +55,7 @@ class Encoder:
         """How many ids there are."""
         return self.tokenizer.vocabulary + self.entities
 
-    def encode(self, story: Story) -> Encoded:
+    def encode(self, story: Story) -> EncodedStory:
         """The ids of one story."""
         text = [piece for segment in story.segments for piece in self._pieces(story, segment)]
         one, other = (self._pieces(story, place) for place in story.query)
@@ -67,7 +67,7 @@ class Encoder:
         begin = len(text) + 2 if self.first == "story" else 1
         types = np.zeros(len(ids), dtype=np.int64)
         types[len(parts[0]) + 2 :] = 1
-        return Encoded(np.array(ids, dtype=np.int64), types, (begin, begin + len(one)), cut)
+        return EncodedStory(np.array(ids, dtype=np.int64), types, (begin, begin + len(one)), cut)
 
     def named(self, ids: Ints, order: Ints) -> Ints:
         """The ids with the people's tokens renamed.

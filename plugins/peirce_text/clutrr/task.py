@@ -13,9 +13,10 @@ from attrs import field, frozen, validators
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
+from peirce.training import one_of
 from torch import Tensor
 
-from peirce_text.clutrr.encoding import Encoded, Encoder, Ints
+from peirce_text.clutrr.encoding import EncodedStory, Encoder, Ints
 from peirce_text.clutrr.stories import Story, of_hops, read_folder, read_hub
 from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split, of_vocabulary, outputs_of, say
 from peirce_text.text.rows import collate
@@ -56,17 +57,11 @@ class ClutrrOptions:
     train_hops: tuple[int, ...] = (2, 3)
     test_hops: tuple[int, ...] = ()
     valid: float = field(default=0.05, validator=[validators.ge(0), validators.lt(1)])
-    text: Literal["story", "clean_story", "facts"] = field(
-        default="story", validator=validators.in_(("story", "clean_story", "facts"))
-    )
-    people: Literal["words", "tokens", "roles"] = field(
-        default="words", validator=validators.in_(("words", "tokens", "roles"))
-    )
+    text: Literal["story", "clean_story", "facts"] = one_of("story", "clean_story", "facts")
+    people: Literal["words", "tokens", "roles"] = one_of("words", "tokens", "roles")
     entities: int = field(default=20, validator=validators.ge(3))
-    first: Literal["story", "query"] = field(default="story", validator=validators.in_(("story", "query")))
-    head: Literal["classification", "relation"] = field(
-        default="classification", validator=validators.in_(("classification", "relation"))
-    )
+    first: Literal["story", "query"] = one_of("story", "query")
+    head: Literal["classification", "relation"] = one_of("classification", "relation")
     tokenizer: str = ""
     vocabulary: int = field(default=2000, validator=validators.ge(1))
     length: int = field(default=256, validator=validators.ge(8))
@@ -77,7 +72,7 @@ class ClutrrOptions:
 class ClutrrSplit:
     """The stories of one split: as ids, with the numbers of their relations and of their facts."""
 
-    rows: tuple[Encoded, ...]
+    rows: tuple[EncodedStory, ...]
     relations: Ints
     hops: Ints
 

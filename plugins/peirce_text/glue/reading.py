@@ -40,7 +40,7 @@ class Examples:
 
 
 @frozen
-class _Row:
+class _Line:
     """A row as fields by column, or why it is none."""
 
     where: str
@@ -133,7 +133,7 @@ def _columns(task: Subtask, split: str, path: Path) -> tuple[str, ...]:
     return tuple(name.strip() for name in first[1].split("\t"))
 
 
-def _rows(task: Subtask, split: str, path: Path, columns: Sequence[str]) -> Iterator[_Row]:
+def _rows(task: Subtask, split: str, path: Path, columns: Sequence[str]) -> Iterator[_Line]:
     headless = bool(task.header) and not split.startswith(TEST)
     for number, line in _lines(path):
         if number == 1 and not headless:
@@ -141,9 +141,9 @@ def _rows(task: Subtask, split: str, path: Path, columns: Sequence[str]) -> Iter
         where = f"{path}, line {number}"
         fields = line.split("\t")
         if len(fields) != len(columns):
-            yield _Row(where, {}, f"it has {len(fields)} fields, and there are {len(columns)} columns")
+            yield _Line(where, {}, f"it has {len(fields)} fields, and there are {len(columns)} columns")
             continue
-        yield _Row(where, dict(zip(columns, fields, strict=True)))
+        yield _Line(where, dict(zip(columns, fields, strict=True)))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -172,7 +172,7 @@ def _label(task: Subtask, text: str) -> float | None:
     return value if math.isfinite(value) and 0 <= value <= 5 else None
 
 
-def _index(row: _Row, place: int) -> int:
+def _index(row: _Line, place: int) -> int:
     """How predictions name a row: by its column `index` or `id` if it has one, else by its place."""
     text = row.fields.get("index", row.fields.get("id", ""))
     return int(text) if text.isdecimal() else place

@@ -49,7 +49,7 @@ class LazyBatch(Mapping[str, Tensor]):
 
 
 @frozen
-class _Row:
+class _MadeRow:
     """One row: what is guessed of it, where its second text starts, and the label of its pair."""
 
     guesses: Guesses
@@ -120,7 +120,7 @@ class Batcher:
         }
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
-    def _row(self, example: int, view: int, draw: tuple[int, ...]) -> _Row:
+    def _row(self, example: int, view: int, draw: tuple[int, ...]) -> _MadeRow:
         random = np.random.default_rng([*draw, example, view])
         made = self.corpus.row(example, random, crop=view > 0)
         ids = [self.cls_id, *made.first, self.sep_id]
@@ -130,7 +130,7 @@ class Batcher:
             ids += [*made.second, self.sep_id]
             text = np.concatenate([text, np.arange(second, len(ids) - 1)])
         whole = np.array(ids, np.int64)
-        return _Row(self.guessing.apply(whole, text, random), second, made.label)
+        return _MadeRow(self.guessing.apply(whole, text, random), second, made.label)
 
     def _guesses(self, examples: Ints) -> int:
         """How many tokens of some examples are to be guessed, without making them: a pair has the size of its text."""

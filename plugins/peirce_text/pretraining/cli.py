@@ -15,7 +15,7 @@ from peirce.training import Overwrite, Resume, Seed, check_fresh
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from peirce_text.pretraining.recipes import Recipe
+    from peirce_text.pretraining.recipes import PretrainingRecipe
     from peirce_text.text.shards import Shard
 
 pretrain = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -127,7 +127,7 @@ def pretrain_command(
     show_result(result, how.test_split, "peirce.pretrain/1" if json else None, facts)
 
 
-def _training(recipe: Recipe, given: Mapping[str, Any], *, evaluated: bool) -> dict[str, Any]:
+def _training(recipe: PretrainingRecipe, given: Mapping[str, Any], *, evaluated: bool) -> dict[str, Any]:
     """The options of the training: the recipe's, and on top of them those given."""
     ours = dict(recipe.train)
     for one, other in (("steps", "epochs"), ("warmup", "warmup_ratio")):

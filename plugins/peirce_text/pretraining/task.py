@@ -14,6 +14,7 @@ from peirce.algebra import Scope
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED, Head
+from peirce.training import one_of
 from rich.console import Console
 from torch import Tensor
 
@@ -21,7 +22,7 @@ from peirce_text.pretraining.batches import Batcher, LazyBatch
 from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_text.pretraining.guessing import Guessing, Masking, NextTokens
 from peirce_text.pretraining.record import Record
-from peirce_text.pretraining.store import Ints, Store, Tokens, check_folder
+from peirce_text.pretraining.store import Ints, ShardTokens, Store, check_folder
 from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split
 from peirce_text.text.progress import Tokenizing
 from peirce_text.text.shards import Shard, ShardError, find_shards
@@ -76,7 +77,7 @@ class PretrainingOptions:
     most_masked: int = field(default=20, validator=validators.ge(1))
     document_lines: int = field(default=0, validator=validators.ge(0))
     column: str = "text"
-    damaged: Literal["refuse", "skip"] = field(default="refuse", validator=validators.in_(("refuse", "skip")))
+    damaged: Literal["refuse", "skip"] = one_of("refuse", "skip")
     store: str = ""
     valid_rows: int = field(default=2048, validator=validators.ge(0))
     vocabulary_multiple: int = field(default=8, validator=validators.ge(0))
@@ -183,7 +184,7 @@ class Pretraining(TextTask):
 
     def _tokens(
         self, store: Store, shards: tuple[Shard, ...], progress: Tokenizing, damaged: dict[str, str]
-    ) -> Iterator[tuple[Shard, Tokens]]:
+    ) -> Iterator[tuple[Shard, ShardTokens]]:
         for shard in shards:
             progress.start(shard.path.name)
             try:
@@ -196,13 +197,13 @@ class Pretraining(TextTask):
             progress.done()
 
     def overrides(self, data: PretrainingData) -> Mapping[str, Any]:
-        """The vocabulary, padded, and the heads of the losses."""
+        """The vocabulary, rounded up, and the heads of the losses."""
         options: PretrainingOptions = self.options
         heads: list[dict[str, Any]] = [
             {"use": "causal_lm", "as": LM} if options.objective == "causal" else {"use": "mlm"}
         ]
         overrides: dict[str, Any] = {
-            "model.input.vocabulary": padded(data.tokenizer.vocabulary, options.vocabulary_multiple),
+            "model.input.vocabulary": rounded_up(data.tokenizer.vocabulary, options.vocabulary_multiple),
             "model.input.pad_id": data.tokenizer.pad_id,
         }
         if options.objective not in SINGLE:
@@ -334,7 +335,7 @@ class Pretraining(TextTask):
         return found
 
 
-def padded(count: int, multiple: int) -> int:
+def rounded_up(count: int, multiple: int) -> int:
     """A vocabulary's size as matrix products like it: the next multiple above it, as 32,776 is above 32,768."""
     return (count // multiple + 1) * multiple if multiple else count
 
@@ -348,7 +349,7 @@ def _head(model: Model, prefix: str) -> Head:
     return cast(Head, model.heads[prefix])
 
 
-def _facts(found: list[tuple[Shard, Tokens]], corpus: Corpus) -> dict[str, Any]:
+def _facts(found: list[tuple[Shard, ShardTokens]], corpus: Corpus) -> dict[str, Any]:
     shards = [
         {"shard": str(shard.path), "bytes": shard.size, **tokens.counts, "sha256": tokens.digest}
         for shard, tokens in found

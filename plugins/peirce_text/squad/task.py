@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
+from peirce.training import one_of
 from torch import Tensor
 
 from peirce_text.squad.metrics import Judged, best_thresholds, measure
@@ -60,7 +61,7 @@ class SquadOptions:
     """
 
     folder: str = ""
-    version: Literal["2.0", "1.1"] = field(default="2.0", validator=validators.in_(("2.0", "1.1")))
+    version: Literal["2.0", "1.1"] = one_of("2.0", "1.1")
     dataset: str = ""
     tokenizer: str = ""
     length: int = field(default=384, validator=validators.ge(8))

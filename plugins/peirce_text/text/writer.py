@@ -45,7 +45,7 @@ class Written:
 
 
 @frozen(kw_only=True)
-class Writer:
+class TextWriter:
     """A model that generates, and its tokenizer; make one with `open_writer`.
 
     Args:
@@ -107,7 +107,7 @@ class Writer:
 
 def open_writer(
     path: Path, tokenizer: Path | None = None, *, device: str | None = None, whole: bool | None = None
-) -> Writer:
+) -> TextWriter:
     """A saved model, or a file that was exported to generate, as a writer.
 
     Args:
@@ -136,7 +136,7 @@ def open_writer(
                 f"the tokenizer {tokenizer or folder} has {words.vocabulary:,} entries, and the model {path} was "
                 f"trained with {spec.high:,} at most; give its own with --tokenizer"
             )
-    return Writer(
+    return TextWriter(
         tokenizer=words,
         names=known,
         generate=generate,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,14 +22,15 @@ from peirce.model import Model
 from torch import Tensor
 from torch.nn import functional as F
 
+from peirce_text.glue.metrics import score
+from peirce_text.glue.subtasks import Metric
 from peirce_text.tables import Row, read_rows
 from peirce_text.tasks import TextTask, evaluating, of_split, outputs_of
 from peirce_text.text.rows import collate
 from peirce_text.text.tokenizer import Tokenizer
-from peirce_text.zeroshot.templates import Prompt, Template, label_ids
+from peirce_text.zeroshot.templates import Prompt, PromptTemplate, label_ids
 
 Floats = NDArray[np.float64]
-Metric = Literal["accuracy", "f1", "matthews", "pearson", "spearman"]
 NUMBERS = ("pearson", "spearman")
 """The metrics of numbers, which stand between those of two labels; all others are of classes."""
 
@@ -84,7 +85,7 @@ class ZeroShotData:
     """
 
     tokenizer: Tokenizer
-    templates: tuple[Template, ...]
+    templates: tuple[PromptTemplate, ...]
     words: tuple[str, ...]
     ids: tuple[int, ...]
     classes: Mapping[str, int]
@@ -115,7 +116,7 @@ class ZeroShot(TextTask):
             if not getattr(options, name):
                 raise TaskError(f"task.{name} is not set; give {what}")
         tokenizer = Tokenizer.load(Path(options.tokenizer))
-        templates = tuple(Template.parse(text) for text in options.templates)
+        templates = tuple(PromptTemplate.parse(text) for text in options.templates)
         words, ids = label_ids(tokenizer, options.words)
         classes = {label: words.index(word) for label, word in options.words.items()}
         metrics: tuple[Metric, ...] = options.metrics or ("accuracy",)
@@ -276,22 +277,10 @@ def _numbers(labels: Mapping[str, str], words: Sequence[str]) -> tuple[float, ..
 
 def _measured(probabilities: Floats, labels: Sequence[str], data: ZeroShotData) -> dict[str, float]:
     """The metrics of some probabilities [rows, classes]."""
-    from scipy import stats  # type: ignore[import-untyped]
-    from sklearn import metrics  # type: ignore[import-untyped]
-
     if data.numbers:
-        given = [float(label) for label in labels]
-        predicted = probabilities @ np.array(data.numbers)
-        measures: Mapping[str, Callable[..., Any]] = {
-            "pearson": lambda: stats.pearsonr(given, predicted).statistic,
-            "spearman": lambda: stats.spearmanr(given, predicted).statistic,
-        }
+        right = np.array([float(label) for label in labels])
+        given: NDArray[Any] = probabilities @ np.array(data.numbers)
     else:
-        right = np.array([data.classes[label] for label in labels])
-        named = probabilities.argmax(1)
-        measures = {
-            "accuracy": lambda: metrics.accuracy_score(right, named),
-            "f1": lambda: metrics.f1_score(right == 0, named == 0, zero_division=0.0),
-            "matthews": lambda: metrics.matthews_corrcoef(right, named),
-        }
-    return {name: float(measures[name]()) for name in data.metrics}
+        right, given = np.array([data.classes[label] for label in labels]), probabilities.argmax(1)
+    columns = {"f1": (right == 0, given == 0)}  # of the first label's class
+    return {name: score(name, *columns.get(name, (right, given))) for name in data.metrics}

@@ -74,7 +74,7 @@ def launch(arguments: Sequence[object]) -> list[subprocess.CompletedProcess[str]
     done = []
     try:
         for process in processes:
-            output, errors = process.communicate(timeout=180)
+            output, errors = process.communicate(timeout=600)
             done.append(subprocess.CompletedProcess(command, process.returncode, output, errors))
             assert process.returncode == 0, errors
     finally:
