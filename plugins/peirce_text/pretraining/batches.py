@@ -14,6 +14,7 @@ from peirce_text.pretraining.examples import Corpus, cropped
 from peirce_text.pretraining.guessing import Guesses, Guessing
 from peirce_text.pretraining.store import Ints
 from peirce_text.text.rows import padded
+from peirce_text.text.tokenizer import Tokenizer
 
 
 class LazyBatch(Mapping[str, Tensor]):
@@ -64,17 +65,13 @@ class Batcher:
     Args:
         corpus: the examples.
         guessing: what is guessed of a row.
-        cls_id: what stands first in a row.
-        sep_id: what stands after each text.
-        pad_id: what fills shorter rows.
+        tokenizer: its special tokens stand before, between and after texts.
         views: 2 if rows 2i and 2i+1 are two views of one example, for the contrastive loss; else 1.
     """
 
     corpus: Corpus
     guessing: Guessing
-    cls_id: int
-    sep_id: int
-    pad_id: int
+    tokenizer: Tokenizer
     views: int = field(default=1)
 
     def batches(
@@ -107,7 +104,7 @@ class Batcher:
             whether a pair stands as in the text (0) or not (1); texts: int64 [b], the example of each row.
         """
         rows = [self._row(example, view, draw) for example in examples.tolist() for view in range(self.views)]
-        ids, real = padded([row.guesses.ids for row in rows], self.pad_id)
+        ids, real = padded([row.guesses.ids for row in rows], self.tokenizer.pad_id)
         second = np.array([[row.second] for row in rows])
         arrays = {
             "input_ids": ids,
@@ -123,11 +120,12 @@ class Batcher:
     def _row(self, example: int, view: int, draw: tuple[int, ...]) -> _MadeRow:
         random = np.random.default_rng([*draw, example, view])
         made = self.corpus.row(example, random, crop=view > 0)
-        ids = [self.cls_id, *made.first, self.sep_id]
+        sep = self.tokenizer.sep_id
+        ids = [self.tokenizer.cls_id, *made.first, sep]
         second = len(ids)
         text = np.arange(1, second - 1)
         if made.second is not None:
-            ids += [*made.second, self.sep_id]
+            ids += [*made.second, sep]
             text = np.concatenate([text, np.arange(second, len(ids) - 1)])
         whole = np.array(ids, np.int64)
         return _MadeRow(self.guessing.apply(whole, text, random), second, made.label)

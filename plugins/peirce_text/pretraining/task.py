@@ -231,7 +231,9 @@ class Pretraining(TextTask):
             What `Batcher.batch` gives.
         """
         corpus = data.corpus(split)
-        batcher = self._batcher(data, corpus)
+        views = 2 if self.options.scl else 1
+        guessing, tokenizer = self._guessing(data.tokenizer), data.tokenizer
+        batcher = Batcher(corpus=corpus, guessing=guessing, tokenizer=tokenizer, views=views)
         if split == TRAIN:
             order = np.random.default_rng([seed, epoch]).permutation(len(corpus))
             yield from batcher.batches(order, self.options.batch_size, (seed, epoch), whole=True)
@@ -281,17 +283,6 @@ class Pretraining(TextTask):
         accuracies = {f"{name}_accuracy": count / counts[name] for name, count in right.items()}
         perplexity = {"perplexity": math.exp(losses[f"{LM}_loss"])} if LM in sums else {}
         return {"loss": math.fsum(losses.values()), **losses, **accuracies, **perplexity}
-
-    def _batcher(self, data: PretrainingData, corpus: Corpus) -> Batcher:
-        options, tokenizer = self.options, data.tokenizer
-        return Batcher(
-            corpus=corpus,
-            guessing=self._guessing(tokenizer),
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
-            pad_id=tokenizer.pad_id,
-            views=2 if options.scl else 1,
-        )
 
     def _guessing(self, tokenizer: Tokenizer) -> Guessing:
         options: PretrainingOptions = self.options

@@ -12,7 +12,7 @@ from peirce.extras import require
 
 from peirce_text.tables.reading import Row
 
-SPLITS = {"train": "train", "validation": "valid", "valid": "valid", "dev": "valid", "test": "test"}
+SPLIT_NAMES = {"train": "train", "validation": "valid", "valid": "valid", "dev": "valid", "test": "test"}
 """What the splits of published files and data sets are called, and what they are called here."""
 
 
@@ -82,7 +82,7 @@ def read_splits(name: str, needed: Collection[str]) -> dict[str, Iterator[Row]]:
     Raises:
         TaskError: it cannot be loaded, or lacks a split.
     """
-    found = {SPLITS[split]: rows for split, rows in read_dataset(name).items() if split in SPLITS}
+    found = {SPLIT_NAMES[split]: rows for split, rows in read_dataset(name).items() if split in SPLIT_NAMES}
     if missing := [split for split in needed if split not in found]:
         raise TaskError(f"data set {name!r} has no {' and no '.join(missing)} split")
     return found
