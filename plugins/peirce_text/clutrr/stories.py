@@ -13,7 +13,7 @@ from typing import Any, Literal
 from attrs import frozen
 from peirce.errors import TaskError
 
-from peirce_text.tables import Row, read_rows, read_splits
+from peirce_text.tables import Row, read_dataset, read_rows
 
 COLUMNS = ("id", "story", "query", "target", "clean_story", "task_name")
 """The columns that every row needs; `facts` are made from three more."""
@@ -74,7 +74,9 @@ def read_hub(name: str, text: Text) -> dict[str, list[Story]]:
     Raises:
         TaskError: it cannot be loaded, lacks a split, or has other columns.
     """
-    found = read_splits(name, ("test", "train"))
+    found = read_dataset(name)
+    if missing := {"train", "test"} - set(found):
+        raise TaskError(f"data set {name!r} has no {' and no '.join(sorted(missing))} split")
     return {split: list(read_stories(rows, text)) for split, rows in found.items()}
 
 
