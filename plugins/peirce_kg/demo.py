@@ -27,7 +27,7 @@ from peirce.training import TrainResult, make_task, read_settings, train, traini
 from rich.console import Console
 from rich.markup import escape
 
-from peirce_kg.engine.answers import resolve
+from peirce_kg.engine.answers import to_ids
 from peirce_kg.evaluation import Report, evaluate, frequency_scorer, random_scorer, table
 from peirce_kg.queries.language import parse
 from peirce_kg.task import TYPES, KgQa, KgQaData, model_scorer
@@ -226,7 +226,7 @@ def _ask(plan: Plan, directory: Path, data: KgQaData, console: Console) -> Check
         return Check(False, what)
     answers: list[dict[str, Any]] = json.loads(printed.stdout)["answers"]
     model = load(directory).eval()
-    scores = model_scorer(model, data.vocabulary)(*resolve(parse(plan.query), data.graph))[0]
+    scores = model_scorer(model, data.vocabulary)(*to_ids(parse(plan.query), data.graph))[0]
     best = np.argsort(-scores, kind="stable")[:10]
     same = [a["entity"] for a in answers] == [data.graph.entity_names[i] for i in best]
     close = np.allclose([a["score"] for a in answers], scores[best], atol=ATOL)

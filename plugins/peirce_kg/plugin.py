@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 def register_positions() -> list[type[Position]]:
     """Positions that tell of queries: literals, the query graph, LogiRPE."""
     from peirce_kg.parts.positions.adjacency import Adjacency
-    from peirce_kg.parts.positions.atoms import Atoms
+    from peirce_kg.parts.positions.atoms import GraphAtoms
     from peirce_kg.parts.positions.directed_distance import DirectedDistance
     from peirce_kg.parts.positions.logirpe import LogiRPE
 
-    return [LogiRPE, DirectedDistance, Adjacency, Atoms]
+    return [LogiRPE, DirectedDistance, Adjacency, GraphAtoms]
 
 
 @hookimpl

@@ -30,7 +30,7 @@ __all__ = [
     "Template",
     "answer",
     "answers",
-    "resolve",
+    "to_ids",
 ]
 
 LIMIT = 20_000_000
@@ -92,7 +92,7 @@ class Answers:
         )
 
 
-def resolve(query: Query, graph: Graph) -> tuple[Template, Groundings]:
+def to_ids(query: Query, graph: Graph) -> tuple[Template, Groundings]:
     """A grounded query as a template with one grounding.
 
     Raises:
@@ -110,7 +110,7 @@ def answer(query: Query, graph: Graph, index: Index) -> Ints:
     Raises:
         TaskError: a name is not in the graph. QueryTooLargeError: it would need too much memory.
     """
-    return answers(*resolve(query, graph), index)[0]
+    return answers(*to_ids(query, graph), index)[0]
 
 
 def answers(template: Template, groundings: Groundings, index: Index, limit: int = LIMIT) -> Answers:

@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from attrs import evolve, frozen
 from peirce.compose import build
+from peirce.registry import Registry, default_registry
 from peirce.spec import load_spec
 
-from peirce_kg.encoding.atom_inputs import shape_of
+from peirce_kg.encoding.literal_inputs import why_unsupported
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.template import Template
 from peirce_kg.experiments.running import Plan, Result, jobs, key
 from peirce_kg.experiments.tables import Cell, Row
 from peirce_kg.graphs.graph import SPLITS, load_graph
+from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.types import QueryType, load_types, select
-from peirce_kg.query_atoms import RULES, fault
 from peirce_kg.task import overrides_of
 
 
@@ -32,7 +33,7 @@ class Figure:
         low: the lowest.
         high: the highest.
         paper: what the paper printed; None where it printed nothing.
-        types: how many of the types it is a mean over, where the model has no way to say some; else empty.
+        types: how many of the types it is a mean over, where the model does not support some; else empty.
     """
 
     row: str
@@ -102,22 +103,23 @@ def _means(plan: Plan, results: Sequence[Result], cell: Cell, runs: Sequence[str
 
 
 def _spoken(plan: Plan, row: Row) -> list[str]:
-    """Of each cell, how many of its types a row's model has a way to say, where there are others."""
+    """Of each cell, how many of its types a row's model supports, where there are others."""
     architecture = load_spec(row.spec).architecture if row.spec else ""
-    if plan.table.measure != "mrr" or architecture not in RULES:
+    if plan.table.measure != "mrr" or not architecture:
         return [""] * len(plan.table.columns)
     known, texts = load_types(), []
     for cell in plan.table.cells:
         group = select(plan.definitions.types(plan.evaluations[cell.evaluation].types), known)
         shown = [kind for kind in group if cell.types in ("all", "seen" if kind.seen else "unseen")]
-        said = sum(has_words(architecture, kind) for kind in shown)
+        said = sum(has_words(architecture, kind, plan.registry) for kind in shown)
         texts.append("" if said == len(shown) else f"{said} of {len(shown)} types")
     return texts
 
 
-def has_words(architecture: str, kind: QueryType) -> bool:
-    """Whether a model of an architecture has a way to say queries of a type."""
-    return architecture not in RULES or fault(architecture, shape_of(Template.of(kind.query))) is None
+def has_words(architecture: str, kind: QueryType, registry: Registry | None = None) -> bool:
+    """Whether a model of an architecture supports queries of a type."""
+    part = (registry or default_registry()).get("architectures", architecture)
+    return not issubclass(part, Executor) or why_unsupported(part, Template.of(kind.query)) is None
 
 
 def _sizes(plan: Plan, results: Sequence[Result]) -> Iterator[list[list[float]]]:

@@ -96,7 +96,9 @@ class Outcome:
         return [
             name
             for name, kind in asked.items()
-            if measured and name not in measured and any(has_words(model, kind) for model in models)
+            if measured
+            and name not in measured
+            and any(has_words(model, kind, plan.registry) for model in models)
         ]
 
     def markdown(self) -> str:

@@ -13,7 +13,7 @@ from cattrs import Converter
 from peirce.errors import TaskError, unknown
 
 from peirce_kg.evaluation import KNOWLEDGE, TYPES, Knowledge, Types
-from peirce_kg.kge_files import Predictor
+from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_kg.queries.types import GROUPS
 
 PREFIX = "tega/"

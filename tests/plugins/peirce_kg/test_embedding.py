@@ -17,7 +17,7 @@ from peirce_kg.embedding.training import PREDICTORS, EmbeddingOptions, Predictor
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.graphs.graph import Graph, from_names
 from peirce_kg.kg import app
-from peirce_kg.kge_files import read_kge
+from peirce_kg.parts.augmenters.kge_files import read_kge
 from small_specs import NARROW
 from typer.testing import CliRunner
 

@@ -14,8 +14,8 @@ from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import load_spec
 from peirce_kg.ask import Asker
-from peirce_kg.encoding.atom_inputs import InexpressibleError
-from peirce_kg.engine.answers import resolve
+from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
+from peirce_kg.engine.answers import to_ids
 from peirce_kg.evaluation import table
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from rich.console import Console
@@ -66,13 +66,13 @@ def test_it_learns_and_says_what_it_cannot(name: str, task: KgQa, data: KgQaData
     report = task.report(model, data, "test")
     assert model.training
     silent = {"betae": {"2m"}, "cone": {"2m"}, "lmpnn": set()}.get(name, {"2in"})
-    assert set(report.inexpressible) == silent
+    assert set(report.unsupported) == silent
     assert all(set(report.cells[kind]) == {"entailed", "inferred"} for kind in {"1p", "up"} - silent)
     assert all(report.cells[kind] == {} for kind in silent)
     shown = Console(width=200, record=True, quiet=True)
     shown.print(table([report], "systems"))
     if silent:
-        assert f"{name} has no way to say {next(iter(silent))}" in " ".join(report.silence().split())
+        assert f"{name} does not support {next(iter(silent))}" in " ".join(report.silence().split())
         assert report.metrics()["inexpressible/types"] == 1
     how, *left_out = task.remarks(model, data, "test")
     assert how == f"MRR and Hits@k: {report.protocol}."
@@ -103,9 +103,9 @@ def test_an_exported_system_is_asked(task: KgQa, data: KgQaData, registry: Regis
     asker = Asker(tmp_path)
     text = "((treaties(uk,e1))|(treaties(cuba,e1)))&(!(embassy(usa,e1)))&(treaties(e1,f))"
     reply = asker.ask(text, top=3)
-    scores = model_scorer(model, data.vocabulary)(*resolve(reply.query, data.graph))[0]
+    scores = model_scorer(model, data.vocabulary)(*to_ids(reply.query, data.graph))[0]
     assert [answer.score for answer in reply.answers] == pytest.approx(
         sorted(scores, reverse=True)[:3], rel=1e-4
     )
-    with pytest.raises(InexpressibleError, match="existential leaf"):
+    with pytest.raises(UnsupportedQueryError, match="existential leaf"):
         asker.ask("(treaties(uk,f))&(embassy(e1,f))")

@@ -29,7 +29,7 @@ from torch.utils.checkpoint import checkpoint
 
 from peirce_kg.parts.heads.entities import Entities
 from peirce_kg.parts.heads.special import digamma, log_gamma
-from peirce_kg.query_atoms import TARGETS
+from peirce_kg.parts.systems.literals import TARGETS
 
 NUMBERS = 2**24
 """Numbers that one portion of a comparison of sets with entities may have."""
@@ -74,7 +74,7 @@ class SetRanking(Entities):
         return super().check(options, dims, scope)
 
     def inputs(self) -> tuple[TensorSpec, ...]:
-        """Which variable each atom leads to: those that lead to one have one answer set."""
+        """Which variable each literal leads to: those that lead to one have one answer set."""
         meaning = "The number of the variable at each atom's tail; 0 for an entity."
         return (TensorSpec(name=TARGETS, dtype="int64", dims=("batch", "length"), meaning=meaning),)
 
@@ -102,7 +102,7 @@ class SetRanking(Entities):
         return {"logits": best.clamp(-limit, limit).to(kind)}
 
     def _answers(self, tokens: Tokens) -> Tensor:
-        """The first atom that leads to each occurrence of the free variable: bool [b, x]."""
+        """The first literal that leads to each occurrence of the free variable: bool [b, x]."""
         chosen = tokens.inputs["input_ids"] == self.options.free
         if tokens.real is not None:
             chosen = chosen & tokens.real

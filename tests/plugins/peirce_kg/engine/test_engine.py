@@ -13,7 +13,7 @@ from peirce_kg.engine.answers import (
     Template,
     answer,
     answers,
-    resolve,
+    to_ids,
 )
 from peirce_kg.engine.keysets import CELLS
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names
@@ -177,9 +177,9 @@ def test_batch_is_split_before_a_query_is_refused() -> None:
 def test_unknown_names_list_the_nearest() -> None:
     graph = from_names("g", {"train": [("aspirin", "treats", "pain")]})
     with pytest.raises(TaskError, match=r"unknown entity 'asprin'. Did you mean 'aspirin'"):
-        resolve(parse("treats(asprin,f)"), graph)
+        to_ids(parse("treats(asprin,f)"), graph)
     with pytest.raises(TaskError, match="unknown relation 'treat'"):
-        resolve(parse("treat(aspirin,f)"), graph)
+        to_ids(parse("treat(aspirin,f)"), graph)
     assert answer(parse("0(0,f)"), graph, graph.index("train")).tolist() == [graph.entity("pain")]
 
 

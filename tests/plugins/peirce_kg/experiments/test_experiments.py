@@ -16,7 +16,7 @@ from peirce.spec import ready_specs
 from peirce_kg.experiments.report import Outcome
 from peirce_kg.experiments.running import RESULTS, Plan, Result, jobs, run
 from peirce_kg.experiments.tables import Cell, Definitions, Evaluation, Row, Scale, Table, definitions
-from peirce_kg.kge_files import read_kge
+from peirce_kg.parts.augmenters.kge_files import read_kge
 from peirce_kg.queries.types import load_types, select
 from rich.console import Console
 from small_specs import NARROW

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kgqa_reference import graphs, queries
 from kgqa_templates import only, without
 from peirce.errors import TaskError
-from peirce_kg.engine.answers import Answers, answers, resolve
+from peirce_kg.engine.answers import Answers, answers, to_ids
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import SPLITS, Graph, from_ids
 from peirce_kg.queries.language import Query, parse
@@ -47,7 +47,7 @@ def _agree(template: Template, groundings: Groundings, graph: Graph, own: int) -
 
 @given(graphs(), queries(), st.integers(0, 2))
 def test_any_query_in_every_world(graph: Graph, query: Query, own: int) -> None:
-    _agree(*resolve(query, graph), graph, own)
+    _agree(*to_ids(query, graph), graph, own)
 
 
 @given(graphs(), st.sampled_from(list(TYPES.values())), st.integers(0, 2), st.integers(0, 2**32))

@@ -1,23 +1,24 @@
-"""What systems that execute queries themselves are given, and which queries each of them has a way to say.
+"""What systems that execute queries are given, and what each of them declares of the queries that it supports.
 
-A query is the atoms of its disjunctive normal form, one a token: what stands at an atom's tail is the token itself, so
-heads that rank entities find the answer where the free variable stands, once for each conjunction.
+A query is the literals of its disjunctive normal form, one a token. What stands at a literal's tail is the token
+itself, so heads that rank entities find the answer where the free variable stands, once for each conjunction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeAlias
 
 from attrs import frozen
 
-HEADS, RELATIONS, SOURCES, TARGETS, NEGATED = ATOM_INPUTS = (
+HEADS, RELATIONS, SOURCES, TARGETS, NEGATED = LITERAL_INPUTS = (
     "atom_heads",
     "atom_relations",
     "atom_sources",
     "atom_targets",
     "atom_negated",
 )
-"""The inputs beside `input_ids`, the token of each atom's tail, and `attention_mask`, true at atoms.
+"""The inputs beside `input_ids`, the token of each literal's tail, and `attention_mask`, true at literals.
 
 `atom_heads` and `atom_relations` are tokens. `atom_sources` and `atom_targets` number the variables at both ends,
 `variable_number`, and are 0 at entities. `atom_negated` is 1 for a negated atom.
@@ -27,7 +28,7 @@ ENTITY = 0
 VARIABLES = 9
 """Variables that a conjunction may have: f and e1 to e8."""
 DEPTH = 4
-"""Atoms that may lie between an entity and the answer; TEGA's types have up to 3."""
+"""Literals that may lie between an entity and the answer; TEGA's types have up to 3."""
 
 
 def variable_number(conjunction: int, variable: int) -> int:
@@ -37,7 +38,7 @@ def variable_number(conjunction: int, variable: int) -> int:
 
 @frozen
 class Edge:
-    """An atom of a conjunction, without its names.
+    """A literal of a conjunction, without its names.
 
     Args:
         head: the number of its head among the conjunction's variables, 0 for f; None for an entity.
@@ -50,32 +51,44 @@ class Edge:
     positive: bool = True
 
 
-Conjunction = tuple[Edge, ...]
-Rule = Callable[[Conjunction], str | None]
+Edges: TypeAlias = tuple[Edge, ...]
+"""A conjunction without its names."""
+Shape: TypeAlias = tuple[Edges, ...]
+"""The conjunctions of a query's disjunctive normal form."""
+Rule: TypeAlias = Callable[[Edges], str | None]
+"""Why a system does not support a conjunction; None if it does."""
 
 
-def fault(architecture: str, shape: tuple[Conjunction, ...]) -> str | None:
-    """Why a system has no way to say a query.
+class Executor:
+    """The contract of a system that executes queries: which of them it supports.
 
-    Args:
-        architecture: the system.
-        shape: the conjunctions of the query's disjunctive normal form.
+    Training, evaluation, `peirce ask` and tables of experiments ask the architecture's class. All systems read answers
+    at tails, from literals that are joined to f and at most `DEPTH` away from it.
 
-    Returns:
-        The reason; None if it has one, or if the architecture is none of the systems here.
+    Attributes:
+        rules: what it asks of each conjunction beside that.
     """
-    rules = (_common, *RULES.get(architecture, ()))
-    return next((reason for rule in rules for edges in shape if (reason := rule(edges)) is not None), None)
+
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+    @staticmethod
+    def of(part: type[Any]) -> type[Executor]:
+        """What an architecture that is given literals declares; what holds of all of them, if it declares nothing."""
+        return part if issubclass(part, Executor) else Executor
+
+    @classmethod
+    def unsupported(cls, shape: Shape) -> str | None:
+        """Why the system does not support a query; None if it does."""
+        reasons = (rule(edges) for rule in (_joined_to_answer, *cls.rules) for edges in shape)
+        return next((reason for reason in reasons if reason is not None), None)
+
+    @classmethod
+    def untrained(cls, shape: Shape) -> str | None:
+        """Why the system is not trained on a query; None if it is. It is on what it supports, unless it says more."""
+        return cls.unsupported(shape)
 
 
-def learns(architecture: str, shape: tuple[Conjunction, ...]) -> str | None:
-    """Why a system is not trained on a query that it has a way to say; None if it is."""
-    if architecture == "cqd" and (len(shape) > 1 or len(shape[0]) > 1):
-        return "it is a link predictor, which is trained on one atom at a time"
-    return fault(architecture, shape)
-
-
-def _common(edges: Conjunction) -> str | None:
+def _joined_to_answer(edges: Edges) -> str | None:
     """What every system asks for: answers at tails, and nothing too far from them."""
     if not any(edge.tail == 0 for edge in edges):
         return "no atom leads to f, where answers are read"
@@ -95,7 +108,7 @@ def _reach(edge: Edge, distances: Mapping[int, int]) -> int:
     return max(known) if len(known) == 2 else known[0] + 1
 
 
-def _distances(edges: Conjunction) -> dict[int, int]:
+def _distances(edges: Edges) -> dict[int, int]:
     """How many atoms, whichever way they point, lie between each variable and f."""
     found, distance = {0: 0}, 0
     while True:
@@ -111,7 +124,7 @@ def _distances(edges: Conjunction) -> dict[int, int]:
         distance += 1
 
 
-def _tree(edges: Conjunction) -> str | None:
+def tree(edges: Edges) -> str | None:
     """Sets are made of sets: entities are where they begin, and each variable's set is used once."""
     for edge in edges:
         if edge.tail is None or edge.head == 0:
@@ -125,7 +138,7 @@ def _tree(edges: Conjunction) -> str | None:
     return None
 
 
-def _no_shared_set(edges: Conjunction) -> str | None:
+def no_shared_set(edges: Edges) -> str | None:
     """A set loses which of its members stood for a variable."""
     for variable in sorted({edge.head for edge in edges if edge.head is not None}):
         own = [edge for edge in edges if edge.head == variable]
@@ -136,14 +149,6 @@ def _no_shared_set(edges: Conjunction) -> str | None:
     return None
 
 
-def _no_negation(edges: Conjunction) -> str | None:
+def no_negation(edges: Edges) -> str | None:
+    """A system without complements."""
     return None if all(edge.positive for edge in edges) else "it has no negation"
-
-
-RULES: Mapping[str, tuple[Rule, ...]] = {
-    "betae": (_tree, _no_shared_set),
-    "cone": (_tree, _no_shared_set),
-    "cqd": (_no_negation, _tree),
-    "lmpnn": (),
-}
-"""What each system asks for beside what all of them do."""
