@@ -19,7 +19,7 @@ from peirce.errors import ExportError
 from peirce.parts import Encoded, TensorSpec, Tokens, dense, ranking_loss
 from torch import Tensor
 
-from peirce_kg.parts.heads.sets import SetRanking
+from peirce_kg.parts.heads.sets import RankingOptions, SetRanking
 from peirce_kg.parts.systems.complex_numbers import times
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.sets import levels_of
@@ -35,20 +35,14 @@ NO_NETWORK = {
 
 
 @frozen(kw_only=True)
-class SearchOptions:
-    """Which token ids are entities, and how truth values join.
+class SearchOptions(RankingOptions):
+    """How truth values join.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
         tnorm: `product`, with p + q - p q for unions, or `min`, with the greatest.
         smoothing: label smoothing of the loss.
     """
 
-    first: int = field(default=0, validator=validators.ge(0))
-    count: int = field(default=0, validator=validators.ge(0))
-    free: int = field(default=1, validator=validators.ge(0))
     tnorm: TNorm = field(default="product", validator=validators.in_(TNORMS))
     smoothing: float = field(default=0.0, validator=[validators.ge(0.0), validators.lt(1.0)])
 
@@ -128,14 +122,9 @@ class Search(SetRanking):
 
 @frozen(kw_only=True)
 class BeamOptions(SearchOptions):
-    """Which token ids are entities, how truth values join, and how wide the beam is.
+    """How wide the beam is.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
-        tnorm: `product`, with p + q - p q for unions, or `min`, with the greatest.
-        smoothing: label smoothing of the loss.
         candidates: the likeliest values of a variable that are tried.
     """
 
@@ -192,14 +181,9 @@ class BeamSearch(Search):
 
 @frozen(kw_only=True)
 class ContinuousOptions(SearchOptions):
-    """Which token ids are entities, how truth values join, and how vectors are optimised.
+    """How vectors are optimised.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
-        tnorm: `product`, with p + q - p q for unions, or `min`, with the greatest.
-        smoothing: label smoothing of the loss.
         steps: steps of Adam.
         lr: its learning rate.
     """

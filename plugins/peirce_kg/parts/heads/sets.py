@@ -42,19 +42,28 @@ PORTION = 2048
 
 
 @frozen(kw_only=True)
-class BetaOptions:
-    """Which token ids are entities, and how distances become scores.
+class RankingOptions:
+    """Which token ids are entities.
 
     Args:
         first: the token id of entity 0.
         count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
         free: the token id of the free variable.
-        margin: gamma, the score at distance zero; 0.15 a dimension if None, which are the 60 of the paper's 400.
     """
 
     first: int = field(default=0, validator=validators.ge(0))
     count: int = field(default=0, validator=validators.ge(0))
     free: int = field(default=1, validator=validators.ge(0))
+
+
+@frozen(kw_only=True)
+class BetaOptions(RankingOptions):
+    """How distances become scores.
+
+    Args:
+        margin: gamma, the score at distance zero; 0.15 a dimension if None, which are the 60 of the paper's 400.
+    """
+
     margin: float | None = field(default=None, validator=validators.optional(validators.gt(0.0)))
 
 
@@ -171,20 +180,14 @@ def _log_beta(parameters: Tensor) -> Tensor:
 
 
 @frozen(kw_only=True)
-class ConeOptions:
-    """Which token ids are entities, and how distances become scores.
+class ConeOptions(RankingOptions):
+    """How distances become scores.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
         margin: gamma, the score at distance zero.
         inside: lambda, what a distance within the cone weighs.
     """
 
-    first: int = field(default=0, validator=validators.ge(0))
-    count: int = field(default=0, validator=validators.ge(0))
-    free: int = field(default=1, validator=validators.ge(0))
     margin: float = field(default=20.0, validator=validators.gt(0.0))
     inside: float = field(default=0.02, validator=validators.ge(0.0))
 
@@ -233,19 +236,13 @@ class ConeRanking(DistanceRanking):
 
 
 @frozen(kw_only=True)
-class CosineOptions:
-    """Which token ids are entities, and how sharp the distribution over them is.
+class CosineOptions(RankingOptions):
+    """How sharp the distribution over them is.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
         temperature: what cosines are divided by.
     """
 
-    first: int = field(default=0, validator=validators.ge(0))
-    count: int = field(default=0, validator=validators.ge(0))
-    free: int = field(default=1, validator=validators.ge(0))
     temperature: float = field(default=0.05, validator=validators.gt(0.0))
 
 

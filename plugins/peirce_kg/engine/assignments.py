@@ -1,4 +1,4 @@
-"""Tables of values for many queries at once, and the ways from their rows to a further variable."""
+"""Assignments of values to variables, for many queries at once, and the ways from their rows to a further variable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from peirce_kg.queries.language import Variable
 
 
 @frozen(eq=False)
-class Table:
+class Assignments:
     """Rows of one value per variable. query: int64 [n]; columns: variable -> int64 [n]."""
 
     query: Ints
@@ -22,12 +22,12 @@ class Table:
     def __len__(self) -> int:
         return len(self.query)
 
-    def rows(self, rows: Ints | Bools) -> Table:
+    def rows(self, rows: Ints | Bools) -> Assignments:
         """Some of the rows, by number or by mask."""
-        return Table(self.query[rows], {v: column[rows] for v, column in self.columns.items()})
+        return Assignments(self.query[rows], {v: column[rows] for v, column in self.columns.items()})
 
     @classmethod
-    def joined(cls, parts: Sequence[Table]) -> Table:
+    def joined(cls, parts: Sequence[Assignments]) -> Assignments:
         """One after another."""
         if len(parts) == 1:
             return parts[0]
@@ -54,20 +54,20 @@ class Reach:
     """All atoms between a variable and the rows of a table; along any positive one, `ways`, the variable is reached."""
 
     to: Variable
-    table: Table
+    table: Assignments
     ways: list[Way]
     negated: list[Way]
     fewest: Ints
 
     @classmethod
-    def of(cls, to: Variable, table: Table, ways: list[Way]) -> Reach:
+    def of(cls, to: Variable, table: Assignments, ways: list[Way]) -> Reach:
         """From all atoms. fewest: int64 [n], the edges of the positive atom that has fewest."""
         positive = [way for way in ways if way.slot.positive]
         fewest = np.minimum.reduce([way.counts for way in positive]) if positive else np.zeros(0, np.int64)
         return cls(to, table, positive, [way for way in ways if not way.slot.positive], fewest)
 
 
-def distinct(table: Table) -> Table:
+def distinct(table: Assignments) -> Assignments:
     """The distinct rows."""
     if not len(table):
         return table
