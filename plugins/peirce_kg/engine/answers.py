@@ -19,7 +19,7 @@ from peirce_kg.engine.conjunction import Conjunction
 from peirce_kg.engine.keysets import CELLS, Space
 from peirce_kg.engine.template import Groundings, QueryTooLargeError, Template
 from peirce_kg.graphs.graph import Graph, Index, Ints
-from peirce_kg.graphs.index import spans
+from peirce_kg.graphs.index import Bools, spans
 from peirce_kg.queries.language import Query
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Template",
     "answer",
     "answers",
+    "answers_within",
     "to_ids",
 ]
 
@@ -125,14 +126,34 @@ def answers(template: Template, groundings: Groundings, index: Index, limit: int
     Raises:
         QueryTooLargeError: one query alone needs more.
     """
+    return _answers(template, groundings, index, limit, None)
+
+
+def answers_within(
+    template: Template, groundings: Groundings, index: Index, limit: int
+) -> tuple[Answers, Bools]:
+    """As `answers`, but a query that needs more than the limit is marked in bool [n] and has no answers."""
+    refused = np.zeros(len(groundings), dtype=bool)
+    return _answers(template, groundings, index, limit, refused), refused
+
+
+def _answers(
+    template: Template, groundings: Groundings, index: Index, limit: int, refused: Bools | None
+) -> Answers:
+    """The answers, a few groundings at a time; fewer still, where they need too much together."""
     size = max(_FEWEST, CELLS // index.entities)
-    starts = range(0, max(len(groundings), 1), size)
-    parts = [_answers(template, groundings[start : start + size], index, limit) for start in starts]
+    parts = []
+    for start in range(0, max(len(groundings), 1), size):
+        rows = slice(start, start + size)
+        parts.append(
+            _together(template, groundings[rows], index, limit, None if refused is None else refused[rows])
+        )
     return parts[0] if len(parts) == 1 else Answers.joined(parts)
 
 
-def _answers(template: Template, groundings: Groundings, index: Index, limit: int) -> Answers:
-    """The answers of few enough groundings; fewer still, where they need too much together."""
+def _together(
+    template: Template, groundings: Groundings, index: Index, limit: int, refused: Bools | None
+) -> Answers:
     count = len(groundings)
     space = Space(count, index.entities)
     try:
@@ -141,9 +162,17 @@ def _answers(template: Template, groundings: Groundings, index: Index, limit: in
         ]
         return Answers.of(space.distinct(np.concatenate(found)), count, index.entities)
     except QueryTooLargeError as error:
-        if count <= 1:
+        if count > 1:
+            halves = (slice(count // 2), slice(count // 2, None))
+            return Answers.joined(
+                [
+                    _together(template, groundings[h], index, limit, None if refused is None else refused[h])
+                    for h in halves
+                ]
+            )
+        if refused is None:
             raise QueryTooLargeError(
                 f"{template.query}: {error}; name more entities in the query, or raise the limit if memory allows"
             ) from None
-        halves = (groundings[: count // 2], groundings[count // 2 :])
-        return Answers.joined([_answers(template, half, index, limit) for half in halves])
+        refused[:] = True
+        return Answers.of(np.empty(0, np.int64), count, index.entities)
