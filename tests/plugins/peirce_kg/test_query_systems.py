@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from code_blocks import run_page
 from peirce.compose import build, export
 from peirce.errors import TaskError
 from peirce.model import Model
@@ -28,6 +33,8 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "cqd-continuous": {"model.heads.0.steps": 4},
     "lmpnn": {"model.augmenters": []},
 }
+
+PAGE = ROOT / "docs" / "query-systems.md"
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +90,11 @@ def test_it_learns_and_says_what_it_cannot(name: str, task: KgQa, data: KgQaData
 
 
 def test_the_page_names_every_system() -> None:
-    page = (ROOT / "docs" / "query-systems.md").read_text(encoding="utf-8")
-    assert all(f"| `{name}` |" in page for name in SMALL)
+    assert all(f"| `{name}` |" in PAGE.read_text(encoding="utf-8") for name in SMALL)
+
+
+def test_the_page_runs(tmp_path: Path) -> None:
+    assert run_page(PAGE, tmp_path) == 1
 
 
 def test_it_is_not_trained_on_what_it_cannot_say(registry: Registry) -> None:
@@ -107,5 +117,25 @@ def test_an_exported_system_is_asked(task: KgQa, data: KgQaData, registry: Regis
     assert [answer.score for answer in reply.answers] == pytest.approx(
         sorted(scores, reverse=True)[:3], rel=1e-4
     )
+    leaf = "(treaties(uk,f))&(embassy(e1,f))"
     with pytest.raises(UnsupportedQueryError, match="existential leaf"):
-        asker.ask("(treaties(uk,f))&(embassy(e1,f))")
+        asker.ask(leaf)
+    script = """
+        import sys
+
+        class Refuse:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] == "torch":
+                    raise ImportError(f"{name} is refused here")
+
+        sys.meta_path.insert(0, Refuse())
+        from pathlib import Path
+        from peirce_kg.ask import Asker
+        asker = Asker(Path(sys.argv[1]))
+        print([each.score for each in asker.ask(sys.argv[2], 3).answers])
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path), text]
+    alone = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert alone.returncode == 0, alone.stderr
+    assert json.loads(alone.stdout) == [answer.score for answer in reply.answers]
+    assert "which queries 'betae' supports is not known here" in alone.stderr
