@@ -10,7 +10,7 @@ batch of groundings of one abstract query is answered at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from attrs import frozen
@@ -126,53 +126,44 @@ def answers(template: Template, groundings: Groundings, index: Index, limit: int
     Raises:
         QueryTooLargeError: one query alone needs more.
     """
-    return _answers(template, groundings, index, limit, None)
+    parts = []
+    for found, error in _parts(template, groundings, index, limit):
+        if error is not None:
+            raise QueryTooLargeError(
+                f"{template.query}: {error}; name more entities in the query, or raise the limit if memory allows"
+            )
+        parts.append(found)
+    return parts[0] if len(parts) == 1 else Answers.joined(parts)
 
 
 def answers_within(
     template: Template, groundings: Groundings, index: Index, limit: int
 ) -> tuple[Answers, Bools]:
     """As `answers`, but a query that needs more than the limit is marked in bool [n] and has no answers."""
-    refused = np.zeros(len(groundings), dtype=bool)
-    return _answers(template, groundings, index, limit, refused), refused
+    parts = list(_parts(template, groundings, index, limit))
+    refused = [np.full(len(found), error is not None) for found, error in parts]
+    return Answers.joined([found for found, _ in parts]), np.concatenate(refused)
 
 
-def _answers(
-    template: Template, groundings: Groundings, index: Index, limit: int, refused: Bools | None
-) -> Answers:
-    """The answers, a few groundings at a time; fewer still, where they need too much together."""
-    size = max(_FEWEST, CELLS // index.entities)
-    parts = []
-    for start in range(0, max(len(groundings), 1), size):
-        rows = slice(start, start + size)
-        parts.append(
-            _together(template, groundings[rows], index, limit, None if refused is None else refused[rows])
-        )
-    return parts[0] if len(parts) == 1 else Answers.joined(parts)
-
-
-def _together(
-    template: Template, groundings: Groundings, index: Index, limit: int, refused: Bools | None
-) -> Answers:
-    count = len(groundings)
+def _parts(
+    template: Template, groundings: Groundings, index: Index, limit: int
+) -> Iterator[tuple[Answers, QueryTooLargeError | None]]:
+    """The answers of a few groundings at a time; of a single one that needs too much none, and the reason."""
+    count, size = len(groundings), max(_FEWEST, CELLS // index.entities)
+    if count > size:
+        for start in range(0, count, size):
+            yield from _parts(template, groundings[start : start + size], index, limit)
+        return
     space = Space(count, index.entities)
     try:
         found = [
             Conjunction(branch, groundings, index, space, limit).answers() for branch in template.branches
         ]
-        return Answers.of(space.distinct(np.concatenate(found)), count, index.entities)
     except QueryTooLargeError as error:
-        if count > 1:
-            halves = (slice(count // 2), slice(count // 2, None))
-            return Answers.joined(
-                [
-                    _together(template, groundings[h], index, limit, None if refused is None else refused[h])
-                    for h in halves
-                ]
-            )
-        if refused is None:
-            raise QueryTooLargeError(
-                f"{template.query}: {error}; name more entities in the query, or raise the limit if memory allows"
-            ) from None
-        refused[:] = True
-        return Answers.of(np.empty(0, np.int64), count, index.entities)
+        if count <= 1:
+            yield Answers.of(np.empty(0, np.int64), count, index.entities), error
+            return
+        for half in (slice(count // 2), slice(count // 2, None)):
+            yield from _parts(template, groundings[half], index, limit)
+        return
+    yield Answers.of(space.distinct(np.concatenate(found)), count, index.entities), None
