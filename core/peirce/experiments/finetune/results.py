@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
-from peirce.experiments.finetune.grid import Case, Point, Settings
+from peirce.experiments.finetune.grid import Case, Point
 from peirce.experiments.finetune.recipe import Recipe
 from peirce.files import write_json, write_whole
 
@@ -41,6 +41,11 @@ class Run:
     metrics: Mapping[str, float]
     seconds: float
     error: str = ""
+
+    @property
+    def run(self) -> str:
+        """What it is known by: its directory."""
+        return self.directory
 
 
 @frozen(kw_only=True)
@@ -120,9 +125,9 @@ class Results:
 
     @classmethod
     def of(cls, cases: Sequence[Case], runs: Sequence[Run], *, recipe: Recipe, **facts: Any) -> Results:
-        """Sort runs by case and point; points without a run are left out."""
+        """Sort runs by case, point and seed; points without a run are left out."""
         by: dict[tuple[str, str], list[Run]] = {}
-        for run in runs:
+        for run in sorted(runs, key=lambda run: facts["seeds"].index(run.seed)):
             by.setdefault((run.case, run.point.name), []).append(run)
         return cls(
             recipe=recipe,
@@ -200,10 +205,7 @@ class Results:
 
 def _plain(found: Outcome) -> dict[str, Any]:
     return {
-        "point": found.point.name,
-        "values": dict(found.point.values),
-        "median": found.median,
-        "medians": dict(found.medians),
+        **_medians(found),
         "runs": [
             {
                 "seed": run.seed,
@@ -221,15 +223,13 @@ def _best_plain(found: Outcome | None) -> dict[str, Any] | None:
     if found is None:
         return None
     typical = found.typical
+    return {**_medians(found), "directory": typical.directory if typical else None}
+
+
+def _medians(found: Outcome) -> dict[str, Any]:
     return {
         "point": found.point.name,
         "values": dict(found.point.values),
         "median": found.median,
         "medians": dict(found.medians),
-        "directory": typical.directory if typical else None,
     }
-
-
-def shown(settings: Settings) -> str:
-    """Settings as one line."""
-    return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in settings.items())
