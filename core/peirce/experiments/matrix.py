@@ -222,20 +222,21 @@ class Matrix(ABC, Generic[C, R]):
         return [row for cell in cells for row in kept if row.run == cell.run]
 
     def _train(self, cell: C, before: Sequence[R], title: str, console: Console) -> list[R]:
-        from peirce.training import train, with_tokenizer
+        from peirce.training import Checkpoints, read_training, train, with_tokenizer
 
         told = console if console.is_terminal or not self.quiet else None
         if told is not None:
             told.rule(title)
         data = self.prepared.of(cell.task if cell.start is None else with_tokenizer(cell.task, cell.start))
+        path = self.path(cell)
         try:
             trained = train(
                 self.begun(cell, data, console),
                 cell.task,
                 cell.training,
-                self.path(cell),
+                path,
                 seed=cell.seed,
-                resume=True,
+                resume=bool(Checkpoints(path, 1).paths()) or read_training(path) is not None,
                 registry=self.registry,
                 console=told,
                 data=data,
