@@ -276,12 +276,11 @@ def run_command(name: str, flags: Mapping[str, str]) -> None:
         description=f"Short for `peirce experiments run {name}`, whose options it takes too.",
         allow_abbrev=False,
     )
-    parser.add_argument("-o", "--output", default=f"runs/{name}")
     parser.add_argument("--arm", action="append", default=[], help="as --row")
     for flag, setting in flags.items():
         parser.add_argument(flag, help=f"as --set {setting.format('VALUE')}")
     given, others = parser.parse_known_args()
-    arguments = ["peirce", "experiments", "run", name, "--output", given.output, *others]
+    arguments = ["peirce", "experiments", "run", name, *others]
     for arm in given.arm:
         arguments += ["--row", arm]
     for flag, setting in flags.items():

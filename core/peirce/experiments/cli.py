@@ -75,14 +75,15 @@ def run_experiment(
         str, typer.Option("--scale", help="How large everything is; the experiment's first if absent.")
     ] = "",
     directory: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="DIR",
-            help="Where models and results go; tables share what is trained there.",
+            help="Where models and results go; tables share what is trained there. Absent: runs/experiments, or a "
+            "folder of the experiment's own.",
         ),
-    ] = Path("runs/experiments"),
+    ] = None,
     seeds: Annotated[
         str, typer.Option("--seeds", help="Seeds of the models, with commas between them.")
     ] = "0,1,2",
@@ -120,7 +121,7 @@ def run_experiment(
             raise TaskError(f"--row: {unknown('row', label, rows)}")
     request = ExperimentRequest(
         data=data,
-        directory=directory,
+        directory=directory or Path(experiment.folder),
         scale=scale or next(iter(experiment.scales)),
         rows=tuple(only or ()),
         seeds=read_seeds(seeds),

@@ -276,6 +276,17 @@ class CsvMatrix(Matrix[C, S]):
             "command": self.command,
         }
 
+    def sources(self, rows: Sequence[S], model: str) -> list[str]:
+        """What figures come from: the parameters and the commit of each model, and the command.
+
+        Args:
+            rows: the results.
+            model: the attribute of a row that names its model.
+        """
+        done = sorted({(getattr(row, model), f"{row.parameters:,}", row.commit) for row in rows})
+        lines = [f"{name}: {parameters} parameters, commit {commit}" for name, parameters, commit in done]
+        return [*lines, *([f"`{self.command}`"] if self.command else [])]
+
     def said(self, cell: C, rows: Sequence[S]) -> str:
         """How long the training took."""
         return f"{rows[0].steps:,} steps in {rows[0].seconds:.0f} s"

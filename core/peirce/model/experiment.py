@@ -19,7 +19,7 @@ class ExperimentRequest:
 
     Args:
         data: what is learnt from: a knowledge graph, a folder of files, as the experiment's task takes it.
-        directory: where models and results go; experiments may share one.
+        directory: where models and results go.
         scale: one of the experiment's scales; its first when empty.
         rows: the rows that are trained; the experiment's own when empty.
         seeds: the seeds of each row.
@@ -69,6 +69,8 @@ class Experiment(ABC):
         published: the data that published figures exist for.
         scales: what each size of the experiment means, in a line, by name; the first one is taken unless another is
             asked for.
+        folder: where models and results go unless the user names a directory; experiments whose results are rows of one
+            kind may share it.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Experiment(ABC):
     columns: tuple[str, ...]
     published: tuple[str, ...] = ()
     scales: Mapping[str, str]
+    folder: str = "runs/experiments"
 
     @abstractmethod
     def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:

@@ -24,8 +24,6 @@ def table_of(runs: TegaRuns, rows: Sequence[RankingRow]) -> FigureTable:
     """
     table, graph = runs.table, Path(runs.graph).name
     paper_graph = next((name for name in (graph, "fb15k-237", *table.graphs) if name in table.graphs), "")
-    done = sorted({(r.spec, f"{r.parameters:,}", r.commit) for r in rows})
-    sources = [f"{spec}: {parameters} parameters, commit {commit}" for spec, parameters, commit in done]
     return FigureTable(
         name=f"{table.name}-{graph}-{runs.scale.name}",
         title=table.title,
@@ -33,7 +31,7 @@ def table_of(runs: TegaRuns, rows: Sequence[RankingRow]) -> FigureTable:
         columns=table.columns,
         figures=figures_of(runs, rows, paper_graph),
         facts=_facts(runs, rows, paper_graph),
-        sources=[*sources, *([f"`{runs.command}`"] if runs.command else [])],
+        sources=runs.sources(rows, "spec"),
         published=paper_graph,
         unit="MRR (%)" if table.measure == "mrr" else "",
         logarithmic=table.measure == "graph",

@@ -81,6 +81,7 @@ class ClutrrNetworks(Networks[StoryRow]):
             facts=[
                 f"Test accuracy in %, mean (lowest to highest) over {len(self.seeds)} seeds, by number of facts."
             ],
+            sources=self.sources(rows, "arm"),
             unit="test accuracy (%)",
             across="facts from one person to the other",
             shaded=(trained, "trained on"),
@@ -98,6 +99,7 @@ def commonest(data: ClutrrData) -> dict[int, float]:
 
 CLUTRR = FromScratch(
     name="clutrr",
+    folder="runs/clutrr",
     title="Fig. 5 of FOLNet from scratch: kinship from stories of more facts than were trained on",
     columns=tuple(map(str, range(2, 11))),
     networks=ClutrrNetworks,

@@ -70,6 +70,7 @@ class FolioNetworks(Networks[ProblemRow]):
             columns=SHOWN,
             figures=figures(rows, {split: (split, None) for split in SHOWN}, {BASELINE: guess}),
             facts=[f"Accuracy in %, mean (lowest to highest) over {len(self.seeds)} seeds."],
+            sources=self.sources(rows, "arm"),
             unit="accuracy (%)",
             digits=0,
         )
@@ -83,6 +84,7 @@ def commonest(data: FolioData) -> list[float]:
 
 FOLIO = FromScratch(
     name="folio",
+    folder="runs/folio",
     title="Does a conclusion follow? The networks of Fig. 5 from scratch",
     columns=SHOWN,
     networks=FolioNetworks,

@@ -27,6 +27,7 @@ from peirce_kg.experiments.tables import (
 from peirce_kg.kge_files import read_kge
 from peirce_kg.queries.types import load_types, select
 from rich.console import Console
+from shared_folder import ROOT
 from small_specs import NARROW
 from typer.testing import CliRunner
 
@@ -136,6 +137,21 @@ def test_vectors_are_trained_once_and_begun_with(runs: TegaRuns) -> None:
     vectors = next(tensor for name, tensor in kept.items() if name.endswith("vectors"))
     start = model.spec.heads[0].options["first"]
     assert torch.equal(vectors[start : start + len(entities)], entities)
+
+
+def test_results_that_were_kept_are_read_and_found() -> None:
+    rows = read_rows(ROOT / "benchmarks" / "results" / "tega-umls.csv", RankingRow)
+    assert len({row.run for row in rows}) == 43
+    found = definitions()
+    runs = TegaRuns(
+        table=found.tables["table2"],
+        scale=found.scales["small"],
+        definitions=found,
+        graph="umls",
+        directory=Path("unused"),
+    )
+    done = {cell.label for cell in runs.cells() if any(row.run == cell.run for row in rows)}
+    assert {"BetaE", "ConE"} <= done
 
 
 def test_what_a_run_is_known_by(runs: TegaRuns) -> None:
