@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import runpy
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import attrs
 from attrs import field, frozen
 from peirce.experiments import (
     Cell,
-    CsvMatrix,
     Figure,
     FigureTable,
+    Matrix,
     ResultRow,
     identity,
     last_loss,
@@ -30,12 +29,11 @@ if TYPE_CHECKING:
     from peirce.training import TrainingOptions, TrainResult
 
 _SMALL = {"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.1}
+_TRANSFORMER = {"layers": 4, "unary": 64, "heads": 4}
 _FOLNET = {
     "model.dims": {
-        "layers": 4,
-        "unary": 64,
+        **_TRANSFORMER,
         "binary": 8,
-        "heads": 4,
         "head_size": 16,
         "feedforward_unary": 256,
         "feedforward_binary": 16,
@@ -75,7 +73,7 @@ ARMS = (
     Arm(
         name="BERT",
         spec="bert-base",
-        changes={"model.dims": {"layers": 4, "unary": 64, "heads": 4, "feedforward": 256}, **_SMALL},
+        changes={"model.dims": {**_TRANSFORMER, "feedforward": 256}, **_SMALL},
         width="model.dims.feedforward",
     ),
 )
@@ -85,27 +83,22 @@ LONGER = attrs.evolve(ARMS[2], name="BERT, 4 times the steps", longer=4.0)
 
 @frozen(kw_only=True)
 class NetworkRow(ResultRow):
-    """One row of results: how a network does on some examples of a split."""
+    """How a network does on the examples of one group in one split; subclasses name the group and the examples."""
 
     arm: str
     split: str
     right: int = field(converter=int)
     last_loss: float = field(converter=float)
 
-    @property
-    @abstractmethod
-    def of(self) -> int:
-        """How many examples there are."""
-
-    @property
-    @abstractmethod
-    def group(self) -> object:
-        """What the examples have in common, for a line of progress."""
+    group: ClassVar[str]
+    """The attribute that tells groups apart."""
+    count: ClassVar[str]
+    """The attribute that counts a group's examples."""
 
     @property
     def accuracy(self) -> float:
         """The share of examples that the network has right."""
-        return round(self.right / self.of, 4)
+        return round(self.right / getattr(self, self.count), 4)
 
 
 R = TypeVar("R", bound=NetworkRow)
@@ -113,7 +106,7 @@ FACTS = ("parameters", "steps", "seconds", "last_loss", "commit", "command")
 
 
 @frozen(kw_only=True, eq=False)
-class Networks(CsvMatrix[Cell, R]):
+class Networks(Matrix[Cell, R]):
     """The networks on a task, with several seeds each.
 
     Args:
@@ -132,9 +125,16 @@ class Networks(CsvMatrix[Cell, R]):
     like: Arm = ARMS[0]
     seeds: tuple[int, ...] = (0, 1, 2)
 
+    constant: ClassVar[str]
+    """The label of what depends on no training."""
+
     @abstractmethod
     def counted(self, model: Model, data: Any) -> Iterator[Mapping[str, Any]]:
-        """The rows of a trained model: for each, the attributes that its class adds to `ResultRow`'s."""
+        """The rows of a trained model: for each, its split, its right ones, and what its class adds."""
+
+    @abstractmethod
+    def baseline(self, data: Any) -> Mapping[str, tuple[str, object, float]]:
+        """By the head of a column: the split and the group that it shows, None for all, and `constant`'s share."""
 
     @abstractmethod
     def table(self, rows: Sequence[R]) -> FigureTable:
@@ -192,39 +192,53 @@ class Networks(CsvMatrix[Cell, R]):
 
     def said(self, cell: Cell, rows: Sequence[R]) -> str:
         """The training's time and loss, and each row's accuracy."""
-        found = ", ".join(f"{row.split} {row.group}: {row.accuracy:.2f}" for row in rows)
+        found = ", ".join(f"{row.split} {getattr(row, row.group)}: {row.accuracy:.2f}" for row in rows)
         first = rows[0]
         return f"{super().said(cell, rows)}, {first.parameters:,} parameters, last loss {first.last_loss:.3f}; {found}"
 
+    def accuracies(self, rows: Sequence[R], title: str, **more: Any) -> FigureTable:
+        """Accuracy in percent by network and column, beside `constant`.
 
-def figures(
-    rows: Sequence[NetworkRow],
-    columns: Mapping[str, tuple[str, object]],
-    constant: Mapping[str, Sequence[float]],
-) -> dict[str, list[Figure]]:
-    """Accuracy in percent by network.
-
-    Args:
-        rows: the results.
-        columns: of each column, the split and the group of its rows; all groups if that is None.
-        constant: the shares of rows that depend on no training, a value for each column.
-    """
-    found: dict[str, list[Figure]] = {}
-    for arm in dict.fromkeys(row.arm for row in rows):
-        found[arm] = []
-        for column, (split, group) in columns.items():
-            by: dict[str, list[NetworkRow]] = {}
-            for row in rows:
-                if (row.arm, row.split) == (arm, split) and group in (None, row.group):
-                    by.setdefault(row.run, []).append(row)
-            shares = [100 * sum(row.right for row in own) / sum(row.of for row in own) for own in by.values()]
-            found[arm].append(Figure(row=arm, column=column, values=tuple(shares)))
-    for label, values in constant.items():
-        found[label] = [
-            Figure(row=label, column=column, values=(100 * share,))
-            for column, share in zip(columns, values, strict=True)
+        Args:
+            rows: the results.
+            title: what the table shows.
+            more: what the picture needs.
+        """
+        columns = self.baseline(self.prepared.of(self.task))
+        options: Any = self.task.options
+        found: dict[str, list[Figure]] = {}
+        for arm in dict.fromkeys(row.arm for row in rows):
+            for column, (split, group, _) in columns.items():
+                by: dict[str, list[R]] = {}
+                for row in rows:
+                    if (row.arm, row.split) == (arm, split) and group in (None, getattr(row, row.group)):
+                        by.setdefault(row.run, []).append(row)
+                shares = [
+                    sum(r.right for r in own) / sum(getattr(r, r.count) for r in own) for own in by.values()
+                ]
+                figure = Figure(row=arm, column=column, values=tuple(100 * share for share in shares))
+                found.setdefault(arm, []).append(figure)
+        found[self.constant] = [
+            Figure(row=self.constant, column=column, values=(100 * share,))
+            for column, (_, _, share) in columns.items()
         ]
-    return found
+        return FigureTable(
+            name="accuracy",
+            title=title,
+            about=f"{self.task.name} on {options.folder or options.dataset}.",
+            columns=tuple(columns),
+            figures=found,
+            facts=[f"Accuracy in %, mean (lowest to highest) over {len(self.seeds)} seeds."],
+            sources=self.sources(rows, "arm"),
+            unit="accuracy (%)",
+            constant=(self.constant,),
+            digits=0,
+            **more,
+        )
+
+
+TRAINING = {"train.lr": 1e-3, "train.beta2": 0.98, "train.warmup_ratio": 0.05, "train.keep": 1}
+"""How every network is trained, unless told otherwise."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -247,7 +261,7 @@ class FromScratch(Experiment):
         """Train the networks that are not trained yet, and write the table."""
         from peirce.training import make_task, training_options
 
-        settings = {**self.settings, "task.folder": request.data, **request.settings}
+        settings = {**TRAINING, **self.settings, "task.folder": request.data, **request.settings}
         model, task, training = settings_by_part(settings)
         networks = self.networks(
             directory=request.directory,
@@ -271,20 +285,14 @@ FLAGS = {
 
 
 def run_command(name: str, flags: Mapping[str, str]) -> None:
-    """Run `peirce experiments run NAME` with the options of `python -m peirce_text.NAME.experiment`."""
-    parser = argparse.ArgumentParser(
-        description=f"Short for `peirce experiments run {name}`, whose options it takes too.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--arm", action="append", default=[], help="as --row")
-    for flag, setting in flags.items():
-        parser.add_argument(flag, help=f"as --set {setting.format('VALUE')}")
-    given, others = parser.parse_known_args()
-    arguments = ["peirce", "experiments", "run", name, *others]
-    for arm in given.arm:
-        arguments += ["--row", arm]
-    for flag, setting in flags.items():
-        if (value := getattr(given, flag[2:])) is not None:
-            arguments += ["--set", setting.format(value)]
+    """Run `peirce experiments run NAME` with the short options of `python -m peirce_text.NAME.experiment`."""
+    words = (word for one in sys.argv[1:] for word in (one.split("=", 1) if one.startswith("--") else [one]))
+    arguments = ["peirce", "experiments", "run", name]
+    for word in words:
+        arguments += (
+            ["--set", flags[word].format(next(words))]
+            if word in flags
+            else ["--row" if word == "--arm" else word]
+        )
     sys.argv = arguments
     runpy.run_module("peirce", run_name="__main__")

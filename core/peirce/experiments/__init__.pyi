@@ -1,6 +1,5 @@
 from .matrix import RESULTS as RESULTS
 from .matrix import Cell as Cell
-from .matrix import CsvMatrix as CsvMatrix
 from .matrix import Matrix as Matrix
 from .matrix import PreparedData as PreparedData
 from .matrix import ResultRow as ResultRow

@@ -50,7 +50,6 @@ class _Known(Protocol):
 
 R = TypeVar("R", bound=_Known)
 C = TypeVar("C", bound="Cell")
-S = TypeVar("S", bound=ResultRow)
 
 
 @frozen(kw_only=True, eq=False)
@@ -140,6 +139,10 @@ class Matrix(ABC, Generic[C, R]):
     registry: Registry | None = None
     prepared: PreparedData = field(factory=PreparedData, repr=False)
 
+    row: ClassVar[type[Any]]
+    """The class of the rows in `RESULTS`, which several matrices may share."""
+    columns: ClassVar[tuple[str, ...]]
+    """Attributes and properties of a row, in the order of the file's columns."""
     folder: ClassVar[str] = ""
     """Where models go below `directory`."""
     quiet: ClassVar[bool] = False
@@ -147,34 +150,24 @@ class Matrix(ABC, Generic[C, R]):
 
     @abstractmethod
     def cells(self) -> Iterable[C]:
-        """The trainings, in their order.
-
-        Raises:
-            PeirceError: a setting is unknown or impossible.
-        """
-
-    @abstractmethod
-    def kept(self, cells: Sequence[C]) -> list[R]:
-        """The rows that are there before any cell is done."""
-
-    @abstractmethod
-    def write(self, rows: Sequence[R]) -> None:
-        """Write all rows; called after each cell that is done anew."""
+        """The trainings, in their order; a setting that is unknown or impossible is a `PeirceError`."""
 
     @abstractmethod
     def measured(self, cell: C, trained: TrainResult, data: Any, before: Sequence[R]) -> Iterable[R]:
-        """The new rows of a trained cell.
+        """The new rows of a trained cell, from what its task read; `before` are those that are there."""
 
-        Args:
-            cell: the cell.
-            trained: the trained model and its training.
-            data: what its task read.
-            before: the rows of the cell that are there.
-        """
+    def kept(self, cells: Sequence[C]) -> list[R]:
+        """The rows that are there before any cell is done."""
+        return read_rows(self.directory / RESULTS, self.row)
 
-    @abstractmethod
+    def write(self, rows: Sequence[R]) -> None:
+        """Write all rows, whole or not at all; called after each cell that is done anew."""
+        write_rows(self.directory / RESULTS, rows, self.columns)
+
     def said(self, cell: C, rows: Sequence[R]) -> str:
         """What a line of progress tells of a cell that is done."""
+        first: Any = rows[0]
+        return f"{first.steps:,} steps in {first.seconds:.0f} s"
 
     def complete(self, rows: Sequence[R]) -> bool:
         """Whether the rows of a cell are all that is wanted of it."""
@@ -221,6 +214,29 @@ class Matrix(ABC, Generic[C, R]):
             )
         return [row for cell in cells for row in kept if row.run == cell.run]
 
+    def facts(self, cell: C, trained: TrainResult) -> dict[str, Any]:
+        """The attributes of `ResultRow`."""
+        return {
+            "run": cell.run,
+            "seed": cell.seed,
+            "parameters": sum(p.numel() for p in trained.model.parameters()),
+            "steps": trained.steps,
+            "seconds": round(trained.seconds, 1),
+            "commit": commit(),
+            "command": self.command,
+        }
+
+    def sources(self, rows: Iterable[ResultRow], model: str) -> list[str]:
+        """What figures come from: the parameters and the commit of each model, and the command.
+
+        Args:
+            rows: the results.
+            model: the attribute of a row that names its model.
+        """
+        done = sorted({(getattr(row, model), f"{row.parameters:,}", row.commit) for row in rows})
+        lines = [f"{name}: {parameters} parameters, commit {commit}" for name, parameters, commit in done]
+        return [*lines, *([f"`{self.command}`"] if self.command else [])]
+
     def _train(self, cell: C, before: Sequence[R], title: str, console: Console) -> list[R]:
         from peirce.training import Checkpoints, read_training, train, with_tokenizer
 
@@ -245,51 +261,6 @@ class Matrix(ABC, Generic[C, R]):
         except TaskError as error:
             return list(self.failed(cell, error))
         return list(self.measured(cell, trained, data, before))
-
-
-@frozen(kw_only=True, eq=False)
-class CsvMatrix(Matrix[C, S]):
-    """A matrix whose rows stand in `RESULTS`, which several matrices may share."""
-
-    row: ClassVar[type[Any]]
-    """The class of the rows."""
-    columns: ClassVar[tuple[str, ...]]
-    """Attributes and properties of a row, in the order of the file's columns."""
-
-    def kept(self, cells: Sequence[C]) -> list[S]:
-        """The rows of the file."""
-        return read_rows(self.directory / RESULTS, self.row)
-
-    def write(self, rows: Sequence[S]) -> None:
-        """Write the file, whole or not at all."""
-        write_rows(self.directory / RESULTS, rows, self.columns)
-
-    def facts(self, cell: C, trained: TrainResult) -> dict[str, Any]:
-        """The attributes of `ResultRow`."""
-        return {
-            "run": cell.run,
-            "seed": cell.seed,
-            "parameters": sum(p.numel() for p in trained.model.parameters()),
-            "steps": trained.steps,
-            "seconds": round(trained.seconds, 1),
-            "commit": commit(),
-            "command": self.command,
-        }
-
-    def sources(self, rows: Sequence[S], model: str) -> list[str]:
-        """What figures come from: the parameters and the commit of each model, and the command.
-
-        Args:
-            rows: the results.
-            model: the attribute of a row that names its model.
-        """
-        done = sorted({(getattr(row, model), f"{row.parameters:,}", row.commit) for row in rows})
-        lines = [f"{name}: {parameters} parameters, commit {commit}" for name, parameters, commit in done]
-        return [*lines, *([f"`{self.command}`"] if self.command else [])]
-
-    def said(self, cell: C, rows: Sequence[S]) -> str:
-        """How long the training took."""
-        return f"{rows[0].steps:,} steps in {rows[0].seconds:.0f} s"
 
 
 def last_loss(trained: TrainResult) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from attrs import field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import Cell, CsvMatrix, ResultRow, identity, last_loss, settings_by_part
+from peirce.experiments import Cell, Matrix, ResultRow, identity, last_loss, settings_by_part
 from peirce.spec import Spec, load_spec
 from peirce.training import TrainResult, make_task, plain, training_options
 from rich.console import Console
@@ -53,7 +53,7 @@ class TegaCell(Cell):
 
 
 @frozen(kw_only=True, eq=False)
-class TegaRuns(CsvMatrix[TegaCell, RankingRow]):
+class TegaRuns(Matrix[TegaCell, RankingRow]):
     """The trainings of a table.
 
     Args:

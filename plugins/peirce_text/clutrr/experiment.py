@@ -13,14 +13,12 @@ import numpy as np
 from attrs import field, frozen
 from peirce.experiments import FigureTable
 
-from peirce_text.networks import FACTS, FLAGS, FromScratch, NetworkRow, Networks, figures, run_command
+from peirce_text.networks import FACTS, FLAGS, FromScratch, NetworkRow, Networks, run_command
 
 if TYPE_CHECKING:
     from peirce.model import Model
 
     from peirce_text.clutrr.task import Clutrr, ClutrrData, ClutrrOptions
-
-BASELINE = "commonest relation"
 
 
 @frozen(kw_only=True)
@@ -31,15 +29,8 @@ class StoryRow(NetworkRow):
     hops: int = field(converter=int)
     stories: int = field(converter=int)
 
-    @property
-    def of(self) -> int:
-        """The stories."""
-        return self.stories
-
-    @property
-    def group(self) -> int:
-        """The number of facts."""
-        return self.hops
+    group = "hops"
+    count = "stories"
 
 
 @frozen(kw_only=True, eq=False)
@@ -47,6 +38,7 @@ class ClutrrNetworks(Networks[StoryRow]):
     """The networks on CLUTRR."""
 
     row = StoryRow
+    constant = "commonest relation"
     columns = (
         *("run", "arm", "seed", "train_hops", "split", "hops", "stories", "right", "accuracy"),
         *FACTS,
@@ -67,34 +59,22 @@ class ClutrrNetworks(Networks[StoryRow]):
                     "train_hops": told, "split": split, "hops": int(k), "stories": stories, "right": known
                 }  # fmt: skip
 
+    def baseline(self, data: ClutrrData) -> dict[str, tuple[str, object, float]]:
+        """Always naming the training stories' commonest relation, by number of facts."""
+        part = data.splits["test"]
+        guess = np.bincount(data.splits["train"].relations).argmax()
+        return {
+            str(k): ("test", int(k), float((part.relations[part.hops == k] == guess).mean()))
+            for k in np.unique(part.hops)
+        }
+
     def table(self, rows: Sequence[StoryRow]) -> FigureTable:
-        """Test accuracy by network and number of facts, beside naming the training stories' commonest relation."""
+        """Test accuracy by network and number of facts."""
         options: ClutrrOptions = self.task.options
-        guess = commonest(self.prepared.of(self.task))
         trained = tuple(map(str, options.train_hops))
-        return FigureTable(
-            name="accuracy",
-            title=f"CLUTRR ({options.text}) from scratch, trained on {', '.join(trained)} facts",
-            about=f"clutrr on {options.folder or options.dataset}.",
-            columns=tuple(map(str, guess)),
-            figures=figures(rows, {str(k): ("test", k) for k in guess}, {BASELINE: tuple(guess.values())}),
-            facts=[
-                f"Test accuracy in %, mean (lowest to highest) over {len(self.seeds)} seeds, by number of facts."
-            ],
-            sources=self.sources(rows, "arm"),
-            unit="test accuracy (%)",
-            across="facts from one person to the other",
-            shaded=(trained, "trained on"),
-            constant=(BASELINE,),
-            digits=0,
-        )
-
-
-def commonest(data: ClutrrData) -> dict[int, float]:
-    """For each number of facts, the test accuracy of always naming the training stories' commonest relation."""
-    part = data.splits["test"]
-    guess = np.bincount(data.splits["train"].relations).argmax()
-    return {int(k): float((part.relations[part.hops == k] == guess).mean()) for k in np.unique(part.hops)}
+        title = f"CLUTRR ({options.text}) from scratch, trained on {', '.join(trained)} facts"
+        across = "facts from one person to the other"
+        return self.accuracies(rows, title, across=across, shaded=(trained, "trained on"))
 
 
 CLUTRR = FromScratch(
@@ -103,16 +83,7 @@ CLUTRR = FromScratch(
     title="Fig. 5 of FOLNet from scratch: kinship from stories of more facts than were trained on",
     columns=tuple(map(str, range(2, 11))),
     networks=ClutrrNetworks,
-    settings={
-        "task.people": "roles",
-        "task.batch_size": 32,
-        "train.steps": 2000,
-        "train.lr": 1e-3,
-        "train.beta2": 0.98,
-        "train.warmup_ratio": 0.05,
-        "train.save_every": 500,
-        "train.keep": 1,
-    },
+    settings={"task.people": "roles", "task.batch_size": 32, "train.steps": 2000, "train.save_every": 500},
 )
 
 if __name__ == "__main__":

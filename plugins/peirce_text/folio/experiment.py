@@ -14,15 +14,14 @@ from attrs import field, frozen
 from peirce.experiments import FigureTable
 
 from peirce_text.folio.problems import LABELS
-from peirce_text.networks import FACTS, FLAGS, FromScratch, NetworkRow, Networks, figures, run_command
+from peirce_text.networks import FACTS, FLAGS, FromScratch, NetworkRow, Networks, run_command
 
 if TYPE_CHECKING:
     from peirce.model import Model
 
-    from peirce_text.folio.task import Folio, FolioData, FolioOptions
+    from peirce_text.folio.task import Folio, FolioData
 
 SHOWN = ("train", "valid")
-BASELINE = "the commonest label"
 
 
 @frozen(kw_only=True)
@@ -32,15 +31,8 @@ class ProblemRow(NetworkRow):
     label: str
     problems: int = field(converter=int)
 
-    @property
-    def of(self) -> int:
-        """The problems."""
-        return self.problems
-
-    @property
-    def group(self) -> str:
-        """The label."""
-        return self.label
+    group = "label"
+    count = "problems"
 
 
 @frozen(kw_only=True, eq=False)
@@ -48,6 +40,7 @@ class FolioNetworks(Networks[ProblemRow]):
     """The networks on FOLIO."""
 
     row = ProblemRow
+    constant = "the commonest label"
     columns = (*("run", "arm", "seed", "split", "label", "problems", "right", "accuracy"), *FACTS)
 
     def counted(self, model: Model, data: FolioData) -> Iterator[dict[str, Any]]:
@@ -59,27 +52,14 @@ class FolioNetworks(Networks[ProblemRow]):
                 known = int((given[own] == number).sum())
                 yield {"split": split, "label": label, "problems": int(own.sum()), "right": known}
 
+    def baseline(self, data: FolioData) -> dict[str, tuple[str, object, float]]:
+        """Always giving the training problems' commonest label."""
+        guess = np.bincount(data.labels["train"]).argmax()
+        return {split: (split, None, float((data.labels[split] == guess).mean())) for split in SHOWN}
+
     def table(self, rows: Sequence[ProblemRow]) -> FigureTable:
-        """Mean accuracy in percent by network and split, beside the training problems' commonest label."""
-        options: FolioOptions = self.task.options
-        guess = commonest(self.prepared.of(self.task))
-        return FigureTable(
-            name="accuracy",
-            title="FOLIO from scratch",
-            about=f"folio on {options.folder or options.dataset}.",
-            columns=SHOWN,
-            figures=figures(rows, {split: (split, None) for split in SHOWN}, {BASELINE: guess}),
-            facts=[f"Accuracy in %, mean (lowest to highest) over {len(self.seeds)} seeds."],
-            sources=self.sources(rows, "arm"),
-            unit="accuracy (%)",
-            digits=0,
-        )
-
-
-def commonest(data: FolioData) -> list[float]:
-    """For each split, the accuracy of always giving the training problems' commonest label."""
-    guess = np.bincount(data.labels["train"]).argmax()
-    return [float((data.labels[split] == guess).mean()) for split in SHOWN]
+        """Accuracy by network and split."""
+        return self.accuracies(rows, "FOLIO from scratch")
 
 
 FOLIO = FromScratch(
@@ -88,16 +68,7 @@ FOLIO = FromScratch(
     title="Does a conclusion follow? The networks of Fig. 5 from scratch",
     columns=SHOWN,
     networks=FolioNetworks,
-    settings={
-        "task.vocabulary": 4000,
-        "task.batch_size": 16,
-        "train.steps": 600,
-        "train.lr": 1e-3,
-        "train.beta2": 0.98,
-        "train.warmup_ratio": 0.05,
-        "train.save_every": 200,
-        "train.keep": 1,
-    },
+    settings={"task.vocabulary": 4000, "task.batch_size": 16, "train.steps": 600, "train.save_every": 200},
 )
 
 if __name__ == "__main__":

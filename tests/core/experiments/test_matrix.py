@@ -10,7 +10,7 @@ import pytest
 import toy_tasks
 from attrs import evolve, field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import RESULTS, Cell, CsvMatrix, PreparedData, ResultRow, identity, settings_by_part
+from peirce.experiments import RESULTS, Cell, Matrix, PreparedData, ResultRow, identity, settings_by_part
 from peirce.registry import Registry
 from peirce.training import TrainingOptions, TrainResult
 from rich.console import Console
@@ -25,7 +25,7 @@ class LossRow(ResultRow):
 
 
 @frozen(kw_only=True, eq=False)
-class Losses(CsvMatrix[Cell, LossRow]):
+class Losses(Matrix[Cell, LossRow]):
     """One network with some learning rates."""
 
     rates: tuple[float, ...]

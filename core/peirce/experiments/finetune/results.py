@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +12,8 @@ from attrs import frozen
 
 from peirce.experiments.finetune.grid import Case, Point
 from peirce.experiments.finetune.recipe import Recipe
-from peirce.files import write_json, write_whole
+from peirce.experiments.results import write_csv
+from peirce.files import write_json
 
 SCHEMA = "peirce.finetune/1"
 RESULTS, TABLE = "results.json", "results.csv"
@@ -185,22 +184,17 @@ class Results:
     def write(self, directory: Path) -> None:
         """Write `results.json` and `results.csv`, each whole or not at all."""
         write_json(directory / RESULTS, {"schema": SCHEMA, **self.plain()})
-        write_whole(directory / TABLE, self.csv())
-
-    def csv(self) -> str:
-        """A row for each run."""
-        runs = self.runs
-        keys = list(dict.fromkeys(key for run in runs for key in run.point.values))
-        metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["case", *keys, "seed", *metrics, "seconds", "directory", "error"])
-        for run in runs:
-            values = [run.point.values.get(key, "") for key in keys]
-            measured = [run.metrics.get(name, "") for name in metrics]
-            seconds = f"{run.seconds:.1f}"
-            writer.writerow([run.case, *values, run.seed, *measured, seconds, run.directory, run.error])
-        return text.getvalue()
+        keys = list(dict.fromkeys(key for run in self.runs for key in run.point.values))
+        metrics = list(dict.fromkeys(name for run in self.runs for name in run.metrics))
+        rows = [
+            [
+                *(run.case, *(run.point.values.get(key, "") for key in keys), run.seed),
+                *(run.metrics.get(name, "") for name in metrics),
+                *(f"{run.seconds:.1f}", run.directory, run.error),
+            ]
+            for run in self.runs
+        ]
+        write_csv(directory / TABLE, ["case", *keys, "seed", *metrics, "seconds", "directory", "error"], rows)
 
 
 def _plain(found: Outcome) -> dict[str, Any]:

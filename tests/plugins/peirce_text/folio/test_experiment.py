@@ -9,7 +9,7 @@ from attrs import evolve
 from peirce.experiments import RESULTS
 from peirce.registry import Registry
 from peirce.training import TrainingOptions
-from peirce_text.folio.experiment import BASELINE, FolioNetworks, ProblemRow
+from peirce_text.folio.experiment import FolioNetworks, ProblemRow
 from peirce_text.folio.problems import LABELS
 from peirce_text.folio.task import Folio, FolioOptions
 from peirce_text.networks import ARMS
@@ -75,7 +75,7 @@ def test_the_table_joins_the_labels_of_a_run(networks: FolioNetworks) -> None:
     console = Console(width=100, record=True)
     table = networks.table(rows)
     shares = {label: [figure.values for figure in figures] for label, figures in table.figures.items()}
-    assert shares == {"A": [(75, 75), (40, 60)], BASELINE: [(50,), (25,)]}
+    assert shares == {"A": [(75, 75), (40, 60)], networks.constant: [(50,), (25,)]}
     console.print(table.shown())
     text = console.export_text()
     assert "50 (40 to 60)" in text
