@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from peirce.training import TrainingOptions, TrainResult
 
 _SMALL = {"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.1}
-_TRANSFORMER = {"layers": 4, "unary": 64, "heads": 4}
 _FOLNET = {
-    "model.dims": {
-        **_TRANSFORMER,
+    "model.dims": {  # in this order, which is the spec's: a run is known by the spec's text
+        "layers": 4,
+        "unary": 64,
         "binary": 8,
+        "heads": 4,
         "head_size": 16,
         "feedforward_unary": 256,
         "feedforward_binary": 16,
@@ -73,7 +74,7 @@ ARMS = (
     Arm(
         name="BERT",
         spec="bert-base",
-        changes={"model.dims": {**_TRANSFORMER, "feedforward": 256}, **_SMALL},
+        changes={"model.dims": {"layers": 4, "unary": 64, "heads": 4, "feedforward": 256}, **_SMALL},
         width="model.dims.feedforward",
     ),
 )
@@ -246,8 +247,7 @@ class FromScratch(Experiment):
     """The networks on a task, as an experiment.
 
     Args:
-        task: the task's name.
-        networks: its matrix.
+        networks: the matrix of the task that has the experiment's name.
         settings: the task's and the training's, by dotted key.
     """
 
@@ -259,11 +259,16 @@ class FromScratch(Experiment):
 
     def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
         """Train the networks that are not trained yet, and write the table."""
+        networks = self.asked(request)
+        return networks.table(networks.run(console)).write(request.directory)
+
+    def asked(self, request: ExperimentRequest) -> Networks[Any]:
+        """The networks that a request asks for."""
         from peirce.training import make_task, training_options
 
         settings = {**TRAINING, **self.settings, "task.folder": request.data, **request.settings}
         model, task, training = settings_by_part(settings)
-        networks = self.networks(
+        return self.networks(
             directory=request.directory,
             task=make_task(self.name, task),
             training=training_options(training),
@@ -272,7 +277,6 @@ class FromScratch(Experiment):
             seeds=request.seeds,
             command=request.command,
         )
-        return networks.table(networks.run(console)).write(request.directory)
 
 
 FLAGS = {

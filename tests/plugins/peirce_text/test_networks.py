@@ -12,8 +12,9 @@ import pytest
 from peirce.errors import TaskError
 from peirce.experiments import ResultRow, read_rows
 from peirce.experiments.cli import app
+from peirce.model import ExperimentRequest
 from peirce_text.clutrr.experiment import StoryRow
-from peirce_text.folio.experiment import ProblemRow
+from peirce_text.folio.experiment import FOLIO, ProblemRow
 from shared_folder import ROOT
 from typer.testing import CliRunner
 
@@ -76,6 +77,13 @@ def test_an_unknown_network_lists_those_there_are(folio: Path) -> None:
     done = CliRunner().invoke(app, ["run", "folio", "--data", str(folio), "--row", "BERT, 4 times"])
     assert isinstance(done.exception, TaskError)
     assert "Did you mean 'BERT, 4 times the steps'" in str(done.exception)
+
+
+def test_the_runs_that_were_kept_are_those_that_are_asked_for_today(shared: Path) -> None:
+    data = str(shared / "data" / "folio")
+    request = ExperimentRequest(data=data, directory=Path("unused"), settings={"train.steps": 126})
+    rows = read_rows(ROOT / "benchmarks" / "results" / "folio.csv", ProblemRow)
+    assert {cell.run for cell in FOLIO.asked(request).cells()} == {row.run for row in rows}
 
 
 @pytest.mark.parametrize(
