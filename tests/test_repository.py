@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from peirce.registry import KINDS, hookspecs
+from peirce.registry import EXPERIMENTS, KINDS, hookspecs
 from peirce.resources import packaged_registry, packaged_specs
 from shared_folder import ROOT
 
@@ -92,7 +92,7 @@ def test_every_kind_has_a_hook_with_a_sentence() -> None:
         for name, hook in inspect.getmembers(hookspecs, inspect.isfunction)
         if name.startswith("register_")
     }
-    assert set(hooks) == {f"register_{kind}" for kind in KINDS}
+    assert set(hooks) == {f"register_{kind}" for kind in (*KINDS, EXPERIMENTS)}
     for hook in hooks.values():
         assert re.fullmatch(r"Add [^\n]+\.", inspect.getdoc(hook) or "")
         assert not inspect.signature(hook).parameters

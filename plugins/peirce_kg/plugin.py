@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import Experiment, Task
     from peirce.parts import Architecture, Augmenter, Head, Position
 
 
@@ -57,3 +57,11 @@ def register_tasks() -> list[type[Task]]:
     from peirce_kg.task import KgQa
 
     return [KgQa]
+
+
+@hookimpl
+def register_experiments() -> list[Experiment]:
+    """The tables of TEGA."""
+    from peirce_kg.experiments.experiment import tega_experiments
+
+    return tega_experiments()

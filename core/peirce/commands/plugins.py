@@ -13,6 +13,7 @@ import typer
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import RegistryError, unknown
 from peirce.registry import (
+    EXPERIMENTS,
     KINDS,
     Plugin,
     Registry,
@@ -96,7 +97,7 @@ def prefer(
     json: Json = False,
 ) -> None:
     """Say which plug-in owns a name that several register."""
-    kinds = (*KINDS, "letters")
+    kinds = (*KINDS, EXPERIMENTS, "letters")
     kind, dot, name = part.partition(".")
     if not dot or not name or kind not in kinds:
         raise RegistryError(

@@ -29,6 +29,7 @@ METAVARS = {
     "TEXT": "words",
     "SPLIT": "a part of the data: train, valid or test",
     "GRAPH": "a knowledge graph: a folder of triples, a file of N-Triples, or a data set of pykeen by name",
+    "DATA": "what an experiment learns from: a knowledge graph, or a folder of files",
     "LABEL": "a row of a table",
     "EXPERIMENT": "an experiment, such as `tega/table7`",
     "KEY=VALUE": "a setting; its value is TOML, or else text",

@@ -1,5 +1,8 @@
 from .contracts import Exporter as Exporter
 from .contracts import Task as Task
+from .experiment import Experiment as Experiment
+from .experiment import ExperimentReport as ExperimentReport
+from .experiment import ExperimentRequest as ExperimentRequest
 from .generation import Decoding as Decoding
 from .generation import Generated as Generated
 from .generation import Ids as Ids

@@ -4,6 +4,7 @@ from .discovery import known_names as known_names
 from .discovery import named_plugin as named_plugin
 from .failures import cache_folder as cache_folder
 from .failures import last_failures as last_failures
+from .file import EXPERIMENTS as EXPERIMENTS
 from .file import KINDS as KINDS
 from .file import VARIABLE as VARIABLE
 from .file import RegistryFile as RegistryFile

@@ -26,6 +26,9 @@ FORMAT = 1
 VARIABLE = "PEIRCE_REGISTRY"
 KINDS = ("operators", "positions", "augmenters", "heads", "architectures", "tasks", "exporters")
 """The kinds of parts; the hook of each is `register_KIND`."""
+EXPERIMENTS = "experiments"
+HOOKED = (*KINDS, EXPERIMENTS)
+"""All that plug-ins register by name: parts, and experiments, which are values."""
 
 Origin = Literal["given", "environment", "found", "packaged"]
 _KEYS = ("format", "default", "modules", "plugins", "prefer", "aliases", "commands")
@@ -223,7 +226,7 @@ def _checked(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     for name, state in tables["plugins"].items():
         if state not in ("on", "off"):
             raise RegistryError(f'{path}: plugins."{name}" must be "on" or "off", not {state!r}')
-    for table, extra in (("prefer", ("letters",)), ("aliases", ())):
+    for table, extra in (("prefer", (EXPERIMENTS, "letters")), ("aliases", ())):
         for name in tables[table]:
             kind = name.partition(".")[0]
             if kind not in KINDS + extra or "." not in name:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from peirce.model import Exporter, Task
+    from peirce.model import Experiment, Exporter, Task
     from peirce.parts import Architecture, Augmenter, Head, Operator, Position, StateOperator
 
 hookspec = pluggy.HookspecMarker("peirce")
@@ -58,4 +58,10 @@ def register_tasks() -> Iterable[type[Task]]:
 @hookspec
 def register_exporters() -> Iterable[type[Exporter]]:
     """Add exporters, which write a model in another format."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_experiments() -> Iterable[Experiment]:
+    """Add experiments, each many trainings and what comes of them as one table."""
     raise NotImplementedError

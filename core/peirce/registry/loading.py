@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 
 import pluggy
@@ -15,7 +15,7 @@ from attrs import frozen
 
 from peirce.errors import unknown
 from peirce.registry import hookspecs
-from peirce.registry.file import KINDS
+from peirce.registry.file import EXPERIMENTS, HOOKED
 from peirce.registry.rules import why_no_part
 from peirce.registry.values import Plugin, Quarantined, Registered
 
@@ -35,11 +35,12 @@ class Loaded:
     quarantined: tuple[Quarantined, ...]
 
 
-def load(plugins: Iterable[tuple[Plugin, object]]) -> Loaded:
+def load(plugins: Iterable[tuple[Plugin, object]], kinds: Sequence[str] = HOOKED) -> Loaded:
     """Load plug-ins.
 
     Args:
         plugins: each with its module, or with None to import it; one module is loaded once, under its first name.
+        kinds: what is loaded; hooks of other kinds are checked and not called, so that they import nothing.
     """
     manager = _manager()
     loaded: list[Plugin] = []
@@ -51,7 +52,7 @@ def load(plugins: Iterable[tuple[Plugin, object]]) -> Loaded:
             module = import_module(plugin.module) if module is None else module
             if manager.is_registered(module):
                 continue
-            own = _parts(plugin, module)
+            own = _parts(plugin, module, kinds)
         except (Exception, SystemExit) as error:
             quarantined.append(_quarantine(plugin, error))
             continue
@@ -75,7 +76,7 @@ def _manager() -> pluggy.PluginManager:
     return manager
 
 
-def _parts(plugin: Plugin, module: object) -> list[Registered]:
+def _parts(plugin: Plugin, module: object, kinds: Sequence[str]) -> list[Registered]:
     """Everything that a plug-in registers, validated on a manager that is thrown away."""
     manager = _manager()
     _check_hooks(manager, module)
@@ -83,12 +84,13 @@ def _parts(plugin: Plugin, module: object) -> list[Registered]:
     manager.check_pending()
     parts: list[Registered] = []
     broken: list[str] = []
-    for kind in KINDS:
+    for kind in kinds:
         for implementation in getattr(manager.hook, f"register_{kind}").get_hookimpls():
             # Called one by one, since pluggy passes over a hook that returns None.
             result = implementation.function()
+            what = "experiments" if kind == EXPERIMENTS else "classes"
             if isinstance(result, (str, type)) or not isinstance(result, Iterable):
-                raise _BreachError(f"register_{kind} must return a list of classes, not {result!r}")
+                raise _BreachError(f"register_{kind} must return a list of {what}, not {result!r}")
             for part in result:
                 why = why_no_part(kind, part)
                 if why:
@@ -117,7 +119,7 @@ def _parts(plugin: Plugin, module: object) -> list[Registered]:
 
 
 def _check_hooks(manager: pluggy.PluginManager, module: object) -> None:
-    known = [f"register_{kind}" for kind in KINDS]
+    known = [f"register_{kind}" for kind in HOOKED]
     for name in dir(module):
         options = manager.parse_hookimpl_opts(module, name)
         if options is None:

@@ -7,18 +7,21 @@ plug-ins there are, `registry_loading` validates each or quarantines it, `regist
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from peirce.errors import RegistryError, unknown
 from peirce.registry.discovery import active_plugins, installed_plugins, named_plugin
 from peirce.registry.failures import record
-from peirce.registry.file import KINDS, RegistryFile, find_registry_file
+from peirce.registry.file import EXPERIMENTS, HOOKED, KINDS, RegistryFile, find_registry_file
 from peirce.registry.loading import load
 from peirce.registry.names import settle
 from peirce.registry.values import Plugin, Quarantined, Registered
+
+if TYPE_CHECKING:
+    from peirce.model import Experiment
 
 __all__ = [
     "KINDS",
@@ -40,7 +43,11 @@ class Registry:
     """
 
     def __init__(
-        self, plugins: Iterable[tuple[Plugin, object]], file: RegistryFile, off: Iterable[str] = ()
+        self,
+        plugins: Iterable[tuple[Plugin, object]],
+        file: RegistryFile,
+        off: Iterable[str] = (),
+        kinds: Sequence[str] = HOOKED,
     ) -> None:
         """Load plug-ins.
 
@@ -48,10 +55,11 @@ class Registry:
             plugins: each with its module, or with None to import it.
             file: what settles names; its switches have been applied already.
             off: plug-ins that are there and switched off, for messages.
+            kinds: what is loaded of them; all that there is unless told otherwise.
         """
         self.file = file
         self.off = tuple(off)
-        loaded = load(plugins)
+        loaded = load(plugins, kinds)
         self.plugins: tuple[Plugin, ...] = loaded.plugins
         self.quarantined: tuple[Quarantined, ...] = loaded.quarantined
         self._names = settle(loaded.parts, file, loaded.quarantined, self.off)
@@ -64,6 +72,7 @@ class Registry:
         config: RegistryFile | None = None,
         path: str | Path | None = None,
         extra_plugins: Iterable[str | object] = (),
+        kinds: Sequence[str] = HOOKED,
     ) -> Registry:
         """Load what is installed and active, as registry.toml says.
 
@@ -72,11 +81,12 @@ class Registry:
             path: the registry.toml to read instead of searching.
             extra_plugins: plug-ins to load whatever registry.toml says: modules, their names, or
                 `distribution:entry-point`.
+            kinds: what is loaded of them: `("experiments",)` imports no part, and so no torch.
 
         Raises:
             RegistryError: registry.toml cannot be used, or two plug-ins own one name or one letter.
         """
-        registry = cls.survey(config, path, extra_plugins)
+        registry = cls.survey(config, path, extra_plugins, kinds)
         for broken in registry.quarantined:
             _log.warning(
                 "plug-in %s was not loaded: %s. `peirce plugins check %s` tells more, "
@@ -93,11 +103,14 @@ class Registry:
         config: RegistryFile | None = None,
         path: str | Path | None = None,
         extra_plugins: Iterable[str | object] = (),
+        kinds: Sequence[str] = HOOKED,
     ) -> Registry:
         """As `discover`, but conflicts are kept in `conflicts` instead of raised, and nothing is said."""
         file = config or find_registry_file(path)
         wanted, off = active_plugins(file, extra_plugins)
-        registry = cls(wanted, file, off)
+        registry = cls(wanted, file, off, kinds)
+        if tuple(kinds) != HOOKED:
+            return registry  # what was not called can still fail
         record(
             {plugin.name: plugin.version for plugin in registry.plugins},
             {broken.plugin: (broken.version, broken.cause) for broken in registry.quarantined},
@@ -123,7 +136,8 @@ class Registry:
         Raises:
             RegistryError: there is none; the message lists the nearest names and what could not be loaded.
         """
-        return self.entry(kind, name).part
+        part: type[Any] = self.entry(kind, name).part
+        return part
 
     def entry(self, kind: str, name: str) -> Registered:
         """A part with its plug-in, distribution and version; raises as `get`."""
@@ -146,6 +160,11 @@ class Registry:
         if kind not in KINDS:
             raise RegistryError(unknown("part kind", kind, KINDS))
         return tuple(self._names.parts[key] for key in sorted(self._names.parts) if key[0] == kind)
+
+    @property
+    def experiments(self) -> Mapping[str, Experiment]:
+        """The experiments by name, in the order in which plug-ins register them."""
+        return {name: found.part for (kind, name), found in self._names.parts.items() if kind == EXPERIMENTS}
 
     def aliases(self, kind: str) -> Mapping[str, str]:
         """The names of a kind's parts by alias."""

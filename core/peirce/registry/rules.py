@@ -11,13 +11,18 @@ from typing import Any
 
 import attrs
 
+from peirce.registry.file import EXPERIMENTS
+
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TYPING = re.compile(r"[UB] <- [UB] x [UB]")
 _RESERVED = ("use", "as")
+_EXPERIMENT = re.compile(r"[a-z][a-z0-9_]*(/[a-z0-9_]+)*")
 
 
 def why_no_part(kind: str, part: object) -> str | None:
     """Why an object cannot be registered as a part of a kind; None when it can."""
+    if kind == EXPERIMENTS:
+        return _why_no_experiment(part)
     from peirce import model, parts
 
     contracts: dict[str, tuple[type[Any], ...]] = {
@@ -59,6 +64,16 @@ def why_no_part(kind: str, part: object) -> str | None:
         return (
             f"{where} serves no place: subclass UnaryPosition, BinaryPosition, PairPosition or ScopePosition"
         )
+    return None
+
+
+def _why_no_experiment(found: object) -> str | None:
+    from peirce.model import Experiment
+
+    if not isinstance(found, Experiment):
+        return f"register_experiments returns {found!r}, which is no Experiment; it returns instances, not classes"
+    if not _EXPERIMENT.fullmatch(found.name):
+        return f"an experiment has the name {found.name!r}; names match {_EXPERIMENT.pattern}"
     return None
 
 

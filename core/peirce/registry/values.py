@@ -26,9 +26,9 @@ class Plugin:
 
 @frozen(kw_only=True)
 class Registered:
-    """A part and where it comes from."""
+    """A part, or an experiment, and where it comes from."""
 
-    part: type[Any]
+    part: Any
     kind: str
     name: str
     plugin: str
