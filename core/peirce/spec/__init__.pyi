@@ -17,11 +17,12 @@ from .spec import parse_override as parse_override
 from .spec import parse_shorthand as parse_shorthand
 from .spec import structure_options as structure_options
 from .spec import to_plain as to_plain
-from .structuring import CONVERTER as CONVERTER
 from .structuring import HIDDEN as HIDDEN
 from .structuring import REST as REST
 from .structuring import rest_field as rest_field
+from .structuring import StructureError as StructureError
 from .structuring import structure as structure
+from .structuring import structured as structured
 from .structuring import toml_key as toml_key
 from .toml_lines import KeyPath as KeyPath
 from .toml_lines import join_key as join_key
