@@ -22,3 +22,13 @@ def register_tasks() -> list[type[Task]]:
     from peirce_text.zeroshot.task import ZeroShot
 
     return [Pretraining, Glue, Squad, Clutrr, Folio, ZeroShot, TextToText]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Tokenizers, pretraining and generation."""
+    return {
+        "pretrain": "Pretrain a language model by a recipe on files of text.",
+        "tokenizer": "Train a tokenizer on files of text.",
+        "generate": "Write texts with a trained model or an exported file.",
+    }

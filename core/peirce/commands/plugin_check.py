@@ -82,12 +82,20 @@ def run_suite(plugin: str, *, strict: bool) -> Result:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         report, log = folder / "report.jsonl", folder / "log"
-        # -P keeps the working directory off the import path; an empty configuration ignores one there.
+        # -P keeps the working directory off the import path; an empty configuration and --noconftest ignore any there.
         configuration = folder / "pytest.ini"
         configuration.write_text("[pytest]\n", encoding="utf-8")
         report.touch()
         command = [sys.executable, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite"]
-        command += ["--peirce-plugin", plugin, "-c", str(configuration), "-p", "no:cacheprovider"]
+        command += [
+            "--peirce-plugin",
+            plugin,
+            "-c",
+            str(configuration),
+            "--noconftest",
+            "-p",
+            "no:cacheprovider",
+        ]
         command += [f"--peirce-report={report}", *(["--peirce-strict"] if strict else [])]
         with log.open("wb") as output, report.open("rb") as events, _bar(plugin) as advance:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)

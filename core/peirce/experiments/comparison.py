@@ -21,8 +21,8 @@ from peirce.compose import build
 from peirce.errors import TaskError, unknown
 from peirce.experiments.results import commit, digest, read_rows, write_rows
 from peirce.model import Model, Task
-from peirce.registry import Registry
-from peirce.spec import Spec, load_spec
+from peirce.registry import Registry, load_spec
+from peirce.spec import Spec
 from peirce.training import TrainingOptions, plain, train
 
 RESULTS = "results.csv"

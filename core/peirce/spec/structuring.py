@@ -123,9 +123,7 @@ def _instance(cls: type, table: Mapping[str, Any]) -> Any:
     attrs.resolve_types(cls)
     rest = rest_field(cls)
     fields = {
-        toml_key(field): field
-        for field in attrs.fields(cls)
-        if field.init and not field.metadata.get(HIDDEN)
+        toml_key(field): field for field in attrs.fields(cls) if field.init and not field.metadata.get(HIDDEN)
     }
     extra = {key: item for key, item in table.items() if key not in fields or fields[key] is rest}
     given: dict[str, Any] = {}

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from attrs import evolve, frozen
 from peirce.compose import build
-from peirce.registry import Registry, default_registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, default_registry, load_spec
 
 from peirce_kg.encoding.literal_inputs import why_unsupported
 from peirce_kg.encoding.vocabulary import Vocabulary

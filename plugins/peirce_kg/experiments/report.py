@@ -12,7 +12,7 @@ import numpy as np
 from attrs import field, frozen
 from peirce.experiments import write_rows
 from peirce.files import write_whole
-from peirce.spec import load_spec
+from peirce.registry import load_spec
 from rich.markup import escape
 from rich.table import Table as Shown
 

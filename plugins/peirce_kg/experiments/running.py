@@ -12,8 +12,8 @@ from attrs import field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import commit, digest, read_rows, write_rows
 from peirce.model import Model
-from peirce.registry import Registry
-from peirce.spec import Spec, load_spec
+from peirce.registry import Registry, load_spec
+from peirce.spec import Spec
 from peirce.training import (
     PREFIX_TASK,
     PREFIX_TRAIN,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from peirce.errors import SpecError
-from peirce.spec import load_spec
+from peirce.registry import load_spec
 from peirce_hf import PeirceConfig, PeirceModel
 from shared_folder import ROOT
 from small_specs import FOLNET, TRANSFORMER
