@@ -1,4 +1,4 @@
-"""The lines of help of the commands that ship with Peirce: what plug-ins say, kept in a file that `peirce --help` reads.
+"""The lines of help of the commands that ship with Peirce: what plug-ins say, in a file that `peirce --help` reads.
 
 `python -m peirce.commands.lines` writes that file anew.
 """

@@ -20,17 +20,7 @@ _DIMS = Dims(
     layers=3, unary=22 * 26, binary=22 * 10, heads=22, head_size=26, feedforward_unary=22 * 31,
     feedforward_binary=22 * 37, vocabulary=97, token_types=5, max_length=41, dropout=0.0,
 )  # fmt: skip
-_NAMED = (
-    "unary",
-    "binary",
-    "heads",
-    "head_size",
-    "feedforward_unary",
-    "feedforward_binary",
-    "vocabulary",
-    "max_length",
-)
-_NAMES = {getattr(_DIMS, name): name for name in _NAMED}
+_NAMES = {size: name for name, size in attrs.asdict(_DIMS).items() if size > 20}
 
 # The tokens that index the ends of an operator: x and y are those of the result, and a is summed over.
 _ENDS = {
@@ -66,6 +56,7 @@ def shapes(kind: str, part: type[Any], registry: Registry) -> list[dict[str, str
 
 def _of_part(part: Any) -> list[dict[str, str]]:
     if isinstance(part, Operator):
+        ends: dict[str, Reader | Writer]
         ends = {"kernel": part.kernel(), "premise": part.premise(), "output": part.output()}
         return [_end(part, name, end) for name, end in ends.items()]
     if isinstance(part, StateOperator):

@@ -129,17 +129,14 @@ def _instance(cls: type, table: Mapping[str, Any]) -> Any:
     given: dict[str, Any] = {}
     problems: list[Problem] = []
     for key, field in fields.items():
-        if field is rest:
-            path, kind, item = (), Mapping, extra
-        elif key in table:
-            path, kind, item = (key,), field.type, table[key]
-        else:
+        if field is not rest and key not in table:
             problems += [((), _Missing(key))] if field.default is attrs.NOTHING else []
             continue
         try:
-            given[field.alias or field.name] = structured(kind, item)
+            value = structured(Mapping, extra) if field is rest else structured(field.type, table[key])
+            given[field.alias or field.name] = value
         except StructureError as error:
-            problems += error.below(path)
+            problems += error.below(() if field is rest else (key,))
     if rest is None:
         problems += [((key,), _Unknown(key, tuple(fields), _table_with(key, cls))) for key in sorted(extra)]
     if problems:
@@ -147,12 +144,12 @@ def _instance(cls: type, table: Mapping[str, Any]) -> Any:
     try:
         return cls(**given)
     except Exception as error:
-        path = _blamed(error, cls)
+        blamed = _blamed(error, cls)
         reason = str(error.args[0]) if error.args else repr(error)
         # The message of an attrs validator starts with the field, which the path names already.
-        said = re.match(r"'\w+' must ", reason) if path else None
+        said = re.match(r"'\w+' must ", reason) if blamed else None
         what = f"must {reason[said.end() :]}" if said else f"is refused: {reason}"
-        raise StructureError((path, what)) from error
+        raise StructureError((blamed, what)) from error
 
 
 def _each(items: Iterable[tuple[str, Any, Any]]) -> dict[str, Any]:
