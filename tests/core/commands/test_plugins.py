@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,7 @@ def test_check_tells_counts_and_failures_in_its_own_words(peirce: Run, tmp_path:
     fixture = ROOT / "tests" / "fixtures/peirce-good/good_parts.py"
     lab = tmp_path / "lab"
     lab.mkdir()
+    shutil.copytree(fixture.parent / "good_specs", lab / "good_specs")
     (lab / "slipped.py").write_text(
         fixture.read_text().replace("return kernel.minimum", "return kernal.minimum")
     )
