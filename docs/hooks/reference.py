@@ -81,7 +81,8 @@ def parts_page(registry: Registry) -> str:
 
 def specs_page() -> str:
     """The ready specs, with the comment that each begins with."""
-    from peirce.spec import ready_specs, summary_of
+    from peirce.registry import ready_specs
+    from peirce.spec import summary_of
 
     rows = [(f"`{name}`", _escaped(summary_of(path))) for name, path in ready_specs().items()]
     lines = [

@@ -12,7 +12,8 @@ import numpy as np
 import peirce
 from attrs import frozen
 from peirce.errors import ModelFileError, PeirceError, TaskError
-from peirce.spec import Spec, load_spec
+from peirce.registry import load_spec
+from peirce.spec import Spec
 
 from peirce_kg.encoding.assets import read_assets, reads_reversed
 from peirce_kg.encoding.inputs import query_inputs

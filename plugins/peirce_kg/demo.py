@@ -22,7 +22,7 @@ from attrs import field, frozen
 from peirce.compose import load
 from peirce.errors import PeirceError
 from peirce.model import Model
-from peirce.spec import load_spec
+from peirce.registry import load_spec
 from peirce.training import TrainResult, make_task, read_settings, train, training_options
 from rich.console import Console
 from rich.markup import escape

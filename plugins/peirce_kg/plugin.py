@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peirce.registry import hookimpl
@@ -65,3 +66,18 @@ def register_experiments() -> list[Experiment]:
     from peirce_kg.experiments.experiment import tega_experiments
 
     return tega_experiments()
+
+
+@hookimpl
+def register_specs() -> list[Path]:
+    """TEGA with its ablations, the encoders it is compared with, and the query systems."""
+    return [Path(__file__).parent / "specs"]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Knowledge graphs and queries over them."""
+    return {
+        "ask": "Answer a first-order query with an exported model.",
+        "kg": "Look at knowledge graphs and at first-order queries over them.",
+    }

@@ -21,7 +21,8 @@ from peirce.experiments import (
     settings_by_part,
 )
 from peirce.model import Experiment, ExperimentReport, ExperimentRequest
-from peirce.spec import Spec, load_spec
+from peirce.registry import load_spec
+from peirce.spec import Spec
 from rich.console import Console
 
 if TYPE_CHECKING:

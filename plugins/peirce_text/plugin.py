@@ -31,3 +31,13 @@ def register_experiments() -> list[Experiment]:
     from peirce_text.folio.experiment import FOLIO
 
     return [CLUTRR, FOLIO]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Tokenizers, pretraining and generation."""
+    return {
+        "pretrain": "Pretrain a language model by a recipe on files of text.",
+        "tokenizer": "Train a tokenizer on files of text.",
+        "generate": "Write texts with a trained model or an exported file.",
+    }

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from peirce.compose import build
 from peirce.model import Model
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.literal_inputs import query_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.template import Groundings, Template

@@ -36,6 +36,18 @@ METAVARS = {
 }
 """What stands for a value in the help of commands, each always for the same."""
 
+
+def group(help: str) -> typer.Typer:
+    """An application of several commands, with the settings that all of them share."""
+    return typer.Typer(
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _PIPED_WIDTH = 200
 

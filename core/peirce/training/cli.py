@@ -75,7 +75,7 @@ def train_command(
     """Train a model of a spec on a task, and save it in DIR with its curves, metrics and checkpoints."""
     from rich.console import Console
 
-    from peirce.spec import load_spec
+    from peirce.registry import load_spec
 
     if list_settings:
         _list_settings(task, json=json)

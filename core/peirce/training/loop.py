@@ -10,8 +10,8 @@ from peirce.compose import build, resolve
 from peirce.errors import SpecError, TaskError
 from peirce.extras import require_training
 from peirce.model import Task
-from peirce.registry import Registry, default_registry
-from peirce.spec import Spec, load_spec
+from peirce.registry import Registry, default_registry, load_spec
+from peirce.spec import Spec
 from peirce.training import randomness
 from peirce.training.checkpoints import FOLDER, Checkpoints
 from peirce.training.curves import EVENTS, PICTURE

@@ -8,8 +8,7 @@ import numpy as np
 from attrs import evolve
 from peirce.compose import build
 from peirce.experiments import Figure
-from peirce.registry import Registry, default_registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, default_registry, load_spec
 
 from peirce_kg.encoding.literal_inputs import why_unsupported
 from peirce_kg.encoding.vocabulary import Vocabulary

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from peirce.experiments import FigureTable
-from peirce.spec import load_spec
+from peirce.registry import load_spec
 
 from peirce_kg.evaluation import protocol
 from peirce_kg.experiments.figures import figures_of, supports

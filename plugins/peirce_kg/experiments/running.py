@@ -9,7 +9,8 @@ import attrs
 from attrs import field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import Cell, Matrix, ResultRow, identity, last_loss, settings_by_part
-from peirce.spec import Spec, load_spec
+from peirce.registry import load_spec
+from peirce.spec import Spec
 from peirce.training import TrainResult, make_task, plain, training_options
 from rich.console import Console
 

@@ -96,7 +96,7 @@ def pretrain_command(
 
     require_training()
     require("peirce pretrain", "tokenizers", "datasets", extra="text")
-    from peirce.spec import load_spec
+    from peirce.registry import load_spec
     from peirce.training import make_task, read_settings, show_result, train, training_options
     from rich.console import Console
 

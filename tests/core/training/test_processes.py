@@ -17,8 +17,7 @@ import pytest
 import torch
 import toy_tasks
 import trainings
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce.training import Checkpoints, TrainingOptions, train
 from peirce_kg.task import KgQa, KgQaOptions
 from peirce_text.pretraining.task import Pretraining, PretrainingOptions

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from peirce.compose import build, resolve
-from peirce.registry import Registry
-from peirce.spec import Spec, load_spec, ready_specs
+from peirce.registry import Registry, load_spec, ready_specs
+from peirce.spec import Spec
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
 from peirce_export.report import Report
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peirce.spec import load_spec
+from peirce.registry import load_spec
 from peirce_export.spec_difference import spec_difference
 from small_specs import FOLNET
 

@@ -15,8 +15,7 @@ import typer
 from peirce.compose import build
 from peirce.errors import ModelFileError, TaskError
 from peirce.model import Model
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
 from peirce_kg.cli import ask
 from peirce_kg.engine.answers import answer, to_ids

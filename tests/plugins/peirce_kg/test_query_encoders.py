@@ -12,8 +12,7 @@ import torch
 from peirce.compose import build, export
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
 from peirce_kg.encoding.graph_inputs import token_graph
 from peirce_kg.engine.answers import to_ids

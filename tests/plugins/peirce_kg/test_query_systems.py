@@ -16,8 +16,7 @@ from code_blocks import run_page
 from peirce.compose import build, export
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
 from peirce_kg.engine.answers import to_ids

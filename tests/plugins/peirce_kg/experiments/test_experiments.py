@@ -11,8 +11,7 @@ from attrs import evolve
 from peirce.errors import TaskError
 from peirce.experiments import RESULTS, FigureTable, read_rows
 from peirce.experiments.cli import app
-from peirce.registry import Registry
-from peirce.spec import ready_specs
+from peirce.registry import Registry, ready_specs
 from peirce_kg.experiments.report import table_of
 from peirce_kg.experiments.running import RankingRow, TegaRuns
 from peirce_kg.experiments.tables import (

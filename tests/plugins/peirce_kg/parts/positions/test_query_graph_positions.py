@@ -9,8 +9,7 @@ import torch
 from peirce.compose import build
 from peirce.errors import PlanError
 from peirce.parts import Dims, Tokens
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce_kg.parts.positions.adjacency import Adjacency
 from peirce_kg.parts.positions.atoms import GraphAtoms
 from peirce_kg.parts.positions.directed_distance import DirectedDistance

@@ -10,8 +10,7 @@ import pytest
 import torch
 from peirce.compose import build
 from peirce.errors import PlanError
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.literal_inputs import joined, query_literals, shape_of
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.parts.heads import sets as set_heads
