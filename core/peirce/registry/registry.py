@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,21 @@ class Registry:
         if registry.conflicts:
             raise RegistryError("\n".join(registry.conflicts))
         return registry
+
+    def completed(self, *plugins: str | object) -> Registry:
+        """This registry with the parts of further plug-ins under the names and letters that stand for nothing in it.
+
+        Args:
+            plugins: as for `of`; what one of them registers under a name or a letter that is taken is left out.
+        """
+        installed = installed_plugins()
+        loaded = load(named_plugin(one, installed) for one in plugins)
+        more = copy(self)
+        more.plugins = (*self.plugins, *loaded.plugins)
+        more.quarantined = (*self.quarantined, *loaded.quarantined)
+        more._names = self._names.completed(loaded.parts)
+        more.letters = more._names.letters
+        return more
 
     def get(self, kind: str, name: str) -> type[Any]:
         """The part of a kind that a name or an alias stands for.

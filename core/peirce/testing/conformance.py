@@ -13,6 +13,7 @@ from peirce.errors import PeirceError
 from peirce.registry import KINDS, Registered, Registry
 from peirce.testing.check import Case, Check, expected_failures
 from peirce.testing.checks import CHECKS
+from peirce.testing.companions import companied
 from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError
 
 
@@ -61,7 +62,8 @@ class Conformance:
             PeirceError: a plug-in cannot be loaded or has no parts, or there is nothing to check.
         """
         registry, parts = self._found
-        cases = {entry: Case(entry, registry) for entry in parts}
+        whole = companied(registry)
+        cases = {entry: Case(entry, whole) for entry in parts}
         found = tuple(
             (check, case) for case in cases.values() for check in CHECKS if check.applies(case.entry)
         )
