@@ -114,10 +114,7 @@ class Sum(Operator):
         """The sum over a, term by term."""
         heads, sizes = range(self.dims.heads), range(self.dims.head_size)
         return [
-            [
-                [sum(k[h] * v[h][s] for k, v in zip(row, premise, strict=True)) for s in sizes]
-                for h in heads
-            ]
+            [[sum(k[h] * v[h][s] for k, v in zip(row, premise, strict=True)) for s in sizes] for h in heads]
             for row in kernel
         ]
 

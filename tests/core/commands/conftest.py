@@ -30,7 +30,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--no-index",
     ]
     command += ["--target", str(folder), *(str(FIXTURES / f"peirce-{name}") for name in NAMES)]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=180)
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return folder
 
 
@@ -59,7 +59,7 @@ def peirce(distributions: Path, tmp_path: Path) -> Run:
             variables["PEIRCE_REGISTRY"] = str(file)
         command = [sys.executable, "-P", "-m", "peirce", *arguments]
         return subprocess.run(
-            command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=folder, env=variables, capture_output=True, text=True, timeout=600, check=False
         )
 
     return run
