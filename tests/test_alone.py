@@ -77,6 +77,7 @@ class Toy(Task):
     def overrides(self, data): return {}
     def batches(self, data, split, seed, epoch): return iter(())
     def loss(self, model, batch): return batch["loss"]
+    def assets(self, data): return {}
     def metrics(self, model, data, split): return {}
 
 @peirce.hookimpl
@@ -94,6 +95,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "plugin.py").write_text(PLUGIN.replace("DOCSTRING", "'Nothing to learn.'"))
     groups = alone.PROJECT["project"]["entry-points"]
     monkeypatch.setitem(groups, "peirce.plugins", {**groups["peirce.plugins"], "toy": "peirce_toy.plugin"})
+    monkeypatch.setattr(alone, "PROCESSES", 0)
     monkeypatch.setitem(alone.SOURCES, "peirce_toy", folder)
     return folder
 

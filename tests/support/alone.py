@@ -24,6 +24,8 @@ import tomlkit
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE, EXPORT = "peirce", "peirce_export"
+PROCESSES = 2
+"""How many share the checks of one package."""
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SOURCES = {
     Path(path).name: ROOT / path for path in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
@@ -154,8 +156,8 @@ def checked(python: str, plugins: Sequence[str], folder: Path) -> tuple[int, int
     Raises:
         AloneError: a check failed or could not run, or none ran.
     """
-    command = [python, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite", "--peirce-strict", "-n", "2"]
-    command += ["-q", "-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider"]
+    command = [python, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite", "--peirce-strict"]
+    command += ["-n", str(PROCESSES), "-q", "-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider"]
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     said = run([*command, *(f"--peirce-plugin={plugin}" for plugin in plugins)], folder)
     found = re.search(r"^(\d+) checks ran on (\d+) parts$", said, re.M)
