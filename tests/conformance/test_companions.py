@@ -74,7 +74,7 @@ def test_what_no_host_can_hold_is_not_run(registry: Registry) -> None:
     places = {
         "name": "nowhere",
         "__doc__": "Refuses all.",
-        "check": classmethod(lambda cls, options, dims: "never"),
+        "check": classmethod(lambda cls, options, dims, scope: "never"),
     }
     part = type("Nowhere", (lone,), places)
     plugin = SimpleNamespace(register_positions=peirce.hookimpl(lambda: [part]))

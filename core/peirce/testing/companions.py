@@ -145,7 +145,7 @@ class Offset(BinaryPosition):
     name = "companion"
 
     @classmethod
-    def check(cls, options: NoOptions, dims: Dims) -> str | None:
+    def check(cls, options: NoOptions, dims: Dims, scope: str) -> str | None:
         """Why there is nothing to put the offsets in."""
         return None if dims.binary else "it gives the initial binary atoms, and the model has none"
 
