@@ -82,3 +82,12 @@ def test_what_no_host_can_hold_is_not_run(registry: Registry) -> None:
     entry = whole.entry("positions", "nowhere")
     with pytest.raises(NotRunError, match=r"companion: .*never"):
         around(entry, example_options(part), whole)
+
+
+def test_the_suite_brings_them_to_what_is_installed_and_not_to_a_registry_that_is_given(
+    registry: Registry,
+) -> None:
+    for suite, brought in ((Conformance(), True), (Conformance(registry=registry), False)):
+        found = [case for _, case in suite.cases()]
+        assert all(("companion" in case.registry.names("architectures")) is brought for case in found)
+        assert not any(case.entry.name == "companion" for case in found)
