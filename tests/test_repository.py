@@ -158,7 +158,7 @@ def test_tox_runs_what_every_change_must_pass(tox: ConfigParser) -> None:
         "layers",
         "tests",
     ]
-    for name in ("demo", "docs", "bench", "export-all", "lowest"):
+    for name in ("alone", "demo", "docs", "bench", "export-all", "lowest"):
         assert tox.get(f"testenv:{name}", "description")
     assert tox["testenv"]["package"] == "wheel"
     for name in ("lint", "layers"):

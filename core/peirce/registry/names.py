@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from peirce.registry.file import RegistryFile, singular
 
@@ -83,6 +83,18 @@ class Names:
     aliases: Mapping[Key, str]
     blocked: Mapping[Key, str]
     conflicts: tuple[str, ...]
+
+    def completed(self, parts: Iterable[Registered]) -> Names:
+        """These names and those of further parts, where name and letter are free."""
+        own, letters = dict(self.parts), dict(self.letters)
+        for entry in parts:
+            key, letter = (entry.kind, entry.name), getattr(entry.part, "letter", None)
+            taken = {*own, *self.aliases, *self.blocked, *(("letters", each) for each in letters)}
+            if key not in taken and ("letters", letter) not in taken:
+                own[key] = entry
+                if letter is not None:
+                    letters[letter] = entry.name
+        return evolve(self, parts=own, letters=MappingProxyType(letters))
 
 
 def settle(

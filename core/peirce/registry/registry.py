@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -186,6 +187,20 @@ class Registry(Catalogue):
                 *(broken.plugin, broken.cause, broken.plugin, broken.plugin),
             )
         return registry.settled()
+
+    def completed(self, *plugins: str | object) -> Self:
+        """This registry with the parts of further plug-ins under the names and letters that stand for nothing in it.
+
+        Args:
+            plugins: as for `of`; what one of them registers under a name or a letter that is taken is left out.
+        """
+        installed = installed_plugins()
+        loaded = load((named_plugin(one, installed) for one in plugins), KINDS)
+        more = copy(self)
+        more.plugins = (*self.plugins, *loaded.plugins)
+        more.quarantined = (*self.quarantined, *loaded.quarantined)
+        more._names = self._names.completed(loaded.registered)
+        return more
 
     @property
     def letters(self) -> Mapping[str, str]:

@@ -455,3 +455,28 @@ def test_a_letter_that_a_wrong_preference_takes_away_is_explained() -> None:
     spec = load_spec("folnet-base")
     with pytest.raises(PlanError, match=r"unknown letter 'j'[\s\S]*prefers \"nobody:parts\" for letter 'j'"):
         resolve(spec, Registry.discover(file))
+
+
+def test_a_registry_is_completed_where_a_name_and_a_letter_are_free() -> None:
+    """Names, letters, aliases and preferences stay as they are, and so does the registry itself."""
+    file = RegistryFile(aliases={"operators.short": "own"}, prefer={"operators.owed": "module:gone"})
+    registry = Registry.of(plugin("one", [operator("own", "o"), operator("plain")]), file=file)
+    parts = [
+        operator("own"),
+        operator("takes", "o"),
+        operator("short"),
+        operator("new", "n"),
+        operator("again", "n"),
+    ]
+    whole = registry.completed(plugin("two", parts))
+    found = {entry.name: entry.plugin for entry in whole.entries("operators")}
+    assert found == {"own": "module:one", "plain": "module:one", "new": "module:two"}
+    assert whole.letters == {"o": "own", "n": "new"}
+    assert [known.name for known in whole.plugins] == ["module:one", "module:two"]
+    assert registry.names("operators") == ("own", "plain")
+    assert registry.letters == {"o": "own"}
+
+
+def test_a_registry_that_is_completed_says_what_could_not_be_loaded() -> None:
+    whole = Registry.of().completed("no_such_module_anywhere")
+    assert [broken.plugin for broken in whole.quarantined] == ["module:no_such_module_anywhere"]
