@@ -79,7 +79,7 @@ class Asker:
         self.graph: Graph
         vocabulary, self.graph = read_assets(directory / "assets")
         self.vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(directory))
-        self.session: Any = peirce.Session(directory / MODEL)
+        self.session = peirce.Session(directory / MODEL)
         self.outputs = self._outputs()
 
     def _outputs(self) -> tuple[str, ...]:

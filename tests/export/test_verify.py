@@ -12,10 +12,11 @@ import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from peirce import Session, verify
 from peirce.errors import ModelFileError
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch, ValueMismatch
-from peirce_export.session import Session
-from peirce_export.verify import TOLERANCES, relative_error, verify
+from peirce_export.metadata import FORMAT
+from peirce_export.verify import TOLERANCES, relative_error
 
 Change = Callable[[onnx.ModelProto], None]
 
@@ -207,9 +208,9 @@ def test_files_that_are_not_exports(hand: Any, hand_file: Path, tmp_path: Path) 
     newer = tmp_path / "newer.onnx"
     shutil.copy(hand_file, newer)
     proto = onnx.load(str(newer))
-    next(entry for entry in proto.metadata_props if entry.key == "peirce.format").value = "2"
+    next(entry for entry in proto.metadata_props if entry.key == "peirce.format").value = str(FORMAT + 1)
     onnx.save(proto, str(newer))
-    with pytest.raises(ModelFileError, match=r"has export format 2"):
+    with pytest.raises(ModelFileError, match=rf"has export format {FORMAT + 1}"):
         verify(newer, hand)
 
 

@@ -13,7 +13,6 @@ from peirce.errors import PeirceError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce_export.cli import export
-from peirce_export.verify import verify
 from small_specs import TRANSFORMER
 from typer import Typer
 from typer.testing import CliRunner
@@ -36,7 +35,7 @@ def test_the_file_gives_the_best_scores_and_what_they_are_of(ranking: Model, tmp
     assert shapes["entities_top_scores"] == shapes["entities_top_ids"] == ("batch", 4)
     assert "entities_logits" not in shapes
     assert "mlm_logits" in shapes  # scores of tokens are not ranked
-    assert verify(path, ranking).passed
+    assert peirce.verify(path, ranking).passed
     with peirce.Session(path) as session:
         ids = np.random.default_rng(0).integers(0, 25, (6, 9))
         ids[:, 3] = 2
