@@ -16,7 +16,8 @@ from peirce.errors import ModelFileError
 from peirce.parts import Signature
 
 FORMAT = 2
-"""The version of these properties; a file with a newer one is refused. Version 1 named no masks and no largest sizes."""
+"""The version of these properties; a file with a newer one is refused. Version 1 names no masks and no largest
+sizes."""
 PREFIX = "peirce."
 
 MODEL, PREFILL, STEP, TOP = "model", "prefill", "step", "top-"

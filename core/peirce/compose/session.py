@@ -40,7 +40,8 @@ def runtime_of(path: Path) -> Runtime:
     kind = announced[suffix].load()
     if not (isinstance(kind, type) and issubclass(kind, Runtime)):
         raise ExportError(
-            f"the runtime of {suffix!r}, {announced[suffix].value}, is no peirce.model.Runtime; upgrade its distribution"
+            f"the runtime of {suffix!r}, {announced[suffix].value}, is no peirce.model.Runtime; upgrade its "
+            "distribution"
         )
     return kind()
 

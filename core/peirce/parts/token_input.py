@@ -122,7 +122,7 @@ class TokenInput(nn.Module):
                 name=_kept(spec.name),
                 dims=tuple("past" if dim == "length" else dim for dim in spec.dims),
                 masks=None if spec.masks is None else "past",
-                largest={"past": size - 1 for size in spec.largest.values()},
+                largest={"past": spec.largest["length"] - 1} if "length" in spec.largest else {},
                 required=True,
                 default=None,
                 meaning=f"`{spec.name}` of the tokens before.",

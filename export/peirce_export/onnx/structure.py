@@ -1,4 +1,4 @@
-"""An ONNX file as verification sees it: its inputs and outputs against a signature, and its graph against ONNX's rules."""
+"""An ONNX file as verification sees it: inputs and outputs against a signature, the graph against ONNX's rules."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
                 meaning=f"{meaning} of the tokens before.",
                 masks="past" if name == MASK else None,
                 largest={"past": self.plan.dims.max_length - 1} if name == IDS else {},
-            )  # fmt: skip
+            )
             for name, dtype, high, meaning in columns
         ]
         return (*known, *layer_memories(self.layers))
