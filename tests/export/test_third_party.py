@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 from peirce import build
 from small_specs import TRANSFORMER
@@ -135,6 +137,30 @@ def peirce(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return python(folder, "-m", "peirce", *arguments)
 
 
+SEVERAL = """
+import contextlib, io, json, sys
+from peirce.commands.main import main
+results = []
+for arguments in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(arguments)
+        except SystemExit as exited:
+            results.append((exited.code or 0, out.getvalue(), err.getvalue()))
+print(json.dumps(results))
+"""
+
+
+def several(folder: Path, *lines: tuple[str, ...]) -> list[tuple[int, str, str]]:
+    """The exit code, the output and the errors of commands that one process runs, one after the other."""
+    done = python(folder, "-c", SEVERAL, json.dumps(lines))
+    assert done.returncode == 0, done.stderr
+    return [
+        (code, " ".join(out.split()), " ".join(err.split())) for code, out, err in json.loads(done.stdout)
+    ]
+
+
 def test_help_shows_the_exporters_own_options(folder: Path) -> None:
     printed = " ".join(peirce(folder, "export", "--to", "vectors", "--help").stdout.split())
     for words in (
@@ -149,38 +175,49 @@ def test_help_shows_the_exporters_own_options(folder: Path) -> None:
 
 def test_its_report_is_printed_and_decides_the_exit_code(folder: Path) -> None:
     export = ("export", "model", "--to", "vectors", "-o", "out.vectors", "--title", "007")
-    done = peirce(folder, *export)
-    assert done.returncode == 0, done.stderr
-    assert "out.vectors: ok" in done.stdout
-    assert "words: '007'." in done.stdout  # a text stays one
-    done = peirce(folder, *export, "--factor=2", "--json")
-    assert done.returncode == 1, done.stderr
-    assert '"passed": false' in done.stdout
-    assert '"schema": "peirce.report/1"' in done.stdout
+    (good, shown, _), (bad, json_, _) = several(folder, export, (*export, "--factor=2", "--json"))
+    assert good == 0
+    assert "out.vectors: ok" in shown
+    assert "words: '007'." in shown  # a text stays one
+    assert bad == 1
+    assert '"passed": false' in json_
+    assert '"schema": "peirce.report/1"' in json_
 
 
 def test_options_of_any_type_and_wrong_ones(folder: Path) -> None:
     export = ("export", "--to", "vectors", "model", "-o", "kept.vectors")
-    assert peirce(folder, *export, "--keep", "[1, 2]", "--flip", "--set", "factor=1.0").returncode == 0
-    script = "import numpy as np; print(np.flatnonzero(np.load('kept.vectors')['words'].any(1)))"
-    assert python(folder, "-c", script).stdout.strip() == "[1 2]"
-    for wrong, words in (
-        (("--opset", "18"), "unknown option of exporter 'vectors' '--opset'"),
-        (("--facto", "2"), "Did you mean '--factor'"),
-        (("--set", "facto=2"), "Did you mean 'factor'"),
-        (("--factor", "many"), "many"),
-        (("--bare",), "exporter 'vectors' wrote kept.vectors and returned a NoneType; it must return"),
-    ):
-        done = peirce(folder, *export, *wrong)
-        assert done.returncode == 2, (wrong, done.stdout)
-        assert words in " ".join(done.stderr.split())
+    wrong = {
+        ("--opset", "18"): "unknown option '--opset' of exporter 'vectors'. Known: --bare",
+        ("--facto", "2"): "Did you mean '--factor'",
+        ("--set", "facto=2"): "Did you mean 'factor'",
+        ("--factor", "many"): "Invalid value for '--factor'",
+        ("--bare",): "exporter 'vectors' wrote kept.vectors and returned a NoneType; it must return",
+    }
+    good = (*export, "--keep", "[1, 2]", "--flip", "--set", "factor=1.0")
+    (code, _, error), *refused = several(folder, good, *((*export, *options) for options in wrong))
+    assert code == 0, error
+    for (code, _, error), words in zip(refused, wrong.values(), strict=True):
+        assert code == 2
+        assert words in error
+
+
+def test_an_option_of_many_values_is_toml(folder: Path) -> None:
+    line = ("export", "model", "--to", "vectors", "-o", "two.vectors", "--keep", "[1, 2]")
+    assert [code for code, *_ in several(folder, line)] == [0]
+    with np.load(folder / "two.vectors") as arrays:
+        assert np.flatnonzero(arrays["words"].any(1)).tolist() == [1, 2]
 
 
 def test_its_runtime_runs_and_verifies(folder: Path) -> None:
-    assert peirce(folder, "export", "model", "--to", "vectors", "-o", "model/words.vectors").returncode == 0
-    assert peirce(folder, "verify", "model/words.vectors").returncode == 0
-    assert peirce(folder, "export", "model", "--to", "vectors", "-o", "f.vectors", "--flip").returncode == 0
-    assert peirce(folder, "verify", "f.vectors", "--model", "model").returncode == 1
+    export = ("export", "model", "--to", "vectors", "-o")
+    results = several(
+        folder,
+        (*export, "model/words.vectors"),
+        ("verify", "model/words.vectors"),
+        (*export, "f.vectors", "--flip"),
+        ("verify", "f.vectors", "--model", "model"),
+    )
+    assert [code for code, *_ in results] == [0, 0, 0, 1]
     script = """
         import sys
         import peirce
@@ -201,7 +238,6 @@ def test_its_runtime_runs_and_verifies(folder: Path) -> None:
 
 def test_a_suffix_that_nobody_runs_is_named(folder: Path) -> None:
     (folder / "other.vector").write_text("")
-    done = peirce(folder, "verify", "other.vector", "--model", "model")
-    assert done.returncode == 2
-    assert "unknown suffix" in done.stderr
-    assert "Did you mean 'vectors'" in " ".join(done.stderr.split())
+    [(code, _, error)] = several(folder, ("verify", "other.vector", "--model", "model"))
+    assert code == 2
+    assert "unknown suffix 'vector' of a file to run. Did you mean 'vectors'" in error
