@@ -117,7 +117,7 @@ class Session:
             ModelFileError: the file of the step is missing, or belongs to another model.
         """
         how = decoding(**settings)
-        return generate(self._opened().stepper(self._feeds(inputs)), how)
+        return generate(self._opened().stepper()(self._feeds(inputs)), how)
 
     def close(self) -> None:
         """Let go of the model's memory; the session cannot run after it."""

@@ -151,11 +151,11 @@ class OpenFile(ABC):
             InputError: the file does not run with these sizes.
         """
 
-    def stepper(self, feeds: Mapping[str, NDArray[Any]]) -> Stepper:
-        """What generation steps through, beginning with these prompts; by default a file does not generate.
+    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], Stepper]:
+        """What makes, of prompts, what generation steps through; by default a file does not generate.
 
         Raises:
-            InputError: the file was not exported to generate, or a prompt is empty.
+            InputError: the file was not exported to generate. What is returned raises it where a prompt is empty.
         """
         raise InputError("the runtime of this file does not generate")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -118,11 +119,11 @@ class OnnxFile(OpenFile):
 
         return self._running(call)
 
-    def stepper(self, feeds: Mapping[str, NDArray[Any]]) -> OnnxStepper:
+    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], OnnxStepper]:
         """Generation with this graph, which reads prompts, and the one beside it, which adds a token.
 
         Raises:
-            InputError: the file was not exported to generate, or a prompt is empty.
+            InputError: the file was not exported to generate.
             ModelFileError: the file of the step is missing, or belongs to another model.
         """
         if self._of_step is None:
@@ -137,7 +138,7 @@ class OnnxFile(OpenFile):
                     f"{path} is a step of another model than {self.path}; export the model again with "
                     "`--set generate=true`"
                 )
-        return OnnxStepper(self, self._of_step, feeds)
+        return partial(OnnxStepper, self, self._of_step)
 
     def close(self) -> None:
         """Let go of the model's memory."""
