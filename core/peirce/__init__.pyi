@@ -3,6 +3,7 @@ from .compose import Session as Session
 from .compose import build as build
 from .compose import export as export
 from .compose import load as load
+from .compose import verify as verify
 from .errors import ExportError as ExportError
 from .errors import InputError as InputError
 from .errors import ModelFileError as ModelFileError

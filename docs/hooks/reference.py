@@ -25,7 +25,7 @@ WHAT = {
 }
 GROUPS = {
     "Composing and running": (
-        "Spec", "load_spec", "build", "load", "Model", "Signature", "TensorSpec", "export", "Session",
+        "Spec", "load_spec", "build", "load", "Model", "Signature", "TensorSpec", "export", "verify", "Session",
     ),
     "Writing parts": (
         "hookimpl", "Part", "NoOptions", "Dims", "Operator", "Reader", "Writer", "StateOperator", "Position",

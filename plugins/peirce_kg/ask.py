@@ -82,7 +82,7 @@ class Asker:
         self.graph: Graph
         vocabulary, self.graph = read_assets(directory / "assets")
         self.vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(directory))
-        self.session: Any = peirce.Session(directory / MODEL)
+        self.session = peirce.Session(directory / MODEL)
         self.outputs = self._outputs()
         self._names = [spec.name for spec in self.session.signature.inputs]
         self._system = _system(self.spec.architecture) if takes_literals(self._names) else Executor

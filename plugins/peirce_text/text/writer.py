@@ -165,5 +165,5 @@ def _exported(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Seq
         raise TaskError(
             f"{path} is no saved model: ONNX Runtime chooses where a file runs; leave out the device"
         )
-    session: Any = peirce.Session(path)
+    session = peirce.Session(path)
     return session.signature.inputs, session.generate

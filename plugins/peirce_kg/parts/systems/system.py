@@ -113,7 +113,7 @@ def literal_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
 
     mask = TensorSpec(
         name="attention_mask", dtype="bool", dims=("batch", "length"), required=False, default=True,
-        meaning="True at atoms, false at padding.",
+        masks="length", meaning="True at atoms, false at padding.",
     )  # fmt: skip
     return (
         spec("input_ids", "The token at the tail of each atom of the disjunctive normal form.", vocabulary),

@@ -1,6 +1,7 @@
 """What an exported file says about itself, kept as text properties of the ONNX model.
 
-This module knows neither torch nor onnx, so that a session can read a file without them.
+The properties are text by name, so any format can hold them, in the file or beside it. This module knows neither
+torch nor onnx, so that a session can read a file without them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from attrs import field, frozen
 from peirce.errors import ModelFileError
 from peirce.parts import Signature
 
-FORMAT = 1
-"""The version of these properties; a file with a newer one is refused."""
+FORMAT = 2
+"""The version of these properties; a file with a newer one is refused. Version 1 names no masks and no largest
+sizes."""
 PREFIX = "peirce."
 
 MODEL, PREFILL, STEP, TOP = "model", "prefill", "step", "top-"

@@ -10,7 +10,7 @@ from peirce.errors import ExportError
 from peirce.kernels import fold_in
 from torch import nn
 
-from peirce_export.onnx.metadata import Precision
+from peirce_export.metadata import Precision
 
 DTYPES: dict[Precision, torch.dtype] = {
     "float32": torch.float32,
