@@ -28,7 +28,8 @@ from measuring import RESULTS, SHARED, machine
 from peirce.errors import PeirceError
 from peirce.files import write_whole
 from peirce.model import Model
-from peirce.spec import Spec, load_spec
+from peirce.registry import load_spec
+from peirce.spec import Spec
 from peirce.training import train, training_options
 from peirce_text.pretraining.recipes import load_recipe
 from peirce_text.pretraining.task import Pretraining, PretrainingData, PretrainingOptions

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from peirce.registry import KINDS, hookspecs
-from peirce.resources import packaged_registry, packaged_specs
+from peirce.registry import EXPERIMENTS, KINDS, hookspecs, ready_specs
+from peirce.registry.file import ANNOUNCED
+from peirce.resources import packaged_registry
 from shared_folder import ROOT
 
 ROOTS = (
@@ -76,7 +77,11 @@ def test_the_source_roots_are_typed_and_described() -> None:
 
 def test_what_ships_is_found() -> None:
     assert tomllib.loads(packaged_registry().read_text(encoding="utf-8"))["format"] == 1
-    assert list(packaged_specs().rglob("*.toml"))
+
+
+def test_every_spec_of_a_package_is_a_ready_one() -> None:
+    shipped = {path.stem for path in ROOT.glob("plugins/*/specs/*.toml")}
+    assert shipped == set(ready_specs())
 
 
 def test_core_names_neither_plugins_nor_export() -> None:
@@ -92,7 +97,7 @@ def test_every_kind_has_a_hook_with_a_sentence() -> None:
         for name, hook in inspect.getmembers(hookspecs, inspect.isfunction)
         if name.startswith("register_")
     }
-    assert set(hooks) == {f"register_{kind}" for kind in KINDS}
+    assert set(hooks) == {f"register_{kind}" for kind in (*KINDS, *ANNOUNCED, EXPERIMENTS)}
     for hook in hooks.values():
         assert re.fullmatch(r"Add [^\n]+\.", inspect.getdoc(hook) or "")
         assert not inspect.signature(hook).parameters
@@ -153,7 +158,7 @@ def test_tox_runs_what_every_change_must_pass(tox: ConfigParser) -> None:
         "layers",
         "tests",
     ]
-    for name in ("demo", "docs", "bench", "export-all", "lowest"):
+    for name in ("alone", "demo", "docs", "bench", "export-all", "lowest"):
         assert tox.get(f"testenv:{name}", "description")
     assert tox["testenv"]["package"] == "wheel"
     for name in ("lint", "layers"):

@@ -3,6 +3,7 @@ from .compose import Session as Session
 from .compose import build as build
 from .compose import export as export
 from .compose import load as load
+from .compose import verify as verify
 from .errors import ExportError as ExportError
 from .errors import InputError as InputError
 from .errors import ModelFileError as ModelFileError
@@ -18,8 +19,8 @@ from .registry import Registered as Registered
 from .registry import Registry as Registry
 from .registry import default_registry as default_registry
 from .registry import hookimpl as hookimpl
+from .registry import load_spec as load_spec
 from .resources import __version__ as __version__
 from .spec import Spec as Spec
-from .spec import load_spec as load_spec
 from .training import TrainingOptions as TrainingOptions
 from .training import train as train

@@ -1,7 +1,6 @@
-"""Where the files that ship with Peirce lie, and which version this is.
+"""Where the registry.toml that ships with Peirce lies, and which version this is.
 
-A wheel holds `registry.toml` and `specs/` inside the package; an editable install finds them at the root of
-the repository.
+A wheel holds `registry.toml` inside the package; an editable install finds it at the root of the repository.
 """
 
 from __future__ import annotations
@@ -15,17 +14,8 @@ _PACKAGE = Path(__file__).resolve().parent
 
 def packaged_registry() -> Path:
     """The registry.toml that is in force when no other is found."""
-    return _packaged("registry.toml")
-
-
-def packaged_specs() -> Path:
-    """The folder of the ready specs."""
-    return _packaged("specs")
-
-
-def _packaged(name: str) -> Path:
-    inside = _PACKAGE / name
-    return inside if inside.exists() else _PACKAGE.parents[1] / name
+    inside = _PACKAGE / "registry.toml"
+    return inside if inside.exists() else _PACKAGE.parents[1] / "registry.toml"
 
 
 def __getattr__(name: str) -> Any:

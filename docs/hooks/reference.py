@@ -30,7 +30,8 @@ WHAT = {
 }
 GROUPS = {
     "Composing and running": (
-        "Spec", "load_spec", "build", "load", "Model", "Signature", "TensorSpec", "export", "Session", "attention_of",
+        "Spec", "load_spec", "build", "load", "Model", "Signature", "TensorSpec", "export", "verify", "Session",
+        "attention_of",
     ),
     "Training": ("train", "TrainingOptions"),
     "Registries": ("hookimpl", "Registry", "Registered", "default_registry"),
@@ -88,7 +89,8 @@ def parts_page(registry: Registry) -> str:
 
 def specs_page() -> str:
     """The ready specs, with the comment that each begins with."""
-    from peirce.spec import ready_specs, summary_of
+    from peirce.registry import ready_specs
+    from peirce.spec import summary_of
 
     rows = [(f"`{name}`", _escaped(summary_of(path))) for name, path in ready_specs().items()]
     lines = [

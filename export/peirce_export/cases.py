@@ -63,7 +63,7 @@ def cases(signature: Signature, limits: Mapping[str, int]) -> tuple[Case, ...]:
         ("odd length", 3, 7, 4, "all"),
         ("longer", 1, 33, 2, "all"),
     ]
-    if any(is_mask(spec) for spec in signature.inputs):
+    if any(spec.masks is not None for spec in signature.inputs):
         plan += [("padded", 3, 12, 4, "padded"), ("empty row", 3, 9, 1, "empty")]
     found = []
     for name, batch, length, other, kind in plan:
@@ -89,15 +89,10 @@ def inputs(signature: Signature, case: Case, seed: int, real: np.dtype[Any]) -> 
     return {spec.name: _random(spec, case, random, real) for spec in signature.inputs}
 
 
-def is_mask(spec: TensorSpec) -> bool:
-    """Whether an input says which tokens are real."""
-    return spec.name == "attention_mask"
-
-
 def _random(spec: TensorSpec, case: Case, random: np.random.Generator, real: np.dtype[Any]) -> NDArray[Any]:
     shape = tuple(dim if isinstance(dim, int) else case.sizes[dim] for dim in spec.dims)
-    if is_mask(spec):
-        return _mask(shape, case)
+    if spec.masks is not None:
+        return _mask(shape, spec.dims.index(spec.masks), case)
     if spec.dtype == "bool":
         return random.random(shape) < 0.5
     if spec.dtype == "int64":
@@ -107,12 +102,13 @@ def _random(spec: TensorSpec, case: Case, random: np.random.Generator, real: np.
     return random.standard_normal(shape).astype(real)
 
 
-def _mask(shape: tuple[int, ...], case: Case) -> NDArray[Any]:
+def _mask(shape: tuple[int, ...], axis: int, case: Case) -> NDArray[Any]:
     mask = np.ones(shape, np.bool_)
-    length = shape[-1]
+    tokens = np.moveaxis(mask, axis, -1)
+    length = shape[axis]
     if case.mask == "padded":
-        mask[0, (length + 1) // 2 :] = False
-        mask[-1, : length // 3] = False
+        tokens[0, ..., (length + 1) // 2 :] = False
+        tokens[-1, ..., : length // 3] = False
     if case.mask == "empty":
         mask[0] = False
     return mask

@@ -5,17 +5,53 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
+import attrs
 import typer
 from peirce.commands import Json, as_json
-from peirce.errors import InputError, ModelFileError
+from peirce.errors import ExportError, InputError, unknown
+from peirce.model import Report
+from typer.core import TyperCommand
 
 from peirce_export.failures import Mismatch
-from peirce_export.report import SCHEMA, Report
+from peirce_export.report import SCHEMA
 
 SCHEMA_OF_RUN = "peirce.run/1"
+DEFAULT = "onnx"
+Providers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--provider", metavar="NAME", help="What computes, such as an execution provider of ONNX Runtime."
+    ),
+]
+
+
+class ExportCommand(TyperCommand):
+    """`peirce export` with the options of the exporter that `--to` names, which is known once it is called."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        """The context of the whole command: the fixed options, and each field of the exporter's `Options`.
+
+        Raises:
+            ExportError: neither the command nor the exporter has one of the options. RegistryError: no such exporter.
+        """
+        to = _named(args)
+        whole, own = _whole(to)
+        known = {name for option in whole.params for name in (*option.opts, *option.secondary_opts)}
+        for given in args[: args.index("--")] if "--" in args else args:
+            name = given.partition("=")[0]
+            if name.startswith("--") and name not in known | {"--help"}:
+                raise ExportError(unknown(f"option of exporter {to!r}", name, own))
+        return whole.make_context(info_name, args, *rest, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the whole command."""
+        return ctx.command.invoke(ctx)
 
 
 def export(
@@ -27,95 +63,76 @@ def export(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")],
     to: Annotated[
-        str, typer.Option("--to", metavar="NAME", help="The exporter; `peirce list exporters` shows them.")
-    ] = "onnx",
-    opset: Annotated[int | None, typer.Option(help="The version of ONNX's operators.")] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="float32, float16 or bfloat16; the model's own by default.")
-    ] = None,
-    top_k: Annotated[
-        int | None,
+        str,
         typer.Option(
-            "--top-k", help="Rank the scores of entities inside the graph and give so many of the best."
+            "--to",
+            metavar="NAME",
+            help="The exporter, whose options `--to NAME --help` shows; `peirce list exporters` shows them all.",
         ),
-    ] = None,
+    ] = DEFAULT,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another option of the exporter.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of the exporter.")
     ] = None,
     json: Json = False,
+    **options: Any,
 ) -> None:
     """Export a model to another format and verify it; exit with 1 if it differs from the model."""
     from peirce.compose import export as write
     from peirce.compose import is_saved
     from peirce.spec import parse_override
 
-    options: dict[str, Any] = {"opset": opset, "precision": precision, "top_k": top_k}
-    options = {name: value for name, value in options.items() if value is not None}
     options.update(parse_override(setting) for setting in settings or ())
     if not is_saved(model):
         typer.echo(f"note: {model} is a spec, so the weights are random (seed 0)", err=True)
-    try:
-        report = write(model, path=output, to=to, **options)
-    except Mismatch as fault:
-        raise _failed(fault, json) from fault
-    _show(report, json)
+    _show(lambda: write(model, path=output, to=to, **options), json)
+
+
+_FIXED = list(inspect.signature(export, eval_str=True).parameters.values())[:-1]
+"""The parameters of `export` whatever the exporter: all but `options`."""
+export.__signature__ = inspect.Signature(_FIXED)  # type: ignore[attr-defined]
+exporting = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+"""The command `export`."""
+exporting.command(cls=ExportCommand)(export)
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported ONNX file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported file.")],
     model: Annotated[
         Path | None,
         typer.Option("--model", metavar="MODEL", help="The saved model; FILE's folder by default."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the random inputs.")] = 0,
-    provider: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="An execution provider of ONNX Runtime; the CPU by default."),
-    ] = None,
+    provider: Providers = None,
     json: Json = False,
 ) -> None:
-    """Verify an exported file against its model; exit with 1 if they differ."""
-    if not file.is_file():
-        raise ModelFileError(f"{file} is not a file; `peirce export` writes one")
-    from peirce.compose import load
+    """Verify an exported file against its model, on the CPU by default; exit with 1 if they differ."""
+    from peirce.compose import verify as hold
 
-    from peirce_export.session import CPU
     from peirce_export.steps import steps
-    from peirce_export.verify import verify as hold
 
-    folder = file.parent if model is None else model
-    if model is None and not (folder / "spec.toml").is_file():
-        raise ModelFileError(
-            f"{folder} holds no saved model to verify {file.name} against; name one with --model MODEL"
-        )
-    try:
+    def work() -> Report:
         with steps(f"verifying {file.name}") as say:
-            report = hold(file, load(folder), seed=seed, providers=tuple(provider or (CPU,)), progress=say)
-    except Mismatch as fault:
-        raise _failed(fault, json) from fault
-    _show(report, json)
+            return hold(file, model, seed=seed, providers=provider, progress=say)
+
+    _show(work, json)
 
 
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported ONNX file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported file.")],
     inputs: Annotated[
         Path, typer.Option("--inputs", metavar="FILE", help="An .npz file: arrays by input name.")
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The .npz file to write the outputs to.")
     ],
-    provider: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="An execution provider of ONNX Runtime; CUDA, then the CPU by default."
-        ),
-    ] = None,
+    provider: Providers = None,
     threads: Annotated[int | None, typer.Option(help="Threads within an operator.")] = None,
     json: Json = False,
 ) -> None:
     """Run an exported file on the arrays of an .npz file, without torch."""
+    from peirce.compose import Session
+
     from peirce_export.arrays import read_arrays, save_arrays
-    from peirce_export.session import Session
 
     if not output.parent.is_dir():
         raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
@@ -134,22 +151,78 @@ def run(
     typer.echo(f"written to {output} ({', '.join(providers)})")
 
 
-def _show(report: Report, json: bool) -> None:
-    if json:
-        as_json(**report.to_dict())
-        return
-    from rich.console import Console
+def _named(args: Sequence[str]) -> str:
+    """The exporter that the arguments name."""
+    for this, following in zip(args, [*args[1:], ""], strict=True):
+        name, equals, value = this.partition("=")
+        if name == "--to" and (value if equals else following):
+            return value if equals else following
+    return DEFAULT
 
-    Console().print(report.table())
+
+def _whole(to: str) -> tuple[Any, list[str]]:
+    """The command with an exporter's own options, and those options as they are typed."""
+    from peirce.parts import fields
+    from peirce.registry import default_registry
+    from peirce.spec import parse_override
+
+    kind = default_registry().get("exporters", to).Options
+    described = fields(kind)
+    types = {field.alias or field.name: _scalar(field.type) for field in attrs.fields(kind)}
+    taken = {parameter.name for parameter in _FIXED} | {"set"}
+    own = {each["name"]: each for each in described if each["name"] not in taken}
+
+    def whole(**given: Any) -> None:
+        options = {name: given.pop(name) for name in own}
+        for name, value in options.items():
+            if value is not None and types[name] is None:
+                options[name] = parse_override(f"{name}={value}")[1]
+        export(**given, **{name: value for name, value in options.items() if value is not None})
+
+    parameters = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None,
+            annotation=Annotated[(types[name] or str) | None, typer.Option(help=_help(each))],
+        )
+        for name, each in own.items()
+    ]  # fmt: skip
+    whole.__signature__ = inspect.Signature([*_FIXED, *parameters])  # type: ignore[attr-defined]
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.command("export", help=inspect.getdoc(export))(whole)
+    return typer.main.get_command(app), [f"--{name.replace('_', '-')}" for name in own]
 
 
-def _failed(fault: Mismatch, json: bool) -> typer.Exit:
-    """Print what was measured and what is wrong; exit with 1."""
+def _scalar(kind: Any) -> type | None:
+    """What an option's text is read as; None for a type that is written as TOML."""
+    members = get_args(kind) if type(None) in get_args(kind) else (kind,)
+    (first, *more) = [member for member in members if member is not NoneType]
+    if get_origin(first) is Literal:
+        first = type(get_args(first)[0])
+    return first if not more and first in (bool, int, float, str) else None
+
+
+def _help(field: dict[str, Any]) -> str:
+    given = "" if field["required"] or field["default"] is None else f" [default: {field['default']}]"
+    return f"{field['meaning']}{given}"
+
+
+def _show(work: Callable[[], Report], json: bool) -> None:
+    """Print the report that some work gives; exit with 1 if it did not pass."""
+    error: dict[str, Any] = {}
+    report: Report | None
+    try:
+        report = work()
+        passed = report.passed
+    except Mismatch as fault:
+        report, passed = fault.report, False
+        typer.secho(f"error: {type(fault).__name__}: {fault}", err=True, fg="red")
+        error = {"error": {"kind": type(fault).__name__, "message": str(fault)}}
     if json:
         nothing = {"schema": SCHEMA, "lines": [], "passed": False}
-        measured = nothing if fault.report is None else fault.report.to_dict()
-        as_json(**measured, error={"kind": type(fault).__name__, "message": str(fault)})
-    elif fault.report is not None:
-        _show(fault.report, json)
-    typer.secho(f"error: {type(fault).__name__}: {fault}", err=True, fg="red")
-    return typer.Exit(1)
+        as_json(**(nothing if report is None else report.to_dict()), **error)
+    elif report is not None:
+        from rich.console import Console
+
+        Console().print(report)
+    if not passed:
+        raise typer.Exit(1)

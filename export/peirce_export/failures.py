@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from peirce.errors import ExportError
 
 if TYPE_CHECKING:
-    from peirce_export.report import Report
+    from peirce_export.report import Verification
 
 
 class Mismatch(ExportError):  # noqa: N818  what does not match is the better name
@@ -18,7 +18,7 @@ class Mismatch(ExportError):  # noqa: N818  what does not match is the better na
         report: what was measured before the fault was found; None when nothing was run.
     """
 
-    report: Report | None = None
+    report: Verification | None = None
 
     def saying(self, message: str) -> Self:
         """The same fault with another message."""

@@ -16,3 +16,19 @@ def register_exporters() -> list[type[Exporter]]:
     from peirce_export.onnx.exporter import OnnxExporter
 
     return [OnnxExporter]
+
+
+@hookimpl
+def register_runtimes() -> dict[str, str]:
+    """Sessions of ONNX Runtime."""
+    return {".onnx": "peirce_export.session:Session"}
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Exporting, verifying and running."""
+    return {
+        "export": "Export a model to another format and verify it.",
+        "verify": "Verify an exported file against its model.",
+        "run": "Run an exported file on the arrays of an .npz file.",
+    }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import asdict, evolve, frozen
+from attrs import asdict, evolve, field, frozen
+from peirce.model import Report
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -44,23 +44,21 @@ class Line:
 
 
 @frozen(kw_only=True)
-class Report:
+class Verification(Report):
     """The verification of one file.
 
     Args:
-        file: the file.
         precision: the dtype of its weights.
         opset_requested: the opset that was asked for.
         opset_actual: the opset of the file.
         seed: of the random inputs.
-        providers: of ONNX Runtime, in effect.
+        providers: of the runtime, in effect.
         cases: the shapes and masks that were run, in words.
         lines: one for each output.
         reason: why the tolerance is what it is.
-        notes: what the reader should know beside the numbers.
+        passed: whether every output is within its tolerance.
     """
 
-    file: Path
     precision: str
     opset_requested: int
     opset_actual: int
@@ -69,11 +67,10 @@ class Report:
     cases: tuple[str, ...]
     lines: tuple[Line, ...]
     reason: str
-    notes: tuple[str, ...] = ()
+    passed: bool = field(init=False)
 
-    @property
-    def passed(self) -> bool:
-        """Whether every output is within its tolerance."""
+    @passed.default
+    def _all_passed(self) -> bool:
         return all(line.passed for line in self.lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,10 +85,9 @@ class Report:
             **asdict(self),
             "file": str(self.file),
             "lines": lines,
-            "passed": self.passed,
         }
 
-    def table(self) -> Group:
+    def __rich__(self) -> Group:
         """The report for a terminal."""
         from rich import box
         from rich.console import Group
@@ -139,7 +135,7 @@ class Report:
         return Group(table, *(Text(text, "dim") for text in below))
 
 
-def together(reports: Sequence[Report]) -> Report:
+def together(reports: Sequence[Verification]) -> Verification:
     """One report of several files that belong together, named by the first; later files' outputs carry their file."""
     first, *others = reports
     lines = [

@@ -1,4 +1,4 @@
-"""An exported file against its model: structure first, then values at shapes that differ from the traced one.
+"""An exported file of any format against its model: structure first, then values at shapes unlike the traced one.
 
 The reference is torch in float64 with the weights as the file's precision rounds them, so that the error is
 that of the exported arithmetic alone.
@@ -6,8 +6,9 @@ that of the exported arithmetic alone.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,15 @@ import torch
 from attrs import evolve
 from numpy.typing import NDArray
 from peirce.errors import InputError
-from peirce.model import Model
+from peirce.model import Model, OpenFile, Progress
 from peirce.parts import Signature
 
 from peirce_export.arrays import save_arrays
 from peirce_export.cases import Case, cases, inputs
+from peirce_export.casting import DTYPES, cast_copy, precision_of, rounded_copy
 from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
-from peirce_export.onnx import structure
-from peirce_export.onnx.casting import DTYPES, cast_copy, precision_of, rounded_copy
-from peirce_export.onnx.metadata import Metadata
-from peirce_export.onnx.widen import widen
-from peirce_export.report import Line, Report
-from peirce_export.session import CPU, Session
+from peirce_export.metadata import Metadata
+from peirce_export.report import Line, Verification
 from peirce_export.spec_difference import spec_difference
 from peirce_export.views import Exported, view
 
@@ -47,28 +45,61 @@ TOLERANCES: Mapping[str, tuple[float, str]] = {
     ),
 }
 """The largest accepted error for each precision, and why."""
-NARROW_NOTE = (
-    "bfloat16 does not run on ONNX Runtime's CPU provider: names, dims and dtypes were checked on the file "
-    "itself, values on a copy of it cast to float32."
-)
-Progress = Callable[[str], None]
+
+
+class Verifiable(ABC):
+    """A file of some format as verification sees it.
+
+    Attributes:
+        path: the file.
+        metadata: what it says about itself.
+        notes: what the reader of the report should know, a sentence each.
+    """
+
+    path: Path
+    metadata: Metadata
+    notes: tuple[str, ...] = ()
+
+    @abstractmethod
+    def check(self, signature: Signature) -> None:
+        """Hold the file's inputs and outputs against a signature, and the file against its format's own rules.
+
+        Raises:
+            NameMismatch, DtypeMismatch, DimMismatch: the first fault, looked for in this order.
+        """
+
+    @abstractmethod
+    def shape(self, output: str) -> tuple[str | int, ...]:
+        """The dims of an output, as the file states them."""
+
+    @abstractmethod
+    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[OpenFile]:
+        """The file in its runtime; None takes providers that need no special hardware, where there is a choice."""
+
+    def tolerance(self) -> tuple[float, str]:
+        """The largest accepted error and why; by default that of the precision in the metadata."""
+        return TOLERANCES[self.metadata.precision]
+
+    def largest(self, signature: Signature) -> Mapping[str, int]:
+        """The largest size of each symbolic dim that has one, which the cases respect; by default the signature's."""
+        return signature.largest
 
 
 def verify(
-    path: str | Path,
+    file: Verifiable,
     model: Model,
     *,
     seed: int = 0,
-    providers: tuple[str, ...] = (CPU,),
+    providers: Sequence[str] | None = None,
     progress: Progress | None = None,
-) -> Report:
-    """Verify an exported ONNX file against the model it was made from.
+) -> Verification:
+    """Verify an exported file against the model it was made from.
 
     Args:
-        path: the file.
+        file: the file.
         model: the model; it is not changed.
         seed: of the random inputs.
-        providers: ONNX Runtime's execution providers.
+        providers: what computes, in the runtime's own names.
         progress: called with a few words before each step.
 
     Returns:
@@ -76,28 +107,17 @@ def verify(
 
     Raises:
         NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the first kind of fault, in this order. The
-            last one holds the report, and the inputs of the worst case lie in a file beside `path`.
-        ModelFileError: the file is missing, damaged, or was not exported by Peirce.
+            last one holds the report, and the inputs of the worst case lie in a file beside the file.
+        ModelFileError: the file is damaged, or was not exported by Peirce.
     """
-    path = Path(path)
     say = progress or (lambda words: None)
     say("checking names, dtypes and dims")
-    proto = structure.read(path)
-    properties = {entry.key: entry.value for entry in proto.metadata_props}
-    metadata = Metadata.from_properties(properties, str(path))
-    shown = view(metadata.role, model)
-    signature = shown.signature
-    other_spec = spec_difference(metadata.spec, model.spec.to_toml())
+    shown = view(file.metadata.role, model)
+    other_spec = spec_difference(file.metadata.spec, model.spec.to_toml())
     try:
-        structure.check(proto, signature, metadata.precision, str(path))
-        structure.check_graph(path)
-        with tempfile.TemporaryDirectory() as scratch:
-            runnable = path
-            if metadata.precision == "bfloat16":
-                runnable = Path(scratch) / "widened.onnx"
-                widen(path, runnable)
-            with Session(runnable, providers) as session:
-                report = _Values(path, shown, metadata, proto, session, seed, say).check()
+        file.check(shown.signature)
+        with file.opened(providers) as opened:
+            report = _Values(file, shown, opened, seed, say).check()
     except Mismatch as fault:
         if other_spec is None:
             raise
@@ -109,30 +129,19 @@ def verify(
 class _Values:
     """The values of one file: runs the cases and keeps the worst of each output."""
 
-    def __init__(
-        self,
-        path: Path,
-        model: Exported,
-        metadata: Metadata,
-        proto: Any,
-        session: Session,
-        seed: int,
-        say: Progress,
-    ) -> None:
-        self.path, self.metadata, self.session, self.seed, self.say = path, metadata, session, seed, say
+    def __init__(self, file: Verifiable, model: Exported, opened: OpenFile, seed: int, say: Progress) -> None:
+        self.file, self.path, self.metadata = file, file.path, file.metadata
+        self.opened, self.seed, self.say = opened, seed, say
         self.signature: Signature = model.signature
-        self.limits = limits(model)
-        self.nodes = {node.name: node for node in proto.graph.output}
-        dtype = DTYPES[metadata.precision]
-        self.reference = rounded_copy(model, dtype)
-        changed = precision_of(model) != metadata.precision
+        self.reference = rounded_copy(model, DTYPES[self.metadata.precision])
+        changed = precision_of(model) != self.metadata.precision
         self.before = cast_copy(model, torch.float64) if changed else None
         self.worst: dict[str, tuple[float, Case]] = {}
         self.rounded: dict[str, float] = {}
         self.silent = {spec.name for spec in self.signature.outputs}
 
-    def check(self) -> Report:
-        plan = cases(self.signature, self.limits)
+    def check(self) -> Verification:
+        plan = cases(self.signature, self.file.largest(self.signature))
         for number, case in enumerate(plan, 1):
             self.say(f"case {number} of {len(plan)}: {case}")
             self._run(case)
@@ -143,8 +152,9 @@ class _Values:
 
     def _run(self, case: Case) -> None:
         feeds = self._inputs(case)
+        names = [spec.name for spec in self.signature.outputs]
         try:
-            found = self.session.run(feeds)
+            found = self.opened.run(feeds, names)
         except InputError as cause:
             saved = self._save(feeds)
             raise DimMismatch(
@@ -153,7 +163,7 @@ class _Values:
             ) from cause
         expected = reference(self.reference, feeds)
         before = reference(self.before, feeds) if self.before is not None else None
-        for name, array in found.items():
+        for name, array in zip(names, found, strict=True):
             error = relative_error(array, expected[name])
             if name not in self.worst or error > self.worst[name][0]:
                 self.worst[name] = (error, case)
@@ -167,9 +177,9 @@ class _Values:
         real = np.float16 if self.metadata.precision == "float16" else np.float32
         return inputs(self.signature, case, self.seed, np.dtype(real))
 
-    def _report(self, plan: tuple[Case, ...]) -> Report:
+    def _report(self, plan: tuple[Case, ...]) -> Verification:
         precision = self.metadata.precision
-        tolerance, reason = TOLERANCES[precision]
+        tolerance, reason = self.file.tolerance()
         lines = []
         for spec in self.signature.outputs:
             error, case = self.worst[spec.name]
@@ -177,7 +187,7 @@ class _Values:
             lines.append(
                 Line(
                     output=spec.name,
-                    shape=structure.dims(self.nodes[spec.name]),
+                    shape=self.file.shape(spec.name),
                     dtype=dtype,
                     error=error,
                     tolerance=tolerance if spec.dtype == "float" else 0.0,
@@ -185,13 +195,13 @@ class _Values:
                     rounded=self.rounded.get(spec.name),
                 )
             )
-        return Report(
+        return Verification(
             file=self.path,
             precision=precision,
             opset_requested=self.metadata.opset_requested,
             opset_actual=self.metadata.opset_actual,
             seed=self.seed,
-            providers=self.session.providers,
+            providers=self.opened.providers,
             cases=tuple(str(case) for case in plan),
             lines=tuple(lines),
             reason=reason,
@@ -199,15 +209,14 @@ class _Values:
         )
 
     def _notes(self) -> Iterator[str]:
-        if self.metadata.precision == "bfloat16":
-            yield NARROW_NOTE
+        yield from self.file.notes
         if self.silent:
             yield (
                 f"Nothing is shown of {', '.join(sorted(self.silent))}: the model gives zero for all of these "
                 "inputs; try another seed."
             )
 
-    def _value_mismatch(self, report: Report) -> Mismatch:
+    def _value_mismatch(self, report: Verification) -> Mismatch:
         failed = [line for line in report.lines if not line.passed]
         worst = max(failed, key=lambda line: line.error)
         case = self.worst[worst.output][1]
@@ -224,12 +233,6 @@ class _Values:
 
     def _save(self, feeds: Mapping[str, NDArray[Any]]) -> Path:
         return save_arrays(self.path.with_name(f"{self.path.stem}.failed-inputs.npz"), feeds)
-
-
-def limits(model: Exported) -> dict[str, int]:
-    """The largest size of each symbolic dim that has one: the length that a spec's positions are made for."""
-    most = model.spec.input.max_length
-    return {"length": most, "target_length": most, "past": most - 1}
 
 
 def reference(model: Any, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

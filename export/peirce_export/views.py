@@ -17,7 +17,7 @@ from peirce.parts import Signature, TensorSpec
 from peirce.spec import Spec
 from torch import Tensor, nn
 
-from peirce_export.onnx.metadata import MODEL, NEXT, PREFILL, STEP, TOP, step_of
+from peirce_export.metadata import MODEL, NEXT, PREFILL, STEP, TOP, step_of
 
 
 class View(nn.Module):
@@ -67,7 +67,8 @@ class Step(View):
         self.model = model
         self.spec, self.provenance = model.spec, model.provenance
         self.generated = network.generated
-        token = evolve(model.signature.input(network.generated), dims=("batch", 1), meaning="The new tokens.")
+        asked = model.signature.input(network.generated)
+        token = evolve(asked, dims=("batch", 1), largest={}, meaning="The new tokens.")
         prefixes = tuple(f"{prefix}_" for prefix in heads)
         logits = [
             evolve(spec, dims=tuple(1 if dim == network.rows else dim for dim in spec.dims))
@@ -156,7 +157,8 @@ def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 def _counted(spec: TensorSpec, size: str, name: str) -> TensorSpec:
     """A tensor of the memory as an output, with `size` tokens."""
-    return evolve(spec, name=name, dims=tuple(size if dim == "past" else dim for dim in spec.dims))
+    dims = tuple(size if dim == "past" else dim for dim in spec.dims)
+    return evolve(spec, name=name, dims=dims, masks=None, largest={})
 
 
 Exported = Model | View

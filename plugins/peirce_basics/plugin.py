@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peirce.registry import hookimpl
@@ -45,3 +46,9 @@ def register_heads() -> list[type[Head]]:
 
     whole: list[type[Head]] = [SentencePair, Classification, MultipleChoice, Contrastive]
     return [*whole, CausalLanguageModel, MaskedLanguageModel, TokenClassification, Span, Relation, Swap]
+
+
+@hookimpl
+def register_specs() -> list[Path]:
+    """BERT, base."""
+    return [Path(__file__).parent / "specs"]

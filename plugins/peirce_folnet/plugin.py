@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peirce.registry import hookimpl
@@ -39,3 +40,17 @@ def register_architectures() -> list[type[Architecture]]:
     from peirce_folnet.architectures.folnet import FolNet
 
     return [FolNet, FolNetEncoderDecoder]
+
+
+@hookimpl
+def register_specs() -> list[Path]:
+    """The published sizes, the lines of Table 3, a causal model, and one from text to text."""
+    return [Path(__file__).parent / "specs"]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Models of published checkpoints."""
+    return {
+        "import": "Make a model of a checkpoint that others published.",
+    }

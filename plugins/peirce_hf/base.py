@@ -52,6 +52,8 @@ class PeircePreTrainedModel(PreTrainedModel):
     Attributes:
         peirce: the Peirce model.
         uses: the parts that can be the class's head, the preferred first.
+        every_head: whether the class has every head of the spec.
+        configured: the options of the class's head that the configuration decides, each with its name there.
 
     Raises:
         SpecError: the configuration's spec cannot be composed, or does not suit the class.
@@ -65,6 +67,8 @@ class PeircePreTrainedModel(PreTrainedModel):
         False  # heads average over a batch; a trainer that accumulates must divide by itself
     )
     uses: ClassVar[tuple[str, ...]] = ()
+    every_head: ClassVar[bool] = False
+    configured: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def __init__(self, config: PeirceConfig, registry: Registry | None = None) -> None:
         super().__init__(config)
@@ -90,7 +94,7 @@ class PeircePreTrainedModel(PreTrainedModel):
     def heads_of(cls, config: PeirceConfig, spec: Spec, registry: Registry) -> list[dict[str, Any]]:
         """The tables of the heads: the spec's first one that the class can use, else a new one."""
         if not cls.uses:
-            return []
+            return [to_plain(head) for head in spec.heads] if cls.every_head else []
         found = cls.head_in(spec)
         known = [entry.name for entry in registry.entries("heads")]
         use = next((use for use in cls.uses if use in known), cls.uses[0])
@@ -105,12 +109,13 @@ class PeircePreTrainedModel(PreTrainedModel):
     @classmethod
     def options_of(cls, config: PeirceConfig, table: Mapping[str, Any]) -> dict[str, Any]:
         """The options of the class's head that the configuration decides, beside those that the spec gives it."""
-        return {}
+        given = {option: getattr(config, setting) for option, setting in cls.configured}
+        return {option: value for option, value in given.items() if value is not None}
 
     @classmethod
     def settings_of(cls, options: Any) -> dict[str, Any]:
         """What the options of a head are called in a configuration."""
-        return {}
+        return {setting: getattr(options, option) for option, setting in cls.configured}
 
     @property
     def prefix(self) -> str:
@@ -142,7 +147,7 @@ class PeircePreTrainedModel(PreTrainedModel):
                 )
             own = cls.settings_of(model.plan.heads[index].options)
             spec = spec.replace({"model.heads": [to_plain(spec.heads[index])]})
-        elif not cls.keeps_heads():
+        elif not cls.every_head:
             spec = spec.replace({"model.heads": []})
         config = PeirceConfig(spec=spec, provenance=model.provenance, **{**own, **settings})
         with torch.device("meta"):
@@ -152,11 +157,6 @@ class PeircePreTrainedModel(PreTrainedModel):
         _fill(made.peirce, state, model)
         made.config.dtype = made.dtype
         return made.train(model.training)
-
-    @classmethod
-    def keeps_heads(cls) -> bool:
-        """Whether the class has every head of the spec."""
-        return False
 
     def to_peirce(self) -> Model:
         """A Peirce model with copies of the parameters; it can be saved, trained and exported like any other."""
@@ -170,43 +170,34 @@ class PeircePreTrainedModel(PreTrainedModel):
 
     # Running
 
-    def run(
-        self,
-        input_ids: Tensor | None,
-        attention_mask: Tensor | None,
-        token_type_ids: Tensor | None,
-        inputs_embeds: Tensor | None,
-        others: Mapping[str, Any],
-    ) -> dict[str, Tensor]:
-        """The outputs of the Peirce model, on inputs as `transformers` gives them.
-
-        Args:
-            input_ids: integers [b, x].
-            attention_mask: [b, x], bool or numbers, nonzero at real tokens.
-            token_type_ids: integers [b, x].
-            inputs_embeds: must be None.
-            others: the model's further inputs, and what `transformers` passes to every model.
-
-        Raises:
-            InputError: an input that the model does not have, or that it needs and does not get.
-        """
-        return self.call(self.inputs_of(input_ids, attention_mask, token_type_ids, inputs_embeds, others))
+    def run(self, *args: Any, **inputs: Any) -> dict[str, Tensor]:
+        """The outputs of the Peirce model; inputs as `inputs_of` says."""
+        return self.call(self.inputs_of(*args, **inputs))
 
     def call(self, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The outputs of the Peirce model on its own inputs, layers checkpointed if that is on."""
+        """The outputs of the Peirce model on its own inputs, layers recomputed if that is on."""
         with self._recomputing():
             return self.peirce(**given)
 
     def inputs_of(
         self,
         input_ids: Tensor | None,
-        attention_mask: Tensor | None,
-        token_type_ids: Tensor | None,
-        inputs_embeds: Tensor | None,
-        others: Mapping[str, Any],
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        **others: Any,
     ) -> dict[str, Tensor]:
-        """The inputs of the Peirce model, from the arguments of `run`."""
-        if inputs_embeds is not None:
+        """The inputs of the Peirce model, from inputs as `transformers` gives them.
+
+        Args:
+            input_ids: integers [b, x].
+            attention_mask: [b, x], bool or numbers, nonzero at real tokens.
+            token_type_ids: integers [b, x].
+            others: the model's further inputs, and what `transformers` passes to every model.
+
+        Raises:
+            InputError: an input that the model does not have, or that it needs and does not get.
+        """
+        if others.get("inputs_embeds") is not None:
             raise InputError(
                 "Peirce models take input_ids, and no inputs_embeds: augmenters and positions need to know the tokens; "
                 "to change embeddings, change model.get_input_embeddings().weight"
@@ -217,15 +208,9 @@ class PeircePreTrainedModel(PreTrainedModel):
                     f"{name} is not available: Peirce models give their final atoms; leave {name} out, or put hooks on "
                     "model.peirce.network.layers"
                 )
-        named = {
-            **others,
-            "input_ids": input_ids,
-            "attention_mask": attention_mask,
-            "token_type_ids": token_type_ids,
-        }
-        given = {
-            name: value for name, value in named.items() if name not in _EVERYBODYS and value is not None
-        }
+        own = {"input_ids": input_ids, "attention_mask": attention_mask, "token_type_ids": token_type_ids}
+        named = {**others, **own}.items()
+        given = {name: value for name, value in named if name not in _EVERYBODYS and value is not None}
         for spec in self.peirce.signature.inputs:
             if spec.name in given:
                 given[spec.name] = _typed(given[spec.name], spec.dtype)
@@ -336,19 +321,15 @@ class PeircePreTrainedModel(PreTrainedModel):
         elif self._made_without_storage:
             # A model that is loaded is first made without values, those that its parts give included.
             own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-            open_ = [
-                pair
-                for pair in own
-                if not pair[1].is_meta and not getattr(pair[1], "_is_hf_initialized", False)
-            ]
-            if open_:
+            for name, value in own:
+                if value.is_meta or getattr(value, "_is_hf_initialized", False):
+                    continue
                 if self._given is None:
                     self._given = _given(self.peirce)
                 owner = next(name for name, other in self.peirce.named_modules() if other is module)
-                for name, value in open_:
-                    init.copy_(value, self._given[f"{owner}.{name}"].to(value))
+                init.copy_(value, self._given[f"{owner}.{name}"].to(value))
 
-    # Activation checkpointing
+    # Gradient checkpointing
 
     def _set_gradient_checkpointing(
         self,
@@ -362,7 +343,7 @@ class PeircePreTrainedModel(PreTrainedModel):
 
     @contextmanager
     def _recomputing(self) -> Iterator[None]:
-        """Within it layers keep no activations, if checkpointing is on: the backward pass computes them again."""
+        """Within it layers keep no activations, if gradient checkpointing is on: the backward pass recomputes them."""
         layers: Sequence[nn.Module] = ()
         if self.gradient_checkpointing and self.training:
             layers = layers_of(self.peirce)[:: self._every_n_layers]
@@ -375,7 +356,9 @@ class PeircePreTrainedModel(PreTrainedModel):
                 del layer.forward
 
 
-_EVERYBODYS = frozenset({"output_attentions", "output_hidden_states", "return_dict", "use_cache"})
+_EVERYBODYS = frozenset(
+    {"inputs_embeds", "output_attentions", "output_hidden_states", "return_dict", "use_cache"}
+)
 """What `transformers` may pass to any model, and what says nothing to one without a cache."""
 
 

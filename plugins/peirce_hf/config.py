@@ -11,6 +11,18 @@ from peirce.spec import FORMAT, Spec, to_plain
 from transformers import PreTrainedConfig
 
 
+def _read(table: str, key: str, meaning: str) -> property:
+    """A property that is read from the spec, so that the two cannot contradict each other."""
+
+    def value_of(config: PeirceConfig) -> Any:
+        value = (config.spec or {}).get(table, {}).get(key)
+        if value is None:  # what an object without the attribute does, for `hasattr`
+            raise AttributeError(f"the spec of this PeirceConfig has no model.{table}.{key}")
+        return value
+
+    return property(value_of, doc=meaning)
+
+
 class PeirceConfig(PreTrainedConfig):
     """What a Peirce model is made of, as a configuration of `transformers`.
 
@@ -62,46 +74,17 @@ class PeirceConfig(PreTrainedConfig):
             )
         return _spec(self.spec)
 
-    @property
-    def vocab_size(self) -> int:
-        """How many token ids there are."""
-        return self._size("input", "vocabulary")
-
-    @property
-    def type_vocab_size(self) -> int:
-        """How many token types there are."""
-        return self._size("input", "token_types")
-
-    @property
-    def max_position_embeddings(self) -> int:
-        """How many tokens an input has at most, where the spec's positions have a limit."""
-        return self._size("input", "max_length")
-
-    @property
-    def hidden_size(self) -> int:
-        """The width of the unary atoms."""
-        return self._size("dims", "unary")
-
-    @property
-    def num_hidden_layers(self) -> int:
-        """How many layers there are."""
-        return self._size("dims", "layers")
-
-    @property
-    def num_attention_heads(self) -> int:
-        """How many heads the operators have."""
-        return self._size("dims", "heads")
-
-    @property
-    def initializer_range(self) -> float:
-        """The standard deviation that weights start with."""
-        return self._size("regularisation", "init_std")
-
-    def _size(self, table: str, key: str) -> Any:
-        value = (self.spec or {}).get(table, {}).get(key)
-        if value is None:  # what an object without the attribute does, for `hasattr`
-            raise AttributeError(f"the spec of this PeirceConfig has no model.{table}.{key}")
-        return value
+    vocab_size = _read("input", "vocabulary", "How many token ids there are.")
+    type_vocab_size = _read("input", "token_types", "How many token types there are.")
+    max_position_embeddings = _read(
+        "input",
+        "max_length",
+        "How many tokens an input has at most, where the spec's positions have a limit.",
+    )
+    hidden_size = _read("dims", "unary", "The width of the unary atoms.")
+    num_hidden_layers = _read("dims", "layers", "How many layers there are.")
+    num_attention_heads = _read("dims", "heads", "How many heads the operators have.")
+    initializer_range = _read("regularisation", "init_std", "The standard deviation that weights start with.")
 
 
 def _spec(table: Mapping[str, Any]) -> Spec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,14 +13,40 @@ from peirce.spec import Spec
 from torch import Tensor, nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast, Seq2SeqLMOutput
+from transformers.utils.generic import ModelOutput
 
 from peirce_hf.base import PeircePreTrainedModel, tuple_if_asked
 from peirce_hf.config import PeirceConfig
-from peirce_hf.memory import PeirceMemory
-from peirce_hf.outputs import PeirceSource
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
+
+
+class PeirceCache:
+    """The cached state of `peirce.model.Model.advance`, as `generate` handles it.
+
+    Args:
+        tensors: the state, flat tensors [batch, ...] by name.
+        length: how many tokens it is of.
+    """
+
+    is_compileable = False
+
+    def __init__(self, tensors: Mapping[str, Tensor], length: int) -> None:
+        self.tensors = dict(tensors)
+        self.length = length
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """How many tokens it is of; each layer has the same ones."""
+        return self.length
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Make the rows those that a beam search goes on with, int64 [batch]."""
+        self.tensors = {name: value.index_select(0, beam_idx) for name, value in self.tensors.items()}
+
+
+PeirceMemory = PeirceCache
+"""The name of `PeirceCache` in Peirce 0.1."""
 
 
 def has_decoder(architecture: type[Architecture]) -> bool:
@@ -31,11 +58,11 @@ def has_decoder(architecture: type[Architecture]) -> bool:
 
 
 class PeirceGenerator(PeircePreTrainedModel, GenerationMixin):
-    """A model that predicts next tokens. If its head and architecture can, it keeps a memory of the tokens before.
+    """A model that predicts next tokens. If its head and architecture can, it keeps a cache of the tokens before.
 
     Attributes:
         generated: the input whose tokens are generated.
-        remembers: whether it keeps a memory.
+        caches: whether it keeps a cache.
     """
 
     generated = "input_ids"
@@ -43,28 +70,28 @@ class PeirceGenerator(PeircePreTrainedModel, GenerationMixin):
     def __init__(self, config: PeirceConfig, registry: Registry | None = None) -> None:
         super().__init__(config, registry)
         heads = ["past" in planned.part.needs for planned in self.peirce.plan.heads]
-        self.remembers = isinstance(self.peirce.network, GenerativeArchitecture) and all(heads)
+        self.caches = isinstance(self.peirce.network, GenerativeArchitecture) and all(heads)
         assert self.generation_config is not None
-        self.generation_config.use_cache = self.remembers
+        self.generation_config.use_cache = self.caches
 
     def predict(
-        self, given: Mapping[str, Tensor], past: PeirceMemory | None, use_cache: bool | None
-    ) -> tuple[Tensor, dict[str, Tensor], PeirceMemory | None]:
-        """The logits, all outputs, and the next memory.
+        self, given: Mapping[str, Tensor], past: PeirceCache | None, use_cache: bool | None
+    ) -> tuple[Tensor, dict[str, Tensor], PeirceCache | None]:
+        """The logits, all outputs, and the next cache.
 
         Args:
             given: inputs of the Peirce model; with `past`, those of the tokens that follow.
-            past: a memory of the tokens before.
-            use_cache: whether a memory is asked for.
+            past: a cache of the tokens before.
+            use_cache: whether a cache is asked for.
         """
-        memory = None
-        if self.remembers and (use_cache or past is not None):
+        cache = None
+        if self.caches and (use_cache or past is not None):
             outputs, tensors = self.peirce.advance(given, {} if past is None else past.tensors)
             length = given[self.generated].shape[1] + (0 if past is None else past.length)
-            memory = PeirceMemory(tensors, length)
+            cache = PeirceCache(tensors, length)
         else:
             outputs = self.call(given)
-        return outputs[f"{self.prefix}_logits"], outputs, memory
+        return outputs[f"{self.prefix}_logits"], outputs, cache
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
@@ -74,7 +101,7 @@ class PeirceGenerator(PeircePreTrainedModel, GenerationMixin):
 class PeirceForCausalLM(PeirceGenerator):
     """Which token comes next, in a spec whose scope is causal or a prefix's.
 
-    With the head `causal_lm` it generates with a memory of the tokens before, with `mlm` without.
+    With the head `causal_lm` it generates with a cache of the tokens before, with `mlm` without.
     """
 
     uses = ("causal_lm", "mlm")
@@ -100,42 +127,41 @@ class PeirceForCausalLM(PeirceGenerator):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         prefix_length: Tensor | None = None,
-        past_key_values: PeirceMemory | None = None,
+        past_key_values: PeirceCache | None = None,
         use_cache: bool | None = None,
         **inputs: Any,
     ) -> CausalLMOutputWithPast:
         """Logits [b, x, v] of the token after each, and the loss against labels [b, x], the tokens themselves.
 
         A label counts as what the token before it should have predicted; -100 where none counts. A model with the scope
-        of a prefix needs `prefix_length`, int64 [b]. With `use_cache` there is a memory of the tokens in
-        `past_key_values`; given it, the inputs are those of the tokens that follow.
+        of a prefix needs `prefix_length`, int64 [b]. With `use_cache` the tokens are cached in
+        `past_key_values`; given that, the inputs are those of the tokens that follow.
         """
-        others = {**inputs, "prefix_length": prefix_length}
-        given = self.inputs_of(input_ids, attention_mask, token_type_ids, inputs_embeds, others)
-        logits, outputs, memory = self.predict(given, past_key_values, use_cache)
+        inputs["prefix_length"] = prefix_length
+        given = self.inputs_of(input_ids, attention_mask, token_type_ids, **inputs)
+        logits, outputs, cache = self.predict(given, past_key_values, use_cache)
         loss = None
         if labels is not None:
             following = torch.full_like(labels, IGNORED)
             following[:, :-1] = labels[:, 1:]
             loss = self.peirce.loss(self.prefix, outputs, following)
-        return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=memory)  # type: ignore[arg-type]
+        return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=cache)  # type: ignore[arg-type]
 
     def prepare_inputs_for_generation(self, input_ids: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The text so far, or what follows a memory; of the other arguments, those that are the model's inputs."""
+        """The text so far, or what follows a cache; of the other arguments, those that are the model's inputs."""
         dims = {spec.name: spec.dims for spec in self.peirce.signature.inputs}
         inputs = {name: value for name, value in kwargs.items() if name in dims and value is not None}
         inputs["input_ids"] = input_ids
-        memory = kwargs.get("past_key_values")
-        if memory is not None:
+        cache = kwargs.get("past_key_values")
+        if cache is not None:
             inputs = {
-                name: value[:, memory.length :]
+                name: value[:, cache.length :]
                 for name, value in inputs.items()
                 if dims[name] == ("batch", "length")
             }
-        return {**inputs, "past_key_values": memory, "use_cache": kwargs.get("use_cache")}
+        return {**inputs, "past_key_values": cache, "use_cache": kwargs.get("use_cache")}
 
 
 class PeirceForConditionalGeneration(PeirceGenerator):
@@ -183,26 +209,24 @@ class PeirceForConditionalGeneration(PeirceGenerator):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
         decoder_attention_mask: Tensor | None = None,
         labels: Tensor | None = None,
-        past_key_values: PeirceMemory | None = None,
+        past_key_values: PeirceCache | None = None,
         use_cache: bool | None = None,
         **inputs: Any,
     ) -> Seq2SeqLMOutput:
         """Logits [b, y, v] of the target's token after each, and the loss against labels [b, y].
 
         Args:
-            input_ids: the source, as the other inputs, see `PeircePreTrainedModel.run`; none with a memory.
+            input_ids: the source, as the other inputs, see `PeircePreTrainedModel.run`; none with a cache.
             attention_mask: see there.
             token_type_ids: see there.
-            inputs_embeds: see there.
             decoder_input_ids: the target so far; from the labels, after the start token, if None.
             decoder_attention_mask: nonzero at real tokens of the target.
             labels: the target, int64 [b, y], -100 where none counts.
-            past_key_values: a memory of the source and of the target's tokens before.
-            use_cache: whether a memory is asked for.
+            past_key_values: a cache of the source and of the target's tokens before.
+            use_cache: whether a cache is asked for.
             inputs: further inputs, see there.
 
         Raises:
@@ -215,10 +239,10 @@ class PeirceForConditionalGeneration(PeirceGenerator):
                 )
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         target = {"decoder_input_ids": decoder_input_ids, "decoder_attention_mask": decoder_attention_mask}
-        given = self.inputs_of(input_ids, attention_mask, token_type_ids, inputs_embeds, {**inputs, **target})
-        logits, outputs, memory = self.predict(given, past_key_values, use_cache)
+        given = self.inputs_of(input_ids, attention_mask, token_type_ids, **inputs, **target)
+        logits, outputs, cache = self.predict(given, past_key_values, use_cache)
         loss = None if labels is None else self.peirce.loss(self.prefix, outputs, labels)
-        return Seq2SeqLMOutput(loss=loss, logits=logits, past_key_values=memory)  # type: ignore[arg-type]
+        return Seq2SeqLMOutput(loss=loss, logits=logits, past_key_values=cache)  # type: ignore[arg-type]
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
         """The target as the decoder reads it, one place later: int64 [b, y] -> [b, y]."""
@@ -227,20 +251,29 @@ class PeirceForConditionalGeneration(PeirceGenerator):
         return shifted.masked_fill(shifted == IGNORED, self.peirce.spec.input.pad_id)
 
     def prepare_inputs_for_generation(self, input_ids: Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The target so far and its source, or what follows a memory of both."""
-        memory = kwargs.get("past_key_values")
-        before = 0 if memory is None else memory.length
+        """The target so far and its source, or what follows a cache of both."""
+        cache = kwargs.get("past_key_values")
+        before = 0 if cache is None else cache.length
         inputs = {"decoder_input_ids": input_ids[:, before:]}
         mask = kwargs.get("decoder_attention_mask")
         if mask is not None:
             inputs["decoder_attention_mask"] = mask[:, before:]
-        if memory is None:
+        if cache is None:
             inputs |= dict(kwargs["encoder_outputs"])
-        return {**inputs, "past_key_values": memory, "use_cache": kwargs.get("use_cache")}
+        return {**inputs, "past_key_values": cache, "use_cache": kwargs.get("use_cache")}
 
     def get_encoder(self, modality: str | None = None) -> SourceKeeper:
         """What `generate` asks about the source; the model encodes it itself, with the target's first token."""
         return SourceKeeper()
+
+
+@dataclass
+class PeirceSource(ModelOutput):
+    """The source of a target that is generated: what `SourceKeeper` was given."""
+
+    input_ids: Tensor | None = None
+    attention_mask: Tensor | None = None
+    token_type_ids: Tensor | None = None
 
 
 class SourceKeeper(nn.Module):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from peirce.errors import InputError, SpecError
 from peirce.parts import IGNORED
-from peirce.spec import Spec, to_plain
 from torch import Tensor
 from transformers.modeling_outputs import (
     MaskedLMOutput,
@@ -17,13 +17,44 @@ from transformers.modeling_outputs import (
     SequenceClassifierOutput,
     TokenClassifierOutput,
 )
+from transformers.utils.generic import ModelOutput
 
 from peirce_hf.base import PeircePreTrainedModel, tuple_if_asked
 from peirce_hf.config import PeirceConfig
-from peirce_hf.outputs import PeirceForPreTrainingOutput, PeirceModelOutput
 
-if TYPE_CHECKING:
-    from peirce.registry import Registry
+
+@dataclass
+class PeirceModelOutput(ModelOutput):
+    """The final atoms.
+
+    Args:
+        last_hidden_state: the unary atoms [b, x, d1].
+        pooler_output: one vector for the whole input [b, d1], of a model with a pooler.
+        binary: the binary atoms [b, x, y, d2], of a model that keeps them.
+    """
+
+    last_hidden_state: Tensor | None = None
+    pooler_output: Tensor | None = None
+    binary: Tensor | None = None
+
+
+@dataclass
+class PeirceForPreTrainingOutput(ModelOutput):
+    """The final atoms, as in `PeirceModelOutput`, and the predictions of every head.
+
+    Args:
+        loss: the sum of the losses of the heads with labels, a scalar.
+        predictions: the heads' outputs, by the names that the Peirce model has for them.
+        last_hidden_state: the unary atoms.
+        pooler_output: one vector for the whole input.
+        binary: the binary atoms.
+    """
+
+    loss: Tensor | None = None
+    predictions: dict[str, Tensor] | None = None
+    last_hidden_state: Tensor | None = None
+    pooler_output: Tensor | None = None
+    binary: Tensor | None = None
 
 
 class PeirceModel(PeircePreTrainedModel):
@@ -35,26 +66,17 @@ class PeirceModel(PeircePreTrainedModel):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
         **inputs: Any,
     ) -> PeirceModelOutput:
         """The final atoms and the pooled output; inputs as `PeircePreTrainedModel.run` says."""
-        outputs = self.run(input_ids, attention_mask, token_type_ids, inputs_embeds, inputs)
+        outputs = self.run(input_ids, attention_mask, token_type_ids, **inputs)
         return PeirceModelOutput(outputs["unary"], outputs.get("pooled"), outputs.get("binary"))
 
 
 class PeirceForPreTraining(PeircePreTrainedModel):
     """Every head of the spec, as for pretraining with several losses."""
 
-    @classmethod
-    def keeps_heads(cls) -> bool:
-        """It has every head."""
-        return True
-
-    @classmethod
-    def heads_of(cls, config: PeirceConfig, spec: Spec, registry: Registry) -> list[dict[str, Any]]:
-        """Those of the spec."""
-        return [to_plain(head) for head in spec.heads]
+    every_head = True
 
     @tuple_if_asked
     def forward(
@@ -62,7 +84,6 @@ class PeirceForPreTraining(PeircePreTrainedModel):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
         labels: Tensor | Mapping[str, Tensor] | None = None,
         next_sentence_label: Tensor | None = None,
         **inputs: Any,
@@ -73,7 +94,6 @@ class PeirceForPreTraining(PeircePreTrainedModel):
             input_ids: as the other inputs, see `PeircePreTrainedModel.run`.
             attention_mask: see there.
             token_type_ids: see there.
-            inputs_embeds: see there.
             labels: for the head of use `mlm`, int64 [b, x], -100 where none counts; or labels by the heads' prefixes.
             next_sentence_label: for the head of use `pair`, int64 [b].
             inputs: further inputs, see there.
@@ -81,7 +101,7 @@ class PeirceForPreTraining(PeircePreTrainedModel):
         Raises:
             InputError: there are labels for a head that the model does not have.
         """
-        outputs = self.run(input_ids, attention_mask, token_type_ids, inputs_embeds, inputs)
+        outputs = self.run(input_ids, attention_mask, token_type_ids, **inputs)
         wanted = dict(labels) if isinstance(labels, Mapping) else {}
         if isinstance(labels, Tensor):
             wanted[self._prefix_of("mlm", "labels")] = labels
@@ -109,10 +129,16 @@ class PeirceForPreTraining(PeircePreTrainedModel):
         )
 
 
-class PeirceForMaskedLM(PeircePreTrainedModel):
-    """Which token stood where a mask stands; the head `mlm`."""
+class PeirceWithLabels(PeircePreTrainedModel):
+    """One head, whose logits are compared with labels.
 
-    uses = ("mlm",)
+    Attributes:
+        output: what `transformers` gives for the task.
+        one_label: whether there is one label for each input, and not one for each token.
+    """
+
+    output: ClassVar[type[Any]]
+    one_label: ClassVar[bool] = False
 
     @tuple_if_asked
     def forward(
@@ -120,23 +146,48 @@ class PeirceForMaskedLM(PeircePreTrainedModel):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         **inputs: Any,
-    ) -> MaskedLMOutput:
-        """Logits [b, x, v], and the loss against labels [b, x], -100 where none counts."""
-        outputs = self.run(input_ids, attention_mask, token_type_ids, inputs_embeds, inputs)
-        loss = None if labels is None else self.peirce.loss(self.prefix, outputs, labels)
-        return MaskedLMOutput(loss=loss, logits=outputs[f"{self.prefix}_logits"])
+    ) -> Any:
+        """Logits [b, classes], or [b, x, classes] of each token; and the loss against labels [b] or [b, x].
+
+        Args:
+            input_ids: as the other inputs, see `PeircePreTrainedModel.run`.
+            attention_mask: see there.
+            token_type_ids: see there.
+            labels: int64, -100 where none counts; float32 where a number is predicted.
+            inputs: further inputs, see there.
+        """
+        outputs = self.run(input_ids, attention_mask, token_type_ids, **inputs)
+        if labels is not None:
+            labels = labels.flatten() if self.one_label else labels
+        return self.output(
+            loss=None if labels is None else self.peirce.loss(self.prefix, outputs, labels),
+            logits=outputs[f"{self.prefix}_logits"],
+        )
 
 
-class PeirceForSequenceClassification(PeircePreTrainedModel):
+class PeirceForMaskedLM(PeirceWithLabels):
+    """Which token stood where a mask stands; the head `mlm`."""
+
+    uses, output = ("mlm",), MaskedLMOutput
+
+
+class PeirceForTokenClassification(PeirceWithLabels):
+    """A class for each token; the head `token_classification`."""
+
+    uses, output = ("token_classification",), TokenClassifierOutput
+    configured = (("classes", "num_labels"),)
+
+
+class PeirceForSequenceClassification(PeirceWithLabels):
     """A class, or a number, for a whole input; the head `classification`.
 
     A configuration with `num_labels = 1`, or the problem type `regression`, predicts a number.
     """
 
-    uses = ("classification",)
+    uses, output, one_label = ("classification",), SequenceClassifierOutput, True
+    configured = (("classes", "num_labels"),)
 
     @classmethod
     def options_of(cls, config: PeirceConfig, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,10 +201,8 @@ class PeirceForSequenceClassification(PeircePreTrainedModel):
                 "problem_type is multi_label_classification, and the head 'classification' chooses one class; train "
                 "one model for each label, or register a head with a loss of its own"
             )
-        regression = config.problem_type == "regression" or (
-            config.problem_type is None and config.num_labels == 1
-        )
-        options: dict[str, Any] = {"classes": config.num_labels}
+        options = super().options_of(config, table)
+        regression = (config.problem_type or ("regression" if config.num_labels == 1 else "")) == "regression"
         if regression or table.get("problem") == "regression":
             options["problem"] = "regression" if regression else "single"
         return options
@@ -162,7 +211,14 @@ class PeirceForSequenceClassification(PeircePreTrainedModel):
     def settings_of(cls, options: Any) -> dict[str, Any]:
         """The number of labels, and the problem type."""
         kind = "regression" if options.problem == "regression" else "single_label_classification"
-        return {"num_labels": options.classes, "problem_type": kind}
+        return {**super().settings_of(options), "problem_type": kind}
+
+
+class PeirceForMultipleChoice(PeirceWithLabels):
+    """Which of several texts is the right one; the head `multiple_choice`."""
+
+    uses, output, one_label = ("multiple_choice",), MultipleChoiceModelOutput, True
+    configured = (("choices", "num_choices"),)
 
     @tuple_if_asked
     def forward(
@@ -170,45 +226,31 @@ class PeirceForSequenceClassification(PeircePreTrainedModel):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         **inputs: Any,
-    ) -> SequenceClassifierOutput:
-        """Logits [b, classes], and the loss against labels [b]."""
-        outputs = self.run(input_ids, attention_mask, token_type_ids, inputs_embeds, inputs)
-        loss = None if labels is None else self.peirce.loss(self.prefix, outputs, labels.flatten())
-        return SequenceClassifierOutput(loss=loss, logits=outputs[f"{self.prefix}_logits"])
+    ) -> Any:
+        """Logits [b, choices] of inputs [b, choices, x], and the loss against labels [b].
 
-
-class PeirceForTokenClassification(PeircePreTrainedModel):
-    """A class for each token; the head `token_classification`."""
-
-    uses = ("token_classification",)
-
-    @classmethod
-    def options_of(cls, config: PeirceConfig, table: Mapping[str, Any]) -> dict[str, Any]:
-        """The number of classes."""
-        return {"classes": config.num_labels}
-
-    @classmethod
-    def settings_of(cls, options: Any) -> dict[str, Any]:
-        """The number of labels."""
-        return {"num_labels": options.classes}
-
-    @tuple_if_asked
-    def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        labels: Tensor | None = None,
-        **inputs: Any,
-    ) -> TokenClassifierOutput:
-        """Logits [b, x, classes], and the loss against labels [b, x], -100 where none counts."""
-        outputs = self.run(input_ids, attention_mask, token_type_ids, inputs_embeds, inputs)
-        loss = None if labels is None else self.peirce.loss(self.prefix, outputs, labels)
-        return TokenClassifierOutput(loss=loss, logits=outputs[f"{self.prefix}_logits"])
+        Raises:
+            InputError: the inputs have no axis of choices, or labels come with another number of choices than the
+                configuration's `num_choices`.
+        """
+        if input_ids is None or input_ids.dim() != 3:
+            shape = None if input_ids is None else list(input_ids.shape)
+            raise InputError(f"input_ids must be [batch, choices, length], and is {shape}")
+        batch, choices = input_ids.shape[:2]
+        expected = self.peirce.plan.heads[0].options.choices
+        if labels is not None and choices != expected:
+            raise InputError(
+                f"these questions have {choices} choices, and the model's head counts {expected}; load it with "
+                f"num_choices={choices}"
+            )
+        given = {**inputs, "input_ids": input_ids, "attention_mask": attention_mask}
+        given["token_type_ids"] = token_type_ids
+        rows = {name: t.flatten(0, 1) if isinstance(t, Tensor) else t for name, t in given.items()}
+        found = super().forward(**rows, labels=labels, return_dict=True)
+        found.logits = found.logits.view(batch, choices)
+        return found
 
 
 class PeirceForQuestionAnswering(PeircePreTrainedModel):
@@ -222,7 +264,6 @@ class PeirceForQuestionAnswering(PeircePreTrainedModel):
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
         **inputs: Any,
@@ -233,12 +274,11 @@ class PeirceForQuestionAnswering(PeircePreTrainedModel):
             input_ids: as the other inputs, see `PeircePreTrainedModel.run`.
             attention_mask: see there.
             token_type_ids: see there.
-            inputs_embeds: see there.
             start_positions: int64 [b], the answer's first token; one outside the input does not count.
             end_positions: int64 [b], its last token.
             inputs: further inputs, see there.
         """
-        outputs = self.run(input_ids, attention_mask, token_type_ids, inputs_embeds, inputs)
+        outputs = self.run(input_ids, attention_mask, token_type_ids, **inputs)
         logits = outputs[f"{self.prefix}_logits"]
         loss = None
         if start_positions is not None and end_positions is not None:
@@ -250,63 +290,3 @@ class PeirceForQuestionAnswering(PeircePreTrainedModel):
             loss = self.peirce.loss(self.prefix, outputs, labels)
         start, end = logits.unbind(-1)
         return QuestionAnsweringModelOutput(loss=loss, start_logits=start, end_logits=end)
-
-
-class PeirceForMultipleChoice(PeircePreTrainedModel):
-    """Which of several texts is the right one; the head `multiple_choice`."""
-
-    uses = ("multiple_choice",)
-
-    @classmethod
-    def options_of(cls, config: PeirceConfig, table: Mapping[str, Any]) -> dict[str, Any]:
-        """The number of choices."""
-        return {} if config.num_choices is None else {"choices": config.num_choices}
-
-    @classmethod
-    def settings_of(cls, options: Any) -> dict[str, Any]:
-        """The number of choices."""
-        return {"num_choices": options.choices}
-
-    @tuple_if_asked
-    def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
-        labels: Tensor | None = None,
-        **inputs: Any,
-    ) -> MultipleChoiceModelOutput:
-        """Logits [b, choices] of inputs [b, choices, x], and the loss against labels [b].
-
-        Raises:
-            InputError: the inputs have no axis of choices, or labels come with another number of choices than the
-                configuration's `num_choices`.
-        """
-        if input_ids is None or input_ids.dim() != 3:
-            shape = None if input_ids is None else list(input_ids.shape)
-            raise InputError(f"input_ids must be [batch, choices, length], and is {shape}")
-        batch, choices = input_ids.shape[:2]
-        outputs = self.run(
-            _rows(input_ids),
-            _rows(attention_mask),
-            _rows(token_type_ids),
-            inputs_embeds,
-            {name: _rows(value) for name, value in inputs.items()},
-        )
-        loss = None
-        if labels is not None:
-            expected = self.peirce.plan.heads[0].options.choices
-            if choices != expected:
-                raise InputError(
-                    f"these questions have {choices} choices, and the model's head counts {expected}; load it with "
-                    f"num_choices={choices}"
-                )
-            loss = self.peirce.loss(self.prefix, outputs, labels.flatten())
-        logits = outputs[f"{self.prefix}_logits"].view(batch, choices)
-        return MultipleChoiceModelOutput(loss=loss, logits=logits)
-
-
-def _rows(value: Any) -> Any:
-    """[b, choices, ...] -> [b * choices, ...]."""
-    return value.flatten(0, 1) if isinstance(value, Tensor) else value

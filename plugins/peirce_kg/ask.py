@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,17 @@ import attrs
 import numpy as np
 import peirce
 from attrs import frozen
-from peirce.errors import ModelFileError, TaskError
-from peirce.spec import Spec, load_spec
+from peirce.errors import ModelFileError, PeirceError, TaskError
+from peirce.registry import load_spec
+from peirce.spec import Spec
 
 from peirce_kg.encoding.assets import read_assets, reads_reversed
-from peirce_kg.encoding.atom_inputs import check_expressible, query_atoms, takes_atoms
-from peirce_kg.encoding.graph_inputs import GRAPH_INPUTS, graph_inputs
-from peirce_kg.encoding.vocabulary import Vocabulary, pad
-from peirce_kg.engine.answers import Groundings, QueryTooLargeError, Template, answers, resolve
+from peirce_kg.encoding.inputs import query_inputs
+from peirce_kg.encoding.literal_inputs import takes_literals
+from peirce_kg.encoding.vocabulary import Vocabulary
+from peirce_kg.engine.answers import QueryTooLargeError, answers, to_ids
 from peirce_kg.graphs.graph import SPLITS, Graph, Split
+from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.conversion import read_query
 from peirce_kg.queries.language import Query
 
@@ -79,8 +82,10 @@ class Asker:
         self.graph: Graph
         vocabulary, self.graph = read_assets(directory / "assets")
         self.vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(directory))
-        self.session: Any = peirce.Session(directory / MODEL)
+        self.session = peirce.Session(directory / MODEL)
         self.outputs = self._outputs()
+        self._names = [spec.name for spec in self.session.signature.inputs]
+        self._system = _system(self.spec.architecture) if takes_literals(self._names) else Executor
 
     def _outputs(self) -> tuple[str, ...]:
         """The name of the scores, as many as there are entities, or the names of the best ones and their entities."""
@@ -103,18 +108,8 @@ class Asker:
         Raises:
             TaskError: a name is not in the graph, the query is longer than the model reads, or the file ranks fewer.
         """
-        inputs = {spec.name for spec in self.session.signature.inputs}
-        template, groundings = resolve(query, self.graph)
-        if takes_atoms(inputs):
-            check_expressible(self.spec.architecture, template)
-            atoms = query_atoms(template, groundings, self.vocabulary)
-            arrays: dict[str, Any] = {} if atoms is None else atoms.inputs()
-        else:
-            arrays = self._text(template, groundings)
-        if not inputs.isdisjoint(GRAPH_INPUTS):
-            shown = graph_inputs(query, 1, self.vocabulary.syntax, reversed_=self.vocabulary.reversed_)
-            arrays |= {name: values.astype(np.int64) for name, values in shown.items()}
-        feeds = {name: np.ascontiguousarray(v) for name, v in arrays.items() if name in inputs}
+        template, groundings = to_ids(query, self.graph)
+        feeds = query_inputs(template, groundings, self.vocabulary, self._names, self.spec, self._system)
         found = self.session.run(feeds, list(self.outputs))
         scores, *ids = (found[name][0] for name in self.outputs)
         if not ids:
@@ -126,14 +121,6 @@ class Asker:
                 f"again with --top-k {top}, or without"
             )
         return ids[0][:top].tolist(), scores[:top].tolist()
-
-    def _text(self, template: Template, groundings: Groundings) -> dict[str, Any]:
-        """The tokens of a query."""
-        encoded = pad([self.vocabulary.encode(template, groundings)])
-        length, most = encoded.input_ids.shape[1], self.spec.input.max_length
-        if length > most:
-            raise TaskError(f"the query has {length} tokens; the model reads at most {most}")
-        return encoded._asdict()
 
     def ask(self, text: str, top: int = 10) -> Reply:
         """The best answers of a query.
@@ -157,12 +144,22 @@ class Asker:
         return Reply(query=query, answers=ranked, exact=counts, provider=self.session.providers[0])
 
     def _exact(self, query: Query) -> dict[Split, set[int]] | None:
-        template: Template
-        template, groundings = resolve(query, self.graph)
+        template, groundings = to_ids(query, self.graph)
         try:
             return {s: set(answers(template, groundings, self.graph.index(s))[0].tolist()) for s in SPLITS}
         except QueryTooLargeError:
             return None
+
+
+def _system(architecture: str) -> type[Executor]:
+    """What an architecture declares of the queries that it supports; what holds of every system, without torch."""
+    from peirce.registry import default_registry
+
+    try:
+        return Executor.of(default_registry().get("architectures", architecture))
+    except PeirceError as error:
+        warnings.warn(f"which queries {architecture!r} supports is not known here: {error}", stacklevel=2)
+        return Executor
 
 
 def _check_provenance(path: Path) -> None:

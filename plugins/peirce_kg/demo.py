@@ -22,12 +22,12 @@ from attrs import field, frozen
 from peirce.compose import load
 from peirce.errors import PeirceError
 from peirce.model import Model
-from peirce.spec import load_spec
+from peirce.registry import load_spec
 from peirce.training import TrainResult, make_task, read_settings, train, training_options
 from rich.console import Console
 from rich.markup import escape
 
-from peirce_kg.engine.answers import resolve
+from peirce_kg.engine.answers import to_ids
 from peirce_kg.evaluation import Report, evaluate, frequency_scorer, random_scorer, table
 from peirce_kg.queries.language import parse
 from peirce_kg.task import TYPES, KgQa, KgQaData, model_scorer
@@ -50,7 +50,7 @@ ATOL = 1e-3
 
 
 @frozen(kw_only=True)
-class Plan:
+class Demonstration:
     """What a demonstration does.
 
     Args:
@@ -118,7 +118,7 @@ class Outcome:
         return all(check.holds for check in self.checks)
 
 
-def demonstrate(plan: Plan, console: Console) -> Outcome:
+def demonstrate(demo: Demonstration, console: Console) -> Outcome:
     """Run the demonstration.
 
     Raises:
@@ -126,7 +126,7 @@ def demonstrate(plan: Plan, console: Console) -> Outcome:
     """
     since = time.monotonic()
     console.rule("1. A graph, and queries with exact answers")
-    settings = read_settings(plan.settings(), KgQa)
+    settings = read_settings(demo.settings(), KgQa)
     task = make_task(KgQa.name, settings.task)
     assert isinstance(task, KgQa)
     data = task.prepare()
@@ -136,13 +136,13 @@ def demonstrate(plan: Plan, console: Console) -> Outcome:
     console.rule("2. Training")
     trained: dict[str, TrainResult] = {}
     for name in SPECS:
-        console.print(f"$ {escape(shlex.join(plan.command(name)))}", highlight=False, soft_wrap=True)
+        console.print(f"$ {escape(shlex.join(demo.command(name)))}", highlight=False, soft_wrap=True)
         trained[name] = train(
             load_spec(name, settings.spec),
             task,
             training_options(settings.train),
-            plan.directory / name,
-            seed=plan.seed,
+            demo.directory / name,
+            seed=demo.seed,
             overwrite=True,
             console=console,
             data=data,
@@ -150,12 +150,12 @@ def demonstrate(plan: Plan, console: Console) -> Outcome:
         console.print(_summary(name, trained[name], data), highlight=False)
 
     console.rule("3. Evaluation")
-    reports = _reports(plan, task, data, {name: result.model for name, result in trained.items()})
+    reports = _reports(demo, task, data, {name: result.model for name, result in trained.items()})
     title = f"Filtered MRR in % on {data.graph.name}, queries sampled from the test graph"
     console.print(table(reports.values(), title))
-    checks = [*_margins(plan, reports)]
+    checks = [*_margins(demo, reports)]
 
-    first = plan.directory / SPECS[0]
+    first = demo.directory / SPECS[0]
     console.rule("4. Export and verification")
     file = first / "model.onnx"
     exported = _run(["export", str(first), "--to", "onnx", "-o", str(file)], console)
@@ -163,7 +163,7 @@ def demonstrate(plan: Plan, console: Console) -> Outcome:
 
     console.rule("5. A query, answered by ONNX Runtime")
     if exported.returncode == 0:
-        checks.append(_ask(plan, first, data, console))
+        checks.append(_ask(demo, first, data, console))
 
     console.rule("What was to be shown")
     outcome = Outcome(reports=reports, checks=tuple(checks), seconds=time.monotonic() - since)
@@ -172,7 +172,8 @@ def demonstrate(plan: Plan, console: Console) -> Outcome:
             f"{'[green]yes[/]' if check.holds else '[red]NO [/]'} {escape(check.what)}", highlight=False
         )
     console.print(
-        f"{outcome.seconds:.0f} s; models and learning curves are in {plan.directory}", highlight=False
+        f"{outcome.seconds:.0f} s; models and learning curves are in {demo.directory}",
+        highlight=False,
     )
     return outcome
 
@@ -186,10 +187,12 @@ def _summary(name: str, result: TrainResult, data: KgQaData) -> str:
     )
 
 
-def _reports(plan: Plan, task: KgQa, data: KgQaData, models: Mapping[str, Model]) -> dict[str, Report]:
+def _reports(
+    demo: Demonstration, task: KgQa, data: KgQaData, models: Mapping[str, Model]
+) -> dict[str, Report]:
     test, entities = data.sets["test"], data.graph.entities
     return {
-        "random": evaluate("random", test, random_scorer(plan.seed, entities), entities=entities),
+        "random": evaluate("random", test, random_scorer(demo.seed, entities), entities=entities),
         "frequency": evaluate(
             "frequency", test, frequency_scorer(data.graph.index("train")), entities=entities
         ),
@@ -197,8 +200,8 @@ def _reports(plan: Plan, task: KgQa, data: KgQaData, models: Mapping[str, Model]
     }
 
 
-def _margins(plan: Plan, reports: Mapping[str, Report]) -> list[Check]:
-    if plan.margin is None:
+def _margins(demo: Demonstration, reports: Mapping[str, Report]) -> list[Check]:
+    if demo.margin is None:
         return []
     checks = []
     for name in SPECS:
@@ -209,24 +212,24 @@ def _margins(plan: Plan, reports: Mapping[str, Report]) -> list[Check]:
             )
             checks.append(
                 Check(
-                    ours >= base + plan.margin,
-                    f"{name} beats the frequency baseline by {plan.margin:.2f} MRR on entailed answers, {where}: "
+                    ours >= base + demo.margin,
+                    f"{name} beats the frequency baseline by {demo.margin:.2f} MRR on entailed answers, {where}: "
                     f"{ours:.3f} to {base:.3f}",
                 )
             )
     return checks
 
 
-def _ask(plan: Plan, directory: Path, data: KgQaData, console: Console) -> Check:
+def _ask(demo: Demonstration, directory: Path, data: KgQaData, console: Console) -> Check:
     """Ask through the command, and compare its answers with torch's own."""
-    shown = _run(["ask", str(directory), plan.query], console)
-    printed = _run(["ask", str(directory), plan.query, "--json"], None)
-    what = f"`peirce ask` gives torch's top ten for {plan.query}"
+    shown = _run(["ask", str(directory), demo.query], console)
+    printed = _run(["ask", str(directory), demo.query, "--json"], None)
+    what = f"`peirce ask` gives torch's top ten for {demo.query}"
     if shown.returncode or printed.returncode:
         return Check(False, what)
     answers: list[dict[str, Any]] = json.loads(printed.stdout)["answers"]
     model = load(directory).eval()
-    scores = model_scorer(model, data.vocabulary)(*resolve(parse(plan.query), data.graph))[0]
+    scores = model_scorer(model, data.vocabulary)(*to_ids(parse(demo.query), data.graph))[0]
     best = np.argsort(-scores, kind="stable")[:10]
     same = [a["entity"] for a in answers] == [data.graph.entity_names[i] for i in best]
     close = np.allclose([a["score"] for a in answers], scores[best], atol=ATOL)
@@ -257,7 +260,7 @@ def main(
     """Train TEGA and a plain transformer on UMLS, compare, export, verify and ask."""
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
-        outcome = demonstrate(Plan(directory=output, steps=steps, seed=seed), console)
+        outcome = demonstrate(Demonstration(directory=output, steps=steps, seed=seed), console)
     except PeirceError as error:
         typer.secho(f"error: {error}", err=True, fg="red")
         raise typer.Exit(2) from error

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from peirce_kg.encoding.atom_inputs import InexpressibleError
+from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
 from peirce_kg.engine.answers import Answers, Groundings, Template, answers
 from peirce_kg.graphs.graph import SPLITS, Index, Split
 from peirce_kg.queries.language import FREE
@@ -45,7 +45,7 @@ _Ranked = tuple[Answers, Floats]
 Scorer = Callable[[Template, Groundings], Floats]
 """Scores [n, entities] of every entity as an answer to n groundings of a template; higher is better.
 
-It raises `InexpressibleError` where it has no way to say the template."""
+It raises `UnsupportedQueryError` where it does not support the template."""
 
 MAX_ROWS = 256
 """The most queries that are scored at once."""
@@ -73,7 +73,7 @@ class Report:
         cells: by type name, then by kind of answers; a type without such answers has no cell.
         seen: the types that the scorer was trained on.
         filtering: which other answers took no part in a ranking.
-        inexpressible: the types that the scorer has no way to say, which have no cells, and why.
+        unsupported: the types that the scorer does not support, which have no cells, and why.
     """
 
     scorer: str
@@ -81,7 +81,7 @@ class Report:
     cells: Mapping[str, Mapping[Knowledge, Cell]]
     seen: frozenset[str] = frozenset()
     filtering: Filtering = "graphs"
-    inexpressible: Mapping[str, str] = field(factory=dict)
+    unsupported: Mapping[str, str] = field(factory=dict)
 
     @property
     def protocol(self) -> str:
@@ -96,7 +96,7 @@ class Report:
         """The mean over types; queries and answers are totals.
 
         Raises:
-            TaskError: no type has answers of this kind, or the scorer has a way to say it.
+            TaskError: no type that the scorer supports has answers of this kind.
         """
         cells = self._of(types, knowledge)
         if not cells:
@@ -130,22 +130,22 @@ class Report:
                 flat[f"{knowledge}/mrr{end}"] = cell.mrr
                 flat.update({f"{knowledge}/hits@{k}{end}": value for k, value in cell.hits.items()})
                 flat[f"{knowledge}/queries{end}"] = float(cell.queries)
-        if self.inexpressible:
-            flat["inexpressible/types"] = float(len(self.inexpressible))
+        if self.unsupported:
+            flat["inexpressible/types"] = float(len(self.unsupported))
         return flat
 
     def silence(self) -> str:
-        """What the scorer has no way to say, and why, to stand beside figures; empty where it says everything."""
-        return silence(self.scorer, self.inexpressible) if self.inexpressible else ""
+        """What the scorer does not support, and why, to stand beside figures; empty where it supports everything."""
+        return silence(self.scorer, self.unsupported) if self.unsupported else ""
 
 
-def silence(scorer: str, inexpressible: Mapping[str, str]) -> str:
-    """What a scorer has no way to say, types by their reasons."""
+def silence(scorer: str, unsupported: Mapping[str, str]) -> str:
+    """What a scorer does not support, types by their reasons."""
     reasons: dict[str, list[str]] = {}
-    for name, reason in inexpressible.items():
+    for name, reason in unsupported.items():
         reasons.setdefault(reason, []).append(name)
     said = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
-    return f"{scorer} has no way to say {said}"
+    return f"{scorer} does not support {said}"
 
 
 def protocol(filtering: Filtering) -> str:
@@ -195,7 +195,7 @@ def evaluate(
         rows = np.arange(start, min(start + step, len(queries)))
         try:
             scores = scorer(queries.template, queries.groundings[rows])
-        except InexpressibleError as error:
+        except UnsupportedQueryError as error:
             silent[queries.type.name] = error.reason
             continue
         if scores.shape != (len(rows), entities):

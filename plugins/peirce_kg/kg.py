@@ -6,6 +6,7 @@ import typer
 
 from peirce_kg.attention import commands as attention_command
 from peirce_kg.embedding import commands as embedding_command
+from peirce_kg.engine import commands as engine_commands
 from peirce_kg.graphs import commands as graph_commands
 from peirce_kg.queries import commands as query_commands
 from peirce_kg.sampling import commands as sampling_commands
@@ -24,7 +25,7 @@ app.command()(query_commands.show)
 app.command()(query_commands.draw)
 app.command()(query_commands.types)
 app.command()(graph_commands.info)
-app.command()(graph_commands.answer)
+app.command()(engine_commands.answer)
 app.command()(sampling_commands.sample)
 app.command()(embedding_command.embed)
 app.command()(attention_command.attention)

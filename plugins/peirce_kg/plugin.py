@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import Experiment, Task
     from peirce.parts import Architecture, Augmenter, Head, Position
 
 
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 def register_positions() -> list[type[Position]]:
     """Positions that tell of queries: literals, the query graph, LogiRPE."""
     from peirce_kg.parts.positions.adjacency import Adjacency
-    from peirce_kg.parts.positions.atoms import Atoms
+    from peirce_kg.parts.positions.atoms import GraphAtoms
     from peirce_kg.parts.positions.directed_distance import DirectedDistance
     from peirce_kg.parts.positions.logirpe import LogiRPE
 
-    return [LogiRPE, DirectedDistance, Adjacency, Atoms]
+    return [LogiRPE, DirectedDistance, Adjacency, GraphAtoms]
 
 
 @hookimpl
@@ -57,3 +58,26 @@ def register_tasks() -> list[type[Task]]:
     from peirce_kg.task import KgQa
 
     return [KgQa]
+
+
+@hookimpl
+def register_experiments() -> list[Experiment]:
+    """The tables of TEGA."""
+    from peirce_kg.experiments.experiment import tega_experiments
+
+    return tega_experiments()
+
+
+@hookimpl
+def register_specs() -> list[Path]:
+    """TEGA with its ablations, the encoders it is compared with, and the query systems."""
+    return [Path(__file__).parent / "specs"]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Knowledge graphs and queries over them."""
+    return {
+        "ask": "Answer a first-order query with an exported model.",
+        "kg": "Look at knowledge graphs and at first-order queries over them.",
+    }

@@ -17,25 +17,24 @@ from rich.console import Console
 from torch import Tensor
 
 from peirce_kg.encoding.assets import assets_of
-from peirce_kg.encoding.atom_inputs import (
-    QueryAtoms,
-    check_expressible,
+from peirce_kg.encoding.graph_inputs import TokenGraph, padded, token_graph
+from peirce_kg.encoding.inputs import query_inputs
+from peirce_kg.encoding.literal_inputs import (
     joined,
-    query_atoms,
+    query_literals,
     shape_of,
-    takes_atoms,
-    why_inexpressible,
+    takes_literals,
+    why_unsupported,
 )
-from peirce_kg.encoding.graph_inputs import GRAPH_INPUTS, TokenGraph, graph_inputs, padded, token_graph
 from peirce_kg.encoding.vocabulary import Vocabulary, pad
 from peirce_kg.encoding.writing import SYNTAXES, Syntax
 from peirce_kg.engine.answers import Answers, Groundings, Template
 from peirce_kg.evaluation import FILTERINGS, Filtering, Floats, Report, Scorer, evaluate, protocol, silence
-from peirce_kg.graph_codes import NODES
 from peirce_kg.graphs.graph import SPLITS, Graph, Ints, Split, load_graph
 from peirce_kg.parts.heads.entities import Entities
+from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS, NODES
+from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.types import load_types, select
-from peirce_kg.query_atoms import learns
 from peirce_kg.sampling.files import read_queries
 from peirce_kg.sampling.sampler import MAX_ANSWERS, QuerySet, sample
 
@@ -43,7 +42,7 @@ TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
 """The types of a run that names none."""
 POOL = 50
 """Batches whose queries are sorted by length together."""
-ATOMS = "atoms/"
+LITERALS = "atoms/"
 """What stands before the names of the inputs of systems that execute queries themselves, within a batch."""
 _Rows: TypeAlias = list[tuple[int, Ints]]
 """What a batch takes: numbers of sets, each with rows of it."""
@@ -68,7 +67,7 @@ class KgQaOptions:
         batch_size: how many queries are in a batch.
         balance: whether an epoch repeats the queries of types that have fewer, so that every type weighs the same.
         labels: `one` draws one answer of a query anew in each epoch; `all` spreads the label over all its answers.
-        syntax: the language that queries are written in; the Lisp-like one has no way to write some types, and no
+        syntax: the language that queries are written in; the Lisp-like one does not support some types, and has no
             variable whose states could be pooled.
         reverse: whether queries are written from their end to their beginning, as in TEGA's Table 13.
         group_by_length: whether queries of like length come into one batch, which leaves less padding.
@@ -189,8 +188,8 @@ class KgQa(Task):
 
         Yields:
             input_ids, token_kinds: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b] or float32
-            [b, entities]; as uint8, what `graph_inputs.padded` gives; and what `atom_inputs.joined` does, each name
-            after `ATOMS`.
+            [b, entities]; as uint8, what `graph_inputs.padded` gives; and what `literal_inputs.joined` does, each name
+            after `LITERALS`.
         """
         part = _split(split)
         random = np.random.default_rng([seed, epoch, SPLITS.index(part)])
@@ -225,14 +224,14 @@ class KgQa(Task):
         return labels
 
     def check(self, model: Model, data: KgQaData) -> None:
-        """A model that looks at query graphs needs them, and a system that executes queries a way to say them."""
-        names = [spec.name for spec in model.signature.inputs]
+        """A model that looks at query graphs needs them, and a system that executes queries is to support them."""
+        names = _names(model)
         if any(name in GRAPH_INPUTS for name in names) and not data.graphs["train"]:
             raise _without_graphs(model)
-        if not takes_atoms(names):
+        if not takes_literals(names):
             return
-        name, sets = model.spec.architecture, data.sets["train"]
-        reasons = {queries.type.name: learns(name, shape_of(queries.template)) for queries in sets}
+        system, sets = Executor.of(type(model.network)), data.sets["train"]
+        reasons = {queries.type.name: system.untrained(shape_of(queries.template)) for queries in sets}
         refused = [f"{each}: {reason}" for each, reason in reasons.items() if reason is not None]
         if refused:
             fit = [each for each, reason in reasons.items() if reason is None]
@@ -253,10 +252,10 @@ class KgQa(Task):
     def remarks(self, model: Model, data: KgQaData, split: str) -> tuple[str, ...]:
         """How the metrics are filtered and averaged, and the types that they leave out with the reason."""
         said = f"MRR and Hits@k: {protocol(self.options.filtering)}."
-        if not takes_atoms([spec.name for spec in model.signature.inputs]):
+        if not takes_literals(_names(model)):
             return (said,)
-        sets = data.sets[_split(split)]
-        reasons = {s.type.name: why_inexpressible(model.spec.architecture, s.template) for s in sets}
+        system, sets = Executor.of(type(model.network)), data.sets[_split(split)]
+        reasons = {s.type.name: why_unsupported(system, s.template) for s in sets}
         silent = {name: reason for name, reason in reasons.items() if reason is not None}
         if not silent:
             return (said,)
@@ -302,23 +301,14 @@ def overrides_of(vocabulary: Vocabulary) -> dict[str, Any]:
 def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
     """The scores of a model in evaluation mode, as numpy."""
     device = next(model.parameters()).device
-    name = f"{_head(model)}_logits"
+    names, system = _names(model), Executor.of(type(model.network))
+    logits = f"{_head(model)}_logits"
 
     def score(template: Template, groundings: Groundings) -> Floats:
-        if takes_atoms([spec.name for spec in model.signature.inputs]):
-            check_expressible(model.spec.architecture, template)
-            atoms = query_atoms(template, groundings, vocabulary)
-            arrays: dict[str, Any] = {} if atoms is None else _named(atoms)
-        else:
-            arrays = pad([vocabulary.encode(template, groundings)])._asdict()
-        if any(spec.name in GRAPH_INPUTS for spec in model.signature.inputs):
-            arrays |= graph_inputs(
-                template.query, len(groundings), vocabulary.syntax, reversed_=vocabulary.reversed_
-            )
-        batch = _tensors(arrays)
+        arrays = query_inputs(template, groundings, vocabulary, names, model.spec, system)
         with torch.inference_mode():
-            outputs = model(**{key: value.to(device) for key, value in _taken(model, batch).items()})
-        return outputs[name].float().cpu().numpy()
+            outputs = model(**{key: value.to(device) for key, value in _tensors(arrays).items()})
+        return outputs[logits].float().cpu().numpy()
 
     return score
 
@@ -327,12 +317,14 @@ def _inputs(data: KgQaData, split: Split, rows: _Rows) -> dict[str, Any]:
     """The inputs of a batch by name: tokens, and what models that look at graphs or execute atoms take instead."""
     sets, tokens, graphs = data.sets[split], data.tokens[split], data.graphs[split]
     encoded = pad([(tokens[i][0][own], tokens[i][1][own]) for i, own in rows])
-    inputs = encoded._asdict()
+    inputs: dict[str, Any] = encoded._asdict()
     if graphs:
         inputs |= padded([(graphs[i], len(own)) for i, own in rows], encoded.input_ids.shape[1])
-    atoms = [query_atoms(sets[i].template, sets[i].groundings[own], data.vocabulary) for i, own in rows]
-    told = [each for each in atoms if each is not None]
-    return inputs | _named(joined(told)) if len(told) == len(atoms) else inputs
+    literals = [query_literals(sets[i].template, sets[i].groundings[own], data.vocabulary) for i, own in rows]
+    told = [each for each in literals if each is not None]
+    if len(told) == len(literals):
+        inputs |= {LITERALS + name: values for name, values in joined(told).items()}
+    return inputs
 
 
 def _repeated(count: int, most: int, random: np.random.Generator) -> Ints:
@@ -367,23 +359,24 @@ def _graphs(sets: tuple[QuerySet, ...], vocabulary: Vocabulary) -> tuple[TokenGr
         return ()
 
 
-def _named(atoms: QueryAtoms) -> dict[str, Any]:
-    return {ATOMS + name: values for name, values in atoms.inputs().items()}
-
-
 def _tensors(arrays: Mapping[str, Any]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
 
+def _names(model: Model) -> list[str]:
+    """The inputs that a model takes."""
+    return [spec.name for spec in model.signature.inputs]
+
+
 def _taken(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a batch that the model takes."""
-    names = [spec.name for spec in model.signature.inputs]
-    if takes_atoms(names):
-        if ATOMS + names[0] not in batch:
+    names = _names(model)
+    if takes_literals(names):
+        if LITERALS + names[0] not in batch:
             raise TaskError(
                 f"{model.spec.name!r} executes queries, and one of these has too many atoms or variables"
             )
-        return {name: batch[ATOMS + name] for name in names}
+        return {name: batch[LITERALS + name] for name in names}
     if any(name in GRAPH_INPUTS and name not in batch for name in names):
         raise _without_graphs(model)
     return {

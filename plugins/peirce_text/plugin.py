@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import Experiment, Task
 
 
 @hookimpl
@@ -22,3 +22,22 @@ def register_tasks() -> list[type[Task]]:
     from peirce_text.zeroshot.task import ZeroShot
 
     return [Pretraining, Glue, Squad, Clutrr, Folio, ZeroShot, TextToText]
+
+
+@hookimpl
+def register_experiments() -> list[Experiment]:
+    """Networks of one size from scratch, on CLUTRR and on FOLIO."""
+    from peirce_text.clutrr.experiment import CLUTRR
+    from peirce_text.folio.experiment import FOLIO
+
+    return [CLUTRR, FOLIO]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Tokenizers, pretraining and generation."""
+    return {
+        "pretrain": "Pretrain a language model by a recipe on files of text.",
+        "tokenizer": "Train a tokenizer on files of text.",
+        "generate": "Write texts with a trained model or an exported file.",
+    }

@@ -10,11 +10,7 @@ from pathlib import Path
 import peirce
 import pytest
 
-ROOMS = [
-    module.name
-    for module in pkgutil.iter_modules(peirce.__path__)
-    if module.ispkg and module.name != "testing"
-]
+ROOMS = [module.name for module in pkgutil.iter_modules(peirce.__path__) if module.ispkg]
 
 
 @pytest.mark.parametrize("room", ["peirce", *(f"peirce.{name}" for name in ROOMS), "peirce_text"])

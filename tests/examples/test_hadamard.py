@@ -24,7 +24,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
     options = ["-q", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(folder)]
     command = [sys.executable, "-m", "pip", "install", *options, str(EXAMPLE)]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=180)
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return folder
 
 
@@ -42,7 +42,7 @@ def python(
         variables["PEIRCE_REGISTRY"] = str(registry)
     command = [sys.executable, "-P", *arguments]
     return subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=600, check=False
     )
 
 

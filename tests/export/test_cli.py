@@ -10,9 +10,9 @@ import onnx
 import pytest
 from command_line import exit_code as run
 from onnx import numpy_helper
-from peirce import build, load
+from peirce import Session, build, load
 from peirce.spec import Spec
-from peirce_export.session import Session
+from peirce_export.onnx.session import OnnxFile
 from small_specs import TRANSFORMER
 
 # The least of the architecture: what these tests are about depends on no size.
@@ -42,8 +42,9 @@ def test_export_and_verify_a_saved_model(saved: Path, capsys: pytest.CaptureFixt
         assert word in printed
     with Session(saved / "model.onnx") as session:
         assert session.signature == load(saved).signature
-        assert Spec.from_toml(session.metadata.spec, source="the file") == SMALL
-        assert session.metadata.provenance == load(saved).provenance
+    metadata = OnnxFile(saved / "model.onnx").metadata
+    assert Spec.from_toml(metadata.spec, source="the file") == SMALL
+    assert metadata.provenance == load(saved).provenance
 
 
 def test_json(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,13 +12,12 @@ import numpy as np
 import peirce
 import pytest
 import torch
+from peirce import Session
 from peirce.compose import build
 from peirce.errors import InputError, ModelFileError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce_export.onnx.exporter import trace
-from peirce_export.session import Session
-from peirce_export.verify import verify
 from small_specs import DECODER, ENCODER_DECODER, FOLNET
 
 CHOICES: list[dict[str, Any]] = [
@@ -95,8 +94,8 @@ with peirce.Session({str(path)!r}) as session:
 
 def test_both_files_verify_against_the_model(decoder: tuple[Model, Path]) -> None:
     model, path = decoder
-    assert verify(path, model).passed
-    assert verify(path.with_name("model.step.onnx"), model).passed
+    assert peirce.verify(path, model).passed
+    assert peirce.verify(path.with_name("model.step.onnx"), model).passed
 
 
 def test_what_is_missing_is_named(

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 import onnx
-import peirce
 import pytest
 import torch
 from onnx import TensorProto, helper
+from peirce import Session
 from peirce.errors import InputError, ModelFileError
 from peirce.parts import Signature, TensorSpec
-from peirce_export import session as sessions
-from peirce_export.onnx.metadata import Metadata
-from peirce_export.session import CPU, BothRuntimesWarning, Session
+from peirce_export.metadata import Metadata
+from peirce_export.onnx import session as sessions
+from peirce_export.onnx.session import CPU, BothRuntimesWarning
 
 
 @pytest.fixture(scope="module")
@@ -176,10 +176,6 @@ def test_bfloat16_outputs_come_as_float32(tmp_path: Path) -> None:
     values = np.random.default_rng(0).standard_normal((3, 5)).astype(np.float32)
     found = Session(tmp_path / "cast.onnx").run({"x": values})["y"]
     np.testing.assert_array_equal(found, torch.from_numpy(values).bfloat16().float().numpy())
-
-
-def test_the_public_name_is_this_class() -> None:
-    assert peirce.Session is Session
 
 
 def test_it_runs_where_torch_cannot_be_imported(hand_file: Path, tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,15 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from hand_model import Hand
 from onnx import TensorProto, helper, numpy_helper
+from peirce import Session, verify
 from peirce.errors import ModelFileError
+from peirce.model import OpenFile
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch, ValueMismatch
-from peirce_export.session import Session
-from peirce_export.verify import TOLERANCES, relative_error, verify
+from peirce_export.metadata import FORMAT, Metadata
+from peirce_export.verify import TOLERANCES, Verifiable, relative_error
+from peirce_export.verify import verify as of_any_format
 
 Change = Callable[[onnx.ModelProto], None]
 
@@ -207,9 +212,9 @@ def test_files_that_are_not_exports(hand: Any, hand_file: Path, tmp_path: Path) 
     newer = tmp_path / "newer.onnx"
     shutil.copy(hand_file, newer)
     proto = onnx.load(str(newer))
-    next(entry for entry in proto.metadata_props if entry.key == "peirce.format").value = "2"
+    next(entry for entry in proto.metadata_props if entry.key == "peirce.format").value = str(FORMAT + 1)
     onnx.save(proto, str(newer))
-    with pytest.raises(ModelFileError, match=r"has export format 2"):
+    with pytest.raises(ModelFileError, match=rf"has export format {FORMAT + 1}"):
         verify(newer, hand)
 
 
@@ -247,3 +252,65 @@ def test_a_fault_says_that_the_specs_differ(hand: Any, changed: Callable[[Change
         DimMismatch, match=r"fixed at 5.*\n.*model.layers is 2 in the file and absent in the model"
     ):
         verify(changed(change), hand)
+
+
+class InTorch(OpenFile):
+    """A model in torch as what a runtime has opened."""
+
+    providers = ("torch",)
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.signature = model, model.signature
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        return np.dtype(np.float32)
+
+    def run(self, feeds: Any, outputs: Any) -> list[Any]:
+        with torch.no_grad():
+            found = self.model(**{name: torch.from_numpy(array) for name, array in feeds.items()})
+        return [found[name].numpy() for name in outputs]
+
+    def close(self) -> None:
+        return
+
+
+class Elsewhere(Verifiable):
+    """A file of another format, at most five tokens long, in a runtime that rounds more than ONNX Runtime."""
+
+    notes = ("Nothing is optimised.",)
+
+    def __init__(self, path: Path, model: Any) -> None:
+        self.path, self.model = path, model
+        self.metadata = Metadata(
+            signature=model.signature, spec=model.spec.to_toml(), provenance={}, precision="float32",
+            opset_requested=20, opset_actual=20,
+        )  # fmt: skip
+
+    def check(self, signature: Any) -> None:
+        assert signature == self.metadata.signature
+
+    def shape(self, output: str) -> tuple[str | int, ...]:
+        return self.metadata.signature.output(output).dims
+
+    @contextmanager
+    def opened(self, providers: Any) -> Iterator[OpenFile]:
+        yield InTorch(self.model)
+
+    def tolerance(self) -> tuple[float, str]:
+        return 1e-3, "It rounds more."
+
+    def largest(self, signature: Any) -> dict[str, int]:
+        return {**signature.largest, "length": 5}
+
+
+def test_a_file_of_another_format_in_another_runtime(hand: Any, tmp_path: Path) -> None:
+    report = of_any_format(Elsewhere(tmp_path / "model.plan", hand), hand)
+    assert report.passed
+    assert (report.providers, report.reason, report.notes) == (
+        ("torch",), "It rounds more.", ("Nothing is optimised.",),
+    )  # fmt: skip
+    assert {line.tolerance for line in report.lines} == {1e-3}
+    assert any("length 5" in case for case in report.cases)
+    assert not any("length 7" in case for case in report.cases)
+    with pytest.raises(ValueMismatch, match=r"peirce run .*model.plan"):
+        of_any_format(Elsewhere(tmp_path / "model.plan", Hand(seed=1).eval()), hand)

@@ -105,7 +105,7 @@ def _run(command: list[str], folder: Path, place: str, *, check: bool = True) ->
     if not registry.exists():
         registry.write_text("format = 1\n", encoding="utf-8")
     done = subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=600, check=False
     )
     output = done.stdout + done.stderr
     assert not check or done.returncode == 0, f"{place} fails:\n{output}"

@@ -11,8 +11,12 @@ from torch import Tensor, nn
 ROW = ("batch", "length")
 SIGNATURE = Signature(
     [
-        TensorSpec(name="input_ids", dtype="int64", dims=ROW, high=11, meaning="Token ids."),
-        TensorSpec(name="attention_mask", dtype="bool", dims=ROW, required=False, default=True),
+        TensorSpec(
+            name="input_ids", dtype="int64", dims=ROW, high=11, meaning="Token ids.", largest={"length": 64}
+        ),
+        TensorSpec(
+            name="attention_mask", dtype="bool", dims=ROW, required=False, default=True, masks="length"
+        ),
         TensorSpec(name="token_type_ids", dtype="int64", dims=ROW, required=False, default=0, high=2),
         TensorSpec(name="logical_ids", dtype="int64", dims=("batch", "levels", "length"), high=4),
     ],
@@ -25,10 +29,7 @@ SIGNATURE = Signature(
 
 
 class Text:
-    """Stands where a model has its spec: an exporter asks it for its TOML and its longest input."""
-
-    class input:  # noqa: N801
-        max_length = 64
+    """Stands where a model has its spec: an exporter asks it for its TOML."""
 
     def to_toml(self) -> str:
         return 'format = 1\n\n[model]\nname = "hand"\n'

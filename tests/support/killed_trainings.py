@@ -16,8 +16,7 @@ from pathlib import Path
 
 import toy_tasks
 import trainings
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce.training import Checkpoints, TrainingOptions, train
 from toy_tasks import KILL_AT, Marked, MarkedOptions
 

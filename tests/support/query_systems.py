@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from peirce.compose import build
 from peirce.model import Model
-from peirce.registry import Registry
-from peirce.spec import load_spec
-from peirce_kg.encoding.atom_inputs import query_atoms
+from peirce.registry import Registry, load_spec
+from peirce_kg.encoding.literal_inputs import query_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.queries.types import QueryType, load_types
@@ -52,8 +51,8 @@ def grounded(query_type: QueryType | str, rows: int = 3, seed: int = 0) -> tuple
 
 def run(model: Model, template: Template, groundings: Groundings) -> torch.Tensor:
     """The model's scores of the five entities, [rows, 5]."""
-    atoms = query_atoms(template, groundings, VOCABULARY)
-    assert atoms is not None
-    inputs = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in atoms.inputs().items()}
+    literals = query_literals(template, groundings, VOCABULARY)
+    assert literals is not None
+    inputs = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in literals.items()}
     with torch.inference_mode():
         return model(**inputs)["entities_logits"]

@@ -17,7 +17,7 @@ from peirce.registry import VARIABLE, Registry, default_registry
 
 @pytest.fixture(scope="session")
 def parts() -> Registry:
-    return Registry.of("peirce_basics.plugin", "peirce_folnet.plugin", toy_tasks)
+    return Registry.of("peirce_basics.plugin", "peirce_folnet.plugin", "peirce_kg.plugin", toy_tasks)
 
 
 @pytest.fixture(scope="session")

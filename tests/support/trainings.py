@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 import toy_tasks
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce.training import TrainingOptions, make_task, train
 from toy_tasks import StoppedError
 

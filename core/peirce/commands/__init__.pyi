@@ -1,3 +1,4 @@
 from .show import Json as Json
 from .show import as_json as as_json
 from .show import as_table as as_table
+from .show import group as group

@@ -100,7 +100,7 @@ def facts(described: dict[str, Any]) -> list[Fact]:
 
 
 @frozen
-class Table:
+class FactTable:
     """Rows under headings; `code` says which columns are to be read as code."""
 
     headings: tuple[str, ...]
@@ -108,10 +108,10 @@ class Table:
     code: tuple[bool, ...]
 
 
-def tables(described: dict[str, Any]) -> list[Table]:
+def tables(described: dict[str, Any]) -> list[FactTable]:
     """The options, dims and tensors of a description; those without rows are left out."""
     found = [
-        Table(
+        FactTable(
             (what, "type", "default", "meaning"),
             tuple((o["name"], o["type"], _default(o), o["meaning"]) for o in described.get(key, ())),
             (True, True, True, False),
@@ -120,7 +120,7 @@ def tables(described: dict[str, Any]) -> list[Table]:
     ]
     tensors: Sequence[dict[str, str]] = described["tensors"]
     rows = tuple((tensor["name"], tensor["shape"], tensor["notes"]) for tensor in tensors)
-    found.append(Table(("tensor", "shape", "notes"), rows, (False, True, False)))
+    found.append(FactTable(("tensor", "shape", "notes"), rows, (False, True, False)))
     return [table for table in found if table.rows]
 
 

@@ -12,7 +12,6 @@ import typer
 
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import PeirceError
-from peirce.registry import cache_folder
 
 _EXTRAS = {
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
@@ -62,7 +61,6 @@ def _python() -> list[dict[str, Any]]:
         _found("peirce", _version("peirce")),
         _found("python", f"{platform.python_version()} at {sys.executable}"),
         _found("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"),
-        _found("cache", cache_folder()),
     ]
 
 

@@ -1,6 +1,6 @@
 """The `peirce` command. Its help lists every command by name and imports none of them.
 
-The core's own commands are named here; all others come from the entry-point group `peirce.commands`. Each is
+The core's own commands are named in `lines`; all others come from the entry-point group `peirce.commands`. Each is
 a typer application, or a function that typer can make one of, and is imported when it runs.
 
 Exit codes: 0 ok, 1 a check failed, 2 bad input.
@@ -18,18 +18,11 @@ from typing import Annotated, Any
 import typer
 from attrs import frozen
 
+from peirce.commands.lines import CORE, packaged_lines
 from peirce.errors import PeirceError, RegistryError
-from peirce.registry import VARIABLE, packaged_commands
+from peirce.registry import VARIABLE
 
 GROUP = "peirce.commands"
-_CORE = {
-    "list": "peirce.commands.parts:list_parts",
-    "describe": "peirce.commands.parts:describe",
-    "plugins": "peirce.commands.plugins:app",
-    "spec": "peirce.commands.spec:spec",
-    "summary": "peirce.commands.spec:summary",
-    "doctor": "peirce.commands.doctor:doctor",
-}
 
 
 @frozen(kw_only=True)
@@ -51,10 +44,10 @@ class Command:
 
 def commands() -> tuple[Command, ...]:
     """Every command there is: the core's, then the announced ones by name; none is imported."""
-    helps = packaged_commands()
+    helps = packaged_lines()
     found = {
         name: Command(name=name, help=helps.get(name, ""), owners=("peirce",), target=target)
-        for name, target in _CORE.items()
+        for name, target in CORE.items()
     }
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, _owner(entry))):
         owner = _owner(entry)

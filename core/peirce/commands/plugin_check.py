@@ -38,7 +38,7 @@ class Ended:
 
 
 @define
-class Result:
+class CheckedPlugin:
     """What a run of the suite found.
 
     Attributes:
@@ -71,23 +71,31 @@ class Result:
         return "\n\n".join([*texts, *([self.error] if self.error else [])])
 
 
-def run_suite(plugin: str, *, strict: bool) -> Result:
+def run_suite(plugin: str, *, strict: bool) -> CheckedPlugin:
     """Run every check over the parts of a plug-in.
 
     Args:
         plugin: `distribution:entry-point`, or a module's name.
         strict: whether a check that could not run is a failure.
     """
-    result = Result()
+    result = CheckedPlugin()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         report, log = folder / "report.jsonl", folder / "log"
-        # -P keeps the working directory off the import path; an empty configuration ignores one there.
+        # -P keeps the working directory off the import path; an empty configuration and --noconftest ignore any there.
         configuration = folder / "pytest.ini"
         configuration.write_text("[pytest]\n", encoding="utf-8")
         report.touch()
         command = [sys.executable, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite"]
-        command += ["--peirce-plugin", plugin, "-c", str(configuration), "-p", "no:cacheprovider"]
+        command += [
+            "--peirce-plugin",
+            plugin,
+            "-c",
+            str(configuration),
+            "--noconftest",
+            "-p",
+            "no:cacheprovider",
+        ]
         command += [f"--peirce-report={report}", *(["--peirce-strict"] if strict else [])]
         with log.open("wb") as output, report.open("rb") as events, _bar(plugin) as advance:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -110,7 +118,7 @@ def run_suite(plugin: str, *, strict: bool) -> Result:
     return result
 
 
-def show(result: Result) -> None:
+def show(result: CheckedPlugin) -> None:
     """Print the counts by part, every failure in full, and one line that says how it went."""
     parts = dict.fromkeys(ended.part for ended in result.checks)
     if parts:
@@ -139,7 +147,7 @@ Advance = Callable[[int | None, str], None]
 """Sets how many checks there are, if a number is given, or counts one more; and what to show beside it."""
 
 
-def _take(event: dict[str, Any], result: Result, advance: Advance) -> None:
+def _take(event: dict[str, Any], result: CheckedPlugin, advance: Advance) -> None:
     kind = event.pop("event")
     if kind == "collected":
         advance(event["checks"], "")

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from peirce.commands.show import Json, as_json, as_table
+from peirce.commands.show import Json, as_json, as_table, group
 from peirce.errors import RegistryError, unknown
 from peirce.registry import (
     KINDS,
+    PREFERABLE,
     Plugin,
     Registry,
     RegistryFile,
@@ -23,17 +24,10 @@ from peirce.registry import (
     find_registry_file,
     installed_plugins,
     known_names,
-    last_failures,
     named_plugin,
 )
 
-app = typer.Typer(
-    help="List, switch, prefer, add and check plug-ins.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+app = group("List, switch, prefer, add and check plug-ins.")
 _PluginName = Annotated[
     str, typer.Argument(metavar="PLUGIN", help="distribution:entry-point, or module:NAME.")
 ]
@@ -46,10 +40,11 @@ def list_plugins(
     ] = False,
     json: Json = False,
 ) -> None:
-    """List the plug-ins, with their last recorded failures."""
+    """List the plug-ins; with --load also what each registers, or why it cannot be loaded."""
     file = find_registry_file()
-    rows = _loaded(file) if load else _static(file)
-    conflicts = rows.pop() if load else []
+    registry = Registry.survey(file) if load else None
+    rows = [_row(file, plugin, registry) for plugin in _all(file)]
+    conflicts = list(registry.conflicts) if registry else []
     if json:
         as_json(
             "peirce.plugins.list/1",
@@ -60,14 +55,9 @@ def list_plugins(
             conflicts=conflicts,
         )
     else:
-        headings = ("plug-in", "state", "version", "module", "parts", "failure")
-        shown = [
-            [row["plugin"], row["state"], row["version"], row["module"], row["parts"], row["failure"]]
-            for row in rows
-        ]
-        as_table(headings, shown) if load else as_table(
-            (*headings[:4], "last failure"), ([*row[:4], row[5]] for row in shown)
-        )
+        columns = ["plugin", "state", "version", "module"]
+        columns += ["parts", "specs", "runtimes", "commands", "failure"] if load else []
+        as_table(["plug-in", *columns[1:]], ([_cell(row[column]) for column in columns] for row in rows))
         typer.echo(f"registry: {file.where} ({file.origin})")
         for conflict in conflicts:
             typer.secho(f"conflict: {conflict}", err=True, fg="red")
@@ -96,11 +86,10 @@ def prefer(
     json: Json = False,
 ) -> None:
     """Say which plug-in owns a name that several register."""
-    kinds = (*KINDS, "letters")
     kind, dot, name = part.partition(".")
-    if not dot or not name or kind not in kinds:
+    if not dot or not name or kind not in PREFERABLE:
         raise RegistryError(
-            f"{part!r} is no KIND.NAME such as operators.prod; {unknown('kind', kind, kinds)}"
+            f"{part!r} is no KIND.NAME such as operators.prod; {unknown('kind', kind, PREFERABLE)}"
         )
     file = find_registry_file()
     owner = _known(plugin, file)
@@ -207,46 +196,40 @@ def _exists(module: str) -> bool:
         return True  # a package above it fails, which loading it will report
 
 
-def _static(file: RegistryFile) -> list[dict[str, Any]]:
-    failures = last_failures()
-    rows = []
-    for plugin in _all(file):
-        last = failures.get(plugin.name)
-        current = last is not None and last.get("version") == plugin.version
-        rows.append(_row(file, plugin) | {"failure": last["cause"] if last is not None and current else None})
-    return rows
-
-
-def _loaded(file: RegistryFile) -> list[Any]:
-    """A row for each plug-in, and last the list of conflicts."""
-    registry = Registry.survey(file)
-    causes = {broken.plugin: broken.cause for broken in registry.quarantined}
-    rows: list[Any] = []
-    for plugin in _all(file):
-        row = _row(file, plugin)
-        if plugin.name in causes:
-            row |= {"state": "quarantined", "failure": causes[plugin.name]}
-        elif row["state"] == "on":
-            row["parts"] = sum(
-                entry.plugin == plugin.name for kind in KINDS for entry in registry.entries(kind)
-            )
-        rows.append(row)
-    return [*rows, list(registry.conflicts)]
-
-
-def _row(file: RegistryFile, plugin: Plugin) -> dict[str, Any]:
+def _row(file: RegistryFile, plugin: Plugin, registry: Registry | None) -> dict[str, Any]:
+    """What there is to say of a plug-in; without a registry, what can be said without importing it."""
     state = "on" if file.is_on(plugin.name) else "off"
     if plugin.name.startswith("module:") and not file.imports_modules:
         state = "not imported"
-    return {
+    row: dict[str, Any] = {
         "plugin": plugin.name,
         "state": state,
         "distribution": plugin.distribution,
         "version": plugin.version,
         "module": plugin.module,
-        "parts": None,
-        "failure": None,
+        **dict.fromkeys(("parts", "specs", "runtimes", "commands", "failure")),
     }
+    if registry is None:
+        return row
+    for broken in registry.quarantined:
+        if broken.plugin == plugin.name:
+            return row | {"state": "quarantined", "failure": broken.cause}
+    if state != "on":
+        return row
+
+    def own(kind: str) -> dict[str, Any]:
+        return {entry.name: entry.part for entry in registry.entries(kind) if entry.plugin == plugin.name}
+
+    return row | {
+        "parts": sum(len(own(kind)) for kind in KINDS),
+        "specs": len(own("specs")),
+        "runtimes": own("runtimes"),
+        "commands": own("commands"),
+    }
+
+
+def _cell(value: object) -> object:
+    return ", ".join(value) if isinstance(value, dict) else value
 
 
 def _all(file: RegistryFile) -> tuple[Plugin, ...]:

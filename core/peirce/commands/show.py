@@ -29,11 +29,24 @@ METAVARS = {
     "TEXT": "words",
     "SPLIT": "a part of the data: train, valid or test",
     "GRAPH": "a knowledge graph: a folder of triples, a file of N-Triples, or a data set of pykeen by name",
+    "DATA": "what an experiment learns from: a knowledge graph, or a folder of files",
     "LABEL": "a row of a table",
     "EXPERIMENT": "an experiment, such as `tega/table7`",
     "KEY=VALUE": "a setting; its value is TOML, or else text",
 }
 """What stands for a value in the help of commands, each always for the same."""
+
+
+def group(help: str) -> typer.Typer:
+    """An application of several commands, with the settings that all of them share."""
+    return typer.Typer(
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _PIPED_WIDTH = 200

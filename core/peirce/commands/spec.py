@@ -6,18 +6,12 @@ from typing import Annotated
 
 import typer
 
-from peirce.commands.show import Json, as_json, as_table
+from peirce.commands.show import Json, as_json, as_table, group
 from peirce.errors import PeirceError
-from peirce.registry import default_registry
-from peirce.spec import load_spec, parse_override, ready_specs, summary_of
+from peirce.registry import default_catalogue, default_registry, load_spec
+from peirce.spec import parse_override, summary_of
 
-spec = typer.Typer(
-    help="Check specs, list the ready ones, and describe them for editors.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+spec = group("Check specs, list the ready ones, and describe them for editors.")
 
 SpecArgument = Annotated[
     str,
@@ -44,13 +38,17 @@ def schema() -> None:
 @spec.command("list")
 def list_specs(json: Json = False) -> None:
     """List the ready specs, which every command that takes a spec takes by name."""
-    described = {name: summary_of(path) for name, path in ready_specs().items()}
+    catalogue = default_catalogue()
+    rows = [
+        {"name": entry.name, "summary": summary_of(entry.part), "plugin": entry.plugin}
+        for entry in catalogue.entries("specs")
+    ]
     if json:
-        as_json(
-            "peirce.spec.list/1", specs=[{"name": name, "summary": said} for name, said in described.items()]
-        )
+        as_json("peirce.spec.list/1", specs=rows)
     else:
-        as_table(("spec", "what it is"), described.items())
+        as_table(("spec", "what it is", "plug-in"), (list(row.values()) for row in rows))
+    for broken in catalogue.quarantined:
+        typer.echo(f"plug-in {broken.plugin} was not loaded: {broken.cause}", err=True)
 
 
 @spec.command()

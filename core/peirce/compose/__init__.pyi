@@ -1,8 +1,8 @@
 from .building import build as build
 from .building import placed as placed
-from .exporting import Session as Session
 from .exporting import export as export
 from .exporting import is_saved as is_saved
+from .exporting import verify as verify
 from .loading import ProvenanceWarning as ProvenanceWarning
 from .loading import load as load
 from .provenance import check_format as check_format
@@ -10,4 +10,6 @@ from .provenance import differences as differences
 from .provenance import provenance_of as provenance_of
 from .resolution import resolve as resolve
 from .schema import spec_schema as spec_schema
+from .session import Session as Session
+from .session import runtime_of as runtime_of
 from .summaries import summarise as summarise

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
+import attrs
 import torch
 
 from peirce.compose.provenance import provenance_of
 from peirce.compose.resolution import resolve
-from peirce.errors import InputError, SpecError
+from peirce.errors import InputError, PeirceError, SpecError
 from peirce.model import Model
-from peirce.parts import Architecture, ModulePart, initialise, watched
-from peirce.registry import Registry, default_registry
-from peirce.spec import Spec, load_spec
+from peirce.parts import Architecture, ModulePart, Plan, initialise, watched
+from peirce.registry import Registry, default_registry, load_spec
+from peirce.spec import Spec
 
 
 def build(
@@ -37,12 +40,10 @@ def build(
     Raises:
         SpecError: the spec cannot be read or composed, or no memory of this machine holds its model.
     """
-    from peirce.compose.capacity import refuse_beyond_memory
-
     registry = registry or default_registry()
-    spec = spec if isinstance(spec, Spec) else load_spec(spec)
+    spec = spec if isinstance(spec, Spec) else load_spec(spec, registry=registry)
     plan = resolve(spec, registry, fuse=fuse)
-    refuse_beyond_memory(plan, registry)
+    _refuse_beyond_memory(plan, registry)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
     with torch.random.fork_rng(devices=[]), watched() as given:
@@ -86,3 +87,64 @@ def _refuse_sizes(spec: Spec, error: Exception) -> None:
             f"{spec.at('model.dims')}: there is not enough memory for a model of these sizes ({cause}); lower those "
             "of model.dims, model.input and the parts; `peirce summary` shows how many parameters each takes"
         ) from error
+
+
+_LAYER_BYTES = 150_000
+"""What the modules of a layer take without any parameter, as measured with folnet-base on Python 3.11."""
+
+
+def _refuse_beyond_memory(plan: Plan, registry: Registry) -> None:
+    """Refuse a model whose modules and parameters need more than all the memory of this machine, before it is composed.
+
+    Nothing else in memory counts, so what is refused cannot work, and what is let through may still not.
+
+    Raises:
+        SpecError: the model is too large; the message has both numbers.
+    """
+    memory = _machine_memory()
+    needed = plan.dims.layers * _LAYER_BYTES
+    width = torch.get_default_dtype().itemsize if torch.get_default_device().type != "meta" else 0
+    sizes = attrs.asdict(plan.dims, filter=lambda field, size: isinstance(size, int))
+    rows = sum(sizes.pop(name) for name in ("vocabulary", "max_length", "pad_id"))
+    layers = sizes.pop("layers")
+    # More parameters than models of these sizes usually have; most need no closer look.
+    crude = (16 * (layers + 1) * sum(sizes.values()) + 4 * rows) * sum(sizes.values())
+    if needed <= memory < needed + crude * width:
+        needed += _count_parameters(plan.spec, registry) * width
+    if needed > memory:
+        raise SpecError(
+            f"{plan.spec.at('model.dims')}: a model of these sizes needs about {needed / 1e9:,.1f} GB; this machine "
+            f"has {memory / 1e9:,.1f} GB. Lower the sizes of model.dims and model.input"
+        )
+
+
+def _machine_memory() -> float:
+    """The bytes of memory that this process may take at most; infinity where the system does not say."""
+    try:
+        found: float = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # of a container, on Linux
+        with suppress(OSError, ValueError):
+            found = min(found, int(Path("/sys/fs/cgroup", limit).read_text(encoding="ascii")))
+    return found
+
+
+def _count_parameters(spec: Spec, registry: Registry) -> int:
+    """The parameters of a model, those of many layers from one and two, since each further layer adds the same.
+
+    0 where that cannot be told: nothing of the spec composes with so few layers, or numbers overflow.
+    """
+
+    def count(changes: dict[str, int]) -> int:
+        with torch.device("meta"):
+            model = Model(resolve(spec.replace(changes), registry), {})
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    try:
+        if (layers := spec.dims.get("layers", 1)) <= 2:
+            return count({})
+        one, two = (count({"model.dims.layers": depth}) for depth in (1, 2))
+        return one + (layers - 1) * (two - one)
+    except (PeirceError, MemoryError, RuntimeError):
+        return 0

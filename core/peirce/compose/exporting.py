@@ -1,19 +1,20 @@
-"""The doors out of the core: exporters, found in a registry, and the runtime, found by its entry point."""
+"""The doors out of the core: exporters, found in a registry, and the verification of what they wrote."""
 
 from __future__ import annotations
 
 import os
-from importlib.metadata import entry_points
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from peirce.compose.session import runtime_of
 from peirce.errors import ExportError, ModelFileError, unknown
+from peirce.model import Progress, Report
 from peirce.spec import is_path
 
 if TYPE_CHECKING:
-    Session: Any
     from peirce.model import Model
     from peirce.registry import Registry
 
@@ -25,7 +26,7 @@ def export(
     to: str = "onnx",
     registry: Registry | None = None,
     **options: Any,
-) -> Any:
+) -> Report:
     """Write a model in another format and verify what was written.
 
     Args:
@@ -59,7 +60,52 @@ def export(
         raise ExportError(f"exporter {to!r} cannot use these options: {error}") from error
     if isinstance(model, str | os.PathLike):
         model = read_model(model, registry)
-    return part(chosen).export(model, Path(path))
+    report = part(chosen).export(model, Path(path))
+    if not isinstance(report, Report):
+        raise ExportError(
+            f"exporter {to!r} wrote {os.fspath(path)} and returned a {type(report).__name__}; it must return a "
+            "peirce.model.Report, such as Report(file=path, passed=True, notes=())"
+        )
+    return report
+
+
+def verify(
+    file: str | os.PathLike[str],
+    model: Model | str | os.PathLike[str] | None = None,
+    *,
+    seed: int = 0,
+    providers: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    registry: Registry | None = None,
+) -> Report:
+    """Hold an exported file against its model, with the runtime of its suffix.
+
+    Args:
+        file: the exported file.
+        model: the model, the directory of a saved one, or a spec, as for `export`; the file's own directory if None.
+        seed: of the random inputs.
+        providers: what computes, in the runtime's own names; None takes the CPU where there is a choice.
+        progress: called with a few words before each step.
+        registry: where to look for the model's parts; the default registry when absent.
+
+    Returns:
+        What was measured.
+
+    Raises:
+        ExportError: the file differs from the model.
+        ModelFileError: the file or the model is missing, damaged or foreign, or no runtime knows the suffix.
+    """
+    file = Path(file)
+    runtime = runtime_of(file)
+    if model is None:
+        model = file.parent
+        if not (model / "spec.toml").is_file():
+            raise ModelFileError(
+                f"{model} holds no saved model to verify {file.name} against; name one with --model MODEL"
+            )
+    if isinstance(model, str | os.PathLike):
+        model = read_model(model, registry)
+    return runtime.verify(file, model, seed=seed, providers=providers, progress=progress)
 
 
 def read_model(source: str | os.PathLike[str], registry: Registry | None = None) -> Model:
@@ -94,20 +140,3 @@ def is_saved(source: str | os.PathLike[str]) -> bool:
             "path that ends in .toml, or the name of a ready spec"
         )
     return False
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Session":
-        return _session()
-    raise AttributeError(f"module 'peirce.compose.exporting' has no attribute {name!r}")
-
-
-def _session() -> Any:
-    """The class that runs exported files: entry point `onnx` of the group `peirce.runtimes`."""
-    announced = sorted(entry_points(group="peirce.runtimes", name="onnx"), key=lambda entry: entry.value)
-    if not announced:
-        raise ExportError(
-            "no runtime for ONNX files is installed: no distribution announces 'onnx' in the entry-point "
-            "group 'peirce.runtimes'; reinstall peirce"
-        )
-    return announced[0].load()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from peirce_kg.graphs.commands import GRAPH_HELP
 
 from peirce.commands import Json, as_json, as_table
-from peirce.errors import TaskError
+from peirce.errors import TaskError, unknown
+from peirce.registry import EXPERIMENTS, Registry
+
+if TYPE_CHECKING:
+    from peirce.model import Experiment
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
@@ -27,31 +30,27 @@ def experiments() -> None:
 @app.command("list")
 def list_experiments(json: Json = False) -> None:
     """List the experiments and the scales."""
-    from peirce_kg.experiments.tables import PREFIX, definitions
-
-    found = definitions()
+    found = list(_experiments().values())
+    scales = dict.fromkeys(scale for experiment in found for scale in experiment.scales.items())
     if json:
-        tables = [
+        listed = [
             {
-                "name": PREFIX + table.name,
-                "title": table.title,
-                "rows": [row.label for row in table.rows],
-                "columns": list(table.columns),
-                "paper": list(table.graphs),
+                "name": experiment.name,
+                "title": experiment.title,
+                "rows": [*experiment.rows, *experiment.more],
+                "columns": list(experiment.columns),
+                "paper": list(experiment.published),
+                "scales": list(experiment.scales),
             }
-            for table in found.tables.values()
+            for experiment in found
         ]
-        scales = [{"name": scale.name, "about": scale.about} for scale in found.scales.values()]
-        as_json(SCHEMA, experiments=tables, scales=scales)
+        as_json(SCHEMA, experiments=listed, scales=[{"name": name, "about": about} for name, about in scales])
         return
     as_table(
-        ("experiment", "models", "what it shows", "graphs of the paper"),
-        [
-            (PREFIX + table.name, str(len(table.rows)), table.title, ", ".join(table.graphs))
-            for table in found.tables.values()
-        ],
+        ("experiment", "models", "what it shows", "published for", "scales"),
+        [(e.name, str(len(e.rows)), e.title, ", ".join(e.published), ", ".join(e.scales)) for e in found],
     )
-    as_table(("scale", "meaning"), [(scale.name, scale.about) for scale in found.scales.values()])
+    as_table(("scale", "meaning"), scales)
 
 
 @app.command("run")
@@ -62,20 +61,29 @@ def run_experiment(
             metavar="EXPERIMENT", help="Such as tega/table7; `peirce experiments list` shows them."
         ),
     ],
-    graph: Annotated[
+    data: Annotated[
         str,
-        typer.Option("--graph", metavar="GRAPH", help=GRAPH_HELP),
+        typer.Option(
+            "--graph",
+            "--data",
+            metavar="DATA",
+            help="What it learns from. A knowledge graph: a folder of train, valid and test files (.tsv, .nt, also "
+            ".gz), one such file, or a data set of pykeen. For other tasks: the folder of their files.",
+        ),
     ],
-    scale: Annotated[str, typer.Option("--scale", help="How large everything is: small or paper.")] = "small",
+    scale: Annotated[
+        str, typer.Option("--scale", help="How large everything is; the experiment's first if absent.")
+    ] = "",
     directory: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="DIR",
-            help="Where models and results go; tables share what is trained there.",
+            help="Where models and results go; tables share what is trained there. Absent: runs/experiments, or a "
+            "folder of the experiment's own.",
         ),
-    ] = Path("runs/experiments"),
+    ] = None,
     seeds: Annotated[
         str, typer.Option("--seeds", help="Seeds of the models, with commas between them.")
     ] = "0,1,2",
@@ -94,48 +102,61 @@ def run_experiment(
     json: Json = False,
 ) -> None:
     """Train and evaluate what a table needs and is not there yet; write it as Markdown, CSV and a picture."""
-    import attrs
     from rich.console import Console
 
     from peirce.extras import require_training
-
-    require_training()
-    from peirce_kg.experiments.report import Outcome
-    from peirce_kg.experiments.running import Plan, run
-    from peirce_kg.experiments.tables import definitions
-
+    from peirce.model import ExperimentRequest
     from peirce.spec import parse_override
 
-    found = definitions()
-    plan = Plan(
-        table=found.table(name).only(only or ()),
-        scale=found.scale(scale),
-        definitions=found,
-        graph=graph,
-        directory=directory,
-        seeds=_seeds(seeds),
+    require_training()
+    found = _experiments()
+    if name not in found:
+        raise TaskError(unknown("experiment", name, found))
+    experiment = found[name]
+    if scale and scale not in experiment.scales:
+        raise TaskError(unknown("scale", scale, experiment.scales))
+    rows = (*experiment.rows, *experiment.more)
+    for label in only or ():
+        if label not in rows:
+            raise TaskError(f"--row: {unknown('row', label, rows)}")
+    request = ExperimentRequest(
+        data=data,
+        directory=directory or Path(experiment.folder),
+        scale=scale or next(iter(experiment.scales)),
+        rows=tuple(only or ()),
+        seeds=read_seeds(seeds),
         settings=dict(map(parse_override, settings or ())),
         command=shlex.join(["peirce", *sys.argv[1:]]),
     )
-    results = run(plan, Console(stderr=True))
-    outcome = Outcome(plan, results)
-    paths = outcome.write()
+    report = experiment.run(request, Console(stderr=True))
     if json:
-        figures = [attrs.asdict(figure) for figures in outcome.figures.values() for figure in figures]
-        as_json(SCHEMA, experiment=name, facts=outcome.facts(), figures=figures, files=list(map(str, paths)))
+        files = list(map(str, report.files))
+        as_json(SCHEMA, experiment=name, facts=report.facts, figures=report.figures, files=files)
         return
     console = Console()
-    console.print(outcome.shown())
-    console.print(", ".join(map(str, paths)), highlight=False, soft_wrap=True)
+    console.print(report.shown)
+    console.print(", ".join(map(str, report.files)), highlight=False, soft_wrap=True)
 
 
-def _seeds(text: str) -> tuple[int, ...]:
+def read_seeds(text: str) -> tuple[int, ...]:
+    """Seeds of a command's option.
+
+    Raises:
+        TaskError: the text is something else, or names one twice.
+    """
     try:
         seeds = tuple(int(part) for part in text.split(","))
-    except ValueError:
+    except ValueError as error:
+        wrong = str(error).rpartition(": ")[2]
         raise TaskError(
-            f"--seeds takes whole numbers with commas between them, such as 0,1,2; not {text!r}"
+            f"--seeds takes whole numbers with commas between them, such as 0,1,2; {wrong} is no integer"
         ) from None
     if len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise TaskError(f"--seeds {text}: seeds are 0 or more, and each stands once")
+        wrong = "is negative" if min(seeds) < 0 else "stands twice, which would be the same run"
+        raise TaskError(f"--seeds {text}: a seed {wrong}; seeds are 0 or more, and each stands once")
     return seeds
+
+
+def _experiments() -> dict[str, Experiment]:
+    """The experiments of the active plug-ins, without their parts, which would import torch."""
+    return dict(Registry.discover(kinds=(EXPERIMENTS,)).experiments)

@@ -52,11 +52,13 @@ def write_rows(path: Path, rows: Iterable[Any], columns: Sequence[str]) -> None:
         rows: attrs values.
         columns: the attributes and properties of a row, in the order of the columns; the attributes all among them.
     """
+    write_csv(path, columns, ([getattr(row, name) for name in columns] for row in rows))
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a CSV file, whole or not at all."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([getattr(row, name) for name in columns])
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
     write_whole(path, text.getvalue())
 
 

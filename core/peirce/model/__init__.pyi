@@ -1,8 +1,16 @@
 from .contracts import Exporter as Exporter
+from .contracts import OpenFile as OpenFile
+from .contracts import Progress as Progress
+from .contracts import Report as Report
+from .contracts import Runtime as Runtime
 from .contracts import Task as Task
+from .experiment import Experiment as Experiment
+from .experiment import ExperimentReport as ExperimentReport
+from .experiment import ExperimentRequest as ExperimentRequest
 from .generation import Decoding as Decoding
 from .generation import Generated as Generated
 from .generation import Ids as Ids
+from .generation import Stepper as Stepper
 from .generation import decoding as decoding
 from .generation import generate as generate
 from .model import Model as Model

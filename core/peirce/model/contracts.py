@@ -1,18 +1,31 @@
-"""The contracts of parts that work on whole models: tasks and exporters."""
+"""The contracts of what works on whole models: tasks, exporters, and the runtimes of exported files.
+
+This module does not need torch, so that a runtime works without it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from attrs import frozen
 
-from peirce.parts import Part
+from peirce.errors import InputError
+from peirce.parts import Part, Signature
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import RenderableType
+    from torch import Tensor
+
+    from peirce.model.generation import Stepper
     from peirce.model.model import Model
+
+Progress = Callable[[str], None]
+"""Called with a few words before each step of something slow."""
 
 
 class Task(Part, ABC):
@@ -66,12 +79,131 @@ class Task(Part, ABC):
         """Files to keep beside a trained model, such as vocabularies, by name."""
 
 
+@frozen(kw_only=True)
+class Report:
+    """What an exporter or a verification found; a subclass may know more.
+
+    Args:
+        file: what was written or verified.
+        passed: whether it is what its model is; commands exit with 1 where it is not.
+        notes: what the reader should know, a sentence each.
+    """
+
+    file: Path
+    passed: bool
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for JSON, with the name of its layout as `schema`."""
+        return {
+            "schema": "peirce.report/1",
+            "file": str(self.file),
+            "passed": self.passed,
+            "notes": list(self.notes),
+        }
+
+    def __rich__(self) -> RenderableType:
+        """The report for a terminal, as rich shows it."""
+        from rich.text import Text
+
+        state = Text("ok", "green") if self.passed else Text("NO", "bold red")
+        return Text("\n").join([Text(f"{self.file}: ").append(state), *map(Text, self.notes)])
+
+
 class Exporter(Part, ABC):
-    """Writes a model in another format; `name` is what `--to` takes."""
+    """Writes a model in another format; `name` is what `--to` takes.
+
+    `peirce export --to NAME` offers each field of `Options` as an option, with its meaning from the class's docstring.
+    """
 
     def __init__(self, options: Any) -> None:
         self.options = options
 
     @abstractmethod
-    def export(self, model: Model, path: Path) -> Any:
-        """Write the model to `path`, verify it, and return the report."""
+    def export(self, model: Model, path: Path) -> Report:
+        """Write the model to `path` and verify it.
+
+        Raises:
+            ExportError: it cannot be written, or differs from the model.
+        """
+
+
+class OpenFile(ABC):
+    """An exported file that its runtime has opened. `peirce.Session` checks inputs and fills in defaults before `run`.
+
+    Attributes:
+        signature: the file's inputs and outputs.
+        providers: what computes, in the runtime's own names.
+    """
+
+    signature: Signature
+    providers: tuple[str, ...]
+
+    @abstractmethod
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The numpy dtype of an input or output."""
+
+    @abstractmethod
+    def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
+        """Compute outputs, in that order, from every input.
+
+        Raises:
+            InputError: the file does not run with these sizes.
+        """
+
+    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], Stepper]:
+        """What makes, of prompts, what generation steps through; by default a file does not generate.
+
+        Raises:
+            InputError: the file was not exported to generate. What is returned raises it where a prompt is empty.
+        """
+        raise InputError("the runtime of this file does not generate")
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the model's memory."""
+
+
+class Runtime(ABC):
+    """Opens and verifies the files of one format, by their suffix; it is made without arguments.
+
+    Neither its module nor `open` may need torch: a serving machine need not have it.
+    """
+
+    @abstractmethod
+    def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> OpenFile:
+        """Open a file, which is there.
+
+        Args:
+            path: the file.
+            providers: what should compute, in the runtime's own names, by preference; None leaves the choice to it.
+            threads: threads within an operator; None leaves the choice to the runtime.
+
+        Raises:
+            ModelFileError: the file is damaged, or was not exported by Peirce.
+            InputError: there is no such provider.
+        """
+
+    @abstractmethod
+    def verify(
+        self,
+        path: Path,
+        model: Model,
+        *,
+        seed: int = 0,
+        providers: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> Report:
+        """Hold a file against its model.
+
+        Args:
+            path: the file.
+            model: the model; it is not changed.
+            seed: of the random inputs.
+            providers: what should compute; None takes what needs no special hardware, where there is a choice.
+            progress: told of each step.
+
+        Raises:
+            ExportError: the file differs from the model.
+            ModelFileError: the file is missing, damaged, or was not exported by Peirce.
+        """

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from peirce.errors import InputError
 from peirce.model.generation import Ids
-
-MASKS = {"input_ids": "attention_mask", "decoder_input_ids": "decoder_attention_mask"}
-"""The mask of each input that may be generated."""
+from peirce.parts import Signature
 
 
 class Steps(Protocol):
     """What a stepper asks of a model; `Model` is one."""
+
+    signature: Signature
 
     def generates(self) -> tuple[str, str]:
         """The input whose tokens are generated, and the output that scores the next one."""
@@ -52,7 +52,9 @@ class ModelStepper:
         self.name, self.output = model.generates()
         self.inputs = dict(inputs)
         ids = inputs[self.name]
-        self.real = inputs.get(MASKS[self.name], torch.ones_like(ids, dtype=torch.bool))
+        mask = model.signature.mask(self.name)
+        self.mask = None if mask is None else mask.name
+        self.real = inputs.get(self.mask or "", torch.ones_like(ids, dtype=torch.bool))
         if not bool(self.real.any(1).all()):
             raise InputError(f"a prompt in {self.name!r} has no real token; begin it with one")
         self.memory: dict[str, Tensor] = {}
@@ -91,7 +93,8 @@ class ModelStepper:
         """The inputs with one more token, of token type 0 as in a step."""
         self.real = torch.cat([self.real, torch.ones_like(new, dtype=torch.bool)], 1)
         self.inputs[self.name] = torch.cat([self.inputs[self.name], new], 1)
-        self.inputs[MASKS[self.name]] = self.real
+        if self.mask is not None:
+            self.inputs[self.mask] = self.real
         if self.name == "input_ids" and "token_type_ids" in self.inputs:
             types = self.inputs["token_type_ids"]
             self.inputs["token_type_ids"] = torch.cat([types, torch.zeros_like(new)], 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 from peirce.errors import PlanError
 
@@ -34,6 +34,13 @@ class TensorSpec:
         meaning: one sentence for the reader of `peirce describe`.
         high: for integers, the exclusive upper bound of valid values; None when there is none.
         default: the value that an absent optional input is filled with.
+        masks: of a padding mask, the dim whose padding it marks: it is true at real tokens. Generation, verification
+            and servers find the mask of a dim by it.
+        largest: the largest size of each symbolic dim that has one, such as the length that positions are made for;
+            one input that has the dim says it for all.
+
+    Raises:
+        PlanError: `masks` or `largest` names a dim that the tensor does not have.
     """
 
     name: str
@@ -43,6 +50,16 @@ class TensorSpec:
     meaning: str = ""
     high: int | None = None
     default: int | bool | None = None
+    masks: str | None = None
+    largest: Mapping[str, int] = field(factory=dict, hash=False)
+
+    def __attrs_post_init__(self) -> None:
+        for dim in (*(() if self.masks is None else (self.masks,)), *self.largest):
+            if dim not in self.dims:
+                raise PlanError(
+                    f"tensor {self.name!r} says something of the dim {dim!r}, and its dims are "
+                    f"{', '.join(map(str, self.dims))}; name one of them in `masks` and `largest`"
+                )
 
 
 def _specs(specs: Iterable[TensorSpec]) -> tuple[TensorSpec, ...]:
@@ -74,14 +91,31 @@ class Signature:
                     seen.update(dict.fromkeys(term for term in terms(dim) if not term.isdigit()))
         return tuple(seen)
 
+    @property
+    def largest(self) -> dict[str, int]:
+        """The largest size of each symbolic dim that has one, as the inputs say it."""
+        found: dict[str, int] = {}
+        for symbol, size in (item for spec in self.inputs for item in spec.largest.items()):
+            found[symbol] = min(size, found.get(symbol, size))
+        return found
+
+    def mask(self, name: str) -> TensorSpec | None:
+        """The input that marks the padding among the tokens of the input `name`; None if there is none."""
+        return next((spec for spec in self.inputs if spec.masks in self.input(name).dims), None)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and dicts, for JSON and for the metadata of an exported graph."""
-        return {"inputs": [_to_dict(s) for s in self.inputs], "outputs": [_to_dict(s) for s in self.outputs]}
+        return {"inputs": [asdict(s) for s in self.inputs], "outputs": [asdict(s) for s in self.outputs]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Signature:
-        """The inverse of `to_dict`."""
-        return cls([TensorSpec(**s) for s in data["inputs"]], [TensorSpec(**s) for s in data["outputs"]])
+        """The inverse of `to_dict`; version 0.1 knew masks by their names and wrote no `masks`."""
+        inputs = [TensorSpec(**{"masks": _MASKS.get(s["name"]), **s}) for s in data["inputs"]]
+        return cls(inputs, [TensorSpec(**s) for s in data["outputs"]])
+
+
+_MASKS = {"attention_mask": "length", "decoder_attention_mask": "target_length"}
+"""The masks of version 0.1, each with its dim."""
 
 
 def terms(dim: str) -> list[str]:
@@ -115,15 +149,3 @@ def _named(specs: tuple[TensorSpec, ...], name: str) -> TensorSpec:
         if spec.name == name:
             return spec
     raise KeyError(name)
-
-
-def _to_dict(spec: TensorSpec) -> dict[str, Any]:
-    return {
-        "name": spec.name,
-        "dtype": spec.dtype,
-        "dims": list(spec.dims),
-        "required": spec.required,
-        "meaning": spec.meaning,
-        "high": spec.high,
-        "default": spec.default,
-    }

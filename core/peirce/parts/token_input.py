@@ -64,10 +64,11 @@ class TokenInput(nn.Module):
         row = ("batch", "length")
         standard = [
             TensorSpec(
-                name="input_ids", dtype="int64", dims=row, high=dims.vocabulary, meaning="Token ids."
+                name="input_ids", dtype="int64", dims=row, high=dims.vocabulary, meaning="Token ids.",
+                largest={"length": dims.max_length},
             ),
             TensorSpec(
-                name="attention_mask", dtype="bool", dims=row, required=False, default=True,
+                name="attention_mask", dtype="bool", dims=row, required=False, default=True, masks="length",
                 meaning="True at real tokens, false at padding.",
             ),
         ]  # fmt: skip
@@ -120,6 +121,8 @@ class TokenInput(nn.Module):
                 spec,
                 name=_kept(spec.name),
                 dims=tuple("past" if dim == "length" else dim for dim in spec.dims),
+                masks=None if spec.masks is None else "past",
+                largest={"past": spec.largest["length"] - 1} if "length" in spec.largest else {},
                 required=True,
                 default=None,
                 meaning=f"`{spec.name}` of the tokens before.",

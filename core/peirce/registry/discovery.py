@@ -11,7 +11,7 @@ from types import ModuleType
 
 from peirce.errors import RegistryError, unknown
 from peirce.registry.file import RegistryFile, canonical
-from peirce.registry.values import Plugin
+from peirce.registry.names import Plugin
 
 GROUP = "peirce.plugins"
 _log = logging.getLogger("peirce")

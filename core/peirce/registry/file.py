@@ -26,9 +26,15 @@ FORMAT = 1
 VARIABLE = "PEIRCE_REGISTRY"
 KINDS = ("operators", "positions", "augmenters", "heads", "architectures", "tasks", "exporters")
 """The kinds of parts; the hook of each is `register_KIND`."""
+ANNOUNCED = ("specs", "runtimes", "commands")
+"""What plug-ins announce beside parts, with hooks of such names; all of it can be read without torch."""
+EXPERIMENTS = "experiments"
+"""What is neither a part nor read by other commands than those of experiments."""
+PREFERABLE = (*KINDS, *ANNOUNCED, EXPERIMENTS, "letters")
+"""The kinds of names that may have several owners, of which registry.toml prefers one."""
 
 Origin = Literal["given", "environment", "found", "packaged"]
-_KEYS = ("format", "default", "modules", "plugins", "prefer", "aliases", "commands")
+_KEYS = ("format", "default", "modules", "plugins", "prefer", "aliases")
 _OURS = re.compile(rf"^\s*format\s*=\s*{FORMAT}\s*(#.*)?$", re.MULTILINE)
 
 
@@ -49,7 +55,6 @@ class RegistryFile:
         plugins: `on` or `off` by `distribution:entry-point`.
         prefer: the owner by `KIND.NAME`, or by `letters.LETTER`.
         aliases: the name of a part by `KIND.ALIAS`.
-        commands: one line of help by command; only the packaged file's counts.
     """
 
     path: Path | None = None
@@ -59,7 +64,6 @@ class RegistryFile:
     plugins: Mapping[str, str] = field(factory=dict, converter=_frozen_mapping)
     prefer: Mapping[str, str] = field(factory=dict, converter=_frozen_mapping)
     aliases: Mapping[str, str] = field(factory=dict, converter=_frozen_mapping)
-    commands: Mapping[str, str] = field(factory=dict, converter=_frozen_mapping)
 
     @property
     def where(self) -> str:
@@ -117,11 +121,6 @@ def find_registry_file(path: str | Path | None = None, start: Path | None = None
     return RegistryFile.read(packaged, "packaged")
 
 
-def packaged_commands() -> Mapping[str, str]:
-    """The one-line help of the commands that ship with Peirce."""
-    return RegistryFile.read(packaged_registry(), "packaged").commands
-
-
 def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> Path:
     """Edit the file in force, or a new ./registry.toml where that file may not be written.
 
@@ -153,8 +152,6 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
                 f"another folder, or name a file with --registry"
             )
     document = tomlkit.parse(source.read_text(encoding="utf-8"))
-    if target != source:
-        _drop_commands(document)
     change(document)
     text = tomlkit.dumps(document)
     _checked(tomllib.loads(text), target)
@@ -163,6 +160,11 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
     except OSError as error:
         raise RegistryError(f"cannot write {target}: {error}; name another file with --registry") from error
     return target
+
+
+def singular(kind: str) -> str:
+    """What one of a kind is called in a message."""
+    return "ready spec" if kind == "specs" else kind.removesuffix("s")
 
 
 def canonical(plugin: str) -> str:
@@ -188,21 +190,6 @@ def _inside_site_packages(path: Path) -> bool:
     return any(resolved.is_relative_to(Path(folder).resolve()) for folder in folders if folder)
 
 
-def _drop_commands(document: Any) -> None:
-    """The help of the commands counts only in the packaged file: a copy does without it and its comment."""
-    if "commands" not in document:
-        return
-    document.remove("commands")
-    for name in ("aliases", "prefer", "plugins"):
-        table = document.get(name)
-        if table is None:
-            continue
-        body = table.value.body
-        while body and body[-1][0] is None:
-            body.pop()
-        return
-
-
 def _checked(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     if data.get("format") != FORMAT:
         found = f"format = {data['format']!r}" if "format" in data else "no format"
@@ -211,7 +198,7 @@ def _checked(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
             f"Peirce"
         )
     for key in data:
-        if key not in _KEYS:
+        if key not in (*_KEYS, "commands"):  # copies of the file of version 0.1.0 may have that table
             raise RegistryError(f"{path}: {unknown('key', key, _KEYS)}")
     default = data.get("default", "on")
     if default not in ("on", "off"):
@@ -219,22 +206,20 @@ def _checked(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     modules = data.get("modules", [])
     if not isinstance(modules, list) or not all(isinstance(name, str) for name in modules):
         raise RegistryError(f'{path}: modules must be a list of module names such as ["my_lab.ops"]')
-    tables = {key: _table(data, key, path) for key in ("plugins", "prefer", "aliases", "commands")}
+    tables = {key: _table(data, key, path) for key in ("plugins", "prefer", "aliases")}
     for name, state in tables["plugins"].items():
         if state not in ("on", "off"):
             raise RegistryError(f'{path}: plugins."{name}" must be "on" or "off", not {state!r}')
-    for table, extra in (("prefer", ("letters",)), ("aliases", ())):
+    for table, kinds in (("prefer", PREFERABLE), ("aliases", KINDS)):
         for name in tables[table]:
             kind = name.partition(".")[0]
-            if kind not in KINDS + extra or "." not in name:
-                raise RegistryError(f'{path}: {table}."{name}" must be "KIND.NAME"; {_kinds(kind, extra)}')
+            if kind not in kinds or "." not in name:
+                raise RegistryError(
+                    f'{path}: {table}."{name}" must be "KIND.NAME"; {unknown("kind", kind, kinds)}'
+                )
     tables["plugins"] = {canonical(name): state for name, state in tables["plugins"].items()}
     tables["prefer"] = {name: canonical(owner) for name, owner in tables["prefer"].items()}
     return {"default": default, "modules": tuple(modules), **tables}
-
-
-def _kinds(kind: str, extra: tuple[str, ...]) -> str:
-    return unknown("kind", kind, KINDS + extra)
 
 
 def _table(data: Mapping[str, Any], key: str, path: Path) -> dict[str, str]:

@@ -5,13 +5,14 @@ Hooks take no arguments and are called once, when a registry is made; what they 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pluggy
 
 if TYPE_CHECKING:
-    from peirce.model import Exporter, Task
+    from peirce.model import Experiment, Exporter, Task
     from peirce.parts import Architecture, Augmenter, Head, Operator, Position, StateOperator
 
 hookspec = pluggy.HookspecMarker("peirce")
@@ -58,4 +59,28 @@ def register_tasks() -> Iterable[type[Task]]:
 @hookspec
 def register_exporters() -> Iterable[type[Exporter]]:
     """Add exporters, which write a model in another format."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_specs() -> Iterable[Path]:
+    """Add ready specs: files, or folders of files, each of which goes by its name without `.toml`."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_runtimes() -> Mapping[str, str]:
+    """Add runtimes: by a file's suffix, the class that opens such a file, as `module:attribute`."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_commands() -> Mapping[str, str]:
+    """Add lines of help, one for each command that the package announces in `peirce.commands`."""
+    raise NotImplementedError
+
+
+@hookspec
+def register_experiments() -> Iterable[Experiment]:
+    """Add experiments, each many trainings and what comes of them as one table."""
     raise NotImplementedError

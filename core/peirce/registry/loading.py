@@ -1,4 +1,4 @@
-"""Loading plug-ins: each is imported, validated and taken whole, or quarantined whole with its cause.
+"""Loading plug-ins: each is imported, asked, validated and taken whole, or quarantined whole with its cause.
 
 A plug-in is validated on a manager of its own, so that one that fails leaves nothing behind.
 """
@@ -15,9 +15,10 @@ from attrs import frozen
 
 from peirce.errors import unknown
 from peirce.registry import hookspecs
-from peirce.registry.file import KINDS
+from peirce.registry.announced import READERS, Read
+from peirce.registry.file import ANNOUNCED, EXPERIMENTS, KINDS
+from peirce.registry.names import Plugin, Quarantined, Registered
 from peirce.registry.rules import why_no_part
-from peirce.registry.values import Plugin, Quarantined, Registered
 
 
 @frozen(kw_only=True)
@@ -26,24 +27,26 @@ class Loaded:
 
     Args:
         plugins: those that could be loaded, in order, each once.
-        parts: everything that they register; several may claim one name.
+        registered: everything that they register; several may claim one name.
         quarantined: those that could not be loaded.
     """
 
     plugins: tuple[Plugin, ...]
-    parts: tuple[Registered, ...]
+    registered: tuple[Registered, ...]
     quarantined: tuple[Quarantined, ...]
 
 
-def load(plugins: Iterable[tuple[Plugin, object]]) -> Loaded:
+def load(plugins: Iterable[tuple[Plugin, object]], kinds: Iterable[str]) -> Loaded:
     """Load plug-ins.
 
     Args:
         plugins: each with its module, or with None to import it; one module is loaded once, under its first name.
+        kinds: what they are asked for; the hook of each is `register_KIND`.
     """
+    kinds = tuple(kinds)
     manager = _manager()
     loaded: list[Plugin] = []
-    parts: list[Registered] = []
+    registered: list[Registered] = []
     quarantined: list[Quarantined] = []
     for plugin, module in plugins:
         try:
@@ -51,14 +54,14 @@ def load(plugins: Iterable[tuple[Plugin, object]]) -> Loaded:
             module = import_module(plugin.module) if module is None else module
             if manager.is_registered(module):
                 continue
-            own = _parts(plugin, module)
+            own = _registered(plugin, module, kinds)
         except (Exception, SystemExit) as error:
             quarantined.append(_quarantine(plugin, error))
             continue
         manager.register(module, plugin.name)
         loaded.append(plugin)
-        parts += own
-    return Loaded(plugins=tuple(loaded), parts=tuple(parts), quarantined=tuple(quarantined))
+        registered += own
+    return Loaded(plugins=tuple(loaded), registered=tuple(registered), quarantined=tuple(quarantined))
 
 
 class _BreachError(Exception):
@@ -75,37 +78,32 @@ def _manager() -> pluggy.PluginManager:
     return manager
 
 
-def _parts(plugin: Plugin, module: object) -> list[Registered]:
-    """Everything that a plug-in registers, validated on a manager that is thrown away."""
+def _registered(plugin: Plugin, module: object, kinds: Iterable[str]) -> list[Registered]:
+    """Everything of some kinds that a plug-in registers, validated on a manager that is thrown away."""
     manager = _manager()
     _check_hooks(manager, module)
     manager.register(module, plugin.name)
     manager.check_pending()
-    parts: list[Registered] = []
+    registered: list[Registered] = []
     broken: list[str] = []
-    for kind in KINDS:
+    for kind in kinds:
         for implementation in getattr(manager.hook, f"register_{kind}").get_hookimpls():
             # Called one by one, since pluggy passes over a hook that returns None.
             result = implementation.function()
-            if isinstance(result, (str, type)) or not isinstance(result, Iterable):
-                raise _BreachError(f"register_{kind} must return a list of classes, not {result!r}")
-            for part in result:
-                why = why_no_part(kind, part)
-                if why:
-                    broken.append(why)
-                name = getattr(part, "name", None)
-                if isinstance(name, str):
-                    parts.append(
-                        Registered(
-                            part=part,
-                            kind=kind,
-                            name=name,
-                            plugin=plugin.name,
-                            distribution=plugin.distribution,
-                            version=plugin.version,
-                        )
-                    )
-    names = [(entry.kind, entry.name) for entry in parts]
+            found, why = READERS[kind](result) if kind in READERS else _parts(kind, result)
+            broken += why
+            registered += [
+                Registered(
+                    part=value,
+                    kind=kind,
+                    name=name,
+                    plugin=plugin.name,
+                    distribution=plugin.distribution,
+                    version=plugin.version,
+                )
+                for name, value in found
+            ]
+    names = [(entry.kind, entry.name) for entry in registered]
     broken += [
         f"it registers {kind}.{name} twice"
         for kind, name in sorted(set(names))
@@ -113,11 +111,20 @@ def _parts(plugin: Plugin, module: object) -> list[Registered]:
     ]
     if broken:
         raise _BreachError("; ".join(broken), names)
-    return parts
+    return registered
+
+
+def _parts(kind: str, result: object) -> Read:
+    """The parts of a kind that a hook returns, by name, and why some are none."""
+    if isinstance(result, (str, type)) or not isinstance(result, Iterable):
+        return [], [f"register_{kind} must return a list of classes, not {result!r}"]
+    classes = list(result)
+    named = [(part.name, part) for part in classes if isinstance(getattr(part, "name", None), str)]
+    return named, [why for part in classes if (why := why_no_part(kind, part))]
 
 
 def _check_hooks(manager: pluggy.PluginManager, module: object) -> None:
-    known = [f"register_{kind}" for kind in KINDS]
+    known = [f"register_{kind}" for kind in (*KINDS, *ANNOUNCED, EXPERIMENTS)]
     for name in dir(module):
         options = manager.parse_hookimpl_opts(module, name)
         if options is None:

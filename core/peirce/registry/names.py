@@ -1,17 +1,69 @@
-"""Who owns a name: parts, letters and aliases, settled among the plug-ins that claim them as registry.toml says."""
+"""Who owns a name: what plug-ins register, and each name settled among those that claim it as registry.toml says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from peirce.registry.file import RegistryFile
-from peirce.registry.values import Quarantined, Registered
+from peirce.registry.file import RegistryFile, singular
+
+
+@frozen(kw_only=True)
+class Plugin:
+    """A plug-in that is installed or named, loaded or not.
+
+    Args:
+        name: `distribution:entry-point`, or `module:NAME`.
+        module: the module that it is.
+        distribution: the distribution that announces it; None for a module that is only named.
+        version: the distribution's version.
+    """
+
+    name: str
+    module: str
+    distribution: str | None = None
+    version: str | None = None
+
+
+@frozen(kw_only=True)
+class Registered:
+    """What a plug-in registers, and where it comes from.
+
+    Args:
+        part: the class of a part, the path of a ready spec, the `module:attribute` of a runtime, or a line of help.
+    """
+
+    part: Any
+    kind: str
+    name: str
+    plugin: str
+    distribution: str | None
+    version: str | None
+
+
+@frozen(kw_only=True)
+class Quarantined:
+    """A plug-in of which nothing is used.
+
+    Args:
+        cause: why, in one line.
+        detail: the traceback of an import that failed; empty otherwise.
+        parts: kind and name of what it was about to register, as far as that is known.
+    """
+
+    plugin: str
+    distribution: str | None
+    version: str | None
+    cause: str
+    detail: str = ""
+    parts: tuple[tuple[str, str], ...] = ()
+
 
 Key = tuple[str, str]
-"""A kind of parts, or `letters`, and a name of that kind."""
+"""A kind, or `letters`, and a name of that kind."""
 
 
 @frozen(kw_only=True)
@@ -19,7 +71,7 @@ class Names:
     """Every name with its one owner.
 
     Args:
-        parts: the part by kind and name.
+        parts: the part, or what else is registered, by kind and name.
         letters: the operator's name by the shorthand's letter.
         aliases: the part's name by kind and alias.
         blocked: why a name or a letter that is claimed stands for nothing.
@@ -31,6 +83,18 @@ class Names:
     aliases: Mapping[Key, str]
     blocked: Mapping[Key, str]
     conflicts: tuple[str, ...]
+
+    def completed(self, parts: Iterable[Registered]) -> Names:
+        """These names and those of further parts, where name and letter are free."""
+        own, letters = dict(self.parts), dict(self.letters)
+        for entry in parts:
+            key, letter = (entry.kind, entry.name), getattr(entry.part, "letter", None)
+            taken = {*own, *self.aliases, *self.blocked, *(("letters", each) for each in letters)}
+            if key not in taken and ("letters", letter) not in taken:
+                own[key] = entry
+                if letter is not None:
+                    letters[letter] = entry.name
+        return evolve(self, parts=own, letters=MappingProxyType(letters))
 
 
 def settle(
@@ -70,7 +134,7 @@ class _Settling:
         for entry in claimed:
             claims.setdefault((entry.kind, entry.name), []).append(entry)
         return self.winners(
-            {key: (f"{key[0].removesuffix('s')} {key[1]!r}", owners) for key, owners in claims.items()}
+            {key: (f"{singular(key[0])} {key[1]!r}", owners) for key, owners in claims.items()}
         )
 
     def letters(self, parts: Iterable[Registered]) -> dict[str, str]:
@@ -131,7 +195,7 @@ class _Settling:
             kind, _, alias = key.partition(".")
             if hidden := parts.get((kind, alias)):
                 self.conflicts.append(
-                    f'alias "{key}" in {self.file.where} hides the {kind.removesuffix("s")} of that name, of '
+                    f'alias "{key}" in {self.file.where} hides the {singular(kind)} of that name, of '
                     f"{hidden.plugin}; choose another alias"
                 )
             aliases[kind, alias] = name

@@ -1,46 +1,47 @@
-"""Which parts there are: the `Registry`, and who is asked for a part by name.
+"""Which parts there are: the `Registry`, and the `Catalogue` of what plug-ins announce beside parts.
 
-A `Registry` is a value; nothing is global but the cache of `default_registry`. `registry_discovery` says which
-plug-ins there are, `registry_loading` validates each or quarantines it, `registry_names` settles who owns a name.
+Both are values; nothing is global but the caches of `default_registry` and `default_catalogue`. `discovery` says which
+plug-ins there are, `loading` validates each or quarantines it, and `names` settles who owns a name.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from copy import copy
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from peirce.errors import RegistryError, unknown
 from peirce.registry.discovery import active_plugins, installed_plugins, named_plugin
-from peirce.registry.failures import record
-from peirce.registry.file import KINDS, RegistryFile, find_registry_file
+from peirce.registry.file import ANNOUNCED, EXPERIMENTS, KINDS, RegistryFile, find_registry_file, singular
 from peirce.registry.loading import load
-from peirce.registry.names import settle
-from peirce.registry.values import Plugin, Quarantined, Registered
+from peirce.registry.names import Plugin, Quarantined, Registered, settle
 
-__all__ = [
-    "KINDS",
-    "Plugin",
-    "Quarantined",
-    "Registered",
-    "Registry",
-    "default_registry",
-    "installed_plugins",
-]
+if TYPE_CHECKING:
+    from peirce.model import Experiment
 
 _log = logging.getLogger("peirce")
 
 
-class Registry:
-    """The parts of a set of plug-ins; it does not change once it is made.
+class Catalogue:
+    """What a set of plug-ins announces beside parts, by name; it does not change once it is made.
 
-    Make one with `Registry.discover` (what is installed and named) or `Registry.of` (the given plug-ins).
+    Attributes:
+        plugins: those that could be loaded.
+        quarantined: those that could not, each with its cause.
+        conflicts: what has several owners, each as the sentence that says how to settle it.
     """
 
+    kinds: ClassVar[tuple[str, ...]] = ANNOUNCED
+
     def __init__(
-        self, plugins: Iterable[tuple[Plugin, object]], file: RegistryFile, off: Iterable[str] = ()
+        self,
+        plugins: Iterable[tuple[Plugin, object]],
+        file: RegistryFile,
+        off: Iterable[str] = (),
+        kinds: Iterable[str] | None = None,
     ) -> None:
         """Load plug-ins.
 
@@ -48,44 +49,15 @@ class Registry:
             plugins: each with its module, or with None to import it.
             file: what settles names; its switches have been applied already.
             off: plug-ins that are there and switched off, for messages.
+            kinds: what they are asked for; all that this class knows unless told otherwise.
         """
         self.file = file
         self.off = tuple(off)
-        loaded = load(plugins)
+        loaded = load(plugins, self.kinds if kinds is None else kinds)
         self.plugins: tuple[Plugin, ...] = loaded.plugins
         self.quarantined: tuple[Quarantined, ...] = loaded.quarantined
-        self._names = settle(loaded.parts, file, loaded.quarantined, self.off)
+        self._names = settle(loaded.registered, file, loaded.quarantined, self.off)
         self.conflicts: tuple[str, ...] = self._names.conflicts
-        self.letters: Mapping[str, str] = self._names.letters
-
-    @classmethod
-    def discover(
-        cls,
-        config: RegistryFile | None = None,
-        path: str | Path | None = None,
-        extra_plugins: Iterable[str | object] = (),
-    ) -> Registry:
-        """Load what is installed and active, as registry.toml says.
-
-        Args:
-            config: what registry.toml says; found as its search order says when it is absent.
-            path: the registry.toml to read instead of searching.
-            extra_plugins: plug-ins to load whatever registry.toml says: modules, their names, or
-                `distribution:entry-point`.
-
-        Raises:
-            RegistryError: registry.toml cannot be used, or two plug-ins own one name or one letter.
-        """
-        registry = cls.survey(config, path, extra_plugins)
-        for broken in registry.quarantined:
-            _log.warning(
-                "plug-in %s was not loaded: %s. `peirce plugins check %s` tells more, "
-                "`peirce plugins disable %s` switches it off",
-                *(broken.plugin, broken.cause, broken.plugin, broken.plugin),
-            )
-        if registry.conflicts:
-            raise RegistryError("\n".join(registry.conflicts))
-        return registry
 
     @classmethod
     def survey(
@@ -93,42 +65,52 @@ class Registry:
         config: RegistryFile | None = None,
         path: str | Path | None = None,
         extra_plugins: Iterable[str | object] = (),
-    ) -> Registry:
-        """As `discover`, but conflicts are kept in `conflicts` instead of raised, and nothing is said."""
+        kinds: Iterable[str] | None = None,
+    ) -> Self:
+        """Load what is installed and active; conflicts are kept in `conflicts`, and nothing is said of what is broken.
+
+        Args:
+            config: what registry.toml says; found as its search order says when it is absent.
+            path: the registry.toml to read instead of searching.
+            extra_plugins: plug-ins to load whatever registry.toml says: modules, their names, or
+                `distribution:entry-point`.
+            kinds: what they are asked for: `("experiments",)` imports no part, and so no torch.
+
+        Raises:
+            RegistryError: registry.toml cannot be used.
+        """
         file = config or find_registry_file(path)
         wanted, off = active_plugins(file, extra_plugins)
-        registry = cls(wanted, file, off)
-        record(
-            {plugin.name: plugin.version for plugin in registry.plugins},
-            {broken.plugin: (broken.version, broken.cause) for broken in registry.quarantined},
-        )
-        return registry
+        return cls(wanted, file, off, kinds)
 
     @classmethod
-    def of(cls, *plugins: str | object, file: RegistryFile | None = None) -> Registry:
+    def of(cls, *plugins: str | object, file: RegistryFile | None = None) -> Self:
         """Load just these plug-ins: modules, their names, objects with hooks, or `distribution:entry-point`.
 
         Raises:
             RegistryError: two of them own one name or one letter.
         """
         installed = installed_plugins()
-        registry = cls((named_plugin(one, installed) for one in plugins), file or RegistryFile())
-        if registry.conflicts:
-            raise RegistryError("\n".join(registry.conflicts))
-        return registry
+        made = cls((named_plugin(one, installed) for one in plugins), file or RegistryFile())
+        return made.settled()
 
-    def get(self, kind: str, name: str) -> type[Any]:
-        """The part of a kind that a name or an alias stands for.
+    def settled(self) -> Self:
+        """This one.
+
+        Raises:
+            RegistryError: two plug-ins own one name or one letter.
+        """
+        if self.conflicts:
+            raise RegistryError("\n".join(self.conflicts))
+        return self
+
+    def entry(self, kind: str, name: str) -> Registered:
+        """What a name or an alias of a kind stands for, with its plug-in, distribution and version.
 
         Raises:
             RegistryError: there is none; the message lists the nearest names and what could not be loaded.
         """
-        return self.entry(kind, name).part
-
-    def entry(self, kind: str, name: str) -> Registered:
-        """A part with its plug-in, distribution and version; raises as `get`."""
-        if kind not in KINDS:
-            raise RegistryError(unknown("part kind", kind, KINDS))
+        self._check_kind(kind)
         actual = self._names.aliases.get((kind, name), name)
         found = self._names.parts.get((kind, actual))
         if found is not None:
@@ -137,31 +119,34 @@ class Registry:
             raise RegistryError(self._names.blocked[kind, actual])
         raise RegistryError(self._missing(kind, name, actual))
 
-    def names(self, kind: str) -> tuple[str, ...]:
-        """The names of a kind's parts, sorted; aliases are not among them."""
-        return tuple(entry.name for entry in self.entries(kind))
-
     def entries(self, kind: str) -> tuple[Registered, ...]:
-        """A kind's parts with where they come from, sorted by name."""
-        if kind not in KINDS:
-            raise RegistryError(unknown("part kind", kind, KINDS))
+        """Everything of a kind with where it comes from, sorted by name."""
+        self._check_kind(kind)
         return tuple(self._names.parts[key] for key in sorted(self._names.parts) if key[0] == kind)
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """The names of a kind, sorted; aliases are not among them."""
+        return tuple(entry.name for entry in self.entries(kind))
 
     def aliases(self, kind: str) -> Mapping[str, str]:
         """The names of a kind's parts by alias."""
         return {alias: name for (its, alias), name in self._names.aliases.items() if its == kind}
 
+    def _check_kind(self, kind: str) -> None:
+        if kind not in self.kinds:
+            raise RegistryError(unknown("part kind", kind, self.kinds))
+
     def _missing(self, kind: str, name: str, actual: str) -> str:
-        singular = kind.removesuffix("s")
+        what = singular(kind)
         via = f" (alias of {actual!r} in {self.file.where})" if actual != name else ""
         owners = [broken for broken in self.quarantined if (kind, actual) in broken.parts]
         if owners:
             causes = "; ".join(f"{broken.plugin}: {broken.cause}" for broken in owners)
             return (
-                f"{singular} {name!r}{via} belongs to a plug-in that is quarantined. {causes}. "
+                f"{what} {name!r}{via} belongs to a plug-in that is quarantined. {causes}. "
                 f"`peirce plugins check {owners[0].plugin}` tells more"
             )
-        message = unknown(singular, actual, (*self.names(kind), *self.aliases(kind))) + via
+        message = unknown(what, actual, (*self.names(kind), *self.aliases(kind))) + via
         doubtful = [broken for broken in self.quarantined if not broken.parts]
         if doubtful:
             causes = "; ".join(f"{broken.plugin}: {broken.cause}" for broken in doubtful)
@@ -172,6 +157,65 @@ class Registry:
             )
         return message
 
+
+class Registry(Catalogue):
+    """The parts of a set of plug-ins, and what they announce beside them; it does not change once it is made.
+
+    Make one with `Registry.discover` (what is installed and named) or `Registry.of` (the given plug-ins).
+    """
+
+    kinds = (*KINDS, *ANNOUNCED, EXPERIMENTS)
+
+    @classmethod
+    def discover(
+        cls,
+        config: RegistryFile | None = None,
+        path: str | Path | None = None,
+        extra_plugins: Iterable[str | object] = (),
+        kinds: Iterable[str] | None = None,
+    ) -> Self:
+        """As `survey`, but it warns of each plug-in that could not be loaded, and refuses conflicts.
+
+        Raises:
+            RegistryError: registry.toml cannot be used, or two plug-ins own one name or one letter.
+        """
+        registry = cls.survey(config, path, extra_plugins, kinds)
+        for broken in registry.quarantined:
+            _log.warning(
+                "plug-in %s was not loaded: %s. `peirce plugins check %s` tells more, "
+                "`peirce plugins disable %s` switches it off",
+                *(broken.plugin, broken.cause, broken.plugin, broken.plugin),
+            )
+        return registry.settled()
+
+    def completed(self, *plugins: str | object) -> Self:
+        """This registry with the parts of further plug-ins under the names and letters that stand for nothing in it.
+
+        Args:
+            plugins: as for `of`; what one of them registers under a name or a letter that is taken is left out.
+        """
+        installed = installed_plugins()
+        loaded = load((named_plugin(one, installed) for one in plugins), KINDS)
+        more = copy(self)
+        more.plugins = (*self.plugins, *loaded.plugins)
+        more.quarantined = (*self.quarantined, *loaded.quarantined)
+        more._names = self._names.completed(loaded.registered)
+        return more
+
+    @property
+    def letters(self) -> Mapping[str, str]:
+        """The names of operators by their letters in the shorthand."""
+        return self._names.letters
+
+    def get(self, kind: str, name: str) -> type[Any]:
+        """The part of a kind that a name or an alias stands for; raises as `entry`."""
+        return self.entry(kind, name).part
+
+    @property
+    def experiments(self) -> Mapping[str, Experiment]:
+        """The experiments by name, in the order in which plug-ins register them."""
+        return {name: found.part for (kind, name), found in self._names.parts.items() if kind == EXPERIMENTS}
+
     def why_no_letter(self, letter: str) -> str | None:
         """Why a letter that operators claim stands for none of them; None where none claims it or it does stand."""
         return self._names.blocked.get(("letters", letter))
@@ -181,3 +225,9 @@ class Registry:
 def default_registry() -> Registry:
     """What is installed and active, discovered once a process."""
     return Registry.discover()
+
+
+@cache
+def default_catalogue() -> Catalogue:
+    """What is installed and active beside parts, surveyed once a process; it imports no part, and so no torch."""
+    return Catalogue.survey().settled()

@@ -7,17 +7,25 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
+
+from peirce.registry.file import EXPERIMENTS
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TYPING = re.compile(r"[UB] <- [UB] x [UB]")
 _RESERVED = ("use", "as")
+_EXPERIMENT = re.compile(r"[a-z][a-z0-9_]*(/[a-z0-9_]+)*")
 
 
 def why_no_part(kind: str, part: object) -> str | None:
     """Why an object cannot be registered as a part of a kind; None when it can."""
+    if kind == EXPERIMENTS:
+        return _why_no_experiment(part)
     from peirce import model, parts
 
     contracts: dict[str, tuple[type[Any], ...]] = {
@@ -53,12 +61,70 @@ def why_no_part(kind: str, part: object) -> str | None:
     why = _why_no_options(kind, part.Options)
     if why:
         return f"the Options of {where} {why}"
-    if kind == "operators":
-        return _why_no_operator(where, part)
-    if issubclass(part, parts.Position) and not part.places():
+    why = _why_no_operator(where, part) if kind == "operators" else None
+    why = why or next(_misdeclared(where, part), None)
+    if why is None and issubclass(part, parts.Position) and not part.places():
         return (
             f"{where} serves no place: subclass UnaryPosition, BinaryPosition, PairPosition or ScopePosition"
         )
+    return why
+
+
+def _misdeclared(where: str, part: type[Any]) -> Iterator[str]:
+    """Why names of the contracts that a part fulfils stand for something else in it: another type, or no method."""
+    for contract in (base for base in part.__mro__ if base.__module__.startswith("peirce.")):
+        own = f"{contract.__name__}.{{}}".format
+        for name, hint in inspect.get_annotations(contract).items():
+            if not hint.startswith("ClassVar["):
+                continue
+            said = hint.removeprefix("ClassVar[")[:-1]
+            kind = eval(said, vars(sys.modules[contract.__module__]))
+            if not hasattr(part, name):
+                yield f"{where} does not declare {name!r}: {own(name)} is {said}"
+            elif inspect.isfunction(found := inspect.getattr_static(part, name)):
+                yield (
+                    f"{where} has a method {name!r}, which hides {own(name)}, a class attribute ({said}); "
+                    "give the method another name"
+                )
+            elif not _is_a(getattr(part, name), kind):
+                yield f"{where} declares {name} = {found!r}; {own(name)} is {said}"
+        for name, method in vars(contract).items():
+            of_class = isinstance(method, classmethod)
+            if name.startswith("_") or not (of_class or inspect.isfunction(method)):
+                continue
+            found = inspect.getattr_static(part, name)
+            if not callable(getattr(part, name)):
+                yield f"{where} declares {name} = {found!r}, which hides the method {own(name)}; give it another name"
+            elif of_class and not isinstance(found, classmethod | staticmethod):
+                yield f"{where} defines {name!r} without @classmethod, as {own(name)} is one"
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    """Whether a value is of a type as contracts declare them; a set or a list does for its frozen like."""
+    origin, args = get_origin(kind) or kind, get_args(kind)
+    if kind is Any:
+        return True
+    if origin is Literal:
+        return value in args
+    if origin in (Union, types.UnionType):
+        return any(_is_a(value, arm) for arm in args)
+    if origin is type:
+        return isinstance(value, type)
+    if origin in (tuple, frozenset):
+        likes = (tuple, list) if origin is tuple else (frozenset, set)
+        return isinstance(value, likes) and (not args or all(_is_a(item, args[0]) for item in value))
+    if origin is Mapping:
+        return isinstance(value, Mapping)
+    return isinstance(value, origin) and not (origin is int and isinstance(value, bool))
+
+
+def _why_no_experiment(found: object) -> str | None:
+    from peirce.model import Experiment
+
+    if not isinstance(found, Experiment):
+        return f"register_experiments returns {found!r}, which is no Experiment; it returns instances, not classes"
+    if not _EXPERIMENT.fullmatch(found.name):
+        return f"an experiment has the name {found.name!r}; names match {_EXPERIMENT.pattern}"
     return None
 
 

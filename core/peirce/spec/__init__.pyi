@@ -1,5 +1,4 @@
 from .files import is_path as is_path
-from .files import ready_specs as ready_specs
 from .files import summary_of as summary_of
 from .spec import FORMAT as FORMAT
 from .spec import Activation as Activation
@@ -12,16 +11,17 @@ from .spec import Regularisation as Regularisation
 from .spec import ScopeKind as ScopeKind
 from .spec import ScopeSpec as ScopeSpec
 from .spec import Spec as Spec
-from .spec import load_spec as load_spec
 from .spec import parse_override as parse_override
 from .spec import parse_shorthand as parse_shorthand
+from .spec import read_spec as read_spec
 from .spec import structure_options as structure_options
 from .spec import to_plain as to_plain
-from .structuring import CONVERTER as CONVERTER
 from .structuring import HIDDEN as HIDDEN
 from .structuring import REST as REST
+from .structuring import StructureError as StructureError
 from .structuring import rest_field as rest_field
 from .structuring import structure as structure
+from .structuring import structured as structured
 from .structuring import toml_key as toml_key
 from .toml_lines import KeyPath as KeyPath
 from .toml_lines import join_key as join_key

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tomlkit
 from attrs import Factory, field, frozen
 
-from peirce.errors import SpecError, unknown
-from peirce.resources import packaged_specs
+from peirce.errors import SpecError
 from peirce.spec.toml_lines import KeyPath, join_key, key_lines, split_key
+
+Ready = Callable[[str], Path]
+"""Finds the file of a ready spec by its name; it raises `SpecError` where there is none."""
 
 DEEPEST = 64
 """Files that may extend each other in a row, and tables and lists that may hold each other: far more than any spec
@@ -85,9 +87,9 @@ class Document:
         return Document(_merge(base.data, self.data), locations)
 
 
-def read(path_or_name: str | os.PathLike[str], seen: tuple[str, ...] = ()) -> Document:
+def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ...] = ()) -> Document:
     """The document of a file or of a ready spec, with what it extends merged in."""
-    path = find(path_or_name)
+    path = find(path_or_name, ready)
     if "\0" in str(path):
         raise SpecError(f"{str(path)!r} is no path: it holds a zero byte")
     identity = os.path.realpath(path)
@@ -109,10 +111,12 @@ def read(path_or_name: str | os.PathLike[str], seen: tuple[str, ...] = ()) -> Do
         raise SpecError(f"{_short(path)} is a folder, not a spec.{_specs_in(path)}") from None
     except OSError as error:
         raise SpecError(f"{_short(path)}: cannot be read: {error.strerror}") from None
-    return read_text(text, _short(path), seen=(*seen, identity), folder=path.parent)
+    return read_text(text, _short(path), ready, seen=(*seen, identity), folder=path.parent)
 
 
-def read_text(text: str, source: str, seen: tuple[str, ...] = (), folder: Path | None = None) -> Document:
+def read_text(
+    text: str, source: str, ready: Ready, seen: tuple[str, ...] = (), folder: Path | None = None
+) -> Document:
     """The document of a text with what it extends merged in; a relative `extend` starts from `folder`."""
     try:
         data = tomllib.loads(text)
@@ -136,7 +140,7 @@ def read_text(text: str, source: str, seen: tuple[str, ...] = (), folder: Path |
     if is_path(base):
         base = str((folder or Path(source).parent) / base)
     try:
-        return document.merged(read(base, seen))
+        return document.merged(read(base, ready, seen))
     except SpecError as error:
         raise SpecError(f"{error}\n  extended at {place}") from error
 
@@ -178,7 +182,7 @@ def is_path(path_or_name: str | os.PathLike[str]) -> bool:
     return not isinstance(path_or_name, str) or text.endswith(".toml") or "/" in text or os.sep in text
 
 
-def find(path_or_name: str | os.PathLike[str]) -> Path:
+def find(path_or_name: str | os.PathLike[str], ready: Ready) -> Path:
     """The file of a SPEC argument.
 
     Raises:
@@ -186,26 +190,22 @@ def find(path_or_name: str | os.PathLike[str]) -> Path:
     """
     if is_path(path_or_name):
         return Path(path_or_name)
-    ready = ready_specs()
     name = os.fspath(path_or_name)
-    if name not in ready:
+    try:
+        return ready(name)
+    except SpecError as error:
         for path in (f"{name}.toml", f"{name}/spec.toml", f"./{name}"):
             if Path(path).is_file():
-                raise SpecError(f"{name!r} is no ready spec; for the file that is here, write {path}")
-        raise SpecError(f"{unknown('ready spec', name, ready)}. A path ends in .toml or has a separator")
-    return ready[name]
+                raise SpecError(
+                    f"{name!r} is no ready spec; for the file that is here, write {path}"
+                ) from None
+        raise SpecError(f"{error}. A path ends in .toml or has a separator") from None
 
 
 def _specs_in(folder: Path) -> str:
     """A hint at the specs of a folder; empty where there are none."""
     near = sorted(path.name for path in folder.glob("*.toml"))
     return f" That folder has {', '.join(near)}." if near else ""
-
-
-def ready_specs() -> dict[str, Path]:
-    """The specs that ship with Peirce, by name."""
-    found = {path.stem: path for path in packaged_specs().glob("*.toml")}
-    return dict(sorted(found.items()))
 
 
 def summary_of(path: Path) -> str:

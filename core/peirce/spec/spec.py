@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import attrs
@@ -32,9 +33,9 @@ __all__ = [
     "Regularisation",
     "ScopeSpec",
     "Spec",
-    "load_spec",
     "parse_override",
     "parse_shorthand",
+    "read_spec",
     "structure_options",
 ]
 
@@ -187,17 +188,21 @@ class Spec:
     locations: Locations = field(factory=Locations, eq=False, repr=False, metadata={HIDDEN: True})
 
     @classmethod
-    def from_toml(cls, text: str, source: str = "spec.toml") -> Spec:
+    def from_toml(
+        cls, text: str, source: str = "spec.toml", ready: Callable[[str], Path] | None = None
+    ) -> Spec:
         """Read a spec from TOML.
 
         Args:
             text: the document.
             source: the file's name, for errors; a relative `extend` is looked for in the same folder.
+            ready: finds the file of a ready spec that the text extends; `peirce.registry.ready_spec` finds what
+                plug-ins announce.
 
         Raises:
             SpecError: the text is no valid spec; every mistake is named with its line.
         """
-        return _from_document(spec_files.read_text(text, source))
+        return _from_document(spec_files.read_text(text, source, ready or _none_ready))
 
     def to_toml(self) -> str:
         """The spec as TOML, defaults written out; `Spec.from_toml` gives an equal spec."""
@@ -224,17 +229,27 @@ class Spec:
         return self.locations.at(path) if self.locations.entries else f"spec {self.name!r}"
 
 
-def load_spec(path_or_name: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Spec:
-    """Read a spec from a file, or a ready spec by its name.
+def read_spec(
+    path_or_name: str | os.PathLike[str], overrides: Mapping[str, Any] | None, ready: Callable[[str], Path]
+) -> Spec:
+    """Read a spec from a file, or a ready spec by its name; `peirce.registry.load_spec` knows the ready ones.
 
     Args:
         path_or_name: a path if it ends in `.toml` or has a separator, else the name of a ready spec.
         overrides: values to change, by dotted key, before the spec is checked.
+        ready: finds the file of a ready spec by its name; it raises `SpecError` where there is none.
 
     Raises:
         SpecError: there is no such file or ready spec, or it is not valid.
     """
-    return _from_document(spec_files.read(path_or_name).changed(overrides or {}))
+    return _from_document(spec_files.read(path_or_name, ready).changed(overrides or {}))
+
+
+def _none_ready(name: str) -> Path:
+    raise SpecError(
+        f"no ready spec {name!r} is known here: give `Spec.from_toml` ready=peirce.registry.ready_spec, or read a file "
+        "with `peirce.load_spec`"
+    )
 
 
 def parse_override(text: str) -> tuple[str, Any]:

@@ -66,10 +66,10 @@ class _Scanner:
         while self.skip(_BLANK) < len(self.text):
             line = self.line()
             if self.take("[["):
-                table = self.resolve(self.key(), new_item=True)
+                table = self.with_indices(self.key(), new_item=True)
                 self.take("]]")
             elif self.take("["):
-                table = self.resolve(self.key(), new_item=False)
+                table = self.with_indices(self.key(), new_item=False)
                 self.take("]")
             else:
                 self.pair(table)
@@ -77,7 +77,7 @@ class _Scanner:
             self.record(table, line)
         return self.lines
 
-    def resolve(self, path: KeyPath, *, new_item: bool) -> KeyPath:
+    def with_indices(self, path: KeyPath, *, new_item: bool) -> KeyPath:
         """A header's path with the index of the latest item after each list of tables."""
         resolved: KeyPath = ()
         for depth, part in enumerate(path):

@@ -8,19 +8,6 @@ or runs `pytest --pyargs peirce.testing.suite --peirce-plugin my_lab.ops`. This 
 only when they are used, since pytest imports its `plugin` module in every run.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from peirce.testing.conformance import Conformance as Conformance
-
-__all__ = ["Conformance"]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Conformance":
-        from peirce.testing.conformance import Conformance
-
-        return Conformance
-    raise AttributeError(f"module 'peirce.testing' has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

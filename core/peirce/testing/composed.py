@@ -23,6 +23,7 @@ from peirce.spec import (
     ScopeSpec,
     Spec,
 )
+from peirce.testing.companions import last
 from peirce.testing.failures import NotRunError
 from peirce.testing.options import as_table, choices, example_options
 from peirce.testing.strategies import BASE, normal
@@ -112,11 +113,11 @@ def around(entry: Registered, options: Any, registry: Registry, *, scope: str | 
         return fitting(tiny_spec(entry.part, options, layers=1, scope=kind), registry)
     places = set(entry.part.places()) if entry.kind == "positions" else set()
     candidates = sorted(
-        (candidate.part for candidate in registry.entries("architectures")),
-        key=lambda part: (len(places - part.places), not part.layer, not part.fixed_layer),
+        registry.entries("architectures"),
+        key=lambda e: (last(e), len(places - e.part.places), not e.part.layer, not e.part.fixed_layer),
     )
     why = []
-    for architecture in candidates:
+    for architecture in (candidate.part for candidate in candidates):
         kind = scope if architecture.scope is None else "bidirectional"
         spec = tiny_spec(architecture, example_options(architecture), layers=1, scope=kind)
         try:
@@ -199,7 +200,8 @@ def _with_relations(spec: Spec, registry: Registry) -> Spec:
     One that knows pairs by their places alone comes before one that reads inputs of its own, whose random values may
     leave most pairs alike: norms of nearly constant atoms amplify rounding.
     """
-    for entry in sorted(registry.entries("positions"), key=lambda e: e.part.inputs is not Position.inputs):
+    positions = registry.entries("positions")
+    for entry in sorted(positions, key=lambda e: (last(e), e.part.inputs is not Position.inputs)):
         if "binary" not in entry.part.places():
             continue
         try:

@@ -13,6 +13,7 @@ from peirce.errors import PeirceError
 from peirce.registry import KINDS, Registered, Registry
 from peirce.testing.check import Case, Check, expected_failures
 from peirce.testing.checks import CHECKS
+from peirce.testing.companions import companied
 from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError
 
 
@@ -27,7 +28,8 @@ class Conformance:
     Args:
         plugins: plug-ins to check: modules, their names, or `distribution:entry-point`. Without any, those that
             `--peirce-plugin` names, or else everything registered.
-        registry: where parts are looked up; what is installed and active, and the plug-ins, when it is absent.
+        registry: where parts are looked up, and nowhere else. When it is absent: what is installed and active, the
+            plug-ins, and where these lack a part to be composed with, the suite's companions.
     """
 
     plugins: tuple[str | object, ...] = field(default=(), converter=_tuple)
@@ -61,7 +63,9 @@ class Conformance:
             PeirceError: a plug-in cannot be loaded or has no parts, or there is nothing to check.
         """
         registry, parts = self._found
-        cases = {entry: Case(entry, registry) for entry in parts}
+        # A registry that a caller gives is taken as it is.
+        around = registry if self.registry else companied(registry)
+        cases = {entry: Case(entry, around) for entry in parts}
         found = tuple(
             (check, case) for case in cases.values() for check in CHECKS if check.applies(case.entry)
         )

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import attrs
 
-from peirce.spec import CONVERTER, freeze
+from peirce.spec import structured
 from peirce.testing.failures import BrokenError
 
 
@@ -18,11 +18,10 @@ def example_options(part: type[Any]) -> Any:
         BrokenError: the options cannot be made so.
     """
     try:
-        return CONVERTER.structure(freeze(dict(part.example)), part.Options)
+        return structured(part.Options, part.example)
     except Exception as error:
-        causes = error.exceptions if isinstance(error, ExceptionGroup) else [error]
         raise BrokenError(
-            f"Options cannot be made from `example` = {dict(part.example)}: {'; '.join(map(str, causes))}. "
+            f"Options cannot be made from `example` = {dict(part.example)}: {error}. "
             "Give a value to each option without a default: `example = {'size': 4}` on the part"
         ) from error
 

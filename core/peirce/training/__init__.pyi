@@ -1,6 +1,11 @@
 from .checkpoints import FOLDER as FOLDER
 from .checkpoints import Checkpoints as Checkpoints
+from .cli import Overwrite as Overwrite
+from .cli import Resume as Resume
+from .cli import Seed as Seed
+from .cli import check_fresh as check_fresh
 from .cli import read_settings as read_settings
+from .cli import show_result as show_result
 from .loop import TrainResult as TrainResult
 from .loop import train as train
 from .options import HARMLESS as HARMLESS
@@ -8,6 +13,7 @@ from .options import PREFIX_TASK as PREFIX_TASK
 from .options import PREFIX_TRAIN as PREFIX_TRAIN
 from .options import TrainingOptions as TrainingOptions
 from .options import make_task as make_task
+from .options import one_of as one_of
 from .options import plain as plain
 from .options import training_options as training_options
 from .processes import is_first_process as is_first_process

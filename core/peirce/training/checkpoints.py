@@ -11,7 +11,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ FORMAT = 1
 FOLDER = "checkpoints"
 _NAME = re.compile(r"step-(\d{8,})")
 _MANIFEST, _STATE = "manifest.json", "state.json"
+_TENSORS = ".safetensors"
 _WRITING, _REPLACED = ".writing", ".replaced"
 
 
@@ -81,7 +82,8 @@ class Checkpoints:
     @staticmethod
     def add(folder: Path, group: str, tensors: Mapping[str, Tensor]) -> None:
         """Write a group of tensors into a checkpoint that is being written."""
-        save_file({name: t.detach().contiguous().cpu() for name, t in tensors.items()}, _group(folder, group))
+        own = {name: t.detach().contiguous().cpu() for name, t in tensors.items()}
+        save_file(own, folder / f"{group}{_TENSORS}")
 
     def commit(self, step: int, state: Mapping[str, Any]) -> Path:
         """Finish the checkpoint of a step: its state, its digests, its name; then drop what is too old."""
@@ -149,12 +151,8 @@ def _read(path: Path) -> Checkpoint:
             raise DamagedError(f"{name} is missing")
         if _digest(file) != digest:
             raise DamagedError(f"{name} is not what was written (its digest differs)")
-    tensors = {file.stem: load_file(file) for file in _groups(path, files)}
+    tensors = {Path(name).stem: load_file(path / name) for name in files if name.endswith(_TENSORS)}
     return Checkpoint(path, _json(path / _STATE), tensors)
-
-
-def _groups(path: Path, files: Mapping[str, str]) -> Iterator[Path]:
-    return (path / name for name in files if name.endswith(".safetensors"))
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -169,10 +167,6 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _name(step: int) -> str:
     return f"step-{step:08d}"
-
-
-def _group(folder: Path, group: str) -> Path:
-    return folder / f"{group}.safetensors"
 
 
 def _digest(path: Path) -> str:

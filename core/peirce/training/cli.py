@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import attrs
 import typer
 from attrs import frozen
 
@@ -13,7 +14,7 @@ from peirce.commands import Json, as_json, as_table
 from peirce.errors import TaskError, unknown
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from peirce.training.options import TrainResult
 
 _Set = Annotated[
     list[str] | None,
@@ -25,6 +26,10 @@ _Set = Annotated[
         "`peirce train --settings --task NAME` lists them.",
     ),
 ]
+
+Seed = Annotated[int, typer.Option("--seed", min=0, help="What all that is random depends on.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")]
 
 train = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 evaluate = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -55,11 +60,9 @@ def train_command(
             help="A saved model to start from: its body is taken whole, and each of its heads that still fits.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="What all that is random depends on.")] = 0,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")] = False,
+    seed: Seed = 0,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
     list_settings: Annotated[
         bool,
         typer.Option(
@@ -70,7 +73,9 @@ def train_command(
     json: Json = False,
 ) -> None:
     """Train a model of a spec on a task, and save it in DIR with its curves, metrics and checkpoints."""
-    from peirce.spec import load_spec
+    from rich.console import Console
+
+    from peirce.registry import load_spec
 
     if list_settings:
         _list_settings(task, json=json)
@@ -81,8 +86,7 @@ def train_command(
         raise TaskError("give a directory for the trained model with -o")
     if spec is None and start is None:
         raise TaskError("give a spec, or a saved model to start from with --from")
-    if resume and overwrite:
-        raise TaskError("--resume continues a training and --overwrite replaces it; give one of them")
+    check_fresh(resume=resume, overwrite=overwrite)
     part = _task(task)
     given = read_settings(settings or (), part)
     from peirce.extras import require_training
@@ -90,7 +94,6 @@ def train_command(
     from peirce.training.options import make_task, training_options
 
     require_training()
-    from peirce.training.processes import is_first_process
     from peirce.training.start import saved_spec
 
     made, options = make_task(task, given.task), training_options(given.train)
@@ -102,29 +105,53 @@ def train_command(
         seed=seed,
         resume=resume,
         overwrite=overwrite,
-        console=_console(),
+        console=Console(stderr=True),
         start=start,
     )
+    begun = result.start.plain() if result.start is not None else None
+    facts = {"directory": str(directory), "task": task, "seed": seed}
+    also = {"remarks": result.remarks, "start": begun}
+    show_result(result, options.test_split, "peirce.train/1" if json else None, facts, also)
+
+
+def check_fresh(*, resume: bool, overwrite: bool) -> None:
+    """Refuse a training that is both continued and replaced.
+
+    Raises:
+        TaskError: both are asked for.
+    """
+    if resume and overwrite:
+        raise TaskError("--resume continues a training and --overwrite replaces it; give one of them")
+
+
+def show_result(
+    result: TrainResult,
+    split: str,
+    schema: str | None,
+    facts: Mapping[str, Any],
+    also: Mapping[str, Any] | None = None,
+) -> None:
+    """Print what a training gave, in the first process of several.
+
+    Args:
+        result: what it gave.
+        split: what its metrics were measured on; empty for nothing.
+        schema: the schema of a JSON object; a table for people if None.
+        facts: what the object says first; its `directory` is shown to people too.
+        also: what it says last.
+    """
+    from peirce.training.processes import is_first_process
+
     if not is_first_process():
         return
-    tested = {options.test_split: dict(result.metrics)} if options.test_split else {}
-    if json:
-        _print_json(
-            "peirce.train/1",
-            directory=str(directory),
-            task=task,
-            seed=seed,
-            steps=result.steps,
-            seconds=result.seconds,
-            loss=result.losses[-1],
-            metrics=tested,
-            remarks=result.remarks,
-            start=result.start.plain() if result.start is not None else None,
-        )
+    tested = {split: dict(result.metrics)} if split else {}
+    loss = result.losses[-1]
+    if schema is not None:
+        own = {"steps": result.steps, "seconds": result.seconds, "loss": loss, "metrics": tested}
+        _print_json(schema, **facts, **own, **(also or {}))
         return
-    title = f"{result.steps} steps in {result.seconds:.0f} s, last loss {result.losses[-1]:.4f}"
-    _table(tested, title, result.remarks)
-    typer.echo(f"saved in {directory}")
+    _table(tested, f"{result.steps} steps in {result.seconds:.0f} s, last loss {loss:.4f}", result.remarks)
+    typer.echo(f"saved in {facts['directory']}")
 
 
 @evaluate.command()
@@ -201,9 +228,9 @@ def read_settings(texts: Sequence[str], part: type[Any]) -> Settings:
         TaskError: a key that nothing has, with the nearest valid ones.
     """
     from peirce.spec import parse_override
-    from peirce.training.options import TrainingOptions, names
+    from peirce.training.options import TrainingOptions
 
-    tasks, training = list(names(part.Options)), list(names(TrainingOptions))
+    tasks, training = (list(attrs.fields_dict(cls)) for cls in (part.Options, TrainingOptions))
     known = [
         *tasks,
         *(f"task.{name}" for name in tasks),
@@ -259,13 +286,6 @@ def _task(name: str) -> type[Any]:
     from peirce.registry import default_registry
 
     return default_registry().get("tasks", name)
-
-
-def _console() -> Console:
-    """Progress goes to standard error, so that standard output holds the result alone."""
-    from rich.console import Console
-
-    return Console(stderr=True)
 
 
 def _print_json(schema: str, **content: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,31 +30,32 @@ def evaluate(model: Model, task: Task, data: Any, split: str, seed: int = 0) -> 
         split: such as `valid` or `test`.
         seed: what a metric that draws at random depends on.
     """
+    with _undisturbed(model, seed):
+        return {name: float(value) for name, value in task.metrics(model, data, split).items()}
+
+
+@contextmanager
+def _undisturbed(model: Model, seed: int) -> Iterator[None]:
+    """Within it the model is in evaluation mode, and random generators start from the seed; then all is as it was."""
     training = model.training
     model.eval()
     try:
         with torch.no_grad(), randomness.isolated(seed):
-            return {name: float(value) for name, value in task.metrics(model, data, split).items()}
+            yield
     finally:
         model.train(training)
 
 
 def mean_loss(model: Model, task: Task, data: Any, split: str, seed: int = 0) -> float:
     """The mean of the task's loss over one split, dropout off: of each term over its targets, or over batches."""
-    training = model.training
     sums: dict[str, list[tuple[float, float]]] = {}
     device = next(model.parameters()).device
-    model.eval()
-    try:
-        with torch.no_grad(), randomness.isolated(seed):
-            for batch in task.batches(data, split, seed, 0):
-                counts = task.targets(batch)
-                for name, term in task.terms(model, {k: t.to(device) for k, t in batch.items()}).items():
-                    count = counts.get(name, 1)
-                    if count:
-                        sums.setdefault(name, []).append((float(term), count))
-    finally:
-        model.train(training)
+    with _undisturbed(model, seed):
+        for batch in task.batches(data, split, seed, 0):
+            counts = task.targets(batch)
+            for name, term in task.terms(model, {k: t.to(device) for k, t in batch.items()}).items():
+                if count := counts.get(name, 1):
+                    sums.setdefault(name, []).append((float(term), count))
     if not sums:
         raise TaskError(f"task {task.name!r} gives no batches of split {split!r}; check train.valid_split")
     return math.fsum(

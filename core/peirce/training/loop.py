@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from peirce.compose import build, resolve
 from peirce.errors import SpecError, TaskError
 from peirce.extras import require_training
-from peirce.model import Model, Task
-from peirce.registry import Registry, default_registry
-from peirce.spec import Spec, load_spec
+from peirce.model import Task
+from peirce.registry import Registry, default_registry, load_spec
+from peirce.spec import Spec
 from peirce.training import randomness
 from peirce.training.checkpoints import FOLDER, Checkpoints
 from peirce.training.curves import EVENTS, PICTURE
@@ -83,8 +83,11 @@ def train(
     with randomness.isolated(), threads(options.threads):
         model = build(spec, seed=seed, registry=registry)
         task.check(model, data)
-        begun = _begin(model, saved, task, data) if saved is not None else None
-        del saved
+        begun: Start | None = None
+        if saved is not None:
+            saved.check_vocabulary(task.assets(data))
+            begun = saved.give(model)
+            del saved
         if accelerator.is_main_process:
             _clear(directory, overwrite=overwrite and not resume)
         accelerator.wait_for_everyone()
@@ -102,12 +105,6 @@ def _given_spec(spec: Spec | str | Path | None, start: str | Path | None) -> Spe
             raise TaskError("a training needs a spec, or a saved model to start from; give one of them")
         return saved_spec(start)
     return spec if isinstance(spec, Spec) else load_spec(spec)
-
-
-def _begin(model: Model, saved: SavedModel, task: Task, data: Any) -> Start:
-    """Give a fresh model what a saved one knows, after a look at whether they mean the same by their tokens."""
-    saved.check_vocabulary(task.assets(data))
-    return saved.give(model)
 
 
 def _suited(spec: Spec, task: Task, data: Any, registry: Registry, saved: SavedModel | None) -> Spec:

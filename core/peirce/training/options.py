@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import attrs
@@ -25,6 +25,11 @@ PREFIX_TASK, PREFIX_TRAIN = "task", "train"
 
 def _at_least(bound: float) -> Any:
     return validators.optional(validators.ge(bound))
+
+
+def one_of(*values: str) -> Any:
+    """An option that takes one of some words, the first unless another is given."""
+    return field(default=values[0], validator=validators.in_(values))
 
 
 MOST_THREADS = 1024
@@ -55,8 +60,8 @@ class TrainingOptions:
         clip_norm: gradients are scaled down to this norm; 0 leaves them.
         accumulate: batches of the task in one step, for each process. They count as one large batch would, also where
             they have different numbers of targets.
-        checkpointing: whether layers run again in the backward pass, which takes a third to a half more time and keeps
-            no activations but the layers' inputs.
+        checkpointing: whether layers are recomputed in the backward pass, which takes a third to a half more time and
+            keeps no activations but the layers' inputs.
         parallel: what several processes do: `ddp` keeps the whole model in each of them, `fsdp` a part of every tensor.
         precision: `bf16` and `fp16` compute in mixed precision; parameters stay float32. `fp16` needs a GPU.
         device: `auto` takes an accelerator where there is one.
@@ -78,36 +83,28 @@ class TrainingOptions:
     lr: float = field(default=5e-4, validator=validators.gt(0))
     warmup: int = field(default=0, validator=validators.ge(0))
     warmup_ratio: float = field(default=0.0, validator=[validators.ge(0), validators.le(1)])
-    schedule: Literal["constant", "linear", "cosine", "poly"] = field(
-        default="linear", validator=validators.in_(("constant", "linear", "cosine", "poly"))
-    )
+    schedule: Literal["constant", "linear", "cosine", "poly"] = one_of("linear", "constant", "cosine", "poly")
     power: float = field(default=1.0, validator=validators.gt(0))
     end_lr: float = field(default=0.0, validator=validators.ge(0))
-    optimizer: Literal["adamw", "lamb"] = field(default="adamw", validator=validators.in_(("adamw", "lamb")))
+    optimizer: Literal["adamw", "lamb"] = one_of("adamw", "lamb")
     weight_decay: float = field(default=0.01, validator=validators.ge(0))
-    decay: Literal["matrices", "all"] = field(
-        default="matrices", validator=validators.in_(("matrices", "all"))
-    )
+    decay: Literal["matrices", "all"] = one_of("matrices", "all")
     beta1: float = field(default=0.9, validator=[validators.ge(0), validators.lt(1)])
     beta2: float = field(default=0.999, validator=[validators.ge(0), validators.lt(1)])
     epsilon: float = field(default=1e-8, validator=validators.gt(0))
     clip_norm: float = field(default=1.0, validator=validators.ge(0))
     accumulate: int = field(default=1, validator=validators.ge(1))
     checkpointing: bool = False
-    parallel: Literal["ddp", "fsdp"] = field(default="ddp", validator=validators.in_(("ddp", "fsdp")))
-    precision: Literal["no", "bf16", "fp16"] = field(
-        default="no", validator=validators.in_(("no", "bf16", "fp16"))
-    )
-    device: Literal["auto", "cpu"] = field(default="auto", validator=validators.in_(("auto", "cpu")))
+    parallel: Literal["ddp", "fsdp"] = one_of("ddp", "fsdp")
+    precision: Literal["no", "bf16", "fp16"] = one_of("no", "bf16", "fp16")
+    device: Literal["auto", "cpu"] = one_of("auto", "cpu")
     threads: int = field(default=0, validator=[validators.ge(0), validators.le(MOST_THREADS)])
     log_every: int = field(default=10, validator=validators.ge(1))
     save_every: int = field(default=500, validator=validators.ge(0))
     keep: int = field(default=2, validator=validators.ge(1))
     evaluate_every: int = field(default=0, validator=validators.ge(0))
     monitor: str = "loss"
-    goal: Literal["auto", "min", "max"] = field(
-        default="auto", validator=validators.in_(("auto", "min", "max"))
-    )
+    goal: Literal["auto", "min", "max"] = one_of("auto", "min", "max")
     patience: int = field(default=0, validator=validators.ge(0))
     valid_split: str = "valid"
     test_split: str = "test"
@@ -228,8 +225,3 @@ def plain(options: Any) -> dict[str, Any]:
         if value is not None:
             table[attribute.name] = plain(value) if attrs.has(type(value)) else thaw(value)
     return table
-
-
-def names(options: type[Any]) -> Iterable[str]:
-    """The names that settings may use."""
-    return [attribute.name for attribute in attrs.fields(options)]

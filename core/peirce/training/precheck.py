@@ -15,7 +15,7 @@ from peirce.spec import HIDDEN, Spec, rest_field, toml_key
 def precheck(spec: Spec, registry: Registry) -> None:
     """Refuse a spec with a part that is not registered, or with an option or a size that its part does not have.
 
-    Values are not looked at: those that the task's data determine are not known yet. The spec is resolved in full
+    Values are not checked: those that the task's data determine are not known yet. The spec is resolved in full
     when they are.
 
     Raises:

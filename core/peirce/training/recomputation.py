@@ -1,4 +1,4 @@
-"""Layers whose activations are computed again in the backward pass, so that they need not be kept."""
+"""Gradient checkpointing: layers recompute their activations in the backward pass, and need not keep them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def layers_of(model: Model) -> list[nn.Module]:
 
 @contextmanager
 def recomputed(model: Model, *, active: bool = True) -> Iterator[None]:
-    """Within it each layer keeps its inputs alone, and runs again when gradients are asked for.
+    """Within it each layer keeps its inputs alone, and is recomputed in the backward pass.
 
     Dropout draws the same numbers both times. Names of parameters and modules stay as they are.
 

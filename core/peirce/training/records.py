@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from peirce.errors import TaskError
 from peirce.files import write_json
 from peirce.model import Task
-from peirce.training.options import TrainingOptions, plain
+from peirce.training.options import TrainingOptions, TrainResult, plain
 
 TRAINING, METRICS = "training.json", "metrics.json"
 _SCHEMA_TRAINING, _SCHEMA_METRICS = "peirce.training/1", "peirce.metrics/1"
@@ -23,10 +23,7 @@ def write_training(
     given: Any,
     options: TrainingOptions,
     seed: int,
-    losses: Sequence[float],
-    evaluations: Sequence[Mapping[str, Any]],
-    metrics: Mapping[str, float],
-    remarks: Sequence[str],
+    result: TrainResult,
     facts: Mapping[str, Any],
 ) -> None:
     """Write both records of a finished training.
@@ -37,14 +34,14 @@ def write_training(
         given: the options that the task was given.
         options: how.
         seed: the seed.
-        losses: the loss of each step.
-        evaluations: what each evaluation during training gave.
-        metrics: the metrics of `options.test_split`.
-        remarks: what a reader of the metrics must know.
-        facts: what else is worth keeping, such as seconds and threads.
+        result: what it gave.
+        facts: what else is worth keeping, such as threads.
     """
-    last = losses[-options.log_every :]
-    tested = {options.test_split: dict(metrics)} if options.test_split else {}
+    losses, last = result.losses, result.losses[-options.log_every :]
+    tested = {options.test_split: dict(result.metrics)} if options.test_split else {}
+    shown = {**tested, "remarks": list(result.remarks)}
+    during = {"during_training": list(result.evaluations)}
+    write_json(directory / METRICS, {"schema": _SCHEMA_METRICS, **shown, **during})
     record = {
         "schema": _SCHEMA_TRAINING,
         "task": {"name": task.name, "options": plain(given)},
@@ -53,18 +50,11 @@ def write_training(
         "steps": len(losses),
         "losses": {"first": losses[0], "last": losses[-1], "final_mean": math.fsum(last) / len(last)},
         "metrics": tested,
-        "remarks": list(remarks),
+        "remarks": list(result.remarks),
         **facts,
+        "seconds": result.seconds,
+        "start": result.start.plain() if result.start is not None else None,
     }
-    write_json(
-        directory / METRICS,
-        {
-            "schema": _SCHEMA_METRICS,
-            **tested,
-            "remarks": list(remarks),
-            "during_training": list(evaluations),
-        },
-    )
     write_json(directory / TRAINING, record)
 
 

@@ -59,8 +59,3 @@ def load_whole(model: Model, state: Mapping[str, Tensor]) -> None:
     model.load_state_dict(
         {name: like(own[name], tensor) if name in own else tensor for name, tensor in state.items()}
     )
-
-
-def is_sharded(model: Model) -> bool:
-    """Whether the tensors of a model are spread over processes."""
-    return any(isinstance(p, DTensor) for p in model.parameters())

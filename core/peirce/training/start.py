@@ -20,8 +20,8 @@ from attrs import frozen
 from peirce.compose import load
 from peirce.errors import TaskError
 from peirce.model import ASSETS, SPEC, WEIGHTS, Model, Task
-from peirce.registry import Registry
-from peirce.spec import Spec, load_spec, to_plain
+from peirce.registry import Registry, load_spec
+from peirce.spec import Spec, to_plain
 
 TOKENIZER = "tokenizer"
 """The option of a task that names its tokenizer; left empty, it is the one that a saved model keeps."""

@@ -60,6 +60,10 @@ class _Progress:
     stopped: bool = False
 
 
+_SAVED = ("step", "seconds", "evaluations", "best", "best_step", "worse", "stopped")
+"""What of it is numbers and names; the losses are tensors in a checkpoint."""
+
+
 class Training:
     """One run of a training: from where it starts to its end."""
 
@@ -265,13 +269,8 @@ class Training:
                 "threads": torch.get_num_threads(),
                 "scaler": scaler.state_dict() if scaler is not None else None,
                 "identity": self._identity(),
-                "step": step,
+                **{key: getattr(progress, key) for key in _SAVED},
                 "seconds": progress.seconds + time.monotonic() - self.since,
-                "evaluations": progress.evaluations,
-                "best": progress.best,
-                "best_step": progress.best_step,
-                "worse": progress.worse,
-                "stopped": progress.stopped,
             }
             self.checkpoints.commit(step, state)
         accelerator.wait_for_everyone()
@@ -299,10 +298,7 @@ class Training:
                 for name, values in tensors["losses"].items()
                 if name.startswith(_TERM)
             },
-            **{
-                key: state[key]
-                for key in ("step", "seconds", "evaluations", "best", "best_step", "worse", "stopped")
-            },
+            **{key: state[key] for key in _SAVED},
         )
         self.feed = Feed(self.task, self.data, TRAIN, self.seed, state["epoch"], state["batch"])
         if state["threads"] != torch.get_num_threads():
@@ -356,7 +352,17 @@ class Training:
             metrics = evaluate(model, self.task, self.data, options.test_split, self.seed)
             remarks = self.task.remarks(model, self.data, options.test_split)
             self.curves.add(progress.step, {f"{options.test_split}/{name}": v for name, v in metrics.items()})
-        seconds = progress.seconds + time.monotonic() - self.since
+        result = TrainResult(
+            model=model,
+            losses=tuple(progress.losses),
+            metrics=metrics,
+            remarks=remarks,
+            seconds=progress.seconds + time.monotonic() - self.since,
+            steps=progress.step,
+            evaluations=tuple(progress.evaluations),
+            start=self.start,
+            terms={name: tuple(values) for name, values in progress.terms.items()},
+        )
         if self.main:
             model.save(self.directory, self.task.assets(self.data))
             rates = [learning_rate(options, step, self.total) for step in range(progress.step)]
@@ -365,37 +371,14 @@ class Training:
             facts = {
                 "best": {"step": progress.best_step, options.monitor: progress.best} if self.best else None,
                 "stopped_early": progress.stopped,
-                "seconds": seconds,
                 "threads": torch.get_num_threads(),
                 "processes": self.accelerator.num_processes,
                 "device": str(self.accelerator.device),
                 "parameters": self.numbers,
-                "start": self.start.plain() if self.start is not None else None,
             }
-            write_training(
-                self.directory,
-                self.task,
-                self.given,
-                options,
-                self.seed,
-                progress.losses,
-                progress.evaluations,
-                metrics,
-                remarks,
-                facts,
-            )
+            write_training(self.directory, self.task, self.given, options, self.seed, result, facts)
         self.accelerator.wait_for_everyone()
-        return TrainResult(
-            model=model,
-            losses=tuple(progress.losses),
-            metrics=metrics,
-            remarks=remarks,
-            seconds=seconds,
-            steps=progress.step,
-            evaluations=tuple(progress.evaluations),
-            start=self.start,
-            terms={name: tuple(values) for name, values in progress.terms.items()},
-        )
+        return result
 
     def _whole_model(self) -> Model:
         """The model with whole tensors, one of its own where processes hold parts of it."""

@@ -1,1 +1,1 @@
-"""ONNX: the exporter, the metadata and structure of its files, and casts to narrower precisions."""
+"""ONNX: the exporter, and what its files are to verification and to ONNX Runtime."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from peirce.errors import ExportError
 from peirce.kernels import folded
 from peirce.model import Exporter, Model
@@ -19,13 +19,14 @@ from peirce.parts import Signature
 from torch import Tensor, nn
 
 from peirce_export import cases
+from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
 from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
-from peirce_export.onnx.casting import DTYPES, cast_copy, checked, precision_of
-from peirce_export.onnx.metadata import MODEL, TOP, Metadata, Precision
+from peirce_export.metadata import MODEL, TOP, Metadata, Precision
+from peirce_export.onnx.structure import OnnxGraph
 from peirce_export.onnx.warnings_of_others import silenced
-from peirce_export.report import Report, together
+from peirce_export.report import Verification, together
 from peirce_export.steps import steps
-from peirce_export.verify import limits, verify
+from peirce_export.verify import verify
 from peirce_export.views import ROLES, Exported, View, file_of, view
 
 OPSETS = range(17, 24)
@@ -84,7 +85,7 @@ class OnnxExporter(Exporter):
 
     options: OnnxOptions
 
-    def export(self, model: Model, path: Path) -> Report:
+    def export(self, model: Model, path: Path) -> Verification:
         """Write the model to `path` and verify it.
 
         The file appears under its name, with its data, only once it is verified. One that fails is kept in
@@ -114,7 +115,7 @@ class OnnxExporter(Exporter):
                     graph = trace(view(role, model), self.options.opset, precision)
                     say(f"writing {role}")
                     write(graph, file, self.options.external_above)
-                    reports.append(verify(file, model, seed=self.options.seed, progress=say))
+                    reports.append(verify(OnnxGraph(file), model, seed=self.options.seed, progress=say))
                 report = together(reports)
         except Mismatch as fault:
             if not os.listdir(scratch):
@@ -131,7 +132,7 @@ class OnnxExporter(Exporter):
         for name in sorted(os.listdir(scratch), key=lambda name: name == path.name):
             os.replace(scratch / name, path.with_name(name))
         scratch.rmdir()
-        return _moved(report, path)
+        return evolve(report, file=path)
 
     def _roles(self, precision: Precision) -> tuple[str, ...]:
         if self.options.generate:
@@ -161,7 +162,7 @@ def trace(model: Exported, opset: int, precision: Precision) -> ir.Model:
     """
     signature: Signature = model.signature
     twin = cast_copy(model, DTYPES[precision])
-    most = limits(model)
+    most = signature.largest
     case = cases.Case(name="traced", sizes=cases.traced(signature, most))
     example = _example(signature, case, DTYPES[precision])
     symbols = {name: torch.export.Dim(name, min=1, max=most.get(name)) for name in signature.symbols}
@@ -295,13 +296,7 @@ def _kept(fault: Mismatch, scratch: Path, path: Path) -> Mismatch:
     moved = fault.saying(
         str(fault).replace(str(scratch), str(place)) + f"\nThe file that failed is kept: {place / path.name}"
     )
-    moved.report = None if fault.report is None else _moved(fault.report, place / path.name)
+    moved.report = None if fault.report is None else evolve(fault.report, file=place / path.name)
     if isinstance(fault, ValueMismatch) and isinstance(moved, ValueMismatch) and fault.inputs is not None:
         moved.inputs = place / fault.inputs.name
     return moved
-
-
-def _moved(report: Report, path: Path) -> Report:
-    from attrs import evolve
-
-    return evolve(report, file=path)

@@ -1,8 +1,10 @@
-"""The inputs and outputs of an ONNX file against a signature: names, dtypes and dims, and no values."""
+"""An ONNX file as verification sees it: inputs and outputs against a signature, the graph against ONNX's rules."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,10 @@ from peirce.errors import ExportError, ModelFileError
 from peirce.parts import Signature, TensorSpec, terms
 
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch
+from peirce_export.metadata import Metadata
+from peirce_export.onnx.session import CPU, OnnxFile
+from peirce_export.onnx.widen import widen
+from peirce_export.verify import Verifiable
 
 FLOATS = {
     "float32": TensorProto.FLOAT,
@@ -19,6 +25,45 @@ FLOATS = {
     "bfloat16": TensorProto.BFLOAT16,
 }
 WHOLE = {"int64": TensorProto.INT64, "bool": TensorProto.BOOL}
+NARROW_NOTE = (
+    "bfloat16 does not run on ONNX Runtime's CPU provider: names, dims and dtypes were checked on the file "
+    "itself, values on a copy of it cast to float32."
+)
+
+
+class OnnxGraph(Verifiable):
+    """An ONNX file, to verify.
+
+    Raises:
+        ModelFileError: the file is missing, damaged, or was not exported by Peirce.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.proto = path, read(path)
+        properties = {entry.key: entry.value for entry in self.proto.metadata_props}
+        self.metadata = Metadata.from_properties(properties, str(path))
+        self.narrow = self.metadata.precision == "bfloat16"
+        self.notes = (NARROW_NOTE,) if self.narrow else ()
+
+    def check(self, signature: Signature) -> None:
+        """Names, dtypes and dims, then the rules of ONNX."""
+        check(self.proto, signature, self.metadata.precision, str(self.path))
+        check_graph(self.path)
+
+    def shape(self, output: str) -> tuple[str | int, ...]:
+        """The dims of an output."""
+        return next(dims(node) for node in self.proto.graph.output if node.name == output)
+
+    @contextmanager
+    def opened(self, providers: Sequence[str] | None) -> Iterator[OnnxFile]:
+        """The file, or a wider copy of one in bfloat16, in ONNX Runtime, by default on the CPU."""
+        with tempfile.TemporaryDirectory() as scratch:
+            runnable = self.path
+            if self.narrow:
+                runnable = Path(scratch) / "widened.onnx"
+                widen(self.path, runnable)
+            with closing(OnnxFile(runnable, (CPU,) if providers is None else providers)) as opened:
+                yield opened
 
 
 def read(path: Path) -> onnx.ModelProto:

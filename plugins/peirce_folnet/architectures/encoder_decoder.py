@@ -106,9 +106,11 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
             TensorSpec(
                 name=self.generated, dtype="int64", dims=row, high=self.plan.dims.vocabulary,
                 meaning="Token ids of the target, beginning with its first given token.",
+                largest={self.rows: self.plan.dims.max_length},
             ),
             TensorSpec(
                 name="decoder_attention_mask", dtype="bool", dims=row, required=False, default=True,
+                masks=self.rows,
                 meaning="True at real tokens of the target, false at padding.",
             ),
         )  # fmt: skip
@@ -143,7 +145,13 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         )
         known = [
             TensorSpec(
-                name=_kept(name), dtype=dtype, dims=row, high=high, meaning=f"{meaning} of the tokens before."
+                name=_kept(name),
+                dtype=dtype,
+                dims=row,
+                high=high,
+                meaning=f"{meaning} of the tokens before.",
+                masks="past" if name == MASK else None,
+                largest={"past": self.plan.dims.max_length - 1} if name == IDS else {},
             )
             for name, dtype, high, meaning in columns
         ]

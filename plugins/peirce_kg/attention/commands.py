@@ -48,8 +48,8 @@ def attention(
 ) -> None:
     """Draw how much the tokens of a query look at each other, a column for each trained model."""
     from peirce_kg.attention.maps import read_attention
-    from peirce_kg.pictures import check_picture
     from peirce_kg.queries.conversion import read_query
+    from peirce_kg.queries.pictures import check_picture
 
     path = output if output is not None or json else Path("attention.svg")
     if path is not None:

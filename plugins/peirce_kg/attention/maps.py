@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from peirce.algebra import Attended, attention_of
 from peirce.compose import load
 from peirce.errors import ModelFileError, PeirceError, TaskError
-from peirce.model import ASSETS, Model
+from peirce.model import ASSETS
 
 from peirce_kg.encoding.assets import read_assets, reads_reversed
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.engine.answers import resolve
+from peirce_kg.engine.answers import to_ids
 from peirce_kg.queries.language import Query
 from peirce_kg.task import model_scorer
 
@@ -127,9 +127,8 @@ def read_attention(folder: Path, query: Query) -> QueryAttention:
             "token; choose a model of the architecture transformer, or of folnet with the operator join"
         )
     try:
-        template, groundings = resolve(query, graph)
+        template, groundings = to_ids(query, graph)
         ids = vocabulary.encode(template, groundings)[0][0]
-        _check_length(len(ids), model)
         with attention_of(model) as read:
             model_scorer(model, vocabulary)(template, groundings)
     except PeirceError as error:
@@ -143,9 +142,3 @@ def read_attention(folder: Path, query: Query) -> QueryAttention:
         )
     tokens = tuple(vocabulary.decode(ids.tolist()))
     return QueryAttention(folder, model.spec.name, name, vocabulary, tokens, weights)
-
-
-def _check_length(length: int, model: Model) -> None:
-    most = model.spec.input.max_length
-    if length > most:
-        raise TaskError(f"the query has {length} tokens; the model reads at most {most}: ask a shorter one")

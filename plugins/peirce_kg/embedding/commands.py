@@ -11,7 +11,7 @@ from peirce.extras import require
 from peirce.progress import progress_bars
 
 from peirce_kg.graphs.commands import GRAPH_HELP
-from peirce_kg.kge_files import Predictor, write_kge
+from peirce_kg.parts.augmenters.kge_files import Predictor, write_kge
 
 
 def embed(

@@ -18,7 +18,7 @@ from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.answers import Answers
 from peirce_kg.evaluation import ranks
 from peirce_kg.graphs.graph import Graph
-from peirce_kg.kge_files import PREDICTORS, KgeFacts, Predictor
+from peirce_kg.parts.augmenters.kge_files import PREDICTORS, KgeFacts, Predictor
 
 NEGATIVES = 64
 """False triples for each true one, where scores of all entities at once would be too large."""

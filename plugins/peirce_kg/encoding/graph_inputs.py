@@ -17,14 +17,21 @@ from numpy.typing import NDArray
 from peirce.errors import TaskError
 
 from peirce_kg.encoding.writing import Mention, Syntax, mentioned
-from peirce_kg.graph_codes import APART, NODES, OUTSIDE, REACH, ROLES
+from peirce_kg.parts.positions.query_graph import (
+    APART,
+    GRAPH_DISTANCES,
+    GRAPH_NODES,
+    GRAPH_ROLES,
+    NODES,
+    OUTSIDE,
+    REACH,
+    ROLES,
+)
 from peirce_kg.queries import querygraph
 from peirce_kg.queries.language import Query
 from peirce_kg.queries.querygraph import QueryGraph
 from peirce_kg.queries.reversal import reverse
 
-GRAPH_INPUTS = ("graph_nodes", "graph_distances", "graph_roles")
-"""The names of the inputs; see `peirce_kg.parts.positions.query_graph`."""
 Small: TypeAlias = NDArray[np.uint8]
 _ROLE = {name: 2**place for place, name in enumerate(ROLES)}
 
@@ -124,7 +131,7 @@ def padded(graphs: Sequence[tuple[TokenGraph, int]], length: int) -> dict[str, S
         place = slice(first, first + rows), slice(len(graph.nodes))
         nodes[place], distances[place], roles[place] = graph.nodes, graph.distances, graph.roles
         first += rows
-    return dict(zip(GRAPH_INPUTS, (nodes, distances, roles), strict=True))
+    return {GRAPH_NODES.name: nodes, GRAPH_DISTANCES.name: distances, GRAPH_ROLES.name: roles}
 
 
 def _nodes(graph: QueryGraph, mention: Mention, mentions: Sequence[Mention]) -> Iterator[int]:

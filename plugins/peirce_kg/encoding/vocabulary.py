@@ -98,7 +98,7 @@ class Vocabulary:
         """Token ids [n, x] and token kinds [n, x] of groundings of one template, int64.
 
         Raises:
-            QueryError: the syntax has no way to write the template.
+            QueryError: the syntax does not support the template.
         """
         relations = {name: i for i, name in enumerate(template.relations)}
         constants = {name: i for i, name in enumerate(template.constants)}

@@ -44,7 +44,7 @@ def written(query: Query, syntax: Syntax = "efo", *, reversed_: bool = False) ->
         reversed_: whether conjunctions and disjunctions are written from their end (Table 13).
 
     Raises:
-        QueryError: the syntax has no way to write the query.
+        QueryError: the syntax does not support the query.
     """
     query = reverse(query) if reversed_ else query
     if syntax == "efo":

@@ -10,7 +10,7 @@ batch of groundings of one abstract query is answered at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from attrs import frozen
@@ -19,7 +19,7 @@ from peirce_kg.engine.conjunction import Conjunction
 from peirce_kg.engine.keysets import CELLS, Space
 from peirce_kg.engine.template import Groundings, QueryTooLargeError, Template
 from peirce_kg.graphs.graph import Graph, Index, Ints
-from peirce_kg.graphs.index import spans
+from peirce_kg.graphs.index import Bools, spans
 from peirce_kg.queries.language import Query
 
 __all__ = [
@@ -30,7 +30,8 @@ __all__ = [
     "Template",
     "answer",
     "answers",
-    "resolve",
+    "answers_within",
+    "to_ids",
 ]
 
 LIMIT = 20_000_000
@@ -92,7 +93,7 @@ class Answers:
         )
 
 
-def resolve(query: Query, graph: Graph) -> tuple[Template, Groundings]:
+def to_ids(query: Query, graph: Graph) -> tuple[Template, Groundings]:
     """A grounded query as a template with one grounding.
 
     Raises:
@@ -110,7 +111,7 @@ def answer(query: Query, graph: Graph, index: Index) -> Ints:
     Raises:
         TaskError: a name is not in the graph. QueryTooLargeError: it would need too much memory.
     """
-    return answers(*resolve(query, graph), index)[0]
+    return answers(*to_ids(query, graph), index)[0]
 
 
 def answers(template: Template, groundings: Groundings, index: Index, limit: int = LIMIT) -> Answers:
@@ -125,25 +126,44 @@ def answers(template: Template, groundings: Groundings, index: Index, limit: int
     Raises:
         QueryTooLargeError: one query alone needs more.
     """
-    size = max(_FEWEST, CELLS // index.entities)
-    starts = range(0, max(len(groundings), 1), size)
-    parts = [_answers(template, groundings[start : start + size], index, limit) for start in starts]
+    parts = []
+    for found, error in _parts(template, groundings, index, limit):
+        if error is not None:
+            raise QueryTooLargeError(
+                f"{template.query}: {error}; name more entities in the query, or raise the limit if memory allows"
+            )
+        parts.append(found)
     return parts[0] if len(parts) == 1 else Answers.joined(parts)
 
 
-def _answers(template: Template, groundings: Groundings, index: Index, limit: int) -> Answers:
-    """The answers of few enough groundings; fewer still, where they need too much together."""
-    count = len(groundings)
+def answers_within(
+    template: Template, groundings: Groundings, index: Index, limit: int
+) -> tuple[Answers, Bools]:
+    """As `answers`, but a query that needs more than the limit is marked in bool [n] and has no answers."""
+    parts = list(_parts(template, groundings, index, limit))
+    refused = [np.full(len(found), error is not None) for found, error in parts]
+    return Answers.joined([found for found, _ in parts]), np.concatenate(refused)
+
+
+def _parts(
+    template: Template, groundings: Groundings, index: Index, limit: int
+) -> Iterator[tuple[Answers, QueryTooLargeError | None]]:
+    """The answers of a few groundings at a time; of a single one that needs too much none, and the reason."""
+    count, size = len(groundings), max(_FEWEST, CELLS // index.entities)
+    if count > size:
+        for start in range(0, count, size):
+            yield from _parts(template, groundings[start : start + size], index, limit)
+        return
     space = Space(count, index.entities)
     try:
         found = [
             Conjunction(branch, groundings, index, space, limit).answers() for branch in template.branches
         ]
-        return Answers.of(space.distinct(np.concatenate(found)), count, index.entities)
     except QueryTooLargeError as error:
         if count <= 1:
-            raise QueryTooLargeError(
-                f"{template.query}: {error}; name more entities in the query, or raise the limit if memory allows"
-            ) from None
-        halves = (groundings[: count // 2], groundings[count // 2 :])
-        return Answers.joined([_answers(template, half, index, limit) for half in halves])
+            yield Answers.of(np.empty(0, np.int64), count, index.entities), error
+            return
+        for half in (slice(count // 2), slice(count // 2, None)):
+            yield from _parts(template, groundings[half], index, limit)
+        return
+    yield Answers.of(space.distinct(np.concatenate(found)), count, index.entities), None

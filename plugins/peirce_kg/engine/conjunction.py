@@ -15,8 +15,8 @@ from itertools import chain
 import numpy as np
 from attrs import evolve
 
+from peirce_kg.engine.assignments import Assignments, Reach, Way, distinct
 from peirce_kg.engine.keysets import Space
-from peirce_kg.engine.tables import Reach, Table, Way, distinct
 from peirce_kg.engine.template import Branch, Groundings, QueryTooLargeError, Slot
 from peirce_kg.graphs.index import Bools, Index, Ints, spans
 from peirce_kg.queries.language import FREE, Variable
@@ -47,7 +47,7 @@ class Conjunction:
         self.unary = {
             v: [slot for slot in slots if slot.variables == {v}] for v in sorted(variables, key=str)
         }
-        everything = Table(np.arange(len(groundings)), {})
+        everything = Assignments(np.arange(len(groundings)), {})
         for slot in slots:
             if not slot.variables:
                 self.alive &= self._holds(slot, everything)
@@ -85,7 +85,7 @@ class Conjunction:
     def _listed(self, variable: Variable, slots: Sequence[Slot]) -> Ints:
         """The values that atoms with constants allow, for each query from the one with fewest edges."""
         with self._postponed(variable):
-            table = self._follow(self._reach(variable, Table(np.flatnonzero(self.alive), {}), slots))
+            table = self._follow(self._reach(variable, Assignments(np.flatnonzero(self.alive), {}), slots))
             return self._keys(table, variable)
 
     def _bind(self, variable: Variable, keys: Ints) -> None:
@@ -172,7 +172,7 @@ class Conjunction:
         row, entity = self.index.ends(relation, heads=slots[0].head == other)
         return queries[row] * self.space.entities + entity
 
-    def _pairs(self, one: Variable, other: Variable, slots: list[Slot]) -> Table:
+    def _pairs(self, one: Variable, other: Variable, slots: list[Slot]) -> Assignments:
         """The values of two variables that their atoms, at least one of them positive, allow together."""
         if known := [v for v in (one, other) if v in self.domains]:
             return self._along([self._from(v, one if v == other else other, slots) for v in known])
@@ -194,7 +194,9 @@ class Conjunction:
         if leaf in self.domains:
             sizes = np.bincount(self.domains[leaf] // self.space.entities, minlength=len(self.alive))
         # a negated atom is false where the positive one leads
-        false = Table.joined([self._pairs(leaf, other, [evolve(slot, positive=True)]) for slot in slots])
+        false = Assignments.joined(
+            [self._pairs(leaf, other, [evolve(slot, positive=True)]) for slot in slots]
+        )
         if len(slots) > 1:
             false = distinct(false)
         count = np.bincount(np.searchsorted(keys, self._keys(false, other)), minlength=len(keys))
@@ -219,7 +221,7 @@ class Conjunction:
         for variable in joined - {FREE}:
             self._drop(variable)
 
-    def _first(self) -> Table:
+    def _first(self) -> Assignments:
         """The two variables whose atoms have fewest edges, or one variable, where no atom is positive."""
         pairs = {slot.variables for slot in self.links if slot.positive}
         if not pairs:
@@ -239,7 +241,7 @@ class Conjunction:
         one, other = sorted(pair, key=str)
         return self._pairs(one, other, slots)
 
-    def _extended(self, table: Table, slots: list[Slot]) -> Table:
+    def _extended(self, table: Assignments, slots: list[Slot]) -> Assignments:
         """Join one more variable: the one with fewest edges from the table."""
         found = {to for slot in slots for to in slot.variables - table.columns.keys()}
         reaches = [
@@ -251,29 +253,29 @@ class Conjunction:
         self.links = [slot for slot in self.links if slot not in joined]
         return self._follow(best) if best.ways else self._filtered(self._crossed(table, best.to), joined)
 
-    def _crossed(self, table: Table, to: Variable) -> Table:
+    def _crossed(self, table: Assignments, to: Variable) -> Assignments:
         """Each row with each value of a variable."""
         keys = np.sort(self._values(to))
         start, stop = (np.searchsorted(keys, (table.query + end) * self.space.entities) for end in (0, 1))
         self._check(int((stop - start).sum()))
         rows = table.rows(np.repeat(np.arange(len(table)), stop - start))
         values = keys[spans(start, stop - start)] % self.space.entities
-        return Table(rows.query, {**rows.columns, to: values})
+        return Assignments(rows.query, {**rows.columns, to: values})
 
-    def _projected(self, table: Table) -> Table:
+    def _projected(self, table: Assignments) -> Assignments:
         """Without the columns that no atom needs any more."""
         needed = self._linked() | {FREE}
         kept = {v: column for v, column in table.columns.items() if v in needed}
         if len(kept) == len(table.columns) or kept.keys() == {FREE}:
-            return Table(table.query, kept)
-        return distinct(Table(table.query, kept))
+            return Assignments(table.query, kept)
+        return distinct(Assignments(table.query, kept))
 
     # -- atoms ------------------------------------------------------------------------------------------------------
 
     def _from(self, known: Variable, to: Variable, slots: list[Slot]) -> Reach:
         return self._reach(to, self._of(known, self.domains[known]), slots)
 
-    def _reach(self, to: Variable, table: Table, slots: Sequence[Slot]) -> Reach:
+    def _reach(self, to: Variable, table: Assignments, slots: Sequence[Slot]) -> Reach:
         ways = []
         for slot in slots:
             heads = slot.tail == to
@@ -282,18 +284,18 @@ class Conjunction:
             ways.append(Way(slot, heads, group, *self.index.edges(group, heads=heads)))
         return Reach.of(to, table, ways)
 
-    def _along(self, reaches: list[Reach]) -> Table:
+    def _along(self, reaches: list[Reach]) -> Assignments:
         """The pairs of two variables, for each query from the one from which the other is reached over fewer edges."""
         if len(reaches) == 1:
             return self._follow(reaches[0])
         costs = [np.bincount(r.table.query, r.fewest, minlength=len(self.alive)) for r in reaches]
         best = np.argmin(costs, axis=0)
         self._check(int(np.min(costs, axis=0).sum()))
-        return Table.joined(
+        return Assignments.joined(
             [self._follow(r, best[r.table.query] == number) for number, r in enumerate(reaches)]
         )
 
-    def _follow(self, reach: Reach, some: Bools | None = None) -> Table:
+    def _follow(self, reach: Reach, some: Bools | None = None) -> Assignments:
         """Each row, or some of them, with the values that all of its atoms allow: the edges of the atom with fewest are
         gone through, the other atoms looked up."""
         counts = reach.fewest if some is None else np.where(some, reach.fewest, 0)
@@ -302,9 +304,9 @@ class Conjunction:
             return self._followed(reach, 0, counts)
         best = np.argmin([way.counts for way in reach.ways], axis=0)
         chosen = [np.where(best == number, counts, 0) for number in range(len(reach.ways))]
-        return Table.joined([self._followed(reach, number, each) for number, each in enumerate(chosen)])
+        return Assignments.joined([self._followed(reach, number, each) for number, each in enumerate(chosen)])
 
-    def _followed(self, reach: Reach, number: int, counts: Ints) -> Table:
+    def _followed(self, reach: Reach, number: int, counts: Ints) -> Assignments:
         way = reach.ways[number]
         row = np.repeat(np.arange(len(counts)), counts)
         values = self.index.others(spans(way.start, counts), heads=way.heads)
@@ -316,41 +318,41 @@ class Conjunction:
             kept = self.index.linked(other.group[row], values, heads=other.heads) == other.slot.positive
             row, values = row[kept], values[kept]
         table = reach.table.rows(row)
-        table = Table(table.query, {**table.columns, reach.to: values})
+        table = Assignments(table.query, {**table.columns, reach.to: values})
         return self._filtered(table, self.unary[reach.to])
 
-    def _edges(self, slot: Slot, queries: Ints) -> Table:
+    def _edges(self, slot: Slot, queries: Ints) -> Assignments:
         """All edges of an atom between variables."""
         start, stop = self.index.of_relation(self.relations[slot.relation][queries])
         self._check(int((stop - start).sum()))
         head, _, tail = self.index.triples(spans(start, stop - start))
         assert isinstance(slot.head, Variable)
         assert isinstance(slot.tail, Variable)
-        table = Table(np.repeat(queries, stop - start), {slot.head: head, slot.tail: tail})
+        table = Assignments(np.repeat(queries, stop - start), {slot.head: head, slot.tail: tail})
         return table.rows(head == tail) if slot.head == slot.tail else table
 
     def _size(self, slot: Slot, queries: Ints) -> int:
         start, stop = self.index.of_relation(self.relations[slot.relation][queries])
         return int((stop - start).sum())
 
-    def _filtered(self, table: Table, slots: Sequence[Slot]) -> Table:
+    def _filtered(self, table: Assignments, slots: Sequence[Slot]) -> Assignments:
         for slot in slots:
             table = table.rows(self._holds(slot, table))
         return table
 
-    def _holds(self, slot: Slot, table: Table) -> Bools:
+    def _holds(self, slot: Slot, table: Assignments) -> Bools:
         relation = self.relations[slot.relation][table.query]
         found = self.index.contains(relation, self._end(slot.head, table), self._end(slot.tail, table))
         return found == slot.positive
 
-    def _end(self, end: int | Variable, table: Table) -> Ints:
+    def _end(self, end: int | Variable, table: Assignments) -> Ints:
         return table.columns[end] if isinstance(end, Variable) else self.constants[end][table.query]
 
-    def _of(self, variable: Variable, keys: Ints) -> Table:
+    def _of(self, variable: Variable, keys: Ints) -> Assignments:
         query = keys // self.space.entities
-        return Table(query, {variable: keys - query * self.space.entities})
+        return Assignments(query, {variable: keys - query * self.space.entities})
 
-    def _keys(self, table: Table, variable: Variable) -> Ints:
+    def _keys(self, table: Assignments, variable: Variable) -> Ints:
         return table.query * self.space.entities + table.columns[variable]
 
     def _check(self, rows: int) -> None:

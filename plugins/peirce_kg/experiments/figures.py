@@ -5,134 +5,99 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve
 from peirce.compose import build
-from peirce.spec import load_spec
+from peirce.experiments import Figure
+from peirce.registry import Registry, default_registry, load_spec
 
-from peirce_kg.encoding.atom_inputs import shape_of
+from peirce_kg.encoding.literal_inputs import why_unsupported
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.template import Template
-from peirce_kg.experiments.running import Plan, Result, jobs, key
-from peirce_kg.experiments.tables import Cell, Row
+from peirce_kg.experiments.running import RankingRow, TegaRuns
+from peirce_kg.experiments.tables import Column, TegaRow
 from peirce_kg.graphs.graph import SPLITS, load_graph
+from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.types import QueryType, load_types, select
-from peirce_kg.query_atoms import RULES, fault
 from peirce_kg.task import overrides_of
 
 
-@frozen
-class Figure:
-    """One figure of one row: the mean, the lowest and the highest over seeds, and the paper's.
-
-    Args:
-        row: the label of the row.
-        column: the head of the column.
-        seeds: how many seeds there are; 1 of what does not depend on them.
-        mean: their mean; None where nothing was measured.
-        low: the lowest.
-        high: the highest.
-        paper: what the paper printed; None where it printed nothing.
-        types: how many of the types it is a mean over, where the model has no way to say some; else empty.
-    """
-
-    row: str
-    column: str
-    seeds: int
-    mean: float | None
-    low: float | None
-    high: float | None
-    paper: float | None
-    types: str = ""
-
-
-def figures_of(plan: Plan, results: Sequence[Result], paper_graph: str) -> dict[str, list[Figure]]:
+def figures_of(runs: TegaRuns, rows: Sequence[RankingRow], paper_graph: str) -> dict[str, list[Figure]]:
     """The figures of a table by the label of their row, in the order of the columns.
 
     Args:
-        plan: the table, and what was done for it.
-        results: what came out, where models were trained; MRR becomes percent.
+        runs: the table, and what was done for it.
+        rows: what came out, where models were trained; MRR becomes percent.
         paper_graph: the graph of the paper whose figures stand beside.
     """
-    values = {"mrr": _ranked, "parameters": _sizes, "graph": _statistics}[plan.table.measure]
+    table = runs.table
+    values = {"mrr": _ranked, "parameters": _sizes, "graph": _statistics}[table.measure](runs, rows)
     found: dict[str, list[Figure]] = {}
-    for row, columns in zip(plan.table.rows, values(plan, results), strict=True):
-        printed = row.paper.get(paper_graph, (None,) * len(columns))
+    for row, measured in zip(table.rows, values, strict=True):
+        printed = row.paper.get(paper_graph, (None,) * len(table.columns))
+        cells = zip(table.columns, measured, printed, _supported(runs, row), strict=True)
         found[row.label] = [
-            Figure(
-                row.label,
-                column,
-                len(seeds),
-                float(np.mean(seeds)) if seeds else None,
-                min(seeds, default=None),
-                max(seeds, default=None),
-                paper,
-                types,
-            )
-            for column, seeds, paper, types in zip(
-                plan.table.columns, columns, printed, _spoken(plan, row), strict=True
-            )
+            Figure(row=row.label, column=column, values=tuple(seeds), paper=paper, types=types)
+            for column, seeds, paper, types in cells
         ]
     return found
 
 
-def _ranked(plan: Plan, results: Sequence[Result]) -> Iterator[list[list[float]]]:
-    """Of each row and cell: MRR in percent, a value for each seed that is done."""
-    runs: dict[str, list[str]] = {}
-    for job in jobs(plan):
-        runs.setdefault(job.row.label, []).append(job.run)
-    for row in plan.table.rows:
-        yield [_means(plan, results, cell, runs[row.label]) for cell in plan.table.cells]
+def _ranked(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[float]]]:
+    """Of each row and column: MRR in percent, a value for each seed that is done."""
+    known: dict[str, list[str]] = {}
+    for cell in runs.cells():
+        known.setdefault(cell.label, []).append(cell.run)
+    for row in runs.table.rows:
+        yield [_means(runs, rows, column, known[row.label]) for column in runs.table.cells]
 
 
-def _means(plan: Plan, results: Sequence[Result], cell: Cell, runs: Sequence[str]) -> list[float]:
-    evaluation = key(plan.evaluations[cell.evaluation])
-    means = []
-    for run in runs:
-        found = [
+def _means(runs: TegaRuns, rows: Sequence[RankingRow], column: Column, known: Sequence[str]) -> list[float]:
+    evaluation = runs.table.asked[column.evaluation].key
+    values = [
+        [
             100 * r.mrr
-            for r in results
-            if r.run == run
-            and r.evaluation == evaluation
-            and r.answers == cell.knowledge
-            and cell.types in ("all", "seen" if r.seen else "unseen")
+            for r in rows
+            if (r.run, r.evaluation, r.answers) == (run, evaluation, column.knowledge)
+            and column.types in ("all", "seen" if r.seen else "unseen")
         ]
-        if found:
-            means.append(float(np.mean(found)))
-    return means
+        for run in known
+    ]
+    return [float(np.mean(found)) for found in values if found]
 
 
-def _spoken(plan: Plan, row: Row) -> list[str]:
-    """Of each cell, how many of its types a row's model has a way to say, where there are others."""
+def _supported(runs: TegaRuns, row: TegaRow) -> list[str]:
+    """Of each column, how many of its types a row's model supports, where it does not support all."""
+    table = runs.table
     architecture = load_spec(row.spec).architecture if row.spec else ""
-    if plan.table.measure != "mrr" or architecture not in RULES:
-        return [""] * len(plan.table.columns)
+    if table.measure != "mrr" or not architecture:
+        return [""] * len(table.columns)
     known, texts = load_types(), []
-    for cell in plan.table.cells:
-        group = select(plan.definitions.types(plan.evaluations[cell.evaluation].types), known)
-        shown = [kind for kind in group if cell.types in ("all", "seen" if kind.seen else "unseen")]
-        said = sum(has_words(architecture, kind) for kind in shown)
+    for column in table.cells:
+        group = select(runs.definitions.types(table.asked[column.evaluation].types), known)
+        shown = [kind for kind in group if column.types in ("all", "seen" if kind.seen else "unseen")]
+        said = sum(supports(architecture, kind, runs.registry) for kind in shown)
         texts.append("" if said == len(shown) else f"{said} of {len(shown)} types")
     return texts
 
 
-def has_words(architecture: str, kind: QueryType) -> bool:
-    """Whether a model of an architecture has a way to say queries of a type."""
-    return architecture not in RULES or fault(architecture, shape_of(Template.of(kind.query))) is None
+def supports(architecture: str, kind: QueryType, registry: Registry | None = None) -> bool:
+    """Whether a model of an architecture supports queries of a type."""
+    part = (registry or default_registry()).get("architectures", architecture)
+    return not issubclass(part, Executor) or why_unsupported(part, Template.of(kind.query)) is None
 
 
-def _sizes(plan: Plan, results: Sequence[Result]) -> Iterator[list[list[float]]]:
+def _sizes(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[float]]]:
     """Millions of parameters of each row's model, for the graph's vocabulary."""
-    graph = load_graph(plan.graph)
-    for job in jobs(evolve(plan, seeds=plan.seeds[:1])):
-        spec = job.spec.replace(overrides_of(Vocabulary.of(graph, job.task.options.syntax)))
-        model = build(spec, registry=plan.registry)
-        yield [[sum(p.numel() for p in model.parameters()) / 1e6]]
+    graph = load_graph(runs.graph)
+    for cell in evolve(runs, seeds=runs.seeds[:1]).cells():
+        spec = cell.spec.replace(overrides_of(Vocabulary.of(graph, cell.task.options.syntax)))
+        yield [[sum(p.numel() for p in build(spec, registry=runs.registry).parameters()) / 1e6]]
 
 
-def _statistics(plan: Plan, results: Sequence[Result]) -> Iterator[list[list[float]]]:
+def _statistics(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[float]]]:
     """The sizes of the graph."""
-    graph = load_graph(plan.graph)
+    graph = load_graph(runs.graph)
     edges = [len(graph.added[split]) for split in SPLITS]
     counts = [graph.relations, graph.entities, *edges, sum(edges)]
-    for _ in plan.table.rows:
+    for _ in runs.table.rows:
         yield [[float(count)] for count in counts]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 from cattrs import Converter
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError
 
 from peirce_kg.evaluation import KNOWLEDGE, TYPES, Knowledge, Types
-from peirce_kg.kge_files import Predictor
+from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_kg.queries.types import GROUPS
 
 PREFIX = "tega/"
@@ -35,9 +35,14 @@ class Evaluation:
     types: str = "all"
     reverse: bool = False
 
+    @property
+    def key(self) -> str:
+        """What results call it, whatever tables it is in."""
+        return self.types + ("-reversed" if self.reverse else "")
+
 
 @frozen
-class Row:
+class TegaRow:
     """One model of a table.
 
     Args:
@@ -58,7 +63,7 @@ class Row:
 
 
 @frozen
-class Cell:
+class Column:
     """One column: the mean, over some types, of the MRR on some answers, in one evaluation."""
 
     evaluation: str
@@ -66,7 +71,7 @@ class Cell:
     knowledge: Knowledge
 
     @classmethod
-    def parse(cls, text: str) -> Cell:
+    def parse(cls, text: str) -> Column:
         """Read `seen/inferred`, or `after:all/entailed`."""
         evaluation, _, rest = text.rpartition(":")
         types, _, knowledge = rest.partition("/")
@@ -83,7 +88,7 @@ Measure = Literal["mrr", "parameters", "graph"]
 
 
 @frozen
-class Table:
+class TegaTable:
     """A table.
 
     Args:
@@ -98,9 +103,9 @@ class Table:
 
     name: str
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[TegaRow, ...]
     measure: Measure = "mrr"
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[Column, ...] = ()
     types: str = "all"
     evaluations: Mapping[str, Evaluation] = field(factory=dict)
 
@@ -114,17 +119,10 @@ class Table:
         """The graphs that the paper has figures of."""
         return tuple(dict.fromkeys(graph for row in self.rows for graph in row.paper))
 
-    def only(self, labels: Sequence[str]) -> Table:
-        """The table with some of its rows; all of them where none is named.
-
-        Raises:
-            TaskError: there is no such row.
-        """
-        known = [row.label for row in self.rows]
-        for label in labels:
-            if label not in known:
-                raise TaskError(f"--row: {unknown('row', label, known)}")
-        return evolve(self, rows=tuple(row for row in self.rows if row.label in labels)) if labels else self
+    @property
+    def asked(self) -> Mapping[str, Evaluation]:
+        """The evaluations by name."""
+        return self.evaluations or {"": Evaluation(types=self.types)}
 
 
 @frozen
@@ -152,30 +150,9 @@ class Definitions:
         groups: names that stand for lists of query types, beside those of every types file.
     """
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, TegaTable]
     scales: Mapping[str, Scale]
     groups: Mapping[str, tuple[str, ...]]
-
-    def table(self, name: str) -> Table:
-        """A table by its experiment's name, `tega/table7`.
-
-        Raises:
-            TaskError: there is none.
-        """
-        key = name.removeprefix(PREFIX)
-        if key not in self.tables or not name.startswith(PREFIX):
-            raise TaskError(unknown("experiment", name, [PREFIX + known for known in self.tables]))
-        return self.tables[key]
-
-    def scale(self, name: str) -> Scale:
-        """A scale by name.
-
-        Raises:
-            TaskError: there is none.
-        """
-        if name not in self.scales:
-            raise TaskError(unknown("scale", name, self.scales))
-        return self.scales[name]
 
     def types(self, group: str) -> tuple[str, ...]:
         """What a task's option of types is given for a group."""
@@ -187,10 +164,11 @@ def definitions() -> Definitions:
     """The tables that come with Peirce."""
     data = tomllib.loads((files(__package__) / "tables.toml").read_text(encoding="utf-8"))
     converter = Converter(forbid_extra_keys=True)
-    converter.register_structure_hook(Cell, lambda text, _: Cell.parse(text))
+    converter.register_structure_hook(Column, lambda text, _: Column.parse(text))
     groups = {name: tuple(types) for name, types in data["groups"].items()}
     tables = {
-        name: converter.structure({"name": name, **table}, Table) for name, table in data["tables"].items()
+        name: converter.structure({"name": name, **table}, TegaTable)
+        for name, table in data["tables"].items()
     }
     scales = {
         name: converter.structure({"name": name, **scale}, Scale) for name, scale in data["scales"].items()
@@ -200,12 +178,11 @@ def definitions() -> Definitions:
     return Definitions(tables, scales, groups)
 
 
-def _check(table: Table, groups: set[str]) -> None:
-    evaluations = table.evaluations or {"": Evaluation()}
-    named = {table.types, *(evaluation.types for evaluation in evaluations.values())}
+def _check(table: TegaTable, groups: set[str]) -> None:
+    named = {table.types, *(evaluation.types for evaluation in table.asked.values())}
     if not named <= groups:
         raise TaskError(f"{table.name}: there is no group of types {', '.join(sorted(named - groups))}")
-    missing = [str(cell) for cell in table.cells if cell.evaluation not in evaluations]
+    missing = [str(cell) for cell in table.cells if cell.evaluation not in table.asked]
     if missing:
         raise TaskError(f"{table.name}: no evaluation for the cells {', '.join(missing)}")
     for row in table.rows:

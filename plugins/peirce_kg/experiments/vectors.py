@@ -10,7 +10,7 @@ from rich.console import Console
 
 from peirce_kg.embedding.training import EmbeddingOptions, embed
 from peirce_kg.graphs.graph import Graph
-from peirce_kg.kge_files import Predictor, write_kge
+from peirce_kg.parts.augmenters.kge_files import Predictor, write_kge
 from peirce_kg.sampling.files import fingerprint
 
 FOLDER = "vectors"

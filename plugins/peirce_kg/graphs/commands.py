@@ -1,9 +1,8 @@
-"""The commands of `peirce kg` about graphs: info, answer."""
+"""`peirce kg info`: what a graph holds."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
 import typer
 from peirce.commands import Json, as_json, as_table
@@ -13,9 +12,6 @@ GRAPH_HELP = (
 )
 SHOWN_RELATIONS = 10
 """Relations that `info` shows; `--json` gives all."""
-
-
-SplitName: TypeAlias = Literal["train", "valid", "test"]
 
 
 def info(
@@ -62,47 +58,3 @@ def info(
         f"memory: {bytes_.index:,} bytes for the triples, {bytes_.ratio:.2f} times as many as three int32 each; "
         f"{bytes_.names:,} for the names"
     )
-
-
-def answer(
-    graph: Annotated[str, typer.Option("--graph", metavar="GRAPH", help=GRAPH_HELP)],
-    queries: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            help='JSON lines: {"formula": "...", "grounding": {"r1": "...", "s1": "..."}} or {"query": "..."}.',
-        ),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The same lines, each with its answers.")
-    ],
-    split: Annotated[
-        SplitName, typer.Option(help="Which triples: valid has those of train too, test all of them.")
-    ] = "test",
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Rows that an intermediate table may have; 20 million where not given."),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Answer queries exactly, a file of them at a time."""
-    from rich.console import Console
-
-    from peirce_kg.engine.answers import LIMIT
-    from peirce_kg.engine.files import answer_file
-    from peirce_kg.graphs.graph import load_graph
-
-    errors = Console(stderr=True)
-    console = errors if errors.is_terminal else None
-    found = answer_file(load_graph(graph), split, queries, output, limit or LIMIT, console)
-    if json:
-        as_json(
-            "peirce.kg.answer/1",
-            output=str(output),
-            split=split,
-            queries=found.queries,
-            without_answers=found.empty,
-            answers=found.answers,
-        )
-        return
-    typer.echo(f"{output}: {found.queries:,} queries, {found.answers:,} answers; {found.empty:,} have none")

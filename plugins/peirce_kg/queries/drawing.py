@@ -8,8 +8,8 @@ from typing import Any
 
 from peirce.errors import TaskError
 
-from peirce_kg.pictures import write_picture
 from peirce_kg.queries.layout import Place, label, layout
+from peirce_kg.queries.pictures import write_picture
 from peirce_kg.queries.querygraph import Kind, Node, QueryGraph
 
 MAX_DRAWN = 200

@@ -31,7 +31,7 @@ from peirce_kg.sampling.files import (
     write_type,
 )
 from peirce_kg.sampling.sampler import BLOCK, Collector, QuerySet
-from peirce_kg.sampling.workers import ENGINES, Done, Pool, Setup, Task, pool
+from peirce_kg.sampling.workers import ENGINES, BlockAsked, Done, Pool, Setup, pool
 
 BLOCKS = ".blocks"
 """The folder of the blocks that are not in a type's file yet."""
@@ -221,7 +221,7 @@ class _Work:
         self._collector = Collector(Template.of(self.kind.query), asked.count)
         self._submitted: set[int] = set()
 
-    def tasks(self, most: int) -> Iterator[Task]:
+    def tasks(self, most: int) -> Iterator[BlockAsked]:
         """Blocks that will be needed, if all that is new in them is, and that nobody has begun."""
         missing = self.asked.count - len(self._collector)
         first = len(self._rows)
@@ -231,7 +231,9 @@ class _Work:
             if number not in self._submitted and not self._path(number).exists():
                 self._submitted.add(number)
                 most -= 1
-                yield Task(self.asked.name, number, min(BLOCK, self.asked.count) if number == 0 else BLOCK)
+                yield BlockAsked(
+                    self.asked.name, number, min(BLOCK, self.asked.count) if number == 0 else BLOCK
+                )
 
     def keep(self, done: Done) -> None:
         """Keep a block."""

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
-from peirce_kg.graphs.graph import SPLITS, Bools, Graph, Ints
+from peirce_kg.graphs.graph import SPLITS, Bools, Graph, Index, Ints
 
 ABSENT = len(SPLITS)
 """The level of a triple that no split holds."""
@@ -78,12 +78,10 @@ class Keys:
 class Runs:
     """A list in runs, one per owner, each in order of level; the owner -1 has an empty one.
 
-    items: int32 [m], what is listed; levels: uint8 [m]; start: int64 [owners + 1]; stops: int64 [3, owners + 1], one
-    row per level.
+    items: int32 [m], what is listed; start: int64 [owners + 1]; stops: int64 [3, owners + 1], one row per level.
     """
 
     items: NDArray[np.int32]
-    levels: NDArray[np.uint8]
     start: Ints
     stops: Ints
 
@@ -94,7 +92,7 @@ class Runs:
         sizes = np.bincount(owner * ABSENT + level, minlength=(owners + 1) * ABSENT).reshape(-1, ABSENT).T
         total = sizes.sum(axis=0)
         start = np.cumsum(total) - total
-        return cls(items[order], level[order], start, start + np.cumsum(sizes, axis=0))
+        return cls(items[order], start, start + np.cumsum(sizes, axis=0))
 
     def sizes(self, owner: Ints, level: int = ABSENT - 1) -> Ints:
         """How many items of each owner there are up to a level."""
@@ -117,19 +115,27 @@ class Lookup:
         relations: how many relations there are.
         triples: int32 [n, 3] of head, relation, tail, distinct, in order of level.
         levels: uint8 [n], the level of each.
+        indexes: the index of each split, for the exact engine; made of the triples where it is not given.
     """
 
     entities: int
     relations: int
     triples: NDArray[np.int32] = field(repr=False)
     levels: NDArray[np.uint8] = field(repr=False)
+    indexes: tuple[Index, ...] = field(repr=False)
+
+    @indexes.default
+    def _of_triples(self) -> tuple[Index, ...]:
+        ends = [self.size(level) for level in range(ABSENT - 1)]
+        return Index.cumulative(np.split(self.triples, ends), self.entities, self.relations)
 
     @classmethod
     def of(cls, graph: Graph) -> Lookup:
         """Index a graph."""
         added = [graph.added[split] for split in SPLITS]
         levels = np.repeat(np.arange(ABSENT, dtype=np.uint8), [len(part) for part in added])
-        return cls(graph.entities, graph.relations, np.concatenate(added), levels)
+        indexes = tuple(graph.index(split) for split in SPLITS)
+        return cls(graph.entities, graph.relations, np.concatenate(added), levels, indexes)
 
     def size(self, level: int) -> int:
         """How many triples the cumulative graph of a level has."""
@@ -172,13 +178,6 @@ class Lookup:
     def edges(self) -> Runs:
         """The entities at the other ends of the edges of a relation at an entity."""
         return self._edges[1]
-
-    @cached_property
-    def nearest(self) -> NDArray[np.uint8]:
-        """The smallest level in each run of `edges`, `ABSENT` in the empty one."""
-        runs = self.edges
-        levels = np.append(runs.levels, np.uint8(ABSENT))
-        return np.where(runs.stops[-1] > runs.start, levels.take(runs.start), np.uint8(ABSENT))
 
     @cached_property
     def of_relation(self) -> Runs:

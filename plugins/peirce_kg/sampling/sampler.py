@@ -14,7 +14,7 @@ order, gets the same; a `Collector` takes the blocks one after another and drops
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -23,18 +23,19 @@ from peirce.errors import TaskError
 from peirce.progress import progress_bars
 from rich.console import Console
 
-from peirce_kg.engine.answers import Answers
-from peirce_kg.engine.template import Groundings, Template
+from peirce_kg.engine.answers import Answers, answers_within
+from peirce_kg.engine.template import Groundings, Slot, Template
 from peirce_kg.graphs.graph import SPLITS, Bools, Graph, Ints, Split
 from peirce_kg.queries.language import Query
 from peirce_kg.queries.types import QueryType
 from peirce_kg.sampling.lookup import Lookup
 from peirce_kg.sampling.symmetry import canonical, redundant, repetitions, symmetries
 from peirce_kg.sampling.walks import Walker
-from peirce_kg.sampling.worlds import Found, Worlds, solve
 
 MAX_ANSWERS = 100
 """Answers that a sampled query may have on the graph of its split, unless told otherwise."""
+LIMIT = 4_000_000
+"""Rows that an intermediate table may have; a query that needs more is not sampled."""
 BLOCK = 8192
 """Queries of a block. Like the sizes of batches, it is part of what a seed means."""
 BATCHES = (512, 4096)
@@ -186,7 +187,6 @@ class TypeSampler:
         self.kind, self.lookup, self.split, self.max_answers = kind, lookup, split, max_answers
         self.level = SPLITS.index(split)
         self.template = Template.of(kind.query)
-        self.worlds = Worlds.of(self.template, self.level)
         self._seed = [seed, zlib.crc32(kind.name.encode()), self.level]
         self._walker = Walker(self.template, lookup, self.level)
         self._renamings = symmetries(self.template)
@@ -235,36 +235,50 @@ class TypeSampler:
             size = min(2 * size, largest)
 
     def _sound(self, proposals: Groundings) -> QuerySet:
-        """The proposals that meet the conditions on answers, with their answers."""
-        found = solve(self.worlds, proposals, self.lookup, self.max_answers)
-        rows = np.flatnonzero(self._accepted(found))
-        number = np.full(len(proposals), -1)
-        number[rows] = np.arange(len(rows))
-        query = number.take(found.query)
-        pairs = np.flatnonzero(query >= 0)
-        pairs = pairs[np.argsort(query.take(pairs) * self.lookup.entities + found.entity.take(pairs))]
-        query, entity, worlds = query.take(pairs), found.entity.take(pairs), found.worlds.take(pairs)
-        answers: dict[Split, Answers] = {}
-        for split, bit in zip(SPLITS, self.worlds.splits, strict=True):
-            there = np.flatnonzero(worlds & bit)
-            counts = np.bincount(query.take(there), minlength=len(rows))
-            answers[split] = Answers(np.concatenate([[0], np.cumsum(counts)]), entity.take(there))
-        return QuerySet(self.kind, self.split, self.template, proposals[rows], answers)
+        """The proposals that meet the conditions on answers, with their answers.
 
-    def _accepted(self, found: Found) -> Bools:
-        """Which queries have an answer, not too many, a new one, and would have others without any of their parts."""
-        own = self.worlds.splits[self.level]
-        counts = found.having(found.worlds & own != 0)
-        accepted = ~found.refused & (counts > 0) & (counts <= self.max_answers)
+        Each condition asks the engine about what met those before it: most proposals fail an early one.
+        """
+        template, own = self.template, self.split
+        found: dict[Split, Answers] = {}
+
+        def keep(met: Bools) -> None:
+            nonlocal proposals
+            rows = np.flatnonzero(met)
+            proposals = proposals[rows]
+            found.update({split: each.select(rows) for split, each in found.items()})
+
+        def ask(split: Split, conjunctions: Iterable[Sequence[Slot]] = template.conjunctions) -> Answers:
+            variant = evolve(template, conjunctions=tuple(map(tuple, conjunctions)))
+            each, refused = answers_within(
+                variant, proposals, self.lookup.indexes[SPLITS.index(split)], LIMIT
+            )
+            if refused.any():
+                keep(~refused)
+                each = each.select(np.flatnonzero(~refused))
+            return each
+
+        found[own] = ask(own)
+        keep((found[own].counts > 0) & (found[own].counts <= self.max_answers))
         if self.level:
-            before = self.worlds.splits[self.level - 1]
-            accepted &= found.having(found.worlds & (own | before) == own) > 0
-        for without in self.worlds.without:
-            accepted &= found.having(found.worlds & (own | without) == without) > 0
-        branches = np.bitwise_or.reduce(self.worlds.branches)
-        for branch in self.worlds.branches:
-            accepted &= found.having(found.worlds & branches == branch) > 0
-        return accepted
+            before = SPLITS[self.level - 1]
+            found[before] = ask(before)
+            keep(self._more(found[own], found[before]))
+        for negated in template.negated:
+            wider = ask(own, [[slot for slot in slots if slot != negated] for slots in template.conjunctions])
+            keep(self._more(wider, found[own]))
+        if len(template.conjunctions) > 1:
+            for branch in template.conjunctions:
+                others = ask(own, [slots for slots in template.conjunctions if slots is not branch])
+                keep(self._more(found[own], others))
+        for split in SPLITS:
+            if split not in found:
+                found[split] = ask(split)
+        return QuerySet(self.kind, own, template, proposals, {split: found[split] for split in SPLITS})
+
+    def _more(self, wider: Answers, other: Answers) -> Bools:
+        """Which queries have an answer that others lack: bool [n]."""
+        return wider.minus(other, self.lookup.entities).counts > 0
 
 
 def _unseen(keys: Sequence[bytes], seen: set[bytes], most: int | None = None) -> Ints:

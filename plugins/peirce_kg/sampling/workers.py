@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import parent_process
 from threading import Thread
-from typing import Any, Protocol
 
 import numpy as np
 from attrs import field, frozen
@@ -57,7 +56,7 @@ class Setup:
 
 
 @frozen
-class Task:
+class BlockAsked:
     """A block to be sampled: of which type, its number, and how many queries at most."""
 
     type: str
@@ -69,7 +68,7 @@ class Task:
 class Done:
     """A block that was sampled, and the seconds of processor time that it took."""
 
-    task: Task
+    task: BlockAsked
     block: Block
     seconds: float
 
@@ -82,7 +81,7 @@ class Worker:
         self._lookup = Lookup(setup.entities, setup.relations, setup.triples, setup.levels)
         self._samplers: dict[str, TypeSampler] = {}
 
-    def run(self, task: Task) -> Done:
+    def run(self, task: BlockAsked) -> Done:
         """Sample a block."""
         since = time.thread_time()
         if task.type not in self._samplers:
@@ -94,16 +93,19 @@ class Worker:
         return Done(task, block, time.thread_time() - since)
 
 
-class Pool(Protocol):
-    """Workers. room: how many tasks to hand them at a time, so that none of them waits."""
+@frozen(eq=False)
+class Pool:
+    """Workers.
+
+    Args:
+        room: how many tasks to hand them at a time, so that none of them waits.
+        submit: queues a task.
+        wait: the result of a task that is done; there must be one under way.
+    """
 
     room: int
-
-    def submit(self, task: Task) -> None:
-        """Queue a task."""
-
-    def wait(self) -> Done:
-        """The result of a task that is done; there must be one under way."""
+    submit: Callable[[BlockAsked], None]
+    wait: Callable[[], Done]
 
 
 def pool(engine: str, workers: int | None, setup: Setup) -> AbstractContextManager[Pool]:
@@ -124,24 +126,11 @@ def pool(engine: str, workers: int | None, setup: Setup) -> AbstractContextManag
     return _here(setup) if (workers or 1) == 1 else _processes(workers or 1, setup)
 
 
-class _Here:
-    """This process."""
-
-    room = 1
-
-    def __init__(self, setup: Setup) -> None:
-        self._worker, self._tasks = Worker(setup), deque[Task]()
-
-    def submit(self, task: Task) -> None:
-        self._tasks.append(task)
-
-    def wait(self) -> Done:
-        return self._worker.run(self._tasks.popleft())
-
-
 @contextmanager
 def _here(setup: Setup) -> Iterator[Pool]:
-    yield _Here(setup)
+    """This process."""
+    worker, tasks = Worker(setup), deque[BlockAsked]()
+    yield Pool(1, tasks.append, lambda: worker.run(tasks.popleft()))
 
 
 class _Process:
@@ -163,25 +152,24 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _run(task: Task) -> Done:
+def _run(task: BlockAsked) -> Done:
     return _Process.worker.run(task)
 
 
-class _Processes:
+@contextmanager
+def _processes(workers: int, setup: Setup) -> Iterator[Pool]:
     """Processes of this machine."""
+    from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
 
-    def __init__(self, executor: Any, room: int) -> None:
-        self.room, self._executor, self._futures = room, executor, set[Any]()
+    # spawned, since a process that has threads cannot be forked safely
+    executor = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start, initargs=(setup,))
+    futures = set[Future[Done]]()
 
-    def submit(self, task: Task) -> None:
-        self._futures.add(self._executor.submit(_run, task))
-
-    def wait(self) -> Done:
-        from concurrent.futures import FIRST_COMPLETED, wait
-        from concurrent.futures.process import BrokenProcessPool
-
-        future = next(iter(wait(self._futures, return_when=FIRST_COMPLETED).done))
-        self._futures.remove(future)
+    def first() -> Done:
+        future = next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
+        futures.remove(future)
         try:
             return future.result()
         except BrokenProcessPool as error:
@@ -190,55 +178,18 @@ class _Processes:
                 "try it with fewer --workers"
             ) from error
 
-
-@contextmanager
-def _processes(workers: int, setup: Setup) -> Iterator[Pool]:
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    # spawned, since a process that has threads cannot be forked safely
-    executor = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start, initargs=(setup,))
     try:
-        yield _Processes(executor, 2 * workers)
+        yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run, task)), first)
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-class _Ray:
-    """Actors of a Ray cluster, each with one task at a time; the others wait here."""
-
-    def __init__(self, ray: Any, actors: list[Any]) -> None:
-        self.room, self._ray, self._idle = 2 * len(actors), ray, actors
-        self._waiting: deque[Task] = deque()
-        self._running: dict[Any, Any] = {}
-
-    def submit(self, task: Task) -> None:
-        self._waiting.append(task)
-        self._hand_out()
-
-    def wait(self) -> Done:
-        (ready, *_), _ = self._ray.wait(list(self._running))
-        self._idle.append(self._running.pop(ready))
-        self._hand_out()
-        try:
-            return self._ray.get(ready)
-        except self._ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        except self._ray.exceptions.RayError as error:
-            raise TaskError(
-                f"a Ray worker was lost: {error}; the same command goes on from the last whole block"
-            ) from error
-
-    def _hand_out(self) -> None:
-        while self._waiting and self._idle:
-            actor = self._idle.pop()
-            self._running[actor.run.remote(self._waiting.popleft())] = actor
-
-
 @contextmanager
 def _ray(workers: int | None, setup: Setup) -> Iterator[Pool]:
+    """Actors of a Ray cluster, each with one task at a time; the others wait here."""
     require("--engine ray", "ray", extra="ray")
     import ray
+    from ray.util import ActorPool
 
     started = not ray.is_initialized()
     if started:
@@ -251,7 +202,21 @@ def _ray(workers: int | None, setup: Setup) -> Iterator[Pool]:
             raise TaskError(f"{size} workers were asked for, and the Ray cluster has {processors} processors")
         shared = ray.put(setup)
         remote = ray.remote(num_cpus=1)(Worker)
-        yield _Ray(ray, [remote.remote(shared) for _ in range(size)])
+        actors = ActorPool([remote.remote(shared) for _ in range(size)])
+
+        def first() -> Done:
+            try:
+                return actors.get_next_unordered()
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            except ray.exceptions.RayError as error:
+                raise TaskError(
+                    f"a Ray worker was lost: {error}; the same command goes on from the last whole block"
+                ) from error
+
+        yield Pool(
+            2 * size, lambda task: actors.submit(lambda actor, each: actor.run.remote(each), task), first
+        )
     finally:
         if started:
             ray.shutdown()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 @frozen(eq=False)
-class Encoded:
+class EncodedStory:
     """One story as ids.
 
     Args:
@@ -56,7 +55,7 @@ class Encoder:
         """How many ids there are."""
         return self.tokenizer.vocabulary + self.entities
 
-    def encode(self, story: Story) -> Encoded:
+    def encode(self, story: Story) -> EncodedStory:
         """The ids of one story."""
         text = [piece for segment in story.segments for piece in self._pieces(story, segment)]
         one, other = (self._pieces(story, place) for place in story.query)
@@ -68,7 +67,7 @@ class Encoder:
         begin = len(text) + 2 if self.first == "story" else 1
         types = np.zeros(len(ids), dtype=np.int64)
         types[len(parts[0]) + 2 :] = 1
-        return Encoded(np.array(ids, dtype=np.int64), types, (begin, begin + len(one)), cut)
+        return EncodedStory(np.array(ids, dtype=np.int64), types, (begin, begin + len(one)), cut)
 
     def named(self, ids: Ints, order: Ints) -> Ints:
         """The ids with the people's tokens renamed.
@@ -106,15 +105,3 @@ class Encoder:
         if segment not in self._known:
             self._known[segment] = self.tokenizer.pieces(segment)
         return self._known[segment]
-
-
-def padded(rows: Sequence[Encoded], pad_id: int) -> tuple[Ints, Ints, NDArray[np.bool_], Ints]:
-    """Ids, types and mask [b, x] of some stories, as long as the longest, and where the two people stand [b, 2]."""
-    most = max(len(row.ids) for row in rows)
-    ids = np.full((len(rows), most), pad_id, dtype=np.int64)
-    types = np.zeros((len(rows), most), dtype=np.int64)
-    mask = np.zeros((len(rows), most), dtype=np.bool_)
-    for i, row in enumerate(rows):
-        size = len(row.ids)
-        ids[i, :size], types[i, :size], mask[i, :size] = row.ids, row.types, True
-    return ids, types, mask, np.array([row.query for row in rows], dtype=np.int64)

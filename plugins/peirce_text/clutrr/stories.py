@@ -17,7 +17,6 @@ from peirce_text.tables import Row, read_dataset, read_rows
 
 COLUMNS = ("id", "story", "query", "target", "clean_story", "task_name")
 """The columns that every row needs; `facts` are made from three more."""
-SPLITS = ("train", "valid", "test")
 Text = Literal["story", "clean_story", "facts"]
 _FILE = re.compile(r"\d+\.\d+(?:,\d+\.\d+)*_(train|test)\.csv(?:\.gz)?")
 _TASK = re.compile(r"task_\d+\.(\d+)")

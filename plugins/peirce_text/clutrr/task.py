@@ -10,17 +10,19 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from attrs import field, frozen, validators
-from peirce.errors import TaskError, unknown
-from peirce.model import Model, Task
+from peirce.errors import TaskError
+from peirce.model import Model
 from peirce.parts import IGNORED
-from rich.console import Console
+from peirce.training import one_of
 from torch import Tensor
 
-from peirce_text.clutrr.encoding import Encoded, Encoder, Ints, padded
-from peirce_text.clutrr.stories import SPLITS, Story, of_hops, read_folder, read_hub
+from peirce_text.clutrr.encoding import EncodedStory, Encoder, Ints
+from peirce_text.clutrr.stories import Story, of_hops, read_folder, read_hub
+from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split, of_vocabulary, outputs_of, say
+from peirce_text.text.rows import collate
 from peirce_text.text.tokenizer import Tokenizer
 
-RELATIONS, TOKENIZER = "relations.json", "tokenizer.json"
+RELATIONS = "relations.json"
 POOL = 32
 """Batches that are sorted by length together, so that little is padded."""
 
@@ -55,17 +57,11 @@ class ClutrrOptions:
     train_hops: tuple[int, ...] = (2, 3)
     test_hops: tuple[int, ...] = ()
     valid: float = field(default=0.05, validator=[validators.ge(0), validators.lt(1)])
-    text: Literal["story", "clean_story", "facts"] = field(
-        default="story", validator=validators.in_(("story", "clean_story", "facts"))
-    )
-    people: Literal["words", "tokens", "roles"] = field(
-        default="words", validator=validators.in_(("words", "tokens", "roles"))
-    )
+    text: Literal["story", "clean_story", "facts"] = one_of("story", "clean_story", "facts")
+    people: Literal["words", "tokens", "roles"] = one_of("words", "tokens", "roles")
     entities: int = field(default=20, validator=validators.ge(3))
-    first: Literal["story", "query"] = field(default="story", validator=validators.in_(("story", "query")))
-    head: Literal["classification", "relation"] = field(
-        default="classification", validator=validators.in_(("classification", "relation"))
-    )
+    first: Literal["story", "query"] = one_of("story", "query")
+    head: Literal["classification", "relation"] = one_of("classification", "relation")
     tokenizer: str = ""
     vocabulary: int = field(default=2000, validator=validators.ge(1))
     length: int = field(default=256, validator=validators.ge(8))
@@ -76,7 +72,7 @@ class ClutrrOptions:
 class ClutrrSplit:
     """The stories of one split: as ids, with the numbers of their relations and of their facts."""
 
-    rows: tuple[Encoded, ...]
+    rows: tuple[EncodedStory, ...]
     relations: Ints
     hops: Ints
 
@@ -98,22 +94,18 @@ class ClutrrData:
     splits: Mapping[str, ClutrrSplit]
 
 
-class Clutrr(Task):
+class Clutrr(TextTask):
     """Kinship from stories: trained on few facts in a row, tested on more."""
 
     name = "clutrr"
     source = "FOLNet (Chen, 2023), Appendix C and Fig. 5; CLUTRR (Sinha et al., 2019)"
     Options = ClutrrOptions
+    examples = ("data", "CLUTRR/v1:gen_train23_test2to10")
 
     def prepare(self) -> ClutrrData:
         """Read the files and encode every story."""
         options: ClutrrOptions = self.options
-        if bool(options.folder) == bool(options.dataset):
-            raise TaskError(
-                "clutrr needs either task.folder or task.dataset: the folder of the published files, such as "
-                "--set folder=data, or a data set of the hub, such as "
-                "--set dataset=CLUTRR/v1:gen_train23_test2to10"
-            )
+        self.check_source()
         if options.folder:
             read, test = (read_folder(Path(options.folder), kind, options.text) for kind in ("train", "test"))
         else:
@@ -127,7 +119,7 @@ class Clutrr(Task):
             "valid": [story for story in read if story.share < options.valid],
             "test": test,
         }
-        tokenizer = self._tokenizer(splits["train"])
+        tokenizer = self.tokenizer(self._texts(splits["train"]))
         encoder = Encoder(
             tokenizer=tokenizer,
             entities=0 if options.people == "words" else options.entities,
@@ -140,17 +132,14 @@ class Clutrr(Task):
         _tell(splits, encoded, len(relations), options.length)
         return ClutrrData(tokenizer, encoder, relations, encoded)
 
-    def _tokenizer(self, stories: Sequence[Story]) -> Tokenizer:
-        options: ClutrrOptions = self.options
-        if options.tokenizer:
-            return Tokenizer.load(Path(options.tokenizer))
-        texts = (
-            segment if isinstance(segment, str) else story.people[segment]
-            for story in stories
-            for segment in story.segments
-            if isinstance(segment, str) or options.people == "words"
-        )
-        return Tokenizer.train(texts, vocabulary=options.vocabulary)
+    def _texts(self, stories: Sequence[Story]) -> Iterator[str]:
+        """What a tokenizer is trained on."""
+        for story in stories:
+            for segment in story.segments:
+                if isinstance(segment, str):
+                    yield segment
+                elif self.options.people == "words":
+                    yield story.people[segment]
 
     def _encoded(self, encoder: Encoder, relations: Sequence[str], stories: Sequence[Story]) -> ClutrrSplit:
         for story in stories:
@@ -171,9 +160,9 @@ class Clutrr(Task):
         if self.options.head == "classification":
             head["problem"] = "pair"
         return {
+            **of_vocabulary(data.tokenizer),
             "model.input.vocabulary": data.encoder.vocabulary,
             "model.input.token_types": 2,
-            "model.input.pad_id": data.tokenizer.pad_id,
             "model.heads": [head],
         }
 
@@ -191,21 +180,21 @@ class Clutrr(Task):
         self, data: ClutrrData, split: str, seed: int, epoch: int
     ) -> Iterator[tuple[Ints, dict[str, Tensor]]]:
         """The batches, each with the places of its stories in the split."""
-        part = _part(data, split)
+        part = of_split(data.splits, split)
         random = np.random.default_rng([seed, epoch, SPLITS.index(split)])
         training = split == "train"
         for chosen in _cut(part, self.options.batch_size, random if training else None):
-            ids, types, mask, query = padded([part.rows[i] for i in chosen], data.tokenizer.pad_id)
+            rows = [part.rows[i] for i in chosen]
+            batch = collate(rows, data.tokenizer.pad_id)
             if data.encoder.entities:
                 order = data.encoder.drawn(len(chosen), random if training else None)
-                ids = data.encoder.named(ids, order)
-            arrays = {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
-            arrays |= {"labels": part.relations[chosen], "query": query}
-            yield chosen, {name: torch.from_numpy(array) for name, array in arrays.items()}
+                batch["input_ids"] = torch.from_numpy(data.encoder.named(batch["input_ids"].numpy(), order))
+            batch["labels"] = torch.from_numpy(part.relations[chosen])
+            yield chosen, {**batch, "query": torch.tensor([row.query for row in rows])}
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """Cross-entropy of the relation."""
-        head, outputs = self.options.head, _run(model, batch)
+        head, outputs = self.options.head, outputs_of(model, batch)
         labels = batch["labels"]
         if head == "relation":
             size, length = batch["input_ids"].shape
@@ -215,10 +204,6 @@ class Clutrr(Task):
             )
             labels = pairs
         return model.loss(head, outputs, labels)
-
-    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
-        """The stories of a batch."""
-        return {"loss": len(batch["labels"])}
 
     def metrics(self, model: Model, data: ClutrrData, split: str) -> Mapping[str, float]:
         """The share of relations that are named right: of all stories, of each number of facts (`accuracy_4`), and
@@ -233,36 +218,30 @@ class Clutrr(Task):
 
     def right(self, model: Model, data: ClutrrData, split: str) -> tuple[Ints, Ints]:
         """For each story of a split, whether the relation is named right (1 or 0), and the number of facts."""
-        part = _part(data, split)
+        part = of_split(data.splits, split)
         if not part.rows:
             raise TaskError(
                 f"split {split!r} has no stories" + ("; raise task.valid" if split == "valid" else "")
             )
         right = np.zeros(len(part.rows), dtype=np.int64)
-        training = model.training
-        model.eval()
-        try:
-            with torch.inference_mode():
-                for chosen, batch in self._numbered(data, split, 0, 0):
-                    found = self._scores(model, batch).argmax(-1).cpu().numpy()
-                    right[chosen] = found == part.relations[chosen]
-        finally:
-            model.train(training)
+        with evaluating(model) as moved:
+            for chosen, batch in self._numbered(data, split, 0, 0):
+                found = self._scores(model, moved(batch)).argmax(-1).cpu().numpy()
+                right[chosen] = found == part.relations[chosen]
         return right, part.hops
 
     def _scores(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """[b, relations]."""
-        device = next(model.parameters()).device
-        scores = _run(model, {name: t.to(device) for name, t in batch.items()})[f"{self.options.head}_logits"]
+        scores = outputs_of(model, batch)[f"{self.options.head}_logits"]
         if self.options.head == "relation":
-            one, other = batch["query"].to(device).unbind(1)
-            scores = scores[torch.arange(len(one), device=device), one, other]
+            one, other = batch["query"].unbind(1)
+            scores = scores[torch.arange(len(one), device=one.device), one, other]
         return scores
 
     def assets(self, data: ClutrrData) -> Mapping[str, bytes]:
         """The tokenizer, and the names of the relations."""
         names = json.dumps(data.relations, ensure_ascii=False, indent=1) + "\n"
-        return {TOKENIZER: data.tokenizer.content, RELATIONS: names.encode()}
+        return {**super().assets(data), RELATIONS: names.encode()}
 
 
 def _cut(part: ClutrrSplit, size: int, random: np.random.Generator | None) -> list[Ints]:
@@ -278,28 +257,12 @@ def _cut(part: ClutrrSplit, size: int, random: np.random.Generator | None) -> li
     return batches if random is None else [batches[i] for i in random.permutation(len(batches))]
 
 
-def _run(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return model(**{spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch})
-
-
-def _part(data: ClutrrData, split: str) -> ClutrrSplit:
-    if split not in data.splits:
-        raise TaskError(unknown("split", split, SPLITS))
-    return data.splits[split]
-
-
 def _tell(
     splits: Mapping[str, Sequence[Story]], encoded: Mapping[str, ClutrrSplit], relations: int, length: int
 ) -> None:
     """Say on standard error what was read."""
-    console = Console(stderr=True)
-    console.print(
-        ", ".join(f"{len(stories):,} {name} stories" for name, stories in splits.items())
-        + f", {relations} relations",
-        highlight=False,
-    )
+    counts = ", ".join(f"{len(stories):,} {name} stories" for name, stories in splits.items())
+    say(f"{counts}, {relations} relations")
     for name, part in encoded.items():
         if cut := sum(1 for row in part.rows if row.cut):
-            console.print(
-                f"{cut:,} {name} stories are cut to {length} tokens; raise task.length", highlight=False
-            )
+            say(f"{cut:,} {name} stories are cut to {length} tokens; raise task.length")

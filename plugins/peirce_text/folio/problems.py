@@ -9,7 +9,7 @@ from pathlib import Path
 from attrs import frozen
 from peirce.errors import TaskError, unknown
 
-from peirce_text.tables import SPLITS, Row, read_rows, read_splits
+from peirce_text.tables import SPLIT_NAMES, Row, read_rows, read_splits
 
 LABELS = ("True", "False", "Unknown")
 """The labels, in the order of their numbers."""
@@ -43,7 +43,7 @@ def find_files(folder: Path) -> Mapping[str, Path]:
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if match := _FILE.fullmatch(path.name):
-            first = found.setdefault(SPLITS[match.group(1).lower()], path)
+            first = found.setdefault(SPLIT_NAMES[match.group(1).lower()], path)
             if first is not path and first.name != path.name.removesuffix(".gz"):
                 raise TaskError(
                     f"{first} and {path} are both the {match.group(1)} split; take one of them away"

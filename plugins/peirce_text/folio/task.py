@@ -10,17 +10,16 @@ import numpy as np
 import torch
 from attrs import field, frozen, validators
 from numpy.typing import NDArray
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError
 from peirce.extras import require
-from peirce.model import Model, Task
-from rich.console import Console
+from peirce.model import Model
 from torch import Tensor
 
 from peirce_text.folio.problems import LABELS, read_folder, read_hub
+from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split, of_vocabulary, outputs_of, say
 from peirce_text.text.rows import collate
 from peirce_text.text.tokenizer import Encoding, Tokenizer
 
-SPLITS = ("train", "valid", "test")
 HEAD = "classification"
 
 
@@ -56,35 +55,28 @@ class FolioData:
     labels: Mapping[str, NDArray[np.int64]]
 
 
-class Folio(Task):
+class Folio(TextTask):
     """Premises and a conclusion: does it follow, is it false, or is neither known?"""
 
     name = "folio"
     source = "FOLNet (Chen, 2023), Appendix B and Table 9; FOLIO (Han et al., 2022)"
     Options = FolioOptions
+    head = HEAD
+    examples = ("data", "yale-nlp/FOLIO")
 
     def prepare(self) -> FolioData:
         """Read the files and encode every problem."""
         options: FolioOptions = self.options
         require("the task folio", "tokenizers", "sklearn", extra="text")
-        if bool(options.folder) == bool(options.dataset):
-            raise TaskError(
-                "folio needs either task.folder or task.dataset: the folder of the published files, such as "
-                "--set folder=data, or a data set of the hub, such as --set dataset=yale-nlp/FOLIO"
-            )
+        self.check_source()
         read = read_folder(Path(options.folder)) if options.folder else read_hub(options.dataset)
-        console = Console(stderr=True)
         if "test" not in read:
             read["test"] = read["valid"]
-            console.print("There is no test split; the validation split stands for it.", highlight=False)
+            say("There is no test split; the validation split stands for it.")
         for split, problems in read.items():
             if not problems:
                 raise TaskError(f"{options.folder or options.dataset}: the {split} split has no problems")
-        if options.tokenizer:
-            tokenizer = Tokenizer.load(Path(options.tokenizer))
-        else:
-            texts = [f"{problem.premises} {problem.conclusion}" for problem in read["train"]]
-            tokenizer = Tokenizer.train(texts, vocabulary=options.vocabulary)
+        tokenizer = self.tokenizer([f"{problem.premises} {problem.conclusion}" for problem in read["train"]])
         rows = {
             split: tuple(
                 tokenizer.encode(p.premises, p.conclusion, length=options.length, shorten="first")
@@ -94,10 +86,7 @@ class Folio(Task):
         }
         counts = ", ".join(f"{len(read[split]):,} {split}" for split in SPLITS)
         full = sum(len(row) == options.length for row in rows["train"])
-        console.print(
-            f"{counts} problems" + (f"; {full:,} train problems fill task.length" if full else ""),
-            highlight=False,
-        )
+        say(f"{counts} problems" + (f"; {full:,} train problems fill task.length" if full else ""))
         labels = {
             split: np.array([p.label for p in problems], dtype=np.int64) for split, problems in read.items()
         }
@@ -106,9 +95,8 @@ class Folio(Task):
     def overrides(self, data: FolioData) -> Mapping[str, Any]:
         """The vocabulary's size, two token types, and a head for a pair in three classes."""
         return {
-            "model.input.vocabulary": data.tokenizer.vocabulary,
+            **of_vocabulary(data.tokenizer),
             "model.input.token_types": 2,
-            "model.input.pad_id": data.tokenizer.pad_id,
             "model.heads": [{"use": HEAD, "classes": len(LABELS), "problem": "pair"}],
         }
 
@@ -118,23 +106,10 @@ class Folio(Task):
         Yields:
             input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b].
         """
-        if split not in data.rows:
-            raise TaskError(unknown("split", split, SPLITS))
-        rows, labels = data.rows[split], data.labels[split]
-        random = np.random.default_rng([seed, epoch, SPLITS.index(split)])
-        order = random.permutation(len(rows)) if split == "train" else np.arange(len(rows))
-        for start in range(0, len(order), self.options.batch_size):
-            chosen = order[start : start + self.options.batch_size]
+        rows, labels = of_split(data.rows, split), data.labels[split]
+        for chosen in self.order(len(rows), split, seed, epoch):
             batch = collate([rows[i] for i in chosen], data.tokenizer.pad_id)
             yield {**batch, "labels": torch.from_numpy(labels[chosen])}
-
-    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
-        """Cross-entropy of the label."""
-        return model.loss(HEAD, _run(model, batch), batch["labels"])
-
-    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
-        """The problems of a batch."""
-        return {"loss": len(batch["labels"])}
 
     def metrics(self, model: Model, data: FolioData, split: str) -> Mapping[str, float]:
         """Accuracy, and how many problems of each label got each label: `confusion/True/Unknown` counts those that
@@ -156,23 +131,14 @@ class Folio(Task):
         self, model: Model, data: FolioData, split: str
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The labels of a split's problems, and those that a model gives them, by their numbers in `LABELS`."""
-        device = next(model.parameters()).device
-        found, training = [], model.training
-        model.eval()
-        try:
-            with torch.inference_mode():
-                for batch in self.batches(data, split, 0, 0):
-                    scores = _run(model, {name: t.to(device) for name, t in batch.items()})[f"{HEAD}_logits"]
-                    found.append((batch["labels"].numpy(), scores.argmax(-1).cpu().numpy()))
-        finally:
-            model.train(training)
+        found = []
+        with evaluating(model) as moved:
+            for batch in self.batches(data, split, 0, 0):
+                scores = outputs_of(model, moved(batch))[f"{HEAD}_logits"]
+                found.append((batch["labels"].numpy(), scores.argmax(-1).cpu().numpy()))
         right, given = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         return right, given
 
     def assets(self, data: FolioData) -> Mapping[str, bytes]:
         """The tokenizer, and the names of the labels."""
-        return {"tokenizer.json": data.tokenizer.content, "labels.txt": ("\n".join(LABELS) + "\n").encode()}
-
-
-def _run(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return model(**{spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch})
+        return {**super().assets(data), "labels.txt": ("\n".join(LABELS) + "\n").encode()}

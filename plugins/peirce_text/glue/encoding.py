@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from attrs import frozen
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 
+from peirce_text.tasks import shown
 from peirce_text.text.tokenizer import Tokenizer, shortened
 
 CHUNK = 2000
@@ -66,11 +65,7 @@ class EncodedTexts:
 
 
 def encode(
-    tokenizer: Tokenizer,
-    texts: Sequence[Sequence[str]],
-    length: int,
-    what: str = "texts",
-    console: Console | None = None,
+    tokenizer: Tokenizer, texts: Sequence[Sequence[str]], length: int, what: str = "texts"
 ) -> EncodedTexts:
     """Tokenise texts, or pairs of them.
 
@@ -79,14 +74,12 @@ def encode(
         texts: the first text of each row, and the second where rows are pairs.
         length: the most tokens of a row; of a pair, the longer text loses its end.
         what: what the rows are called in the progress bar.
-        console: where it is shown; nowhere if None.
     """
     rows: list[NDArray[np.int32]] = []
     firsts: list[int] = []
     cut, count = 0, len(texts[0])
     chunks = range(0, count, CHUNK)
-    shown = console is not None and console.is_terminal and len(chunks) > 2
-    for start in track(chunks, f"tokenising {what}", console=console, disable=not shown, transient=True):
+    for start in shown(chunks, f"tokenising {what}", len(chunks), 3):
         pieces = [tokenizer.pieces_of(part[start : start + CHUNK]) for part in texts]
         for row in zip(*pieces, strict=True):
             kept = shortened([len(ids) for ids in row], length - len(row) - 1)
@@ -103,12 +96,4 @@ def encode(
         firsts=np.array(firsts, dtype=np.int64),
         pad_id=tokenizer.pad_id,
         cut=cut,
-    )
-
-
-def shown(starts: Sequence[int], what: str) -> Iterable[int]:
-    """The starts of batches, with a progress bar on a terminal where there are more than a few."""
-    console = Console(stderr=True)
-    return track(
-        starts, what, console=console, disable=not console.is_terminal or len(starts) < 20, transient=True
     )

@@ -6,7 +6,8 @@ it is 0: a constant answer earns nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,48 +20,29 @@ from peirce_text.glue.subtasks import SUBTASKS, Metric, Subtask
 Numbers = NDArray[Any]
 
 
-def accuracy(labels: Numbers, predicted: Numbers) -> float:
-    """The share of examples that are predicted right."""
-    from sklearn.metrics import accuracy_score  # type: ignore[import-untyped]
-
-    return float(accuracy_score(labels, predicted))
-
-
-def f1(labels: Numbers, predicted: Numbers) -> float:
-    """The harmonic mean of precision and recall of class 1."""
-    from sklearn.metrics import f1_score
-
-    return float(f1_score(labels, predicted, pos_label=1, average="binary", zero_division=0.0))
-
-
-def matthews(labels: Numbers, predicted: Numbers) -> float:
-    """Matthews's correlation coefficient."""
-    from sklearn.metrics import matthews_corrcoef
-
-    return float(matthews_corrcoef(labels, predicted))
-
-
-def pearson(labels: Numbers, predicted: Numbers) -> float:
-    """Pearson's correlation coefficient of two lists of numbers."""
-    from scipy.stats import pearsonr  # type: ignore[import-untyped]
-
-    return 0.0 if _constant(labels, predicted) else float(pearsonr(labels, predicted).statistic)
-
-
-def spearman(labels: Numbers, predicted: Numbers) -> float:
-    """Spearman's rank correlation coefficient; ties have their mean rank."""
-    from scipy.stats import spearmanr
-
-    return 0.0 if _constant(labels, predicted) else float(spearmanr(labels, predicted).statistic)
-
-
-METRICS: Mapping[Metric, Callable[[Numbers, Numbers], float]] = {
-    "accuracy": accuracy,
-    "f1": f1,
-    "matthews": matthews,
-    "pearson": pearson,
-    "spearman": spearman,
+_FUNCTIONS: Mapping[Metric, tuple[str, str, Mapping[str, Any]]] = {
+    "accuracy": ("sklearn.metrics", "accuracy_score", {}),
+    "f1": ("sklearn.metrics", "f1_score", {"zero_division": 0.0}),
+    "matthews": ("sklearn.metrics", "matthews_corrcoef", {}),
+    "pearson": ("scipy.stats", "pearsonr", {}),
+    "spearman": ("scipy.stats", "spearmanr", {}),
 }
+"""Which function computes a metric: its module, its name, and its options."""
+
+
+def score(metric: Metric, labels: Numbers, predicted: Numbers) -> float:
+    """One metric.
+
+    Args:
+        metric: which; `f1` is that of class 1.
+        labels: classes as integers, or numbers, [n].
+        predicted: the same, as predicted.
+    """
+    module, name, options = _FUNCTIONS[metric]
+    if module == "scipy.stats" and (_constant(labels) or _constant(predicted)):
+        return 0.0
+    found = getattr(import_module(module), name)(labels, predicted, **options)
+    return float(getattr(found, "statistic", found))
 
 
 def measure(task: Subtask, labels: Numbers, predicted: Numbers) -> dict[str, float]:
@@ -79,7 +61,7 @@ def measure(task: Subtask, labels: Numbers, predicted: Numbers) -> dict[str, flo
         raise TaskError(
             f"the model predicts a number for {task.title} that is not finite; lower train.lr and train again"
         )
-    return {name: METRICS[name](labels, predicted) for name in task.metrics}
+    return {name: score(name, labels, predicted) for name in task.metrics}
 
 
 def average(scores: Mapping[str, float]) -> float | None:
@@ -88,5 +70,5 @@ def average(scores: Mapping[str, float]) -> float | None:
     return sum(counted) / len(counted) if counted else None
 
 
-def _constant(*columns: Numbers) -> bool:
-    return any(len(column) < 2 or bool((column == column[0]).all()) for column in columns)
+def _constant(values: Numbers) -> bool:
+    return len(values) < 2 or bool((values == values[0]).all())

@@ -9,9 +9,9 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.extras import require
 
 from peirce_text.glue.subtasks import DIAGNOSTIC, TEST, TRAIN, VALID, Subtask
+from peirce_text.tables import loading
 
 MOST_BROKEN = 0.01
 """The share of broken rows above which a file is not what it should be; the published QQP has a few in 100,000."""
@@ -40,7 +40,7 @@ class Examples:
 
 
 @frozen
-class _Row:
+class _Line:
     """A row as fields by column, or why it is none."""
 
     where: str
@@ -133,7 +133,7 @@ def _columns(task: Subtask, split: str, path: Path) -> tuple[str, ...]:
     return tuple(name.strip() for name in first[1].split("\t"))
 
 
-def _rows(task: Subtask, split: str, path: Path, columns: Sequence[str]) -> Iterator[_Row]:
+def _rows(task: Subtask, split: str, path: Path, columns: Sequence[str]) -> Iterator[_Line]:
     headless = bool(task.header) and not split.startswith(TEST)
     for number, line in _lines(path):
         if number == 1 and not headless:
@@ -141,9 +141,9 @@ def _rows(task: Subtask, split: str, path: Path, columns: Sequence[str]) -> Iter
         where = f"{path}, line {number}"
         fields = line.split("\t")
         if len(fields) != len(columns):
-            yield _Row(where, {}, f"it has {len(fields)} fields, and there are {len(columns)} columns")
+            yield _Line(where, {}, f"it has {len(fields)} fields, and there are {len(columns)} columns")
             continue
-        yield _Row(where, dict(zip(columns, fields, strict=True)))
+        yield _Line(where, dict(zip(columns, fields, strict=True)))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -172,7 +172,7 @@ def _label(task: Subtask, text: str) -> float | None:
     return value if math.isfinite(value) and 0 <= value <= 5 else None
 
 
-def _index(row: _Row, place: int) -> int:
+def _index(row: _Line, place: int) -> int:
     """How predictions name a row: by its column `index` or `id` if it has one, else by its place."""
     text = row.fields.get("index", row.fields.get("id", ""))
     return int(text) if text.isdecimal() else place
@@ -204,24 +204,14 @@ def read_dataset(task: Subtask, name: str) -> dict[str, Examples]:
 
 
 def _load(task: Subtask, name: str) -> Mapping[str, Any]:
-    require(f"the data set {name!r}", "datasets", extra="text")
-    import datasets  # type: ignore[import-untyped]
-
     folder = Path(name)
-    try:
+    with loading(name, task.title) as datasets:
         for saved in (folder, folder / task.name):
             if (saved / "dataset_dict.json").is_file():
                 return datasets.load_from_disk(str(saved))
-        if folder.is_dir():
-            configured = task.name in datasets.get_dataset_config_names(name)
-            return datasets.load_dataset(name, task.name) if configured else datasets.load_dataset(name)
+        if folder.is_dir() and task.name not in datasets.get_dataset_config_names(name):
+            return datasets.load_dataset(name)
         return datasets.load_dataset(name, task.name)
-    except Exception as error:  # whatever the library, its file formats and its network raise
-        cause = str(error).partition("\n")[0]
-        raise TaskError(
-            f"data set {name!r} of {task.title} cannot be loaded: {cause}; give a name of the hub, a folder that "
-            "`datasets` saved, or the published files with task.folder"
-        ) from error
 
 
 def _converted(task: Subtask, rows: Any, where: str) -> Examples:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-from peirce.errors import TaskError
-from peirce.files import write_whole
 
 from peirce_text.glue.metrics import Numbers
 from peirce_text.glue.subtasks import Subtask
@@ -27,22 +24,3 @@ def submission(task: Subtask, index: Sequence[int], predicted: Numbers) -> str:
         shown = [task.labels[int(value)] for value in predicted]
     lines = [f"{number}\t{text}" for number, text in zip(index, shown, strict=True)]
     return "\n".join(["index\tprediction", *lines]) + "\n"
-
-
-def write_submission(
-    task: Subtask, split: str, index: Sequence[int], predicted: Numbers, folder: Path
-) -> Path:
-    """Write a split's predictions under the name that the leaderboard looks for.
-
-    Raises:
-        TaskError: the folder cannot be written to.
-    """
-    name = task.submission(split)
-    assert name is not None
-    path = folder / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, submission(task, index, predicted))
-    except OSError as error:
-        raise TaskError(f"predictions cannot be written to {path}: {error.strerror or error}") from error
-    return path

@@ -12,19 +12,28 @@ import torch
 from attrs import field, frozen, validators
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
-from peirce.model import Model, Task
-from rich.console import Console
+from peirce.model import Model
 from torch import Tensor
 
-from peirce_text.glue.encoding import EncodedTexts, encode, shown
+from peirce_text.glue.encoding import EncodedTexts, encode
 from peirce_text.glue.metrics import Numbers, measure
 from peirce_text.glue.reading import Examples, read_dataset, read_folder
-from peirce_text.glue.submission import write_submission
-from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, TEST, TRAIN, VALID, Subtask
+from peirce_text.glue.submission import submission
+from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, TEST, VALID, Subtask
+from peirce_text.tasks import (
+    TextTask,
+    evaluating,
+    of_split,
+    of_vocabulary,
+    outputs_of,
+    say,
+    shown,
+    write_predictions,
+)
 from peirce_text.text.tokenizer import Tokenizer
 
 HEAD = "classification"
-TOKENIZER, LABELS = "tokenizer.json", "labels.json"
+LABELS = "labels.json"
 SCORE = "score"
 """The metric that is the mean of a task's metrics, as GLUE's leaderboard takes it."""
 
@@ -82,12 +91,14 @@ class GlueData:
     splits: Mapping[str, GlueSplit]
 
 
-class Glue(Task):
+class Glue(TextTask):
     """The nine tasks of GLUE, from the published files or a data set of the hub."""
 
     name = "glue"
     source = "GLUE (Wang et al., 2019); FOLNet (Chen, 2023), Section 4, Appendix B"
     Options = GlueOptions
+    head = HEAD
+    examples = ("GLUE", "nyu-mll/glue")
 
     @property
     def subtask(self) -> Subtask:
@@ -97,28 +108,18 @@ class Glue(Task):
     def prepare(self) -> GlueData:
         """Read the files and tokenise them."""
         options: GlueOptions = self.options
-        if bool(options.folder) == bool(options.dataset):
-            raise TaskError(
-                "glue needs either task.folder or task.dataset: the folder of the published files, such as "
-                "--set folder=GLUE, or a data set of the hub, such as --set dataset=nyu-mll/glue"
-            )
-        if not options.tokenizer:
-            raise TaskError(
-                "glue needs a tokenizer, and the model comes with none; set task.tokenizer to a tokenizers JSON, a "
-                "BERT vocab.txt or a folder with one: the one that the model was pretrained with"
-            )
-        tokenizer = Tokenizer.load(Path(options.tokenizer))
+        self.check_source()
+        tokenizer = self.tokenizer()
         if options.folder:
             read = read_folder(self.subtask, Path(options.folder))
         else:
             read = read_dataset(self.subtask, options.dataset)
-        console = Console(stderr=True)
         splits = {}
         for split, examples in read.items():
             what = f"{self.subtask.title} {split}"
-            texts = encode(tokenizer, examples.texts, options.length, what, console)
+            texts = encode(tokenizer, examples.texts, options.length, what)
             splits[split] = GlueSplit(texts, self._labels(examples), examples.index)
-        self._tell(console, read, splits)
+        self._tell(read, splits)
         return GlueData(tokenizer, splits)
 
     def _labels(self, examples: Examples) -> NDArray[Any] | None:
@@ -126,9 +127,9 @@ class Glue(Task):
             return None
         return np.array(examples.labels, dtype=np.float32 if self.subtask.regression else np.int64)
 
-    def _tell(self, console: Console, read: Mapping[str, Examples], splits: Mapping[str, GlueSplit]) -> None:
+    def _tell(self, read: Mapping[str, Examples], splits: Mapping[str, GlueSplit]) -> None:
         counts = ", ".join(f"{len(examples):,} {split}" for split, examples in read.items())
-        console.print(f"{self.subtask.title}: {counts}", highlight=False, soft_wrap=True)
+        say(f"{self.subtask.title}: {counts}")
         for split, examples in read.items():
             notes = []
             if examples.skipped:
@@ -136,7 +137,7 @@ class Glue(Task):
             if cut := splits[split].texts.cut:
                 notes.append(f"{cut:,} examples were cut to {self.options.length} tokens")
             if notes:
-                console.print(f"{split}: {'; '.join(notes)}", highlight=False, soft_wrap=True)
+                say(f"{split}: {'; '.join(notes)}")
 
     def overrides(self, data: GlueData) -> Mapping[str, Any]:
         """The vocabulary, and a classification head with the task's classes, or for its number."""
@@ -146,11 +147,7 @@ class Glue(Task):
         else:
             problem = "pair" if len(task.texts) == 2 else "single"
             head = {"use": HEAD, "classes": len(task.labels), "problem": problem}
-        return {
-            "model.input.vocabulary": data.tokenizer.vocabulary,
-            "model.input.pad_id": data.tokenizer.pad_id,
-            "model.heads": [head],
-        }
+        return {**of_vocabulary(data.tokenizer), "model.heads": [head]}
 
     def batches(self, data: GlueData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         """The batches of one pass, each as long as its longest example.
@@ -168,20 +165,8 @@ class Glue(Task):
                 f"split {split!r} of {self.subtask.title} has no labels; the organisers keep them, so take "
                 f"{VALID!r}"
             )
-        order = np.arange(len(part.texts))
-        if split == TRAIN:
-            order = np.random.default_rng([seed, epoch]).permutation(order)
-        for start in range(0, len(order), self.options.batch_size):
-            rows = order[start : start + self.options.batch_size]
+        for rows in self.order(len(part.texts), split, seed, epoch):
             yield {**part.texts.batch(rows), "labels": torch.from_numpy(part.labels[rows])}
-
-    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
-        """Cross-entropy of the class, or the squared error of the number."""
-        return model.loss(HEAD, _run(model, batch), batch["labels"])
-
-    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
-        """The examples of a batch."""
-        return {"loss": len(batch["labels"])}
 
     def metrics(self, model: Model, data: GlueData, split: str) -> Mapping[str, float]:
         """The task's metrics, and their mean as `score`; MNLI's with `accuracy_mismatched`.
@@ -190,7 +175,7 @@ class Glue(Task):
         predictions are written too.
         """
         if split == TEST and TEST not in data.splits:
-            Console(stderr=True).print(f"{self.subtask.title} has no test set here", highlight=False)
+            say(f"{self.subtask.title} has no test set here")
             return {}
         measured: dict[str, float] = {}
         parts = [split]
@@ -207,10 +192,10 @@ class Glue(Task):
                 ending = MISMATCHED if part != split else ""
                 own = measure(self.subtask, found.labels, predicted)
                 measured |= {f"{name}{ending}": value for name, value in own.items()}
-            if self.options.predictions and self.subtask.submission(part):
+            if self.options.predictions and (name := self.subtask.submission(part)):
                 folder = Path(self.options.predictions)
-                path = write_submission(self.subtask, part, found.index, predicted, folder)
-                Console(stderr=True).print(f"predictions written to {path}", highlight=False, soft_wrap=True)
+                write_predictions(folder, {name: submission(self.subtask, found.index, predicted)})
+                say(f"predictions written to {folder / name}")
         if not measured:
             return {"examples": float(examples)}
         return {SCORE: sum(measured.values()) / len(measured), **measured}
@@ -220,42 +205,25 @@ class Glue(Task):
         part = self._part(data, split)
         order = np.argsort(part.texts.lengths, kind="stable")
         predicted = np.zeros(len(order), dtype=np.float64 if self.subtask.regression else np.int64)
-        device = next(model.parameters()).device
-        training = model.training
-        model.eval()
-        try:
-            with torch.inference_mode():
-                starts = range(0, len(order), self.options.batch_size)
-                for start in shown(starts, f"predicting {self.subtask.title} {split}"):
-                    rows = order[start : start + self.options.batch_size]
-                    batch = {name: t.to(device) for name, t in part.texts.batch(rows).items()}
-                    logits = _run(model, batch)[f"{HEAD}_logits"].float()
-                    chosen = logits[:, 0] if self.subtask.regression else logits.argmax(-1)
-                    predicted[rows] = chosen.cpu().numpy()
-        finally:
-            model.train(training)
+        starts = range(0, len(order), self.options.batch_size)
+        with evaluating(model) as moved:
+            for start in shown(starts, f"predicting {self.subtask.title} {split}", len(starts), 20):
+                rows = order[start : start + self.options.batch_size]
+                logits = outputs_of(model, moved(part.texts.batch(rows)))[f"{HEAD}_logits"].float()
+                chosen = logits[:, 0] if self.subtask.regression else logits.argmax(-1)
+                predicted[rows] = chosen.cpu().numpy()
         return predicted
 
     def _part(self, data: GlueData, split: str) -> GlueSplit:
-        if split not in self.subtask.files:
-            raise TaskError(unknown("split", split, self.subtask.files))
-        if split not in data.splits:
-            where = self.options.folder or self.options.dataset
-            raise TaskError(
-                f"{where} has no split {split!r} of {self.subtask.title}, which would be "
-                f"{self.subtask.files[split]}; it has {', '.join(data.splits)}"
-            )
-        return data.splits[split]
+        where = self.options.folder or self.options.dataset
+        hint = (
+            f"{where} has no split {split!r} of {self.subtask.title}, which would be "
+            f"{self.subtask.files.get(split)}; it has {', '.join(data.splits)}"
+        )
+        return of_split(data.splits, split, self.subtask.files, hint)
 
     def assets(self, data: GlueData) -> Mapping[str, bytes]:
         """The tokenizer, and the names of the classes."""
         task = self.subtask
         labels = {"task": task.name, "labels": list(task.labels), "classes": list(task.classes)}
-        return {
-            TOKENIZER: data.tokenizer.content,
-            LABELS: (json.dumps(labels, indent=1) + "\n").encode(),
-        }
-
-
-def _run(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return model(**{spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch})
+        return {**super().assets(data), LABELS: (json.dumps(labels, indent=1) + "\n").encode()}

@@ -13,6 +13,8 @@ from torch import Tensor
 from peirce_text.pretraining.examples import Corpus, cropped
 from peirce_text.pretraining.guessing import Guesses, Guessing
 from peirce_text.pretraining.store import Ints
+from peirce_text.text.rows import padded
+from peirce_text.text.tokenizer import Tokenizer
 
 
 class LazyBatch(Mapping[str, Tensor]):
@@ -48,7 +50,7 @@ class LazyBatch(Mapping[str, Tensor]):
 
 
 @frozen
-class _Row:
+class _MadeRow:
     """One row: what is guessed of it, where its second text starts, and the label of its pair."""
 
     guesses: Guesses
@@ -63,17 +65,13 @@ class Batcher:
     Args:
         corpus: the examples.
         guessing: what is guessed of a row.
-        cls_id: what stands first in a row.
-        sep_id: what stands after each text.
-        pad_id: what fills shorter rows.
+        tokenizer: its special tokens stand before, between and after texts.
         views: 2 if rows 2i and 2i+1 are two views of one example, for the contrastive loss; else 1.
     """
 
     corpus: Corpus
     guessing: Guessing
-    cls_id: int
-    sep_id: int
-    pad_id: int
+    tokenizer: Tokenizer
     views: int = field(default=1)
 
     def batches(
@@ -106,38 +104,31 @@ class Batcher:
             whether a pair stands as in the text (0) or not (1); texts: int64 [b], the example of each row.
         """
         rows = [self._row(example, view, draw) for example in examples.tolist() for view in range(self.views)]
-        length = max(len(row.guesses.ids) for row in rows)
-        most = max(len(row.guesses.places) for row in rows)
-        ids = np.full((len(rows), length), self.pad_id, np.int64)
-        types, real = np.zeros_like(ids), np.zeros(ids.shape, bool)
-        positions = np.zeros((len(rows), most), np.int64)
-        labels = np.full_like(positions, IGNORED)
-        for i, row in enumerate(rows):
-            seen, places, wanted = row.guesses
-            ids[i, : len(seen)], real[i, : len(seen)] = seen, True
-            types[i, row.second : len(seen)] = 1
-            positions[i, : len(places)], labels[i, : len(places)] = places, wanted
-        return {
-            "input_ids": torch.from_numpy(ids),
-            "token_type_ids": torch.from_numpy(types),
-            "attention_mask": torch.from_numpy(real),
-            "positions": torch.from_numpy(positions),
-            "labels": torch.from_numpy(labels),
-            "pairs": torch.tensor([row.label for row in rows]),
-            "texts": torch.from_numpy(np.repeat(examples, self.views)),
+        ids, real = padded([row.guesses.ids for row in rows], self.tokenizer.pad_id)
+        second = np.array([[row.second] for row in rows])
+        arrays = {
+            "input_ids": ids,
+            "token_type_ids": (real & (np.arange(ids.shape[1]) >= second)).astype(np.int64),
+            "attention_mask": real,
+            "positions": padded([row.guesses.places for row in rows], 0)[0],
+            "labels": padded([row.guesses.labels for row in rows], IGNORED)[0],
+            "pairs": np.array([row.label for row in rows]),
+            "texts": np.repeat(examples, self.views),
         }
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
-    def _row(self, example: int, view: int, draw: tuple[int, ...]) -> _Row:
+    def _row(self, example: int, view: int, draw: tuple[int, ...]) -> _MadeRow:
         random = np.random.default_rng([*draw, example, view])
         made = self.corpus.row(example, random, crop=view > 0)
-        ids = [self.cls_id, *made.first, self.sep_id]
+        sep = self.tokenizer.sep_id
+        ids = [self.tokenizer.cls_id, *made.first, sep]
         second = len(ids)
         text = np.arange(1, second - 1)
         if made.second is not None:
-            ids += [*made.second, self.sep_id]
+            ids += [*made.second, sep]
             text = np.concatenate([text, np.arange(second, len(ids) - 1)])
         whole = np.array(ids, np.int64)
-        return _Row(self.guessing.apply(whole, text, random), second, made.label)
+        return _MadeRow(self.guessing.apply(whole, text, random), second, made.label)
 
     def _guesses(self, examples: Ints) -> int:
         """How many tokens of some examples are to be guessed, without making them: a pair has the size of its text."""

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json
 from peirce.errors import TaskError
+from peirce.training import Overwrite, Resume, Seed, check_fresh
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from peirce_text.pretraining.recipes import Recipe
+    from peirce_text.pretraining.recipes import PretrainingRecipe
     from peirce_text.text.shards import Shard
 
 pretrain = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -84,22 +85,19 @@ def pretrain_command(
             "(train.steps=1000), or a key of the spec (model.dims.layers=2). Repeatable.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="What all that is random depends on.")] = 0,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")] = False,
+    seed: Seed = 0,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Pretrain a language model by a recipe on files of text, and save it in DIR."""
-    if resume and overwrite:
-        raise TaskError("--resume continues a training and --overwrite replaces it; give one of them")
+    check_fresh(resume=resume, overwrite=overwrite)
     from peirce.extras import require, require_training
 
     require_training()
     require("peirce pretrain", "tokenizers", "datasets", extra="text")
-    from peirce.spec import load_spec
-    from peirce.training import is_first_process, make_task, read_settings, train, training_options
+    from peirce.registry import load_spec
+    from peirce.training import make_task, read_settings, show_result, train, training_options
     from rich.console import Console
 
     from peirce_text.pretraining.recipes import load_recipe
@@ -125,33 +123,11 @@ def pretrain_command(
     task = Pretraining(options, Record(directory / FILE, holds=resume))
     console = Console(stderr=True)
     result = train(spec, task, how, directory, seed=seed, resume=resume, overwrite=overwrite, console=console)
-    if not is_first_process():
-        return
-    tested = {how.test_split: dict(result.metrics)} if how.test_split else {}
-    if json:
-        from peirce.files import finite
-
-        facts = {
-            "directory": str(directory),
-            "recipe": found.name,
-            "seed": seed,
-            "steps": result.steps,
-            "seconds": result.seconds,
-            "loss": result.losses[-1],
-            "metrics": tested,
-        }
-        as_json("peirce.pretrain/1", **finite(facts))
-        return
-    title = f"{result.steps} steps in {result.seconds:.0f} s, last loss {result.losses[-1]:.4f}"
-    if tested:
-        rows = [(split, name, f"{v:.4f}") for split, values in tested.items() for name, v in values.items()]
-        as_table(("split", "metric", "value"), rows, title=title)
-    else:
-        typer.echo(title)
-    typer.echo(f"saved in {directory}")
+    facts = {"directory": str(directory), "recipe": found.name, "seed": seed}
+    show_result(result, how.test_split, "peirce.pretrain/1" if json else None, facts)
 
 
-def _training(recipe: Recipe, given: Mapping[str, Any], *, evaluated: bool) -> dict[str, Any]:
+def _training(recipe: PretrainingRecipe, given: Mapping[str, Any], *, evaluated: bool) -> dict[str, Any]:
     """The options of the training: the recipe's, and on top of them those given."""
     ours = dict(recipe.train)
     for one, other in (("steps", "epochs"), ("warmup", "warmup_ratio")):

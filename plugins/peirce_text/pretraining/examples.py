@@ -14,7 +14,7 @@ import numpy.typing as npt
 from attrs import field, frozen
 from peirce.files import write_whole
 
-from peirce_text.pretraining.store import Ints, Tokens, mapped
+from peirce_text.pretraining.store import Ints, ShardTokens, mapped
 
 Objective = Literal["nsp", "sop", "mlm", "causal"]
 """Whether the second text follows (NSP), whether the two are in order (SOP), or one text alone."""
@@ -30,7 +30,7 @@ _TRIES = 32
 
 
 @frozen
-class Row:
+class TextPair:
     """What stands between the special tokens of a row.
 
     Args:
@@ -49,7 +49,7 @@ def room(length: int, objective: Objective) -> int:
     return length - (2 if objective in SINGLE else 3)
 
 
-def divided(tokens: Tokens, most: int) -> Ints:
+def divided(tokens: ShardTokens, most: int) -> Ints:
     """The examples of a shard: whole sentences of one document, as many as fit; longer ones are cut into pieces.
 
     They are kept beside the tokens, since large shards have millions.
@@ -68,7 +68,7 @@ def divided(tokens: Tokens, most: int) -> Ints:
     return mapped(path, np.int64).reshape(-1, 3)
 
 
-def _divide(tokens: Tokens, most: int) -> array[int]:
+def _divide(tokens: ShardTokens, most: int) -> array[int]:
     rows = array("q")
     ends = tokens.sentences
     start = sentence = 0
@@ -93,7 +93,7 @@ class Corpus:
         length: the tokens of a row, special ones included.
     """
 
-    shards: tuple[Tokens, ...]
+    shards: tuple[ShardTokens, ...]
     objective: Objective
     length: int
     _tables: tuple[Ints, ...] = field(init=False)
@@ -117,7 +117,7 @@ class Corpus:
             found[own] = table[:, 1] - table[:, 0]
         return found
 
-    def row(self, example: int, random: np.random.Generator, *, crop: bool = False) -> Row:
+    def row(self, example: int, random: np.random.Generator, *, crop: bool = False) -> TextPair:
         """What an example becomes.
 
         Args:
@@ -132,15 +132,15 @@ class Corpus:
             end = start + kept
         ids = self.shards[shard].ids
         if self.objective in SINGLE:
-            return Row(_ids(ids[start:end]), None)
+            return TextPair(_ids(ids[start:end]), None)
         middle = self._middle(shard, start, end, random)
         first, second = _ids(ids[start:middle]), _ids(ids[middle:end])
         if random.random() < 0.5:
-            return Row(first, second)
+            return TextPair(first, second)
         if self.objective == "sop":
-            return Row(second, first, NOT_IN_PLACE)
+            return TextPair(second, first, NOT_IN_PLACE)
         other = self._elsewhere(example, end - middle, random)
-        return Row(first, second) if other is None else Row(first, other, NOT_IN_PLACE)
+        return TextPair(first, second) if other is None else TextPair(first, other, NOT_IN_PLACE)
 
     def _place(self, example: int) -> tuple[int, int, int, int]:
         """Shard, start, end and document of an example."""

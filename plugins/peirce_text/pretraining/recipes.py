@@ -18,7 +18,7 @@ _KEYS = ("format", "spec", "batch", "vocabulary", *_TABLES)
 
 
 @frozen(kw_only=True)
-class Recipe:
+class PretrainingRecipe:
     """How a model is pretrained.
 
     Args:
@@ -61,7 +61,7 @@ def ready_recipes() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
 
 
-def load_recipe(path_or_name: str) -> Recipe:
+def load_recipe(path_or_name: str) -> PretrainingRecipe:
     """Read a recipe.
 
     Args:
@@ -95,7 +95,7 @@ def load_recipe(path_or_name: str) -> Recipe:
     if wrong:
         raise TaskError(f"recipe {path}: {'; '.join(wrong)}")
     spec = table["spec"]
-    return Recipe(
+    return PretrainingRecipe(
         name=path.stem,
         spec=str(path.parent / spec) if is_path(spec) else spec,
         batch=table.get("batch"),

@@ -1,4 +1,4 @@
-"""Tokens on disk: each shard is read and tokenised once, and then mapped into memory, whatever its size.
+"""ShardTokens on disk: each shard is read and tokenised once, and then mapped into memory, whatever its size.
 
 A folder for each shard holds `tokens.bin` (the ids of all its text), `sentences.bin` and `documents.bin` (where each
 ends, counted in tokens), and `shard.json`. It is written under another name and renamed when it is whole, so a reader
@@ -38,7 +38,7 @@ _AT_ONCE = 4096
 
 
 @frozen(eq=False)
-class Tokens:
+class ShardTokens:
     """The tokens of one shard.
 
     Args:
@@ -87,7 +87,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
 
-    def tokens(self, shard: Shard, advance: Callable[[int], None]) -> Tokens:
+    def tokens(self, shard: Shard, advance: Callable[[int], None]) -> ShardTokens:
         """The tokens of a shard, made now if they are not there.
 
         Args:
@@ -105,7 +105,7 @@ class Store:
             with FileLock(f"{folder}.lock"):
                 if not _whole(folder):  # another process may have been faster
                     self._write(shard, folder, advance)
-        return Tokens(
+        return ShardTokens(
             folder,
             mapped(folder / "tokens.bin", self._type),
             mapped(folder / "sentences.bin", np.int64),
@@ -178,7 +178,7 @@ class Store:
 
 
 def mapped(path: Path, dtype: Any) -> npt.NDArray[Any]:
-    """The numbers of a file, read when they are looked at."""
+    """The numbers of a file, read when they are used."""
     if path.stat().st_size == 0:  # which cannot be mapped
         return np.empty(0, dtype)
     return np.memmap(path, dtype, mode="r")

@@ -12,8 +12,9 @@ import torch
 from attrs import field, frozen, validators
 from peirce.algebra import Scope
 from peirce.errors import TaskError
-from peirce.model import Model, Task
+from peirce.model import Model
 from peirce.parts import IGNORED, Head
+from peirce.training import one_of
 from rich.console import Console
 from torch import Tensor
 
@@ -21,13 +22,13 @@ from peirce_text.pretraining.batches import Batcher, LazyBatch
 from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_text.pretraining.guessing import Guessing, Masking, NextTokens
 from peirce_text.pretraining.record import Record
-from peirce_text.pretraining.store import Ints, Store, Tokens, check_folder
+from peirce_text.pretraining.store import Ints, ShardTokens, Store, check_folder
+from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split
 from peirce_text.text.progress import Tokenizing
 from peirce_text.text.shards import Shard, ShardError, find_shards
-from peirce_text.text.tokenizer import FILE, Tokenizer
+from peirce_text.text.tokenizer import Tokenizer
 
-TRAIN, VALID, TEST = "train", "valid", "test"
-SPLITS = (TRAIN, VALID, TEST)
+TRAIN, VALID, TEST = SPLITS
 """`test` is `valid` by another name, for the evaluation of a trained model."""
 INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 """What a model reads of a row."""
@@ -76,7 +77,7 @@ class PretrainingOptions:
     most_masked: int = field(default=20, validator=validators.ge(1))
     document_lines: int = field(default=0, validator=validators.ge(0))
     column: str = "text"
-    damaged: Literal["refuse", "skip"] = field(default="refuse", validator=validators.in_(("refuse", "skip")))
+    damaged: Literal["refuse", "skip"] = one_of("refuse", "skip")
     store: str = ""
     valid_rows: int = field(default=2048, validator=validators.ge(0))
     vocabulary_multiple: int = field(default=8, validator=validators.ge(0))
@@ -118,18 +119,14 @@ class PretrainingData:
         Raises:
             TaskError: there is no such split.
         """
-        if split not in SPLITS:
-            raise TaskError(f"unknown split {split!r}; the splits are {', '.join(SPLITS)}")
-        name = VALID if split == TEST else split
-        if name not in self.corpora:
-            raise TaskError(
-                f"there is no split {split!r} without task.valid_files; name some, or leave the evaluation out with "
-                "train.test_split= and train.evaluate_every=0"
-            )
-        return self.corpora[name]
+        hint = (
+            f"there is no split {split!r} without task.valid_files; name some, or leave the evaluation out with "
+            "train.test_split= and train.evaluate_every=0"
+        )
+        return of_split(self.corpora, VALID if split == TEST else split, hint=hint)
 
 
-class Pretraining(Task):
+class Pretraining(TextTask):
     """Masked language modelling, with sentence pairs and sequence contrastive learning.
 
     Args:
@@ -187,7 +184,7 @@ class Pretraining(Task):
 
     def _tokens(
         self, store: Store, shards: tuple[Shard, ...], progress: Tokenizing, damaged: dict[str, str]
-    ) -> Iterator[tuple[Shard, Tokens]]:
+    ) -> Iterator[tuple[Shard, ShardTokens]]:
         for shard in shards:
             progress.start(shard.path.name)
             try:
@@ -200,13 +197,13 @@ class Pretraining(Task):
             progress.done()
 
     def overrides(self, data: PretrainingData) -> Mapping[str, Any]:
-        """The vocabulary, padded, and the heads of the losses."""
+        """The vocabulary, rounded up, and the heads of the losses."""
         options: PretrainingOptions = self.options
         heads: list[dict[str, Any]] = [
             {"use": "causal_lm", "as": LM} if options.objective == "causal" else {"use": "mlm"}
         ]
         overrides: dict[str, Any] = {
-            "model.input.vocabulary": padded(data.tokenizer.vocabulary, options.vocabulary_multiple),
+            "model.input.vocabulary": rounded_up(data.tokenizer.vocabulary, options.vocabulary_multiple),
             "model.input.pad_id": data.tokenizer.pad_id,
         }
         if options.objective not in SINGLE:
@@ -234,7 +231,9 @@ class Pretraining(Task):
             What `Batcher.batch` gives.
         """
         corpus = data.corpus(split)
-        batcher = self._batcher(data, corpus)
+        views = 2 if self.options.scl else 1
+        guessing, tokenizer = self._guessing(data.tokenizer), data.tokenizer
+        batcher = Batcher(corpus=corpus, guessing=guessing, tokenizer=tokenizer, views=views)
         if split == TRAIN:
             order = np.random.default_rng([seed, epoch]).permutation(len(corpus))
             yield from batcher.batches(order, self.options.batch_size, (seed, epoch), whole=True)
@@ -267,41 +266,23 @@ class Pretraining(Task):
 
         Pairs and masks are the same in every evaluation, whatever the seed of the training.
         """
-        device = next(model.parameters()).device
         sums: dict[str, float] = {}
         counts: dict[str, int] = {}
         right: dict[str, int] = {}
-        for batch in self.batches(data, split, 0, 0):
-            moved = {name: tensor.to(device) for name, tensor in batch.items()}
-            with torch.no_grad():
-                found = self._predictions(model, moved)
-            targets = self.targets(batch)
-            for name, (head, outputs, labels) in found.items():
-                count = targets.get(name, batch.rows)
-                sums[name] = sums.get(name, 0.0) + float(head.loss(outputs, labels)) * count
-                counts[name] = counts.get(name, 0) + count
-                if name in targets:
-                    guessed = outputs["logits"].argmax(-1) == labels
-                    right[name] = right.get(name, 0) + int(guessed.sum())
+        with evaluating(model) as moved:
+            for batch in self.batches(data, split, 0, 0):
+                targets = self.targets(batch)
+                for name, (head, outputs, labels) in self._predictions(model, moved(batch)).items():
+                    count = targets.get(name, batch.rows)
+                    sums[name] = sums.get(name, 0.0) + float(head.loss(outputs, labels)) * count
+                    counts[name] = counts.get(name, 0) + count
+                    if name in targets:
+                        guessed = outputs["logits"].argmax(-1) == labels
+                        right[name] = right.get(name, 0) + int(guessed.sum())
         losses = {f"{name}_loss": total / counts[name] for name, total in sums.items()}
         accuracies = {f"{name}_accuracy": count / counts[name] for name, count in right.items()}
         perplexity = {"perplexity": math.exp(losses[f"{LM}_loss"])} if LM in sums else {}
         return {"loss": math.fsum(losses.values()), **losses, **accuracies, **perplexity}
-
-    def assets(self, data: PretrainingData) -> Mapping[str, bytes]:
-        """The tokenizer."""
-        return {FILE: data.tokenizer.content}
-
-    def _batcher(self, data: PretrainingData, corpus: Corpus) -> Batcher:
-        options, tokenizer = self.options, data.tokenizer
-        return Batcher(
-            corpus=corpus,
-            guessing=self._guessing(tokenizer),
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
-            pad_id=tokenizer.pad_id,
-            views=2 if options.scl else 1,
-        )
 
     def _guessing(self, tokenizer: Tokenizer) -> Guessing:
         options: PretrainingOptions = self.options
@@ -345,7 +326,7 @@ class Pretraining(Task):
         return found
 
 
-def padded(count: int, multiple: int) -> int:
+def rounded_up(count: int, multiple: int) -> int:
     """A vocabulary's size as matrix products like it: the next multiple above it, as 32,776 is above 32,768."""
     return (count // multiple + 1) * multiple if multiple else count
 
@@ -359,7 +340,7 @@ def _head(model: Model, prefix: str) -> Head:
     return cast(Head, model.heads[prefix])
 
 
-def _facts(found: list[tuple[Shard, Tokens]], corpus: Corpus) -> dict[str, Any]:
+def _facts(found: list[tuple[Shard, ShardTokens]], corpus: Corpus) -> dict[str, Any]:
     shards = [
         {"shard": str(shard.path), "bytes": shard.size, **tokens.counts, "sha256": tokens.digest}
         for shard, tokens in found

@@ -9,7 +9,8 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.extras import require
+
+from peirce_text.tables import open_dataset
 
 FILES: Mapping[str, str] = {"train": "train-v{version}.json", "valid": "dev-v{version}.json"}
 HUB_SPLITS: Mapping[str, str] = {"train": "train", "valid": "validation"}
@@ -124,19 +125,7 @@ def read_dataset(name: str) -> dict[str, Questions]:
     Raises:
         TaskError: it cannot be loaded, or its columns are not those of SQuAD.
     """
-    require(f"the data set {name!r}", "datasets", extra="text")
-    import datasets  # type: ignore[import-untyped]
-
-    try:
-        if (Path(name) / "dataset_dict.json").is_file():
-            loaded = datasets.load_from_disk(name)
-        else:
-            loaded = datasets.load_dataset(name)
-    except Exception as error:  # whatever the library, its file formats and its network raise
-        raise TaskError(
-            f"data set {name!r} cannot be loaded: {str(error).partition(chr(10))[0]}; give a name of the hub, such as "
-            "rajpurkar/squad_v2, a folder that `datasets` saved, or the published files with task.folder"
-        ) from error
+    loaded = open_dataset(name, ", such as rajpurkar/squad_v2")
     found = {}
     for split, theirs in HUB_SPLITS.items():
         if theirs in loaded:

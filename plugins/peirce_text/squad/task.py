@@ -11,22 +11,29 @@ import numpy as np
 import torch
 from attrs import field, frozen, validators
 from numpy.typing import NDArray
-from peirce.errors import TaskError, unknown
-from peirce.files import write_whole
-from peirce.model import Model, Task
+from peirce.errors import TaskError
+from peirce.model import Model
 from peirce.parts import IGNORED
-from rich.console import Console
-from rich.progress import track
+from peirce.training import one_of
 from torch import Tensor
 
-from peirce_text.glue.encoding import shown
 from peirce_text.squad.metrics import Judged, best_thresholds, measure
 from peirce_text.squad.reading import FILES, Question, Questions, read_dataset, read_folder
 from peirce_text.squad.windows import Candidate, Ints, Window, best_windows, candidates, spans_of, windows
-from peirce_text.text.tokenizer import Tokenizer
+from peirce_text.tasks import (
+    TextTask,
+    evaluating,
+    of_split,
+    of_vocabulary,
+    outputs_of,
+    say,
+    shown,
+    write_predictions,
+)
+from peirce_text.text.rows import collate
+from peirce_text.text.tokenizer import Encoding, Tokenizer
 
 HEAD = "span"
-TOKENIZER = "tokenizer.json"
 NOT_PUBLIC = "test"
 _ALL = 2**30
 """More tokens than a context has."""
@@ -54,7 +61,7 @@ class SquadOptions:
     """
 
     folder: str = ""
-    version: Literal["2.0", "1.1"] = field(default="2.0", validator=validators.in_(("2.0", "1.1")))
+    version: Literal["2.0", "1.1"] = one_of("2.0", "1.1")
     dataset: str = ""
     tokenizer: str = ""
     length: int = field(default=384, validator=validators.ge(8))
@@ -132,7 +139,7 @@ class Prediction:
         return self.none - self.candidates[0].score if self.candidates else float("inf")
 
 
-class Squad(Task):
+class Squad(TextTask):
     """Questions on Wikipedia whose answers are spans of a paragraph, in 2.0 also none."""
 
     name = "squad"
@@ -141,46 +148,31 @@ class Squad(Task):
         "Appendix B"
     )
     Options = SquadOptions
+    head = HEAD
+    examples = ("SQuAD", "rajpurkar/squad_v2")
 
     def prepare(self) -> SquadData:
         """Read the questions, tokenise them, and divide the contexts into windows."""
         options: SquadOptions = self.options
-        if bool(options.folder) == bool(options.dataset):
-            raise TaskError(
-                "squad needs either task.folder or task.dataset: the folder of the published files, such as "
-                "--set folder=SQuAD, or a data set of the hub, such as --set dataset=rajpurkar/squad_v2"
-            )
-        if not options.tokenizer:
-            raise TaskError(
-                "squad needs a tokenizer, and the model comes with none; set task.tokenizer to a tokenizers JSON, a "
-                "BERT vocab.txt or a folder with one: the one that the model was pretrained with"
-            )
-        tokenizer = Tokenizer.load(Path(options.tokenizer))
+        self.check_source()
+        tokenizer = self.tokenizer()
         folder, dataset = options.folder, options.dataset
         read = read_folder(Path(folder), options.version) if folder else read_dataset(dataset)
-        console = Console(stderr=True)
         splits = {}
         for split, questions in read.items():
-            splits[split], lost = self._split(tokenizer, questions, split, console)
+            splits[split], lost = self._split(tokenizer, questions, split)
             none = sum(not question.answers for question in questions.questions)
-            console.print(
+            say(
                 f"{len(questions):,} {split} questions, {none:,} of them without an answer, on "
                 f"{len(questions.contexts):,} contexts: {len(splits[split].parts):,} windows"
-                + (f"; {lost:,} answers are not where they should be, and are left out" if lost else ""),
-                highlight=False,
-                soft_wrap=True,
+                + (f"; {lost:,} answers are not where they should be, and are left out" if lost else "")
             )
         return SquadData(tokenizer, splits)
 
-    def _split(
-        self, tokenizer: Tokenizer, read: Questions, split: str, console: Console
-    ) -> tuple[SquadSplit, int]:
+    def _split(self, tokenizer: Tokenizer, read: Questions, split: str) -> tuple[SquadSplit, int]:
         options: SquadOptions = self.options
         contexts, offsets = [], []
-        shown = console.is_terminal and len(read.contexts) > 1000
-        for text in track(
-            read.contexts, f"tokenising {split}", console=console, disable=not shown, transient=True
-        ):
+        for text in shown(read.contexts, f"tokenising {split}", len(read.contexts), 1001):
             encoding = tokenizer.encode(text, length=_ALL)
             contexts.append(np.array(encoding.ids[1:-1], dtype=np.int32))
             offsets.append(np.array(encoding.offsets[1:-1], dtype=np.int64).reshape(-1, 2))
@@ -198,20 +190,14 @@ class Squad(Task):
             own = windows(len(contexts[question.context]), room, options.stride)
             parts += own
             owner += [i] * len(own)
-        return (
-            SquadSplit(
-                read, tuple(contexts), tuple(offsets), queries, tuple(spans), np.array(owner), tuple(parts)
-            ),
-            lost,
+        made = SquadSplit(
+            read, tuple(contexts), tuple(offsets), queries, tuple(spans), np.array(owner), tuple(parts)
         )
+        return made, lost
 
     def overrides(self, data: SquadData) -> Mapping[str, Any]:
         """The vocabulary, and a head for spans."""
-        return {
-            "model.input.vocabulary": data.tokenizer.vocabulary,
-            "model.input.pad_id": data.tokenizer.pad_id,
-            "model.heads": [{"use": HEAD}],
-        }
+        return {**of_vocabulary(data.tokenizer), "model.heads": [{"use": HEAD}]}
 
     def batches(self, data: SquadData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         """The batches of one pass, each as long as its longest window.
@@ -221,20 +207,10 @@ class Squad(Task):
             `span` takes them: `[CLS]` and the context may be answers, and `[CLS]` is where there is none.
         """
         part = _part(data, split)
-        order = np.flatnonzero(part.taught)
-        if split == "train":
-            order = np.random.default_rng([seed, epoch]).permutation(order)
-        for start in range(0, len(order), self.options.batch_size):
-            rows = order[start : start + self.options.batch_size]
+        taught = np.flatnonzero(part.taught)
+        for chosen in self.order(len(taught), split, seed, epoch):
+            rows = taught[chosen]
             yield {**_inputs(data, part, rows), "labels": _labels(part, rows)}
-
-    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
-        """The mean of the cross-entropies of the first and the last token."""
-        return model.loss(HEAD, _run(model, batch), batch["labels"])
-
-    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
-        """The windows of a batch."""
-        return {"loss": len(batch["labels"])}
 
     def metrics(self, model: Model, data: SquadData, split: str) -> Mapping[str, float]:
         """Exact match and F1 at `threshold`; for 2.0 also at the thresholds that are best for these questions.
@@ -242,9 +218,7 @@ class Squad(Task):
         SQuAD's test set is not public: split `test` gives nothing.
         """
         if split == NOT_PUBLIC:
-            Console(stderr=True).print(
-                "SQuAD's test set is not public; evaluate split valid", highlight=False, soft_wrap=True
-            )
+            say("SQuAD's test set is not public; evaluate split valid")
             return {}
         part = _part(data, split)
         predicted = self.predict(model, data, split)
@@ -270,31 +244,19 @@ class Squad(Task):
             best_windows(part.parts[first[i] : end[i]], len(part.contexts[question.context]))
             for i, question in enumerate(part.read.questions)
         ]
-        device = next(model.parameters()).device
-        training = model.training
-        model.eval()
-        try:
-            with torch.inference_mode():
-                starts = range(0, len(part.parts), options.batch_size)
-                for start in shown(starts, f"predicting SQuAD {split}"):
-                    rows = np.arange(start, min(start + options.batch_size, len(part.parts)))
-                    batch = {name: t.to(device) for name, t in _inputs(data, part, rows).items()}
-                    logits = _run(model, batch)[f"{HEAD}_logits"].float().cpu().numpy()
-                    for row, scores in zip(rows, logits, strict=True):
-                        i, window = int(part.owner[row]), part.parts[row]
-                        begin = len(part.queries[i]) + 2
-                        own = scores[begin : begin + window[1] - window[0]]
-                        none[i] = min(none[i], float(scores[0, 0]) + float(scores[0, 1]))
-                        found[i] += candidates(
-                            own,
-                            window,
-                            judges[i],
-                            int(row - first[i]),
-                            n_best=options.n_best,
-                            longest=options.answer_length,
-                        )
-        finally:
-            model.train(training)
+        starts = range(0, len(part.parts), options.batch_size)
+        best = {"n_best": options.n_best, "longest": options.answer_length}
+        with evaluating(model) as moved:
+            for start in shown(starts, f"predicting SQuAD {split}", len(starts), 20):
+                rows = np.arange(start, min(start + options.batch_size, len(part.parts)))
+                outputs = outputs_of(model, moved(_inputs(data, part, rows)))
+                logits = outputs[f"{HEAD}_logits"].float().cpu().numpy()
+                for row, scores in zip(rows, logits, strict=True):
+                    i, window = int(part.owner[row]), part.parts[row]
+                    begin = len(part.queries[i]) + 2
+                    own = scores[begin : begin + window[1] - window[0]]
+                    none[i] = min(none[i], float(scores[0, 0]) + float(scores[0, 1]))
+                    found[i] += candidates(own, window, judges[i], int(row - first[i]), **best)
         return [
             self._prediction(part, question, spans, score)
             for question, spans, score in zip(part.read.questions, found, none, strict=True)
@@ -315,7 +277,7 @@ class Squad(Task):
 
     def _write(self, questions: Sequence[Question], predicted: Sequence[Prediction]) -> None:
         """Answers, scores of having none, and the n best, as the published evaluation script takes the first two."""
-        folder, v2 = Path(self.options.predictions), any(not question.answers for question in questions)
+        v2 = any(not question.answers for question in questions)
         named = {question.id: p for question, p in zip(questions, predicted, strict=True)}
         answers = {
             name: "" if v2 and p.difference > self.options.threshold else p.text for name, p in named.items()
@@ -334,18 +296,8 @@ class Squad(Task):
             contents["null_odds.json"] = {
                 name: p.difference if p.candidates else 1e9 for name, p in named.items()
             }
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, content in contents.items():
-                write_whole(folder / name, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-        except OSError as error:
-            raise TaskError(
-                f"predictions cannot be written to {folder}: {error.strerror or error}"
-            ) from error
-
-    def assets(self, data: SquadData) -> Mapping[str, bytes]:
-        """The tokenizer."""
-        return {TOKENIZER: data.tokenizer.content}
+        texts = {name: json.dumps(own, ensure_ascii=False, indent=1) + "\n" for name, own in contents.items()}
+        write_predictions(Path(self.options.predictions), texts)
 
 
 def _tokens(
@@ -365,17 +317,10 @@ def _inputs(data: SquadData, part: SquadSplit, rows: Ints) -> dict[str, Tensor]:
         i, (start, end) = int(part.owner[row]), part.parts[row]
         context = part.contexts[part.read.questions[i].context][start:end]
         query = part.queries[i]
-        made.append(
-            (len(query) + 2, [tokenizer.cls_id, *query, tokenizer.sep_id, *context, tokenizer.sep_id])
-        )
-    longest = max(len(ids) for _, ids in made)
-    ids = torch.full((len(made), longest), tokenizer.pad_id, dtype=torch.int64)
-    types, real = torch.zeros_like(ids), torch.zeros_like(ids, dtype=torch.bool)
-    for k, (begin, own) in enumerate(made):
-        ids[k, : len(own)] = torch.tensor(own)
-        types[k, begin : len(own)] = 1
-        real[k, : len(own)] = True
-    return {"input_ids": ids, "token_type_ids": types, "attention_mask": real}
+        ids = (tokenizer.cls_id, *query, tokenizer.sep_id, *context, tokenizer.sep_id)
+        first = len(query) + 2
+        made.append(Encoding(ids, (0,) * first + (1,) * (len(ids) - first), (), ()))
+    return collate(made, tokenizer.pad_id)
 
 
 def _labels(part: SquadSplit, rows: Ints) -> Tensor:
@@ -396,13 +341,6 @@ def _labels(part: SquadSplit, rows: Ints) -> Tensor:
     return labels
 
 
-def _run(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return model(**{spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch})
-
-
 def _part(data: SquadData, split: str) -> SquadSplit:
-    if split not in FILES:
-        raise TaskError(unknown("split", split, FILES))
-    if split not in data.splits:
-        raise TaskError(f"there is no file of split {split!r}; the data have {', '.join(data.splits)}")
-    return data.splits[split]
+    hint = f"there is no file of split {split!r}; the data have {', '.join(data.splits)}"
+    return of_split(data.splits, split, FILES, hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from peirce.extras import require
 
 from peirce_text.tables.reading import Row
 
-SPLITS = {"train": "train", "validation": "valid", "valid": "valid", "dev": "valid", "test": "test"}
+SPLIT_NAMES = {"train": "train", "validation": "valid", "valid": "valid", "dev": "valid", "test": "test"}
 """What the splits of published files and data sets are called, and what they are called here."""
 
 
@@ -25,22 +26,50 @@ def read_dataset(name: str) -> Mapping[str, Iterator[Row]]:
     Raises:
         TaskError: it cannot be loaded.
     """
+    loaded = open_dataset(name, ", with its configuration after a colon if it has several")
+    return {split: _rows(f"data set {name}, {split}", table) for split, table in loaded.items()}
+
+
+def open_dataset(name: str, hint: str = "") -> Any:
+    """The splits of a data set as the library gives them.
+
+    Args:
+        name: as for `read_dataset`.
+        hint: what errors add to "a name of the hub".
+
+    Raises:
+        TaskError: it cannot be loaded.
+    """
+    with loading(name, hint=hint) as datasets:
+        place, _, configuration = (name, "", "") if Path(name).is_dir() else name.partition(":")
+        if (Path(place) / "dataset_dict.json").is_file():
+            return datasets.load_from_disk(place)
+        return datasets.load_dataset(place, configuration or None)
+
+
+@contextmanager
+def loading(name: str, of: str = "", hint: str = "") -> Iterator[Any]:
+    """Within it the library `datasets`, which is given, may fail in any way.
+
+    Args:
+        name: the data set that is loaded.
+        of: of what it is one.
+        hint: what errors add to "a name of the hub".
+
+    Raises:
+        TaskError: it failed.
+    """
     require(f"the data set {name!r}", "datasets", extra="text")
     import datasets  # type: ignore[import-untyped]
 
-    place, _, configuration = (name, "", "") if Path(name).is_dir() else name.partition(":")
     try:
-        if (Path(place) / "dataset_dict.json").is_file():
-            loaded = datasets.load_from_disk(place)
-        else:
-            loaded = datasets.load_dataset(place, configuration or None)
+        yield datasets
     except Exception as error:  # whatever the library, its file formats and its network raise
         cause = str(error).partition("\n")[0]
         raise TaskError(
-            f"data set {name!r} cannot be loaded: {cause}; give a name of the hub, with its configuration after a "
-            "colon if it has several, a folder that `datasets` saved, or the published files with task.folder"
+            f"data set {name!r}{of and f' of {of}'} cannot be loaded: {cause}; give a name of the hub{hint}, a folder "
+            "that `datasets` saved, or the published files with task.folder"
         ) from error
-    return {split: _rows(f"data set {name}, {split}", table) for split, table in loaded.items()}
 
 
 def read_splits(name: str, needed: Collection[str]) -> dict[str, Iterator[Row]]:
@@ -53,7 +82,7 @@ def read_splits(name: str, needed: Collection[str]) -> dict[str, Iterator[Row]]:
     Raises:
         TaskError: it cannot be loaded, or lacks a split.
     """
-    found = {SPLITS[split]: rows for split, rows in read_dataset(name).items() if split in SPLITS}
+    found = {SPLIT_NAMES[split]: rows for split, rows in read_dataset(name).items() if split in SPLIT_NAMES}
     if missing := [split for split in needed if split not in found]:
         raise TaskError(f"data set {name!r} has no {' and no '.join(missing)} split")
     return found

@@ -5,25 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-_ABBREVIATIONS = (
-    "Mr",
-    "Mrs",
-    "Ms",
-    "Dr",
-    "St",
-    "Prof",
-    "Rev",
-    "Capt",
-    "Col",
-    "Gen",
-    "Sgt",
-    "vs",
-    "etc",
-    "Jr",
-    "Sr",
-)
+_ABBREVIATIONS = "Mr Mrs Ms Dr St Prof Rev Capt Col Gen Sgt vs etc Jr Sr"
 _END = re.compile(
-    "".join(rf"(?<!\b{word})" for word in _ABBREVIATIONS)
+    "".join(rf"(?<!\b{word})" for word in _ABBREVIATIONS.split())
     + r"""(?<!\b[A-Z])[.!?…]+["'”’)\]]*\s+(?![a-z])|(?<=[。！？])"""
 )
 """The end of a sentence: what ends it, closing quotes, and space before anything but a small letter."""

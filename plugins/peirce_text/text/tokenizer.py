@@ -71,6 +71,13 @@ class Tokenizer:
         inner: the tokenizer of the package `tokenizers`.
         where: what it came from, for errors.
 
+    Attributes:
+        pad_id: what fills a row that is shorter than others.
+        cls_id: what stands first.
+        sep_id: what stands after each text.
+        mask_id: what stands in place of a token to be guessed.
+        unknown_id: what stands for characters that the vocabulary lacks; None where it lacks none.
+
     Raises:
         TaskError: it lacks a special token that a text is put between, padded or masked with.
     """
@@ -89,6 +96,10 @@ class Tokenizer:
                 "BERT's, or train one with `peirce tokenizer train`"
             )
         self._ids = found
+        self.pad_id, self.cls_id, self.sep_id, self.mask_id = (
+            id for role, id in found.items() if id is not None and role != "unknown"
+        )
+        self.unknown_id = found["unknown"]
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
@@ -195,31 +206,6 @@ class Tokenizer:
         """How many ids there are: one more than the highest."""
         return max(self._inner.get_vocab(with_added_tokens=True).values()) + 1
 
-    @property
-    def pad_id(self) -> int:
-        """What fills a row that is shorter than others."""
-        return self._id("pad")
-
-    @property
-    def cls_id(self) -> int:
-        """What stands first."""
-        return self._id("cls")
-
-    @property
-    def sep_id(self) -> int:
-        """What stands after each text."""
-        return self._id("sep")
-
-    @property
-    def mask_id(self) -> int:
-        """What stands in place of a token to be guessed."""
-        return self._id("mask")
-
-    @property
-    def unknown_id(self) -> int | None:
-        """What stands for characters that the vocabulary lacks; None where it lacks none."""
-        return self._ids["unknown"]
-
     @cached_property
     def special_ids(self) -> frozenset[int]:
         """The ids that stand for no text, which are never masked; the unknown token is not among them."""
@@ -283,11 +269,6 @@ class Tokenizer:
             sequence += [*[index] * count, None]
             types += [index] * (count + 1)
         return Encoding(tuple(ids), tuple(types), tuple(offsets), tuple(sequence))
-
-    def _id(self, role: str) -> int:
-        found = self._ids[role]
-        assert found is not None
-        return found
 
 
 def shortened(lengths: Sequence[int], room: int, shorten: Shorten = "longest") -> list[int]:

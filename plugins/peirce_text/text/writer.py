@@ -16,6 +16,7 @@ from peirce.errors import ModelFileError, TaskError
 from peirce.model import Generated, decoding
 from peirce.parts import TensorSpec
 
+from peirce_text.text.rows import padded
 from peirce_text.text.tokenizer import Tokenizer
 
 Arrays = dict[str, NDArray[Any]]
@@ -44,7 +45,7 @@ class Written:
 
 
 @frozen(kw_only=True)
-class Writer:
+class TextWriter:
     """A model that generates, and its tokenizer; make one with `open_writer`.
 
     Args:
@@ -95,11 +96,7 @@ class Writer:
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> Arrays:
         """What the model reads: prompts padded at the end, and as it asks for it a prefix or where a target begins."""
-        length = max(map(len, rows))
-        ids = np.full((len(rows), length), self.tokenizer.pad_id, np.int64)
-        mask = np.zeros(ids.shape, bool)
-        for i, row in enumerate(rows):
-            ids[i, : len(row)], mask[i, : len(row)] = row, True
+        ids, mask = padded(rows, self.tokenizer.pad_id)
         inputs = {"input_ids": ids, "attention_mask": mask}
         if DECODER in self.names:
             inputs[DECODER] = np.full((len(rows), 1), self.tokenizer.cls_id, np.int64)
@@ -110,7 +107,7 @@ class Writer:
 
 def open_writer(
     path: Path, tokenizer: Path | None = None, *, device: str | None = None, whole: bool | None = None
-) -> Writer:
+) -> TextWriter:
     """A saved model, or a file that was exported to generate, as a writer.
 
     Args:
@@ -139,7 +136,7 @@ def open_writer(
                 f"the tokenizer {tokenizer or folder} has {words.vocabulary:,} entries, and the model {path} was "
                 f"trained with {spec.high:,} at most; give its own with --tokenizer"
             )
-    return Writer(
+    return TextWriter(
         tokenizer=words,
         names=known,
         generate=generate,
@@ -168,5 +165,5 @@ def _exported(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Seq
         raise TaskError(
             f"{path} is no saved model: ONNX Runtime chooses where a file runs; leave out the device"
         )
-    session: Any = peirce.Session(path)
+    session = peirce.Session(path)
     return session.signature.inputs, session.generate

@@ -15,6 +15,7 @@ from peirce.parts import IGNORED
 from torch import Tensor
 
 from peirce_text.tables import Row, read_rows, read_splits
+from peirce_text.text.rows import padded
 from peirce_text.text.tokenizer import Tokenizer
 
 
@@ -83,7 +84,5 @@ def batch_of(pairs: Sequence[Pair], pad_id: int, begin_id: int) -> dict[str, Ten
 
 
 def _padded(rows: Sequence[tuple[int, ...]], filler: int) -> tuple[Tensor, Tensor]:
-    longest = max(map(len, rows))
-    ids = torch.tensor([row + (filler,) * (longest - len(row)) for row in rows])
-    lengths = torch.tensor([len(row) for row in rows])
-    return ids, torch.arange(longest) < lengths.unsqueeze(1)
+    ids, real = padded(rows, filler)
+    return torch.from_numpy(ids), torch.from_numpy(real)

@@ -6,21 +6,18 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-import torch
 from attrs import field, frozen, validators
-from peirce.errors import InputError, TaskError, unknown
+from peirce.errors import InputError, TaskError
 from peirce.extras import require
-from peirce.model import Model, Task
+from peirce.model import Model
 from peirce.parts import IGNORED
-from rich.console import Console
 from torch import Tensor
 
-from peirce_text.text.tokenizer import FILE, Tokenizer
+from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split, of_vocabulary, say
+from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.text.writer import DECODER, PREFIX
 from peirce_text.text_to_text.pairs import Pair, batch_of, encoded, read_files, read_hub
 
-SPLITS = ("train", "valid", "test")
 HEAD = "lm"
 
 
@@ -64,7 +61,7 @@ class TextToTextData:
     pairs: Mapping[str, tuple[Pair, ...]]
 
 
-class TextToText(Task):
+class TextToText(TextTask):
     """Of a source the model writes the target: translation, summaries, answers in free text."""
 
     name = "text_to_text"
@@ -86,7 +83,7 @@ class TextToText(Task):
         for split, found in texts.items():
             if not found:
                 raise TaskError(f"{options.dataset or files[split]}: the {split} split has no pairs")
-        tokenizer = Tokenizer.load(options.tokenizer) if options.tokenizer else self._trained(texts["train"])
+        tokenizer = self.tokenizer([text for pair in texts["train"] for text in pair])
         lengths = (options.length, options.target_length)
         rows = {
             split: [encoded(tokenizer, source, target, lengths) for source, target in found]
@@ -95,22 +92,15 @@ class TextToText(Task):
         counts = ", ".join(f"{len(rows[split]):,} {split}" for split in SPLITS if split in rows)
         cut = sum(was_cut for found in rows.values() for _, was_cut in found)
         said = f"; {cut:,} are cut to task.length or task.target_length" if cut else ""
-        Console(stderr=True).print(f"{counts} pairs{said}", highlight=False)
+        say(f"{counts} pairs{said}")
         pairs = {split: tuple(pair for pair, _ in found) for split, found in rows.items()}
         if "test" not in pairs and "valid" in pairs:
             pairs["test"] = pairs["valid"]
         return TextToTextData(tokenizer, pairs)
 
-    def _trained(self, pairs: list[tuple[str, str]]) -> Tokenizer:
-        return Tokenizer.train([text for pair in pairs for text in pair], vocabulary=self.options.vocabulary)
-
     def overrides(self, data: TextToTextData) -> Mapping[str, Any]:
         """The vocabulary, and the head that predicts next tokens."""
-        return {
-            "model.input.vocabulary": data.tokenizer.vocabulary,
-            "model.input.pad_id": data.tokenizer.pad_id,
-            "model.heads": [{"use": "causal_lm", "as": HEAD}],
-        }
+        return {**of_vocabulary(data.tokenizer), "model.heads": [{"use": "causal_lm", "as": HEAD}]}
 
     def check(self, model: Model, data: TextToTextData) -> None:
         """Refuse a model that does not generate."""
@@ -127,20 +117,13 @@ class TextToText(Task):
         Yields:
             What `batch_of` gives.
         """
-        if split not in SPLITS:
-            raise TaskError(unknown("split", split, SPLITS))
-        if split not in data.pairs:
-            raise TaskError(
-                f"there is no split {split!r} without task.valid_data or task.test_data; name a file, or leave the "
-                "evaluation out with train.test_split= and train.evaluate_every=0"
-            )
-        pairs = data.pairs[split]
-        random = np.random.default_rng([seed, epoch, SPLITS.index(split)])
-        order = random.permutation(len(pairs)) if split == "train" else np.arange(len(pairs))
-        size, tokenizer = self.options.batch_size, data.tokenizer
-        for start in range(0, len(order), size):
-            chosen = [pairs[i] for i in order[start : start + size]]
-            yield batch_of(chosen, tokenizer.pad_id, tokenizer.cls_id)
+        hint = (
+            f"there is no split {split!r} without task.valid_data or task.test_data; name a file, or leave the "
+            "evaluation out with train.test_split= and train.evaluate_every=0"
+        )
+        pairs = of_split(data.pairs, split, hint=hint)
+        for chosen in self.order(len(pairs), split, seed, epoch):
+            yield batch_of([pairs[i] for i in chosen], data.tokenizer.pad_id, data.tokenizer.cls_id)
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """Mean cross-entropy of the targets' tokens, of the one that ends them too."""
@@ -155,17 +138,16 @@ class TextToText(Task):
         """Loss and perplexity of a target's token, the part of tokens that are guessed right after the right ones, and
         `exact`, the part of targets that are all right: just those the model writes when it takes the most probable
         token each time."""
-        device = next(model.parameters()).device
         loss, right, exact, tokens, count = 0.0, 0, 0, 0, 0
-        for batch in self.batches(data, split, 0, 0):
-            with torch.no_grad():
-                outputs, labels = _read(model, {name: t.to(device) for name, t in batch.items()})
+        with evaluating(model) as moved:
+            for batch in self.batches(data, split, 0, 0):
+                outputs, labels = _read(model, moved(batch))
                 wanted = self.targets(batch)["loss"]
                 loss += float(model.loss(HEAD, outputs, labels)) * wanted
                 hit = (outputs[f"{HEAD}_logits"].argmax(-1) == labels) | (labels == IGNORED)
-            right += int((hit & (labels != IGNORED)).sum())
-            exact += int(hit.all(1).sum())
-            tokens, count = tokens + wanted, count + len(labels)
+                right += int((hit & (labels != IGNORED)).sum())
+                exact += int(hit.all(1).sum())
+                tokens, count = tokens + wanted, count + len(labels)
         mean = loss / tokens
         return {
             "loss": mean,
@@ -173,10 +155,6 @@ class TextToText(Task):
             "token_accuracy": right / tokens,
             "exact": exact / count,
         }
-
-    def assets(self, data: TextToTextData) -> Mapping[str, bytes]:
-        """The tokenizer."""
-        return {FILE: data.tokenizer.content}
 
 
 def _read(model: Model, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Tensor]:

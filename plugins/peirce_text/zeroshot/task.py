@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,19 +18,21 @@ from attrs import evolve, field, frozen, validators
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
-from peirce.model import Model, Task
+from peirce.model import Model
 from torch import Tensor
 from torch.nn import functional as F
 
+from peirce_text.glue.metrics import score
+from peirce_text.glue.subtasks import Metric
 from peirce_text.tables import Row, read_rows
+from peirce_text.tasks import TextTask, evaluating, of_split, outputs_of
+from peirce_text.text.rows import collate
 from peirce_text.text.tokenizer import Tokenizer
-from peirce_text.zeroshot.templates import Prompt, Template, label_ids
+from peirce_text.zeroshot.templates import Prompt, PromptTemplate, label_ids
 
 Floats = NDArray[np.float64]
-Metric = Literal["accuracy", "f1", "matthews", "pearson", "spearman"]
 NUMBERS = ("pearson", "spearman")
 """The metrics of numbers, which stand between those of two labels; all others are of classes."""
-SPLITS = ("train", "valid", "test")
 
 
 @frozen(kw_only=True)
@@ -83,7 +85,7 @@ class ZeroShotData:
     """
 
     tokenizer: Tokenizer
-    templates: tuple[Template, ...]
+    templates: tuple[PromptTemplate, ...]
     words: tuple[str, ...]
     ids: tuple[int, ...]
     classes: Mapping[str, int]
@@ -93,7 +95,7 @@ class ZeroShotData:
     labels: Mapping[str, tuple[str, ...]]
 
 
-class ZeroShot(Task):
+class ZeroShot(TextTask):
     """Classes by the words that a masked language model prefers, without training."""
 
     name = "zeroshot"
@@ -114,7 +116,7 @@ class ZeroShot(Task):
             if not getattr(options, name):
                 raise TaskError(f"task.{name} is not set; give {what}")
         tokenizer = Tokenizer.load(Path(options.tokenizer))
-        templates = tuple(Template.parse(text) for text in options.templates)
+        templates = tuple(PromptTemplate.parse(text) for text in options.templates)
         words, ids = label_ids(tokenizer, options.words)
         classes = {label: words.index(word) for label, word in options.words.items()}
         metrics: tuple[Metric, ...] = options.metrics or ("accuracy",)
@@ -157,10 +159,7 @@ class ZeroShot(Task):
             )
         prompts = [prompt for of_template in data.prompts[split] for prompt in of_template]
         wanted = np.array([data.classes[label] for label in rows] * len(data.templates), dtype=np.int64)
-        random = np.random.default_rng([seed, epoch, SPLITS.index(split)])
-        order = random.permutation(len(prompts)) if split == "train" else np.arange(len(prompts))
-        for start in range(0, len(order), self.options.batch_size):
-            chosen = order[start : start + self.options.batch_size]
+        for chosen in self.order(len(prompts), split, seed, epoch):
             yield {
                 **_batch([prompts[i] for i in chosen], data),
                 "words": torch.tensor(data.ids),
@@ -170,10 +169,6 @@ class ZeroShot(Task):
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """Cross-entropy among the label words."""
         return F.cross_entropy(word_logits(model, batch, batch["words"]), batch["labels"])
-
-    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
-        """The prompts of a batch."""
-        return {"loss": len(batch["labels"])}
 
     def metrics(self, model: Model, data: ZeroShotData, split: str) -> Mapping[str, float]:
         """The metrics of the mean probabilities over templates; with several templates those of each, too
@@ -194,22 +189,14 @@ class ZeroShot(Task):
                 f"the tokenizer has {data.tokenizer.vocabulary:,} ids and the model {model.spec.input.vocabulary}; "
                 "set task.tokenizer to the one that the model was trained with"
             )
-        device = next(model.parameters()).device
-        words, training, found = torch.tensor(data.ids, device=device), model.training, []
-        model.eval()
-        try:
-            with torch.inference_mode():
-                for start in range(0, len(prompts), self.options.batch_size):
-                    batch = _batch(prompts[start : start + self.options.batch_size], data)
-                    logits = word_logits(model, {name: t.to(device) for name, t in batch.items()}, words)
-                    found.append(logits.double().softmax(-1).cpu().numpy())
-        finally:
-            model.train(training)
+        found = []
+        with evaluating(model) as moved:
+            for start in range(0, len(prompts), self.options.batch_size):
+                batch = _batch(prompts[start : start + self.options.batch_size], data)
+                batch = moved({**batch, "words": torch.tensor(data.ids)})
+                logits = word_logits(model, batch, batch["words"])
+                found.append(logits.double().softmax(-1).cpu().numpy())
         return np.concatenate(found)
-
-    def assets(self, data: ZeroShotData) -> Mapping[str, bytes]:
-        """The tokenizer."""
-        return {"tokenizer.json": data.tokenizer.content}
 
 
 def word_logits(model: Model, batch: Mapping[str, Tensor], words: Tensor) -> Tensor:
@@ -224,8 +211,7 @@ def word_logits(model: Model, batch: Mapping[str, Tensor], words: Tensor) -> Ten
             f"the model {model.spec.name!r} has no head 'mlm' to fill masks; take one pretrained by masked language "
             "modelling"
         )
-    inputs = {spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch}
-    logits = model(**inputs)[f"{head}_logits"]
+    logits = outputs_of(model, batch)[f"{head}_logits"]
     rows = torch.arange(len(logits), device=logits.device)
     return logits[rows, batch["mask"]][:, words].float()
 
@@ -253,24 +239,16 @@ def _completed(options: ZeroShotOptions) -> ZeroShotOptions:
 
 
 def _batch(prompts: Sequence[Prompt], data: ZeroShotData) -> dict[str, Tensor]:
-    longest = max(len(prompt.ids) for prompt in prompts)
-    ids = torch.full((len(prompts), longest), data.tokenizer.pad_id, dtype=torch.int64)
-    types, real = torch.zeros_like(ids), torch.zeros_like(ids, dtype=torch.bool)
-    for i, prompt in enumerate(prompts):
-        size = len(prompt.ids)
-        ids[i, :size], types[i, :size] = torch.tensor(prompt.ids), torch.tensor(prompt.types)
-        real[i, :size] = True
     mask = torch.tensor([prompt.mask for prompt in prompts])
-    return {"input_ids": ids, "token_type_ids": types, "attention_mask": real, "mask": mask}
+    return {**collate(prompts, data.tokenizer.pad_id), "mask": mask}
 
 
 def _rows(data: ZeroShotData, split: str) -> tuple[str, ...]:
     """The labels of a split."""
-    if split not in data.labels:
-        raise TaskError(unknown("split", split, SPLITS))
-    if not data.labels[split]:
+    labels = of_split(data.labels, split)
+    if not labels:
         raise TaskError("there is nothing to train on; set task.train_data for fine-tuning with prompts")
-    return data.labels[split]
+    return labels
 
 
 def _label(row: Row, column: str, classes: Mapping[str, int], number: bool) -> str:
@@ -299,22 +277,10 @@ def _numbers(labels: Mapping[str, str], words: Sequence[str]) -> tuple[float, ..
 
 def _measured(probabilities: Floats, labels: Sequence[str], data: ZeroShotData) -> dict[str, float]:
     """The metrics of some probabilities [rows, classes]."""
-    from scipy import stats  # type: ignore[import-untyped]
-    from sklearn import metrics  # type: ignore[import-untyped]
-
     if data.numbers:
-        given = [float(label) for label in labels]
-        predicted = probabilities @ np.array(data.numbers)
-        measures: Mapping[str, Callable[..., Any]] = {
-            "pearson": lambda: stats.pearsonr(given, predicted).statistic,
-            "spearman": lambda: stats.spearmanr(given, predicted).statistic,
-        }
+        right = np.array([float(label) for label in labels])
+        given: NDArray[Any] = probabilities @ np.array(data.numbers)
     else:
-        right = np.array([data.classes[label] for label in labels])
-        named = probabilities.argmax(1)
-        measures = {
-            "accuracy": lambda: metrics.accuracy_score(right, named),
-            "f1": lambda: metrics.f1_score(right == 0, named == 0, zero_division=0.0),
-            "matthews": lambda: metrics.matthews_corrcoef(right, named),
-        }
-    return {name: float(measures[name]()) for name in data.metrics}
+        right, given = np.array([data.classes[label] for label in labels]), probabilities.argmax(1)
+    columns = {"f1": (right == 0, given == 0)}  # of the first label's class
+    return {name: score(name, *columns.get(name, (right, given))) for name in data.metrics}

@@ -47,7 +47,7 @@ class Prompt:
 
 
 @frozen
-class Template:
+class PromptTemplate:
     """A template.
 
     Args:
@@ -59,7 +59,7 @@ class Template:
     parts: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Template:
+    def parse(cls, text: str) -> PromptTemplate:
         """Read a template.
 
         Raises:

@@ -30,7 +30,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--no-index",
     ]
     command += ["--target", str(folder), *(str(FIXTURES / f"peirce-{name}") for name in NAMES)]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=180)
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return folder
 
 
@@ -44,7 +44,7 @@ def peirce(distributions: Path, tmp_path: Path) -> Run:
         folder = without_registry_file(tmp_path / "work")
         folder.mkdir(exist_ok=True)
         variables = {k: v for k, v in os.environ.items() if not k.startswith("PEIRCE_")}
-        variables |= {"XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
+        variables |= {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
         variables |= {"PYTHONPATH": str(distributions)} | environment
         if (
             beside is not None
@@ -59,7 +59,7 @@ def peirce(distributions: Path, tmp_path: Path) -> Run:
             variables["PEIRCE_REGISTRY"] = str(file)
         command = [sys.executable, "-P", "-m", "peirce", *arguments]
         return subprocess.run(
-            command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=folder, env=variables, capture_output=True, text=True, timeout=600, check=False
         )
 
     return run

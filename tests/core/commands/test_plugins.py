@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -75,16 +76,33 @@ def test_a_rival_for_a_built_in_s_name_is_an_error_that_settles_it(peirce: Run, 
     assert part["plugin"] == "peirce-takes:parts"
 
 
-def test_the_static_list_imports_nothing_and_remembers_failures(peirce: Run, tmp_path: Path) -> None:
-    before = rows(peirce("plugins", "list", "--json", beside=("good", "fails")).stdout)
-    assert before["peirce-fails:parts"]["state"] == "on"
-    assert before["peirce-fails:parts"]["failure"] is None
-    assert before["peirce-twin:extra"]["state"] == "off"
-    assert before["peirce-good:extra"]["version"] == "1.2.3"
-    assert not (tmp_path / "cache").exists()
-    peirce("list", beside=("good", "fails"))
-    after = rows(peirce("plugins", "list", "--json", beside=("good", "fails")).stdout)
-    assert after["peirce-fails:parts"]["failure"] == "RuntimeError: the licence server is down"
+def test_the_static_list_imports_nothing_and_load_shows_causes(peirce: Run) -> None:
+    static = rows(peirce("plugins", "list", "--json", beside=("good", "fails")).stdout)
+    assert static["peirce-fails:parts"]["state"] == "on"
+    assert static["peirce-fails:parts"]["failure"] is None
+    assert static["peirce-twin:extra"]["state"] == "off"
+    assert static["peirce-good:extra"]["version"] == "1.2.3"
+    done = peirce("plugins", "list", "--load", "--json", beside=("good", "fails"))
+    assert done.returncode == 1
+    loaded = rows(done.stdout)
+    assert loaded["peirce-fails:parts"]["failure"] == "RuntimeError: the licence server is down"
+    good = {key: loaded["peirce-good:extra"][key] for key in ("parts", "specs", "runtimes", "commands")}
+    assert good == {"parts": 1, "specs": 1, "runtimes": {}, "commands": {"greet": "Greet someone."}}
+    assert loaded["peirce:onnx"]["runtimes"] == {"onnx": "peirce_export.session:Session"}
+
+
+def test_a_third_party_s_ready_spec_joins_in(peirce: Run) -> None:
+    listed = json.loads(peirce("spec", "list", "--json", beside=("good",)).stdout)["specs"]
+    (spec,) = [spec for spec in listed if spec["plugin"] == "peirce-good:extra"]
+    assert (spec["name"], spec["summary"]) == ("good-minimum", "FOLNet with one layer of another operator.")
+    assert peirce("spec", "check", "good-minimum", beside=("good",)).stdout.startswith("OK: good-minimum")
+    without = peirce("spec", "check", "good-minimum", beside=())
+    assert without.returncode == 2
+    assert "unknown ready spec 'good-minimum'" in without.stderr
+    assert "Switched off: " in without.stderr
+    broken = peirce("spec", "list", beside=("fails",))
+    assert broken.returncode == 0
+    assert "peirce-fails:parts was not loaded: RuntimeError: the licence server is down" in broken.stderr
 
 
 def test_disable_works_without_importing(peirce: Run, tmp_path: Path) -> None:
@@ -166,10 +184,22 @@ def test_check_runs_the_suite_over_a_plugin(peirce: Run) -> None:
     assert report["checks"]["failed"] == []
 
 
+def test_check_imports_no_conftest_of_the_working_directory(peirce: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for name in ("conftest.py", "sitecustomize.py", "pytest.py"):
+        (folder / name).write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write({name!r})\n")
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    report = json.loads(peirce("plugins", "check", "peirce-good:extra", "--json", beside=("good",)).stdout)
+    assert report["passed"], report["output"]
+    assert not (tmp_path / "imported").exists()
+
+
 def test_check_tells_counts_and_failures_in_its_own_words(peirce: Run, tmp_path: Path) -> None:
     fixture = ROOT / "tests" / "fixtures/peirce-good/good_parts.py"
     lab = tmp_path / "lab"
     lab.mkdir()
+    shutil.copytree(fixture.parent / "good_specs", lab / "good_specs")
     (lab / "slipped.py").write_text(
         fixture.read_text().replace("return kernel.minimum", "return kernal.minimum")
     )

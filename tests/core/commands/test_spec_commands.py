@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from peirce.commands.main import application
 from peirce.errors import SpecError
-from peirce.resources import packaged_specs
+from peirce.registry import ready_specs
 from small_specs import FOLNET
 from typer.testing import CliRunner, Result
 
@@ -37,7 +37,7 @@ def test_the_schema_is_printed_as_json() -> None:
 
 def test_the_ready_specs_are_listed() -> None:
     listed = {spec["name"]: spec["summary"] for spec in read(peirce("spec", "list", "--json"))["specs"]}
-    assert list(listed) == sorted(path.stem for path in packaged_specs().glob("*.toml"))
+    assert list(listed) == list(ready_specs())
     assert "Table 3, line 13" in listed["folnet-base"]
     assert all(listed.values())
     shown = peirce("spec", "list")

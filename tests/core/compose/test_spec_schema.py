@@ -14,8 +14,7 @@ from jsonschema import Draft202012Validator
 from peirce.compose import spec_schema
 from peirce.compose.schema import _type
 from peirce.parts import arguments
-from peirce.registry import Registry, default_registry
-from peirce.spec import load_spec, ready_specs
+from peirce.registry import Registry, default_registry, load_spec, ready_specs
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ import torch
 from peirce.compose import build, summarise
 from peirce.compose.summaries import _Written
 from peirce.errors import InputError
-from peirce.spec import Spec, load_spec
+from peirce.registry import load_spec
+from peirce.spec import Spec
 from small_specs import FOLNET
 from torch import nn
 

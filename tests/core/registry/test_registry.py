@@ -15,9 +15,8 @@ from peirce import hookimpl
 from peirce.compose import resolve
 from peirce.errors import PlanError, RegistryError
 from peirce.model import Task
-from peirce.parts import Augmenter, Head, Operator, Reader, UnaryPosition, Writer
-from peirce.registry import KINDS, Registry, RegistryFile, default_registry, installed_plugins
-from peirce.spec import load_spec
+from peirce.parts import Architecture, Augmenter, Head, NoOptions, Operator, Reader, UnaryPosition, Writer
+from peirce.registry import KINDS, Registry, RegistryFile, default_registry, installed_plugins, load_spec
 
 
 def operator(name: object, letter: object = None, **more: Any) -> type[Operator]:
@@ -141,6 +140,11 @@ def options(*names: str, frozen: bool = True) -> type:
         (operator("least", "ll"), "has the letter 'll'; a letter is one of a to z"),
         (operator("least", typing="B = B * B"), "has the typing 'B = B \\* B'"),
         (operator("least", scope_rule="sometimes"), "must declare its mask contract"),
+        (operator("least", source=lambda self: "a paper"), r"has a method 'source', which hides Part.source"),
+        (
+            operator("least", infer="kernel \\* premise"),
+            r"declares infer = .*, which hides the method Operator.infer",
+        ),
         (operator("least", Options=dict), "are no attrs class"),
         (operator("least", Options=options("depth", frozen=False)), "are not frozen"),
         (operator("least", Options=attrs.make_class("Options", [], slots=False)), "are not frozen"),
@@ -180,6 +184,83 @@ def test_a_position_needs_a_place() -> None:
     body = {"name": "here", "__init__": lambda self, options, dims: None, "unary": lambda self, tokens: None}
     here = type("Here", (UnaryPosition,), body)
     assert Registry.of(plugin("lab", [here], "register_positions")).names("positions") == ("here",)
+
+
+class Sizes(Architecture):
+    """A network that is never built: its class alone is looked at."""
+
+    name = "sizes"
+    Dims = NoOptions
+    places = frozenset({"unary"})
+    branches = "U"
+    layer = ""
+    inputs = outputs = lambda self: ()
+
+    @classmethod
+    def sizes(cls, dims: Any) -> dict[str, int]:
+        return {}
+
+    def __init__(self, options: Any, plan: Any) -> None:
+        super().__init__(options, plan)
+
+    def forward(self, inputs: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            {"scope": lambda self, tokens: tokens.mask},
+            "has a method 'scope', which hides Architecture.scope, a class attribute (str | None); give the method",
+        ),
+        ({"scope": True}, "declares scope = True; Architecture.scope is str | None"),
+        ({"places": "unary"}, "declares places = 'unary'; Architecture.places is frozenset[Place]"),
+        ({"places": frozenset({"left"})}, "declares places = frozenset({'left'})"),
+        ({"branches": "BU"}, "declares branches = 'BU'; Architecture.branches is Literal['U', 'UB']"),
+        ({"layer": None}, "declares layer = None; Architecture.layer is str"),
+        ({"state": "bool"}, "declares state = 'bool'; Architecture.state is tuple[str, ...]"),
+        ({"rows": 3}, "declares rows = 3; Architecture.rows is str"),
+        ({"fixed_layer": "no"}, "declares fixed_layer = 'no'; Architecture.fixed_layer is bool"),
+        ({"Dims": {"unary": 3}}, "declares Dims = {'unary': 3}; Architecture.Dims is type"),
+        (
+            {"sizes": lambda cls, dims: {}},
+            "defines 'sizes' without @classmethod, as Architecture.sizes is one",
+        ),
+        ({"gives": frozenset()}, "declares gives = frozenset(), which hides the method Architecture.gives"),
+    ],
+)
+def test_a_name_of_the_contract_stands_for_what_the_contract_says(wrong: dict[str, Any], said: str) -> None:
+    assert Registry.of(plugin("lab", [Sizes], "register_architectures")).names("architectures") == ("sizes",)
+    assert said in cause(plugin("broken", [type("Wrong", (Sizes,), wrong)], "register_architectures"))
+
+
+def test_a_class_attribute_without_a_default_must_be_declared() -> None:
+    body = {
+        name: value
+        for name, value in vars(Sizes).items()
+        if name not in ("places", "__dict__", "__weakref__")
+    }
+    undeclared = type("Undeclared", (Architecture,), body)
+    said = cause(plugin("broken", [undeclared], "register_architectures"))
+    assert said == "architecture 'sizes' does not declare 'places': Architecture.places is frozenset[Place]"
+
+
+def test_places_of_a_position_and_needs_of_a_head_are_held_too(registry: Registry) -> None:
+    absolute, mlm = registry.get("positions", "absolute"), registry.get("heads", "mlm")
+    for part, wrong, hook, said in (
+        (absolute, {"places": ("unary",)}, "register_positions", "hides the method Position.places"),
+        (
+            mlm,
+            {"needs": ("pooled",)},
+            "register_heads",
+            "declares needs = ('pooled',); Head.needs is frozenset[",
+        ),
+        (mlm, {"needs": "pooled"}, "register_heads", "declares needs = 'pooled'"),
+        (mlm, {"labels": None}, "register_heads", "declares labels = None; Head.labels is str"),
+    ):
+        assert said in cause(plugin("broken", [type("Wrong", (part,), wrong)], hook))
+    assert Registry.of(plugin("lab", [type("Set", (mlm,), {"needs": {"pooled"}})], "register_heads")).plugins
 
 
 def misspelt() -> ModuleType:
@@ -374,3 +455,28 @@ def test_a_letter_that_a_wrong_preference_takes_away_is_explained() -> None:
     spec = load_spec("folnet-base")
     with pytest.raises(PlanError, match=r"unknown letter 'j'[\s\S]*prefers \"nobody:parts\" for letter 'j'"):
         resolve(spec, Registry.discover(file))
+
+
+def test_a_registry_is_completed_where_a_name_and_a_letter_are_free() -> None:
+    """Names, letters, aliases and preferences stay as they are, and so does the registry itself."""
+    file = RegistryFile(aliases={"operators.short": "own"}, prefer={"operators.owed": "module:gone"})
+    registry = Registry.of(plugin("one", [operator("own", "o"), operator("plain")]), file=file)
+    parts = [
+        operator("own"),
+        operator("takes", "o"),
+        operator("short"),
+        operator("new", "n"),
+        operator("again", "n"),
+    ]
+    whole = registry.completed(plugin("two", parts))
+    found = {entry.name: entry.plugin for entry in whole.entries("operators")}
+    assert found == {"own": "module:one", "plain": "module:one", "new": "module:two"}
+    assert whole.letters == {"o": "own", "n": "new"}
+    assert [known.name for known in whole.plugins] == ["module:one", "module:two"]
+    assert registry.names("operators") == ("own", "plain")
+    assert registry.letters == {"o": "own"}
+
+
+def test_a_registry_that_is_completed_says_what_could_not_be_loaded() -> None:
+    whole = Registry.of().completed("no_such_module_anywhere")
+    assert [broken.plugin for broken in whole.quarantined] == ["module:no_such_module_anywhere"]

@@ -16,18 +16,14 @@ from peirce.registry import (
     canonical,
     edit_registry_file,
     find_registry_file,
-    last_failures,
-    packaged_commands,
 )
-from peirce.registry.failures import record
 from peirce.resources import packaged_registry
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with no registry.toml above it, and a cache of its own."""
+    """A working directory with no registry.toml above it."""
     monkeypatch.delenv("PEIRCE_REGISTRY", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = without_registry_file(tmp_path / "a" / "b")
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
@@ -174,8 +170,6 @@ def test_an_edit_of_the_packaged_file_makes_a_new_one(elsewhere: Path) -> None:
     assert packaged_registry().read_text() == before
     made = RegistryFile.read(target)
     assert dict(made.plugins) == {"peirce:basics": "off"}
-    assert dict(made.commands) == {}
-    assert "commands" not in target.read_text().split("format = 1")[1]
     assert find_registry_file().path == target
 
 
@@ -207,33 +201,9 @@ def test_a_wrong_edit_changes_nothing(tmp_path: Path) -> None:
     assert set(os.listdir(tmp_path)) == {"a", "r.toml"}
 
 
-def test_the_packaged_file_has_a_line_of_help_for_each_command() -> None:
-    from importlib.metadata import entry_points
-
-    from peirce.commands.main import _CORE
-
-    announced = {entry.name for entry in entry_points(group="peirce.commands") if entry.dist.name == "peirce"}
-    assert set(packaged_commands()) == announced | set(_CORE)
-
-
-def test_failures_are_remembered_until_the_plugin_loads(tmp_path: Path) -> None:
-    record({}, {"a:b": ("1.0", "no licence"), "c:d": (None, "no module")})
-    assert last_failures()["a:b"] == {"version": "1.0", "cause": "no licence"}
-    record({"a:b": "1.1"}, {})
-    assert set(last_failures()) == {"c:d"}
-
-
-def test_a_damaged_cache_is_an_empty_one(tmp_path: Path) -> None:
-    record({}, {"a:b": ("1.0", "no licence")})
-    (tmp_path / "cache/peirce/plugins.json").write_text("{")
-    assert last_failures() == {}
-
-
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocked = write(tmp_path / "file")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    record({}, {"a:b": ("1.0", "no licence")})
-    assert last_failures() == {}
+def test_a_copy_of_an_older_file_with_lines_of_help_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.toml", 'format = 1\n[plugins]\n"a:b" = "off"\n[commands]\nlist = "List."\n')
+    assert dict(find_registry_file(path).plugins) == {"a:b": "off"}
 
 
 @pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 5000], ids=["deep", "digits"])

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import pytest
 from attrs import field, frozen, validators
 from peirce.errors import SpecError
-from peirce.spec import Spec, load_spec, structure_options
+from peirce.registry import load_spec
+from peirce.spec import Spec, structure_options
 
 GOOD = """\
 format = 1

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from peirce.errors import SpecError
-from peirce.spec import Spec, load_spec, parse_override, ready_specs
+from peirce.registry import load_spec, ready_specs
+from peirce.spec import Spec, parse_override
 
 BASE = """\
 format = 1

@@ -17,8 +17,7 @@ import pytest
 import torch
 import toy_tasks
 import trainings
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce.training import Checkpoints, TrainingOptions, train
 from peirce_kg.task import KgQa, KgQaOptions
 from peirce_text.pretraining.task import Pretraining, PretrainingOptions
@@ -74,7 +73,7 @@ def launch(arguments: Sequence[object]) -> list[subprocess.CompletedProcess[str]
     done = []
     try:
         for process in processes:
-            output, errors = process.communicate(timeout=180)
+            output, errors = process.communicate(timeout=600)
             done.append(subprocess.CompletedProcess(command, process.returncode, output, errors))
             assert process.returncode == 0, errors
     finally:

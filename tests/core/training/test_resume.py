@@ -107,7 +107,7 @@ def test_a_training_killed_again_and_again_ends_as_if_nothing_had_been(
         [sys.executable, killed_trainings.__file__, str(tmp_path), "20", "9"],
         env=environment,
         check=True,
-        timeout=180,
+        timeout=600,
     )
     deaths = json.loads((tmp_path / "deaths.json").read_text())
     killed = [death["place"] for death in deaths if death["status"] == -signal.SIGKILL]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from peirce.compose import build, resolve
-from peirce.registry import Registry
-from peirce.spec import Spec, load_spec, ready_specs
+from peirce.registry import Registry, load_spec, ready_specs
+from peirce.spec import Spec
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
-from peirce_export.report import Report
+from peirce_export.report import Verification
 
 SMALLEST = {
     "layers": 1,
@@ -240,7 +240,7 @@ EXPECTED = {"cone": 1e-4}
 """Errors with fresh weights where 1e-5 is too little: the mean of directions that all but cancel hangs on rounding."""
 
 
-def exported(spec: Spec, path: Path, registry: Registry, **options: Any) -> Report:
+def exported(spec: Spec, path: Path, registry: Registry, **options: Any) -> Verification:
     return OnnxExporter(OnnxOptions(**options)).export(build(spec, registry=registry), path)
 
 

@@ -8,22 +8,21 @@ from typing import Any
 
 import numpy as np
 import onnx
-import peirce_export.verify as verification
 import pytest
 import torch
 from hand_model import SIGNATURE, Hand
 from onnx import TensorProto
+from peirce import Session, verify
 from peirce.errors import ExportError
 from peirce_export import cases
 from peirce_export.failures import DimMismatch, NameMismatch, ValueMismatch
+from peirce_export.metadata import Metadata
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions, trace, write
-from peirce_export.onnx.metadata import Metadata
-from peirce_export.report import Report
-from peirce_export.session import Session
+from peirce_export.report import Verification
 from torch import Tensor
 
 
-def _export(model: Any, path: Path, **options: Any) -> Report:
+def _export(model: Any, path: Path, **options: Any) -> Verification:
     return OnnxExporter(OnnxOptions(**options)).export(model, path)
 
 
@@ -133,10 +132,10 @@ def test_large_weights_lie_beside_the_file(hand: Hand, tmp_path: Path) -> None:
         entry.value for t in proto.graph.initializer for entry in t.external_data if entry.key == "location"
     }
     assert places == {"m.onnx.data"}
-    assert verification.verify(path, hand).passed
+    assert verify(path, hand).passed
     (tmp_path / "m.onnx.data").unlink()
     with pytest.raises(ExportError):
-        verification.verify(path, hand)
+        verify(path, hand)
 
 
 def test_a_missing_folder_is_named(hand: Hand, tmp_path: Path) -> None:

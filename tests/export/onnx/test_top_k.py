@@ -8,15 +8,12 @@ import numpy as np
 import peirce
 import pytest
 import torch
+from command_line import exit_code
 from peirce.compose import build
 from peirce.errors import PeirceError
 from peirce.model import Model
 from peirce.registry import Registry
-from peirce_export.cli import export
-from peirce_export.verify import verify
 from small_specs import TRANSFORMER
-from typer import Typer
-from typer.testing import CliRunner
 
 ENTITIES = {
     "model.heads": [{"use": "entities", "first": 3, "count": 20, "free": 2, "pool": "sum"}, {"use": "mlm"}],
@@ -36,7 +33,7 @@ def test_the_file_gives_the_best_scores_and_what_they_are_of(ranking: Model, tmp
     assert shapes["entities_top_scores"] == shapes["entities_top_ids"] == ("batch", 4)
     assert "entities_logits" not in shapes
     assert "mlm_logits" in shapes  # scores of tokens are not ranked
-    assert verify(path, ranking).passed
+    assert peirce.verify(path, ranking).passed
     with peirce.Session(path) as session:
         ids = np.random.default_rng(0).integers(0, 25, (6, 9))
         ids[:, 3] = 2
@@ -78,10 +75,7 @@ def test_scores_of_fewer_things_stay(registry: Registry, tmp_path: Path) -> None
     assert {line.output for line in report.lines} >= {"entities_top_ids", "nsp_logits"}
 
 
-def test_the_option(ranking: Model, tmp_path: Path) -> None:
+def test_the_option(ranking: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ranking.save(tmp_path / "model")
-    app = Typer()
-    app.command()(export)
-    done = CliRunner().invoke(app, [str(tmp_path / "model"), "-o", str(tmp_path / "m.onnx"), "--top-k", "2"])
-    assert done.exit_code == 0, done.output
-    assert "entities_top_ids" in done.output
+    assert exit_code("export", tmp_path / "model", "-o", tmp_path / "m.onnx", "--top-k", 2) == 0
+    assert "entities_top_ids" in capsys.readouterr().out

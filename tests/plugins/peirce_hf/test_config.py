@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from peirce.errors import SpecError
-from peirce.spec import load_spec
+from peirce.registry import load_spec, ready_specs
 from peirce_hf import PeirceConfig, PeirceModel
-from shared_folder import ROOT
 from small_specs import FOLNET, TRANSFORMER
 from transformers import AutoConfig
 
-READY = sorted(path.stem for path in (ROOT / "specs").glob("*.toml"))
+READY = sorted(ready_specs())
 
 
 @pytest.mark.parametrize("name", READY)

@@ -16,7 +16,7 @@ from peirce_hf import (
     PeirceForSequenceClassification,
     tokenizer_for,
 )
-from peirce_text.text.tokenizer import Tokenizer
+from peirce_text import Tokenizer
 from small_specs import PAPER_CJOIN
 from transformers import (
     DataCollatorForLanguageModeling,

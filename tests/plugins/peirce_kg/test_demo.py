@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 from attrs import evolve
-from peirce_kg.demo import SPECS, Outcome, Plan, _margins, demonstrate
+from peirce_kg.demo import SPECS, Demonstration, Outcome, _margins, demonstrate
 from peirce_kg.evaluation import Cell, Report
 from rich.console import Console
 
 
 def test_a_miniature_of_the_demonstration(tmp_path: Path) -> None:
-    plan = Plan(
+    plan = Demonstration(
         directory=tmp_path / "demo",
         graph="nations",
         query="(embassy(usa,f))&(!(embassy(e1,usa)))",
@@ -51,7 +51,7 @@ def _report(name: str, one: float, two: float) -> Report:
 
 
 def test_both_models_must_beat_the_frequency_baseline(tmp_path: Path) -> None:
-    plan = Plan(directory=tmp_path)
+    plan = Demonstration(directory=tmp_path)
     base = {"frequency": _report("frequency", 0.5, 0.5)}
     good, poor_1p, poor_mean = _report("m", 0.7, 0.7), _report("m", 0.55, 0.9), _report("m", 0.65, 0.5)
 

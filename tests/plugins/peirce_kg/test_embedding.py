@@ -11,13 +11,12 @@ import pytest
 import torch
 from peirce.compose import build
 from peirce.errors import TaskError
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce_kg.embedding.training import PREDICTORS, EmbeddingOptions, Predictor, _mrr, _scores, embed
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.graphs.graph import Graph, from_names
 from peirce_kg.kg import app
-from peirce_kg.kge_files import read_kge
+from peirce_kg.parts.augmenters.kge_files import read_kge
 from small_specs import NARROW
 from typer.testing import CliRunner
 

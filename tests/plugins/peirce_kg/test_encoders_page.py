@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from code_blocks import run_page
-from peirce.spec import ready_specs
+from peirce.registry import ready_specs
 from shared_folder import ROOT
 
 DOCS = ROOT / "docs" / "plugins" / "kg"

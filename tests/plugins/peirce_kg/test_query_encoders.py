@@ -12,11 +12,11 @@ import torch
 from peirce.compose import build, export
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
-from peirce_kg.encoding.graph_inputs import GRAPH_INPUTS, token_graph
-from peirce_kg.engine.answers import resolve
+from peirce_kg.encoding.graph_inputs import token_graph
+from peirce_kg.engine.answers import to_ids
+from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from small_specs import NARROW
 
@@ -84,7 +84,7 @@ def test_an_exported_model_is_told_of_query_graphs_too(
     model.save(tmp_path, assets=task.assets(data))
     export(model, path=tmp_path / "model.onnx", to="onnx", registry=registry)
     query = data.sets["test"][-1].query(0, data.graph)
-    scores = model_scorer(model.eval(), data.vocabulary)(*resolve(query, data.graph))[0]
+    scores = model_scorer(model.eval(), data.vocabulary)(*to_ids(query, data.graph))[0]
     answers = Asker(tmp_path).ask(str(query), top=5).answers
     np.testing.assert_allclose([a.score for a in answers], np.sort(scores)[::-1][:5], atol=1e-4)
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from code_blocks import run_page
 from peirce.compose import build, export
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
-from peirce_kg.encoding.atom_inputs import InexpressibleError
-from peirce_kg.engine.answers import resolve
+from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
+from peirce_kg.engine.answers import to_ids
 from peirce_kg.evaluation import table
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from rich.console import Console
@@ -28,6 +32,8 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "cqd-continuous": {"model.heads.0.steps": 4},
     "lmpnn": {"model.augmenters": []},
 }
+
+PAGE = ROOT / "docs" / "query-systems.md"
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +72,13 @@ def test_it_learns_and_says_what_it_cannot(name: str, task: KgQa, data: KgQaData
     report = task.report(model, data, "test")
     assert model.training
     silent = {"betae": {"2m"}, "cone": {"2m"}, "lmpnn": set()}.get(name, {"2in"})
-    assert set(report.inexpressible) == silent
+    assert set(report.unsupported) == silent
     assert all(set(report.cells[kind]) == {"entailed", "inferred"} for kind in {"1p", "up"} - silent)
     assert all(report.cells[kind] == {} for kind in silent)
     shown = Console(width=200, record=True, quiet=True)
     shown.print(table([report], "systems"))
     if silent:
-        assert f"{name} has no way to say {next(iter(silent))}" in " ".join(report.silence().split())
+        assert f"{name} does not support {next(iter(silent))}" in " ".join(report.silence().split())
         assert report.metrics()["inexpressible/types"] == 1
     how, *left_out = task.remarks(model, data, "test")
     assert how == f"MRR and Hits@k: {report.protocol}."
@@ -103,9 +109,29 @@ def test_an_exported_system_is_asked(task: KgQa, data: KgQaData, registry: Regis
     asker = Asker(tmp_path)
     text = "((treaties(uk,e1))|(treaties(cuba,e1)))&(!(embassy(usa,e1)))&(treaties(e1,f))"
     reply = asker.ask(text, top=3)
-    scores = model_scorer(model, data.vocabulary)(*resolve(reply.query, data.graph))[0]
+    scores = model_scorer(model, data.vocabulary)(*to_ids(reply.query, data.graph))[0]
     assert [answer.score for answer in reply.answers] == pytest.approx(
         sorted(scores, reverse=True)[:3], rel=1e-4
     )
-    with pytest.raises(InexpressibleError, match="existential leaf"):
-        asker.ask("(treaties(uk,f))&(embassy(e1,f))")
+    leaf = "(treaties(uk,f))&(embassy(e1,f))"
+    with pytest.raises(UnsupportedQueryError, match="existential leaf"):
+        asker.ask(leaf)
+    script = """
+        import sys
+
+        class Refuse:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] == "torch":
+                    raise ImportError(f"{name} is refused here")
+
+        sys.meta_path.insert(0, Refuse())
+        from pathlib import Path
+        from peirce_kg.ask import Asker
+        asker = Asker(Path(sys.argv[1]))
+        print([each.score for each in asker.ask(sys.argv[2], 3).answers])
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path), text]
+    alone = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert alone.returncode == 0, alone.stderr
+    assert json.loads(alone.stdout) == [answer.score for answer in reply.answers]
+    assert "which queries 'betae' supports is not known here" in alone.stderr

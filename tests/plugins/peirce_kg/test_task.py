@@ -10,8 +10,7 @@ import torch
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce.training import TrainingOptions, train
 from peirce_kg.encoding.assets import TRIPLES, VOCABULARY
 from peirce_kg.encoding.vocabulary import PAD

@@ -10,6 +10,7 @@ import typer
 
 from peirce.commands import Json, as_json, as_table
 from peirce.errors import TaskError
+from peirce.experiments.cli import read_seeds
 
 if TYPE_CHECKING:
     from peirce.experiments.finetune.grid import Case
@@ -75,9 +76,7 @@ def finetune(
         )
     if metric is not None:
         found = attrs.evolve(found, metric=metric)
-    chosen = tuple(_integer(text) for text in seeds.split(",")) if seeds is not None else found.seeds
-    if len(set(chosen)) < len(chosen):
-        raise TaskError(f"--seeds {seeds}: a seed stands twice, which would be the same run; leave one out")
+    chosen = read_seeds(seeds) if seeds is not None else found.seeds
     given, values = _settings(settings or (), part), _each(each, part)
     _check(part, given, values)
     listed = cases(found, given, values, part.Options)
@@ -91,7 +90,7 @@ def finetune(
     from peirce.training import is_first_process
 
     made = search(model, found, tuple(listed), directory, recipe_name=name, seeds=chosen)
-    results = made.run(Console(stderr=True))
+    results = made.search(Console(stderr=True))
     if not is_first_process():
         return
     if json:
@@ -103,13 +102,6 @@ def finetune(
         _show(results, directory)
     if any(run.error for run in results.runs):
         raise typer.Exit(1)
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise TaskError(f"--seeds: {text!r} is no integer; give seeds such as 0,1,2") from None
 
 
 def _settings(texts: Sequence[str], part: type[Any]) -> dict[str, Any]:
@@ -152,7 +144,7 @@ def _check(part: type[Any], given: Mapping[str, Any], each: tuple[str, list[Any]
 
 
 def _show_plan(cases: Sequence[Case], seeds: Sequence[int], json: bool) -> None:
-    from peirce.experiments.finetune.results import shown
+    from peirce.experiments.finetune.grid import shown
 
     if json:
         listed = [
@@ -168,7 +160,8 @@ def _show_plan(cases: Sequence[Case], seeds: Sequence[int], json: bool) -> None:
 
 def _show(results: Results, directory: Path) -> None:
     """The best point of each case, with the medians of its metrics."""
-    from peirce.experiments.finetune.results import best, shown
+    from peirce.experiments.finetune.grid import shown
+    from peirce.experiments.finetune.results import best
 
     metric = results.recipe.metric
     rows = []

@@ -122,3 +122,8 @@ def _safe(name: str) -> str:
     if len(short) <= LONGEST_NAME and short.strip("."):
         return short
     return f"{short[: LONGEST_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}" if name else ""
+
+
+def shown(settings: Settings) -> str:
+    """Settings as one line."""
+    return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in settings.items())

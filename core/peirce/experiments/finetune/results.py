@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,9 +10,10 @@ from typing import Any
 
 from attrs import frozen
 
-from peirce.experiments.finetune.grid import Case, Point, Settings
+from peirce.experiments.finetune.grid import Case, Point
 from peirce.experiments.finetune.recipe import Recipe
-from peirce.files import write_json, write_whole
+from peirce.experiments.results import write_csv
+from peirce.files import write_json
 
 SCHEMA = "peirce.finetune/1"
 RESULTS, TABLE = "results.json", "results.csv"
@@ -41,6 +40,11 @@ class Run:
     metrics: Mapping[str, float]
     seconds: float
     error: str = ""
+
+    @property
+    def run(self) -> str:
+        """What it is known by: its directory."""
+        return self.directory
 
 
 @frozen(kw_only=True)
@@ -120,9 +124,9 @@ class Results:
 
     @classmethod
     def of(cls, cases: Sequence[Case], runs: Sequence[Run], *, recipe: Recipe, **facts: Any) -> Results:
-        """Sort runs by case and point; points without a run are left out."""
+        """Sort runs by case, point and seed; points without a run are left out."""
         by: dict[tuple[str, str], list[Run]] = {}
-        for run in runs:
+        for run in sorted(runs, key=lambda run: facts["seeds"].index(run.seed)):
             by.setdefault((run.case, run.point.name), []).append(run)
         return cls(
             recipe=recipe,
@@ -180,30 +184,22 @@ class Results:
     def write(self, directory: Path) -> None:
         """Write `results.json` and `results.csv`, each whole or not at all."""
         write_json(directory / RESULTS, {"schema": SCHEMA, **self.plain()})
-        write_whole(directory / TABLE, self.csv())
-
-    def csv(self) -> str:
-        """A row for each run."""
-        runs = self.runs
-        keys = list(dict.fromkeys(key for run in runs for key in run.point.values))
-        metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["case", *keys, "seed", *metrics, "seconds", "directory", "error"])
-        for run in runs:
-            values = [run.point.values.get(key, "") for key in keys]
-            measured = [run.metrics.get(name, "") for name in metrics]
-            seconds = f"{run.seconds:.1f}"
-            writer.writerow([run.case, *values, run.seed, *measured, seconds, run.directory, run.error])
-        return text.getvalue()
+        keys = list(dict.fromkeys(key for run in self.runs for key in run.point.values))
+        metrics = list(dict.fromkeys(name for run in self.runs for name in run.metrics))
+        rows = [
+            [
+                *(run.case, *(run.point.values.get(key, "") for key in keys), run.seed),
+                *(run.metrics.get(name, "") for name in metrics),
+                *(f"{run.seconds:.1f}", run.directory, run.error),
+            ]
+            for run in self.runs
+        ]
+        write_csv(directory / TABLE, ["case", *keys, "seed", *metrics, "seconds", "directory", "error"], rows)
 
 
 def _plain(found: Outcome) -> dict[str, Any]:
     return {
-        "point": found.point.name,
-        "values": dict(found.point.values),
-        "median": found.median,
-        "medians": dict(found.medians),
+        **_medians(found),
         "runs": [
             {
                 "seed": run.seed,
@@ -221,15 +217,13 @@ def _best_plain(found: Outcome | None) -> dict[str, Any] | None:
     if found is None:
         return None
     typical = found.typical
+    return {**_medians(found), "directory": typical.directory if typical else None}
+
+
+def _medians(found: Outcome) -> dict[str, Any]:
     return {
         "point": found.point.name,
         "values": dict(found.point.values),
         "median": found.median,
         "medians": dict(found.medians),
-        "directory": typical.directory if typical else None,
     }
-
-
-def shown(settings: Settings) -> str:
-    """Settings as one line."""
-    return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in settings.items())

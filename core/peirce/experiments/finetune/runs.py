@@ -5,128 +5,105 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 from attrs import frozen
+from rich.console import Console
 
 from peirce.errors import TaskError
-from peirce.experiments.finetune.grid import Case, Point, Settings
+from peirce.experiments.finetune.grid import Case, Point, shown
 from peirce.experiments.finetune.recipe import Recipe
-from peirce.experiments.finetune.results import Results, Run, shown
-from peirce.model import WEIGHTS, Task
+from peirce.experiments.finetune.results import Results, Run
+from peirce.experiments.matrix import Cell, Matrix, settings_by_part
+from peirce.model import WEIGHTS
 from peirce.registry import Registry, default_registry
 from peirce.training import (
     FOLDER,
     HARMLESS,
-    Checkpoints,
-    TrainingOptions,
+    TrainResult,
     is_first_process,
     make_task,
     plain,
     read_training,
     saved_spec,
-    train,
     training_options,
-    with_tokenizer,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-UNREAD = frozenset({"batch_size", "predictions"})
-"""Options of tasks that what they read does not depend on, so that runs which differ in them share it."""
 
 
 @frozen(kw_only=True, eq=False)
-class Search:
+class SearchCell(Cell):
+    """A point of a case with one seed."""
+
+    case: str
+    point: Point
+
+
+@frozen(kw_only=True, eq=False)
+class Search(Matrix[SearchCell, Run]):
     """What is to be run.
 
     Args:
         model: the directory of the model that every run starts from.
+        digest: SHA-256 of its weights.
         recipe: how.
         recipe_name: its name; empty without one.
         cases: the points of each case.
         seeds: the seeds of each point.
-        directory: where the runs and the results go.
-        registry: where parts are looked up.
     """
 
     model: Path
+    digest: str
     recipe: Recipe
     recipe_name: str
     cases: tuple[Case, ...]
     seeds: tuple[int, ...]
-    directory: Path
-    registry: Registry
 
-    def run(self, console: Console | None = None) -> Results:
-        """Run what has not been run, and write the results after each run.
+    quiet = True
+
+    def cells(self) -> Iterator[SearchCell]:
+        """Each point of each case with each seed."""
+        split = self.recipe.split
+        for case in self.cases:
+            for point in case.points:
+                model, task, training = settings_by_part(point.settings)
+                spec = saved_spec(self.model, model)
+                made = make_task(self.recipe.task, task, self.registry)
+                options = training_options({"valid_split": split, "test_split": split, **training})
+                for seed in self.seeds:
+                    yield SearchCell(
+                        label=" ".join(filter(None, (case.name, shown(point.values)))),
+                        seed=seed,
+                        spec=spec,
+                        task=made,
+                        training=options,
+                        run=str(Path(case.name) / point.name / f"seed-{seed}"),
+                        start=self.model,
+                        case=case.name,
+                        point=point,
+                    )
+
+    def kept(self, cells: Sequence[SearchCell]) -> list[Run]:
+        """The runs whose record is there.
 
         Raises:
-            TaskError: the settings do not suit the task or the model, or a directory holds another training.
+            TaskError: a folder holds another run.
         """
-        digest = _digest(self.model / WEIGHTS)
-        planned = [self._plan(case, point) for case in self.cases for point in case.points]
-        total, runs, last = len(planned) * len(self.seeds), [], _Prepared()
-        for plan in planned:
-            for seed in self.seeds:
-                run = self._finished(plan, seed, digest)
-                known = run is not None
-                if run is None:
-                    last = last.of(plan, self.model)
-                    run = self._train(plan, seed, last.data, console)
-                runs.append(run)
-                facts: dict[str, Any] = {"model": str(self.model), "digest": digest, "seeds": self.seeds}
-                metric = self.recipe.metric or next(iter(run.metrics), "")
-                recipe = attrs.evolve(self.recipe, metric=metric)
-                results = Results.of(self.cases, runs, recipe=recipe, recipe_name=self.recipe_name, **facts)
-                if is_first_process():
-                    results.write(self.directory)
-                if console is not None:
-                    value = run.metrics.get(metric)
-                    said = run.error or (
-                        f"{metric} {value:.4f}" if value is not None else f"no metric {metric}"
-                    )
-                    again = " (run before)" if known else f" in {run.seconds:.0f} s"
-                    where = " ".join(filter(None, (plan.case, shown(plan.point.values))))
-                    console.print(
-                        f"{len(runs)}/{total} {where} seed {seed}: {said}{again}",
-                        markup=False,
-                        highlight=False,
-                        soft_wrap=True,
-                    )
-        return results
+        return [run for cell in cells if (run := self._finished(cell)) is not None]
 
-    def _plan(self, case: Case, point: Point) -> _Plan:
-        """The settings of a point, checked."""
-        task, training, model = (_under(prefix, point.settings) for prefix in ("task", "train", "model"))
-        split = self.recipe.split
-        training = {"valid_split": split, "test_split": split, **training}
-        return _Plan(
-            case=case.name,
-            point=point,
-            task=make_task(self.recipe.task, task, self.registry),
-            training=training_options(training),
-            model={f"model.{key}": value for key, value in model.items()},
-        )
-
-    def _path(self, plan: _Plan, seed: int) -> Path:
-        return self.directory / plan.case / plan.point.name / f"seed-{seed}"
-
-    def _finished(self, plan: _Plan, seed: int, digest: str) -> Run | None:
+    def _finished(self, cell: SearchCell) -> Run | None:
         """The run that is already there; None if there is none, or it was interrupted."""
-        path = self._path(plan, seed)
+        path = self.path(cell)
         record = read_training(path)
         if record is None:
             return None
         ours = {
-            "task": {"name": self.recipe.task, "options": _as_json(plain(plan.task.options))},
-            "training": _but_harmless(_as_json(plain(plan.training))),
-            "seed": seed,
-            "model": digest,
+            "task": {"name": self.recipe.task, "options": _as_json(plain(cell.task.options))},
+            "training": _but_harmless(_as_json(plain(cell.training))),
+            "seed": cell.seed,
+            "model": self.digest,
         }
         theirs = {
             "task": record["task"],
@@ -139,72 +116,61 @@ class Search:
                 f"{path} holds a run with another {' and another '.join(differing)}; give another directory, or remove "
                 "that one"
             )
-        split = plan.training.test_split
+        split = cell.training.test_split
         metrics = {name: float(v) for name, v in record["metrics"].get(split, {}).items() if v is not None}
-        return self._result(plan, seed, metrics, float(record["seconds"]))
+        return _run(cell, metrics, float(record["seconds"]))
 
-    def _train(self, plan: _Plan, seed: int, data: Any, console: Console | None) -> Run:
-        path = self._path(plan, seed)
-        try:
-            result = train(
-                saved_spec(self.model, plan.model),
-                plan.task,
-                plan.training,
-                path,
-                seed=seed,
-                resume=bool(Checkpoints(path, 1).paths()),
-                registry=self.registry,
-                console=console if console is not None and console.is_terminal else None,
-                data=data,
-                start=self.model,
-            )
-        except TaskError as error:
-            if not path.is_dir():
-                raise  # it did not begin, and neither would any other
-            return self._result(plan, seed, {}, 0.0, str(error))
+    def measured(
+        self, cell: SearchCell, trained: TrainResult, data: Any, before: Sequence[Run]
+    ) -> Iterator[Run]:
+        """The run of a trained cell."""
         # The trained model is saved; checkpoints hold it again, with twice its size in moments.
-        shutil.rmtree(path / FOLDER, ignore_errors=True)
-        return self._result(plan, seed, result.metrics, result.seconds)
+        shutil.rmtree(self.path(cell) / FOLDER, ignore_errors=True)
+        yield _run(cell, trained.metrics, trained.seconds)
 
-    def _result(
-        self, plan: _Plan, seed: int, metrics: Mapping[str, float], seconds: float, error: str = ""
-    ) -> Run:
-        where = str(self._path(plan, seed).relative_to(self.directory))
-        return Run(
-            case=plan.case,
-            point=plan.point,
-            seed=seed,
-            directory=where,
-            metrics=dict(metrics),
-            seconds=seconds,
-            error=error,
+    def failed(self, cell: SearchCell, error: TaskError) -> Iterator[Run]:
+        """The run with its error; the others go on."""
+        if not self.path(cell).is_dir():
+            raise error  # it did not begin, and neither would any other
+        yield _run(cell, {}, 0.0, str(error))
+
+    def said(self, cell: SearchCell, rows: Sequence[Run]) -> str:
+        """The metric that points are compared by, or the error."""
+        (run,) = rows
+        metric = self._metric(rows)
+        value = run.metrics.get(metric)
+        found = f"{metric} {value:.4f}" if value is not None else f"no metric {metric}"
+        return run.error or f"{found} in {run.seconds:.0f} s"
+
+    def write(self, rows: Sequence[Run]) -> None:
+        """Write `results.json` and `results.csv`."""
+        self.results(rows).write(self.directory)
+
+    def results(self, rows: Sequence[Run]) -> Results:
+        """The outcomes of the points, as far as their runs are done."""
+        return Results.of(
+            self.cases,
+            rows,
+            recipe=attrs.evolve(self.recipe, metric=self._metric(rows)),
+            recipe_name=self.recipe_name,
+            model=str(self.model),
+            digest=self.digest,
+            seeds=self.seeds,
         )
 
+    def _metric(self, rows: Sequence[Run]) -> str:
+        return self.recipe.metric or next((name for run in rows for name in run.metrics), "")
 
-@frozen(kw_only=True, eq=False)
-class _Plan:
-    """A point as a training takes it."""
+    def search(self, console: Console) -> Results:
+        """Run what has not been run, and write the results after each run.
 
-    case: str
-    point: Point
-    task: Task
-    training: TrainingOptions
-    model: Settings
-
-
-@frozen(eq=False)
-class _Prepared:
-    """The data of the last run, and what they were read for."""
-
-    key: str = ""
-    data: Any = None
-
-    def of(self, plan: _Plan, model: Path) -> _Prepared:
-        """The data of a plan: the same if it reads the same."""
-        task = with_tokenizer(plan.task, model)
-        options = {name: value for name, value in plain(task.options).items() if name not in UNREAD}
-        key = json.dumps([task.name, options], sort_keys=True, default=str)
-        return self if key == self.key else _Prepared(key, task.prepare())
+        Raises:
+            TaskError: the settings do not suit the task or the model, or a directory holds another training.
+        """
+        rows = self.run(console)
+        if is_first_process():
+            self.write(rows)
+        return self.results(rows)
 
 
 def search(
@@ -229,8 +195,11 @@ def search(
         )
     if model.resolve() == directory.resolve():
         raise TaskError(f"{directory} holds the model to start from; give another directory for the runs")
+    with (model / WEIGHTS).open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     return Search(
         model=model,
+        digest=digest,
         recipe=recipe,
         recipe_name=recipe_name,
         cases=cases,
@@ -240,8 +209,16 @@ def search(
     )
 
 
-def _under(prefix: str, settings: Settings) -> dict[str, Any]:
-    return {key[len(prefix) + 1 :]: v for key, v in settings.items() if key.startswith(f"{prefix}.")}
+def _run(cell: SearchCell, metrics: Mapping[str, float], seconds: float, error: str = "") -> Run:
+    return Run(
+        case=cell.case,
+        point=cell.point,
+        seed=cell.seed,
+        directory=cell.run,
+        metrics=dict(metrics),
+        seconds=seconds,
+        error=error,
+    )
 
 
 def _but_harmless(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,8 +228,3 @@ def _but_harmless(options: Mapping[str, Any]) -> dict[str, Any]:
 def _as_json(value: Any) -> Any:
     """As it comes back from a file."""
     return json.loads(json.dumps(value))
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

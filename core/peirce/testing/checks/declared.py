@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -51,6 +52,8 @@ def _general(part: type[Any]) -> list[str]:
         wrong.append("two Options made from the same values are not equal")
     from peirce.testing.checks import NAMES
 
+    if not isinstance(part.expected_failures, Mapping):
+        wrong.append(f"expected_failures = {part.expected_failures!r} maps no checks to reasons")
     for name, reason in expected_failures(part).items():
         if name not in NAMES:
             wrong.append(

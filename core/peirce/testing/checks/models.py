@@ -65,7 +65,7 @@ def memory(case: Case) -> None:
     inputs = {s.name: _drawn(s, generator) for s in network.inputs() if "prefix" not in s.name}
     real = torch.ones(BATCH, LENGTH, dtype=torch.bool)
     real[0, 1] = real[1, 0] = False
-    inputs["attention_mask"] = real
+    inputs |= {spec.name: real for spec in network.inputs() if spec.masks is not None}
     counted = {s.name: s.dims.index(network.rows) for s in network.inputs() if network.rows in s.dims}
     with torch.no_grad():
         whole = network(inputs)[0].unary

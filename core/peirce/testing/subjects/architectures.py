@@ -60,7 +60,7 @@ class ArchitectureSubject(Subject):
     def reads(self) -> tuple[Slot, ...]:
         """The inputs, but those that a view gives."""
         model = next(iter(self.make().values()))
-        shown = ("attention_mask", "prefix_length", "relation")
+        shown = (*_masks(model), "prefix_length", "relation")
         return tuple(slot for slot in slots(model.signature.inputs) if slot.name not in shown)
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
@@ -71,9 +71,8 @@ class ArchitectureSubject(Subject):
         """The outputs; a model makes its scope itself, from what the view gives."""
         model = made[view.kind]
         inputs = {slot.name: tensor for slot, tensor in zip(self.reads(), tensors, strict=True)}
-        for name, shown in (
-            ("attention_mask", view.real), ("prefix_length", view.prefix), ("relation", view.relation),
-        ):  # fmt: skip
+        given = (("prefix_length", view.prefix), ("relation", view.relation))
+        for name, shown in (*((mask, view.real) for mask in _masks(model)), *given):
             if shown is not None:
                 inputs[name] = shown
         return named(model(**inputs), self.writes(made))
@@ -81,3 +80,8 @@ class ArchitectureSubject(Subject):
     def settled(self, outputs: Outputs, view: View, scope: Scope) -> Outputs:
         """As they are."""
         return outputs
+
+
+def _masks(model: Model) -> tuple[str, ...]:
+    """The inputs that mark padding among the tokens of a view."""
+    return tuple(spec.name for spec in model.signature.inputs if spec.masks == "length")

@@ -12,7 +12,7 @@ from peirce.errors import ModelFileError
 from peirce.parts import Augmenter, Dims, Tokens
 from torch import Tensor, nn
 
-from peirce_kg.kge_files import read_kge
+from peirce_kg.parts.augmenters.kge_files import read_kge
 
 INIT_STD = 0.02
 

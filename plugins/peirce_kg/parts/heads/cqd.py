@@ -2,7 +2,7 @@
 
 A truth value is sigma of a ComplEx score, and values join by a t-norm: their product, or the least of them. All is
 computed in logarithms, where it does not round to 1. In training a model is a link predictor: the head scores the one
-atom of a query, by cross-entropy over all entities. Neither search is a network, so there is no export of them.
+literal of a query, by cross-entropy over all entities. Neither search is a network, so there is no export of them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from peirce.errors import ExportError
 from peirce.parts import Encoded, TensorSpec, Tokens, dense, ranking_loss
 from torch import Tensor
 
-from peirce_kg.parts.heads.sets import SetRanking
+from peirce_kg.parts.heads.sets import RankingOptions, SetRanking
 from peirce_kg.parts.systems.complex_numbers import times
+from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.sets import levels_of
-from peirce_kg.parts.systems.system import Atoms, atom_specs, looked_up
-from peirce_kg.query_atoms import DEPTH, ENTITY, VARIABLES
+from peirce_kg.parts.systems.system import Literals, literal_specs, looked_up
 
 NUMBERS = 2**24
 """Scores of candidates that are held at once."""
@@ -35,20 +35,14 @@ NO_NETWORK = {
 
 
 @frozen(kw_only=True)
-class SearchOptions:
-    """Which token ids are entities, and how truth values join.
+class SearchOptions(RankingOptions):
+    """How truth values join.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
         tnorm: `product`, with p + q - p q for unions, or `min`, with the greatest.
         smoothing: label smoothing of the loss.
     """
 
-    first: int = field(default=0, validator=validators.ge(0))
-    count: int = field(default=0, validator=validators.ge(0))
-    free: int = field(default=1, validator=validators.ge(0))
     tnorm: TNorm = field(default="product", validator=validators.in_(TNORMS))
     smoothing: float = field(default=0.0, validator=[validators.ge(0.0), validators.lt(1.0)])
 
@@ -59,16 +53,16 @@ class Search(SetRanking):
     expected_failures = NO_NETWORK
 
     def inputs(self) -> tuple[TensorSpec, ...]:
-        """The atoms, as systems have them."""
-        return tuple(spec for spec in atom_specs(self.vocabulary) if spec.name.startswith("atom_"))
+        """The literals, as systems have them."""
+        return tuple(spec for spec in literal_specs(self.vocabulary) if spec.name.startswith("atom_"))
 
     def __init__(self, options: Any, dims: Any) -> None:
         super().__init__(options, dims)
         self.vocabulary = dims.vocabulary
 
     @abstractmethod
-    def search(self, atoms: Atoms, words: Tensor, entities: Tensor) -> Tensor:
-        """The logarithm of the truth of each atom with every entity at its tail, joined over what leads to its head.
+    def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
+        """The logarithm of the truth of each literal with every entity at its tail, joined over what leads to its head.
 
         [v, d1], [e, d1] -> [b, x, e].
         """
@@ -89,17 +83,17 @@ class Search(SetRanking):
             # Copies: what inference mode made cannot be optimised with.
             inputs = {name: value.clone() for name, value in tokens.inputs.items()}
             words = at_least_float32(encoded.embeddings.detach().clone())
-            atoms = Atoms.of(inputs)
+            literals = Literals.of(inputs)
             entities = words[self.options.first : self.options.first + self.count]
-            truths = self.search(atoms, words, entities)
+            truths = self.search(literals, words, entities)
             asked = self._answers(tokens)
-            joined = self.all_of(truths, atoms.same(atoms.targets, atoms.targets))
+            joined = self.all_of(truths, literals.same(literals.targets, literals.targets))
             best = self._any_of(joined, asked.expand(joined.shape[:2]))
         kind = encoded.unary.dtype
         return {"logits": best.clamp_min(torch.finfo(kind).min).to(kind)}
 
     def all_of(self, truths: Tensor, chosen: Tensor) -> Tensor:
-        """The t-norm over chosen atoms: [b, y, e], bool [b, x, y] -> [b, x, e]; true where none is chosen."""
+        """The t-norm over chosen literals: [b, y, e], bool [b, x, y] -> [b, x, e]; true where none is chosen."""
         if self.options.tnorm == "product":
             return chosen.to(truths.dtype) @ truths
         rows = [torch.where(own.unsqueeze(2), truths, 0).amin(1) for own in chosen.unbind(1)]
@@ -128,14 +122,9 @@ class Search(SetRanking):
 
 @frozen(kw_only=True)
 class BeamOptions(SearchOptions):
-    """Which token ids are entities, how truth values join, and how wide the beam is.
+    """How wide the beam is.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
-        tnorm: `product`, with p + q - p q for unions, or `min`, with the greatest.
-        smoothing: label smoothing of the loss.
         candidates: the likeliest values of a variable that are tried.
     """
 
@@ -145,7 +134,7 @@ class BeamOptions(SearchOptions):
 class BeamSearch(Search):
     """Each variable takes its likeliest values, in the order from entities to the answer.
 
-    With the value of a variable all atoms that speak of it and of one other variable are judged together, so several
+    With the value of a variable all literals that speak of it and of one other variable are judged together, so several
     edges between two variables mean one entity.
     """
 
@@ -153,19 +142,21 @@ class BeamSearch(Search):
     source = "CQD (Arakelyan et al., 2021), combinatorial optimisation"
     Options = BeamOptions
 
-    def search(self, atoms: Atoms, words: Tensor, entities: Tensor) -> Tensor:
-        """See `Search.search`; a second atom between two variables is judged with the first, and true by itself."""
-        feeds = atoms.same(atoms.sources, atoms.targets)
-        levels, begun = levels_of(feeds), atoms.real & ~feeds.any(2)
-        group = atoms.same(atoms.sources, atoms.sources) & atoms.same(atoms.targets, atoms.targets)
+    def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
+        """See `Search.search`; a second literal between two variables is judged with the first, and true by itself."""
+        feeds = literals.same(literals.sources, literals.targets)
+        levels, begun = levels_of(feeds), literals.real & ~feeds.any(2)
+        group = literals.same(literals.sources, literals.sources) & literals.same(
+            literals.targets, literals.targets
+        )
         leading = feeds.any(2) & ~group.tril(-1).any(2)
-        relations = looked_up(words, atoms.relations)
-        truths = words.new_zeros(*atoms.real.shape, len(entities))
-        asked = times(looked_up(words, atoms.heads)[begun], relations[begun])
+        relations = looked_up(words, literals.relations)
+        truths = words.new_zeros(*literals.real.shape, len(entities))
+        asked = times(looked_up(words, literals.heads)[begun], relations[begun])
         truths[begun] = F.logsigmoid(F.linear(asked, entities))
         for level in range(1, DEPTH):
             places = (leading & (levels == level)).nonzero()
-            size = max(1, NUMBERS // (self.options.candidates * len(entities) * atoms.real.shape[1]))
+            size = max(1, NUMBERS // (self.options.candidates * len(entities) * literals.real.shape[1]))
             for rows, columns in (part.unbind(1) for part in torch.split(places, size)):
                 before = self.all_of(truths[rows], feeds[rows, columns].unsqueeze(1)).squeeze(1)
                 truths[rows, columns] = self._onwards(before, relations[rows], group[rows, columns], entities)
@@ -176,8 +167,8 @@ class BeamSearch(Search):
 
         Args:
             before: [n, e], the logarithm of the truth of each value.
-            relations: [n, y, d1], of the query's atoms.
-            group: bool [n, y], the atoms between the two variables.
+            relations: [n, y, d1], of the query's literals.
+            group: bool [n, y], the literals between the two variables.
             entities: [e, d1].
         """
         likely, values = before.topk(min(self.options.candidates, before.shape[1]), 1)
@@ -190,14 +181,9 @@ class BeamSearch(Search):
 
 @frozen(kw_only=True)
 class ContinuousOptions(SearchOptions):
-    """Which token ids are entities, how truth values join, and how vectors are optimised.
+    """How vectors are optimised.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
-        tnorm: `product`, with p + q - p q for unions, or `min`, with the greatest.
-        smoothing: label smoothing of the loss.
         steps: steps of Adam.
         lr: its learning rate.
     """
@@ -218,45 +204,45 @@ class ContinuousSearch(Search):
     Options = ContinuousOptions
     example: ClassVar = {"steps": 3}
 
-    def search(self, atoms: Atoms, words: Tensor, entities: Tensor) -> Tensor:
-        """See `Search.search`; what does not lead to the free variable counts with the first atom that does."""
-        relations = looked_up(words, atoms.relations)
-        ends = _Vectors(atoms, words)
+    def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
+        """See `Search.search`; what does not lead to the free variable counts with the first literal that does."""
+        relations = looked_up(words, literals.relations)
+        ends = _Vectors(literals, words)
         with torch.enable_grad():
-            ends.optimise(lambda head, tail: self._truth(atoms, head, relations, tail), self.options)
+            ends.optimise(lambda head, tail: self._truth(literals, head, relations, tail), self.options)
         head, tail = ends.vectors()
         truths = F.logsigmoid(F.linear(times(head, relations), entities))
-        first = self._first(atoms)
+        first = self._first(literals)
         others = F.logsigmoid((times(head, relations) * tail).sum(2))
-        inner = atoms.together() & ~self._leads(atoms).unsqueeze(1)
+        inner = literals.together() & ~self._leads(literals).unsqueeze(1)
         joined = self.all_of(others.unsqueeze(2), inner)
         return torch.where(first.unsqueeze(2), self.both(truths, joined), truths)
 
-    def _truth(self, atoms: Atoms, head: Tensor, relations: Tensor, tail: Tensor) -> Tensor:
+    def _truth(self, literals: Literals, head: Tensor, relations: Tensor, tail: Tensor) -> Tensor:
         """What is made as great as possible, summed over the conjunctions: a scalar."""
         truths = F.logsigmoid((times(head, relations) * tail).sum(2)).unsqueeze(2)
-        total = self.all_of(truths, atoms.together()).squeeze(2)
-        return torch.where(self._first(atoms), total, 0).sum()
+        total = self.all_of(truths, literals.together()).squeeze(2)
+        return torch.where(self._first(literals), total, 0).sum()
 
-    def _leads(self, atoms: Atoms) -> Tensor:
-        """Whether an atom leads to the free variable: bool [b, x]."""
-        return (atoms.tails == self.options.free) & atoms.real
+    def _leads(self, literals: Literals) -> Tensor:
+        """Whether a literal leads to the free variable: bool [b, x]."""
+        return (literals.tails == self.options.free) & literals.real
 
-    def _first(self, atoms: Atoms) -> Tensor:
-        """The first atom of each conjunction that leads to the free variable: bool [b, x]."""
-        leads = self._leads(atoms)
-        return leads & ~(atoms.together() & leads.unsqueeze(1)).tril(-1).any(2)
+    def _first(self, literals: Literals) -> Tensor:
+        """The first literal of each conjunction that leads to the free variable: bool [b, x]."""
+        leads = self._leads(literals)
+        return leads & ~(literals.together() & leads.unsqueeze(1)).tril(-1).any(2)
 
 
 class _Vectors:
-    """The vectors at both ends of every atom: of entities, or of variables, which are optimised."""
+    """The vectors at both ends of every literal: of entities, or of variables, which are optimised."""
 
-    def __init__(self, atoms: Atoms, words: Tensor) -> None:
-        self.atoms = atoms
-        self.fixed = looked_up(words, atoms.heads), looked_up(words, atoms.tails)
+    def __init__(self, literals: Literals, words: Tensor) -> None:
+        self.literals = literals
+        self.fixed = looked_up(words, literals.heads), looked_up(words, literals.tails)
         begin = torch.randn(VARIABLES, words.shape[1], generator=torch.Generator().manual_seed(0)) * 1e-3
         begin = begin.to(words)
-        numbers = (atoms.sources, atoms.targets)
+        numbers = (literals.sources, literals.targets)
         # One vector for each variable of a row: that of the first end where it stands.
         joined = torch.cat(numbers, 1)
         known = joined != ENTITY
@@ -267,7 +253,7 @@ class _Vectors:
 
     def vectors(self) -> tuple[Tensor, Tensor]:
         """[b, x, d1] of heads, and of tails."""
-        length = self.atoms.real.shape[1]
+        length = self.literals.real.shape[1]
         own = self.free.gather(1, self.owner.unsqueeze(2).expand_as(self.free))
         mixed = torch.where(self.known.unsqueeze(2), own, torch.cat(self.fixed, 1))
         return mixed[:, :length], mixed[:, length:]

@@ -29,7 +29,7 @@ from torch.utils.checkpoint import checkpoint
 
 from peirce_kg.parts.heads.entities import Entities
 from peirce_kg.parts.heads.special import digamma, log_gamma
-from peirce_kg.query_atoms import TARGETS
+from peirce_kg.parts.systems.literals import TARGETS
 
 NUMBERS = 2**24
 """Numbers that one portion of a comparison of sets with entities may have."""
@@ -42,19 +42,28 @@ PORTION = 2048
 
 
 @frozen(kw_only=True)
-class BetaOptions:
-    """Which token ids are entities, and how distances become scores.
+class RankingOptions:
+    """Which token ids are entities.
 
     Args:
         first: the token id of entity 0.
         count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
         free: the token id of the free variable.
-        margin: gamma, the score at distance zero; 0.15 a dimension if None, which are the 60 of the paper's 400.
     """
 
     first: int = field(default=0, validator=validators.ge(0))
     count: int = field(default=0, validator=validators.ge(0))
     free: int = field(default=1, validator=validators.ge(0))
+
+
+@frozen(kw_only=True)
+class BetaOptions(RankingOptions):
+    """How distances become scores.
+
+    Args:
+        margin: gamma, the score at distance zero; 0.15 a dimension if None, which are the 60 of the paper's 400.
+    """
+
     margin: float | None = field(default=None, validator=validators.optional(validators.gt(0.0)))
 
 
@@ -74,7 +83,7 @@ class SetRanking(Entities):
         return super().check(options, dims, scope)
 
     def inputs(self) -> tuple[TensorSpec, ...]:
-        """Which variable each atom leads to: those that lead to one have one answer set."""
+        """Which variable each literal leads to: those that lead to one have one answer set."""
         meaning = "The number of the variable at each atom's tail; 0 for an entity."
         return (TensorSpec(name=TARGETS, dtype="int64", dims=("batch", "length"), meaning=meaning),)
 
@@ -102,7 +111,7 @@ class SetRanking(Entities):
         return {"logits": best.clamp(-limit, limit).to(kind)}
 
     def _answers(self, tokens: Tokens) -> Tensor:
-        """The first atom that leads to each occurrence of the free variable: bool [b, x]."""
+        """The first literal that leads to each occurrence of the free variable: bool [b, x]."""
         chosen = tokens.inputs["input_ids"] == self.options.free
         if tokens.real is not None:
             chosen = chosen & tokens.real
@@ -171,20 +180,14 @@ def _log_beta(parameters: Tensor) -> Tensor:
 
 
 @frozen(kw_only=True)
-class ConeOptions:
-    """Which token ids are entities, and how distances become scores.
+class ConeOptions(RankingOptions):
+    """How distances become scores.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
         margin: gamma, the score at distance zero.
         inside: lambda, what a distance within the cone weighs.
     """
 
-    first: int = field(default=0, validator=validators.ge(0))
-    count: int = field(default=0, validator=validators.ge(0))
-    free: int = field(default=1, validator=validators.ge(0))
     margin: float = field(default=20.0, validator=validators.gt(0.0))
     inside: float = field(default=0.02, validator=validators.ge(0.0))
 
@@ -233,19 +236,13 @@ class ConeRanking(DistanceRanking):
 
 
 @frozen(kw_only=True)
-class CosineOptions:
-    """Which token ids are entities, and how sharp the distribution over them is.
+class CosineOptions(RankingOptions):
+    """How sharp the distribution over them is.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
         temperature: what cosines are divided by.
     """
 
-    first: int = field(default=0, validator=validators.ge(0))
-    count: int = field(default=0, validator=validators.ge(0))
-    free: int = field(default=1, validator=validators.ge(0))
     temperature: float = field(default=0.05, validator=validators.gt(0.0))
 
 

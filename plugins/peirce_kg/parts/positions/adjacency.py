@@ -9,8 +9,14 @@ from attrs import field, frozen, validators
 from peirce.parts import Dims, ScopePosition, TensorSpec, Tokens
 from torch import Tensor
 
-from peirce_kg.graph_codes import APART, OUTSIDE, REACH
-from peirce_kg.parts.positions.query_graph import GRAPH_DISTANCES, GRAPH_NODES, of_pairs
+from peirce_kg.parts.positions.query_graph import (
+    APART,
+    GRAPH_DISTANCES,
+    GRAPH_NODES,
+    OUTSIDE,
+    REACH,
+    of_pairs,
+)
 
 
 @frozen(kw_only=True)

@@ -9,18 +9,21 @@ from peirce.algebra import at_least_float32
 from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
 from torch import Tensor
 
-from peirce_kg.graph_codes import APART, DISTANCES, ROLE_SETS, ROLES
 from peirce_kg.parts.positions.query_graph import (
+    APART,
+    DISTANCES,
     GRAPH_DISTANCES,
     GRAPH_NODES,
     GRAPH_ROLES,
+    ROLE_SETS,
+    ROLES,
     of_converse_pairs,
     of_pairs,
 )
 
 
 @frozen(kw_only=True)
-class AtomsOptions:
+class GraphAtomsOptions:
     """What is told apart beside the roles.
 
     Args:
@@ -30,7 +33,7 @@ class AtomsOptions:
     distances: bool = False
 
 
-class Atoms(BinaryPosition):
+class GraphAtoms(BinaryPosition):
     """u(x,y) = the sum of R[role] over the roles of x's node to y's, and of C[role] over those of y's node to x's.
 
     The roles are the edges of the query graph (head to relation, relation to tail, relation to negation, negation to
@@ -40,14 +43,14 @@ class Atoms(BinaryPosition):
 
     name = "atoms"
     source = "FOLNet (Chen, 2023), Section 3.1: relations between objects are binary atoms; TEGA, Appendix F: the graph"
-    Options = AtomsOptions
+    Options = GraphAtomsOptions
 
     @classmethod
-    def check(cls, options: AtomsOptions, dims: Dims, scope: str) -> str | None:
+    def check(cls, options: GraphAtomsOptions, dims: Dims, scope: str) -> str | None:
         """Why there is nothing to put the relations in."""
         return None if dims.binary else "it gives the initial binary atoms, and the model has none"
 
-    def __init__(self, options: AtomsOptions, dims: Dims) -> None:
+    def __init__(self, options: GraphAtomsOptions, dims: Dims) -> None:
         super().__init__(options, dims)
         self.roles = new_table(len(ROLES), dims.binary)
         self.converse_roles = new_table(len(ROLES), dims.binary)

@@ -8,8 +8,7 @@ from peirce.kernels import PairBias
 from peirce.parts import Dims, PairPosition, TensorSpec, Tokens, new_table
 from torch import nn
 
-from peirce_kg.graph_codes import APART, REACH
-from peirce_kg.parts.positions.query_graph import GRAPH_DISTANCES, GRAPH_NODES, of_pairs
+from peirce_kg.parts.positions.query_graph import APART, GRAPH_DISTANCES, GRAPH_NODES, REACH, of_pairs
 
 
 @frozen(kw_only=True)

@@ -1,13 +1,39 @@
-"""What positions read of a query graph: how the node of each token stands to the node of each other one."""
+"""What positions read of a query graph: how the node of each token stands to the node of each other one.
+
+A graph's nodes are numbered; each token has the number of its node, and one entry for every node that says how its own
+stands to it. So nothing is larger than tokens times `NODES`, and tokens that follow others bring their own rows.
+`peirce_kg.encoding` writes these numbers, also where there is no torch.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from peirce.parts import TensorSpec, Tokens
-from torch import Tensor
+from peirce.parts import TensorSpec
 
-from peirce_kg.graph_codes import DISTANCES, NODES, ROLE_SETS
+if TYPE_CHECKING:
+    from peirce.parts import Tokens
+    from torch import Tensor
+
+NODES = 32
+"""How many nodes a query graph may have; 0 is what no token of the graph has."""
+OUTSIDE = 0
+"""The node of a token that stands for none, such as a parenthesis."""
+REACH = 15
+"""Distances are told apart up to this one, either way."""
+APART = 2 * REACH + 1
+"""The code of two nodes that no path joins; a distance d has the code d + `REACH`."""
+DISTANCES = APART + 1
+"""The codes of distances are below this."""
+ROLES = ("same", "head", "tail", "negation", "negated", "answer", "atom", "negative_atom")
+"""What one node is to another; a set of roles is the sum of 2**place.
+
+`same`: the same node. `head`: the head of an atom, to its relation. `tail`: a relation, to the tail of its positive
+atom. `negation`: a relation, to its negation. `negated`: a negation, to the tail of its atom. `answer`: the union, to
+the free variable. `atom` and `negative_atom`: the head of an atom, to its tail.
+"""
+ROLE_SETS = 2 ** len(ROLES)
+"""The codes of sets of roles are below this."""
 
 GRAPH_NODES = TensorSpec(
     name="graph_nodes",
@@ -30,6 +56,8 @@ GRAPH_ROLES = TensorSpec(
     meaning="The set of roles that each token's node has to every node, as a sum of powers of 2.",
     high=ROLE_SETS,
 )
+GRAPH_INPUTS = tuple(spec.name for spec in (GRAPH_NODES, GRAPH_DISTANCES, GRAPH_ROLES))
+"""The names of the inputs."""
 
 
 def of_pairs(tokens: Tokens, name: Literal["graph_distances", "graph_roles"]) -> Tensor:

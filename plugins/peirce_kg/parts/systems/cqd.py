@@ -7,24 +7,33 @@ from peirce.parts import NoOptions
 from torch import Tensor
 
 from peirce_kg.parts.systems.complex_numbers import times
-from peirce_kg.parts.systems.system import Atoms, QuerySystem, looked_up
+from peirce_kg.parts.systems.literals import Shape, no_negation, tree
+from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up
 
 
 class Cqd(QuerySystem):
     """ComplEx: the score of r(h, t) is Re(sum of h r conj(t)), real parts first, so that of all tails is a product.
 
-    An atom's own state is h r, what its tail is compared with; of a variable's atom it says nothing. The search for
-    the values of variables is the heads'.
+    A literal's own state is h r, what its tail is compared with; of a variable's literal it says nothing. The search
+    for the values of variables is the heads'.
     """
 
     name = "cqd"
     source = "CQD (Arakelyan et al., 2021); ComplEx: Trouillon et al. (2016)"
     Options = NoOptions
+    rules = (no_negation, tree)
+
+    @classmethod
+    def untrained(cls, shape: Shape) -> str | None:
+        """It is trained as a link predictor."""
+        if len(shape) > 1 or len(shape[0]) > 1:
+            return "it is a link predictor, which is trained on one atom at a time"
+        return super().untrained(shape)
 
     def beginning(self, count: int, width: int) -> Tensor:
         """Small normal numbers; trained vectors of a link predictor may take their place."""
         return torch.randn(count, width) * width**-0.5
 
-    def execute(self, atoms: Atoms, words: Tensor) -> Tensor:
+    def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
-        return times(looked_up(words, atoms.heads), looked_up(words, atoms.relations))
+        return times(looked_up(words, literals.heads), looked_up(words, literals.relations))

@@ -1,4 +1,4 @@
-"""lmpnn: one-hop inferences of a link predictor as messages between the ends of a query's atoms."""
+"""lmpnn: one-hop inferences of a link predictor as messages between the ends of a query's literals."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from peirce.parts import Linear, Plan, dense
 from torch import Tensor, nn
 
 from peirce_kg.parts.systems.complex_numbers import conjugate, times
-from peirce_kg.parts.systems.system import Atoms, QuerySystem, is_free, looked_up
-from peirce_kg.query_atoms import DEPTH, ENTITY
+from peirce_kg.parts.systems.literals import DEPTH, ENTITY
+from peirce_kg.parts.systems.system import Literals, QuerySystem, is_free, looked_up
 
 INIT_STD = 0.02
 FAR = 1 << 20
@@ -30,11 +30,11 @@ class LmpnnOptions:
 class Lmpnn(QuerySystem):
     """The numbers of a vector are real parts, then imaginary parts, as ComplEx has them.
 
-    An atom r(h, t) sends t the message h r and h the message conj(r) t, the best tail and head of ComplEx with its
+    A literal r(h, t) sends t the message h r and h the message conj(r) t, the best tail and head of ComplEx with its
     regulariser's factor set to 1; a negated one sends them with a minus. A variable's next state is
     MLP(epsilon z + sum of its messages), with one MLP for all layers; entities keep their vectors. There
-    are as many layers as the furthest end of a conjunction is atoms away from the free variable. Existential variables
-    share one learned vector and the free one has another. Union: by the disjunctive normal form.
+    are as many layers as the furthest end of a conjunction is literals away from the free variable. Existential
+    variables share one learned vector and the free one has another. Union: by the disjunctive normal form.
     """
 
     name = "lmpnn"
@@ -52,12 +52,12 @@ class Lmpnn(QuerySystem):
         """Normal; trained vectors of a link predictor take the place of those of entities and relations."""
         return torch.randn(count, width) * INIT_STD
 
-    def execute(self, atoms: Atoms, words: Tensor) -> Tensor:
+    def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
-        ends = _Ends(atoms)
-        heads, tails = looked_up(words, atoms.heads), looked_up(words, atoms.tails)
-        relations = looked_up(words, atoms.relations)
-        sign = torch.where(atoms.negated, -1, 1).unsqueeze(2).to(words.dtype)
+        ends = _Ends(literals)
+        heads, tails = looked_up(words, literals.heads), looked_up(words, literals.tails)
+        relations = looked_up(words, literals.relations)
+        sign = torch.where(literals.negated, -1, 1).unsqueeze(2).to(words.dtype)
         layers = ends.layers()
         for layer in range(DEPTH):
             if not dense(layers) and not (layer < layers).any():
@@ -67,8 +67,8 @@ class Lmpnn(QuerySystem):
             going = (layer < layers).unsqueeze(2)
             fresh = []
             for state, numbers, leads, leaves in (
-                (heads, atoms.sources, ends.leads_to_head, ends.leaves_head),
-                (tails, atoms.targets, ends.leads_to_tail, ends.leaves_tail),
+                (heads, literals.sources, ends.leads_to_head, ends.leaves_head),
+                (tails, literals.targets, ends.leads_to_tail, ends.leaves_tail),
             ):
                 told = leads.to(words.dtype) @ forwards + leaves.to(words.dtype) @ backwards
                 mixed = self.mix(self.keep * state + told)
@@ -78,20 +78,21 @@ class Lmpnn(QuerySystem):
 
 
 class _Ends:
-    """Which atoms lead to, or leave, the variable at each end: bool [b, x, y]."""
+    """Which literals lead to, or leave, the variable at each end: bool [b, x, y]."""
 
-    def __init__(self, atoms: Atoms) -> None:
-        self.atoms = atoms
-        self.leads_to_head = atoms.same(atoms.sources, atoms.targets)
-        self.leaves_head = atoms.same(atoms.sources, atoms.sources)
-        self.leads_to_tail = atoms.same(atoms.targets, atoms.targets)
-        self.leaves_tail = atoms.same(atoms.targets, atoms.sources)
+    def __init__(self, literals: Literals) -> None:
+        self.literals = literals
+        self.leads_to_head = literals.same(literals.sources, literals.targets)
+        self.leaves_head = literals.same(literals.sources, literals.sources)
+        self.leads_to_tail = literals.same(literals.targets, literals.targets)
+        self.leaves_tail = literals.same(literals.targets, literals.sources)
 
     def layers(self) -> Tensor:
-        """How many atoms away from the free variable the furthest end of each atom's conjunction is: int64 [b, x]."""
-        atoms = self.atoms
+        """How many literals lie between the free variable and the furthest end of each conjunction: int64 [b, x]."""
+        literals = self.literals
         heads, tails = (
-            torch.where(is_free(numbers) & atoms.real, 0, FAR) for numbers in (atoms.sources, atoms.targets)
+            torch.where(is_free(numbers) & literals.real, 0, FAR)
+            for numbers in (literals.sources, literals.targets)
         )
         for _ in range(DEPTH):
             near = torch.minimum(heads, tails) + 1
@@ -101,11 +102,11 @@ class _Ends:
                     torch.where(leads | leaves, near.unsqueeze(1), FAR).amin(2),
                 ).minimum(ends)
                 for ends, numbers, leads, leaves in (
-                    (heads, atoms.sources, self.leads_to_head, self.leaves_head),
-                    (tails, atoms.targets, self.leads_to_tail, self.leaves_tail),
+                    (heads, literals.sources, self.leads_to_head, self.leaves_head),
+                    (tails, literals.targets, self.leads_to_tail, self.leaves_tail),
                 )
             )
         furthest = torch.maximum(heads, tails)
-        known = atoms.real & (furthest < FAR)
+        known = literals.real & (furthest < FAR)
         furthest = torch.where(known, furthest, 0).unsqueeze(1)
-        return torch.where(atoms.together(), furthest, 0).amax(2).clamp_max(DEPTH)
+        return torch.where(literals.together(), furthest, 0).amax(2).clamp_max(DEPTH)

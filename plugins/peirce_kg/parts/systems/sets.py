@@ -1,4 +1,4 @@
-"""Execution with sets: each atom projects a set, and where several meet their intersection goes on."""
+"""Execution with sets: each literal projects a set, and where several meet their intersection goes on."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import torch
 from peirce.parts import dense
 from torch import Tensor
 
-from peirce_kg.parts.systems.system import Atoms, QuerySystem, looked_up
-from peirce_kg.query_atoms import DEPTH
+from peirce_kg.parts.systems.literals import DEPTH, no_shared_set, tree
+from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up
 
 
 class SetSystem(QuerySystem):
-    """A system in which an atom is a projection, a negated one the complement of its projection.
+    """A system in which a literal is a projection, a negated one the complement of its projection.
 
-    An atom begins with the entity at its head, or with the intersection of what leads to the variable there. The
+    A literal begins with the entity at its head, or with the intersection of what leads to the variable there. The
     union is left to the head: each conjunction of the disjunctive normal form has an answer set of its own.
     """
+
+    rules = (tree, no_shared_set)
 
     @abstractmethod
     def entities(self, vectors: Tensor) -> Tensor:
@@ -35,33 +37,33 @@ class SetSystem(QuerySystem):
     def complement(self, sets: Tensor) -> Tensor:
         """What is not in a set: [..., d1] -> [..., d1]."""
 
-    def execute(self, atoms: Atoms, words: Tensor) -> Tensor:
+    def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
-        feeds = atoms.same(atoms.sources, atoms.targets)
+        feeds = literals.same(literals.sources, literals.targets)
         levels = levels_of(feeds)
-        begun = self.entities(looked_up(words, atoms.heads))
-        relations = looked_up(words, atoms.relations)
+        begun = self.entities(looked_up(words, literals.heads))
+        relations = looked_up(words, literals.relations)
         sets = torch.zeros_like(begun)
         for level in range(DEPTH):
-            here = atoms.real & (levels == level)
+            here = literals.real & (levels == level)
             if not dense(here) and not here.any():
                 continue
             starts = begun
             if level:
                 starts = torch.where(feeds.any(2, keepdim=True), self._met(sets, feeds), begun)
-            sets = self._stepped(sets, starts, relations, atoms.negated, here)
-        return self._met(sets, atoms.same(atoms.targets, atoms.targets))
+            sets = self._stepped(sets, starts, relations, literals.negated, here)
+        return self._met(sets, literals.same(literals.targets, literals.targets))
 
     def _stepped(
         self, sets: Tensor, starts: Tensor, relations: Tensor, negated: Tensor, here: Tensor
     ) -> Tensor:
-        """The sets with those of the atoms `here` projected; in a traced graph, whose shapes are fixed, all are."""
+        """The sets with those of the literals `here` projected; in a traced graph, whose shapes are fixed, all are."""
         if dense(here):
-            return torch.where(here.unsqueeze(2), self._atom(starts, relations, negated), sets)
-        done = self._atom(starts[here], relations[here], negated[here])
+            return torch.where(here.unsqueeze(2), self._literal(starts, relations, negated), sets)
+        done = self._literal(starts[here], relations[here], negated[here])
         return sets.index_put(tuple(here.nonzero(as_tuple=True)), done)
 
-    def _atom(self, starts: Tensor, relations: Tensor, negated: Tensor) -> Tensor:
+    def _literal(self, starts: Tensor, relations: Tensor, negated: Tensor) -> Tensor:
         projected = self.project(starts, relations)
         return torch.where(negated.unsqueeze(-1), self.complement(projected), projected)
 
@@ -75,7 +77,7 @@ class SetSystem(QuerySystem):
 
 
 def levels_of(feeds: Tensor) -> Tensor:
-    """How many atoms lie before each atom, below `DEPTH`: bool [b, x, y] -> int64 [b, x]."""
+    """How many literals lie before each literal, below `DEPTH`: bool [b, x, y] -> int64 [b, x]."""
     levels = torch.zeros_like(feeds[:, :, 0], dtype=torch.int64)
     for _ in range(DEPTH - 1):
         levels = torch.where(feeds, levels.unsqueeze(1) + 1, 0).amax(2)

@@ -1,4 +1,4 @@
-"""What systems that execute queries themselves have in common: atoms as tokens, and a vector for each name."""
+"""What systems that execute queries themselves have in common: literals as tokens, and a vector for each name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,16 @@ from peirce.parts import (
 )
 from torch import Tensor, nn
 
-from peirce_kg.query_atoms import ENTITY, HEADS, NEGATED, RELATIONS, SOURCES, TARGETS, VARIABLES
+from peirce_kg.parts.systems.literals import (
+    ENTITY,
+    HEADS,
+    NEGATED,
+    RELATIONS,
+    SOURCES,
+    TARGETS,
+    VARIABLES,
+    Executor,
+)
 
 
 @frozen(kw_only=True)
@@ -43,11 +52,11 @@ class SystemDims:
 
 
 @dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes
-class Atoms:
-    """A batch of queries as atoms.
+class Literals:
+    """A batch of queries as literals.
 
     Args:
-        tails: int64 [b, x], the token at each atom's tail.
+        tails: int64 [b, x], the token at each literal's tail.
         heads: int64 [b, x], the token at its head.
         relations: int64 [b, x], its relation's token.
         sources: int64 [b, x], the number of the variable at its head; 0 for an entity.
@@ -65,7 +74,7 @@ class Atoms:
     real: Tensor
 
     @classmethod
-    def of(cls, inputs: Mapping[str, Tensor]) -> Atoms:
+    def of(cls, inputs: Mapping[str, Tensor]) -> Literals:
         """From a model's inputs."""
         tails = inputs["input_ids"]
         real = inputs.get("attention_mask")
@@ -80,12 +89,12 @@ class Atoms:
         )
 
     def same(self, ends: Tensor, others: Tensor) -> Tensor:
-        """Whether the end of one atom is the variable at an end of another: [b, x], [b, y] -> bool [b, x, y]."""
+        """Whether the end of one literal is the variable at an end of another: [b, x], [b, y] -> bool [b, x, y]."""
         both = self.real.unsqueeze(2) & self.real.unsqueeze(1)
         return both & (ends.unsqueeze(2) == others.unsqueeze(1)) & (ends != ENTITY).unsqueeze(2)
 
     def together(self) -> Tensor:
-        """Whether two atoms belong to one conjunction: bool [b, x, y]."""
+        """Whether two literals belong to one conjunction: bool [b, x, y]."""
         conjunction = (torch.maximum(self.sources, self.targets) - 1) // VARIABLES
         both = self.real.unsqueeze(2) & self.real.unsqueeze(1)
         return both & (conjunction.unsqueeze(2) == conjunction.unsqueeze(1))
@@ -96,7 +105,7 @@ def is_free(numbers: Tensor) -> Tensor:
     return numbers % VARIABLES == 1
 
 
-def atom_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
+def literal_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
     """The inputs of a system."""
 
     def spec(name: str, meaning: str, high: int | None) -> TensorSpec:
@@ -104,7 +113,7 @@ def atom_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
 
     mask = TensorSpec(
         name="attention_mask", dtype="bool", dims=("batch", "length"), required=False, default=True,
-        meaning="True at atoms, false at padding.",
+        masks="length", meaning="True at atoms, false at padding.",
     )  # fmt: skip
     return (
         spec("input_ids", "The token at the tail of each atom of the disjunctive normal form.", vocabulary),
@@ -117,8 +126,8 @@ def atom_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
     )
 
 
-class QuerySystem(Architecture):
-    """A network that executes queries atom by atom; its unary atoms are what stands at the atoms' tails.
+class QuerySystem(Executor, Architecture):
+    """A network that executes queries literal by literal; its unary atoms are what stands at the literals' tails.
 
     It has no layers of operators and reads no text, so it has no place for positions. Augmenters change its vectors
     where a token alone decides the change, as trained vectors of link predictors do.
@@ -171,11 +180,11 @@ class QuerySystem(Architecture):
         """What the vectors of a new model's tokens are: [v, d1]."""
 
     @abstractmethod
-    def execute(self, atoms: Atoms, words: Tensor) -> Tensor:
-        """What stands at the tail of each atom when the query is executed: [b, x, d1].
+    def execute(self, literals: Literals, words: Tensor) -> Tensor:
+        """What stands at the tail of each literal when the query is executed: [b, x, d1].
 
         Args:
-            atoms: the queries.
+            literals: the queries.
             words: [v, d1], the vectors of tokens, in float32 or float64.
         """
 
@@ -184,25 +193,25 @@ class QuerySystem(Architecture):
         return words
 
     def inputs(self) -> tuple[TensorSpec, ...]:
-        """The atoms: what stands at their tails and heads, relations, variables, negations."""
-        return atom_specs(self.plan.dims.vocabulary)
+        """The literals: what stands at their tails and heads, relations, variables, negations."""
+        return literal_specs(self.plan.dims.vocabulary)
 
     def outputs(self) -> tuple[TensorSpec, ...]:
-        """What stands at the tail of each atom."""
+        """What stands at the tail of each literal."""
         return (unary_output(self.plan.dims.unary),)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Execute the queries."""
-        atoms = Atoms.of(inputs)
+        literals = Literals.of(inputs)
         words: Tensor = self.vectors
         for augmenter in cast(Any, self.augmenters):
             words = augmenter.words(words)
         kind, words = words.dtype, at_least_float32(words)
         with full_precision(words):
-            unary, points = self.execute(atoms, words).to(kind), self.points(words).to(kind)
+            unary, points = self.execute(literals, words).to(kind), self.points(words).to(kind)
         real = inputs.get("attention_mask")
-        length = atoms.tails.shape[1]
-        index = torch.arange(length, device=atoms.tails.device).unsqueeze(0)
+        length = literals.tails.shape[1]
+        index = torch.arange(length, device=literals.tails.device).unsqueeze(0)
         if real is not None:
             index = (real.long().cumsum(1) - 1).clamp_min(0)
         scope = Scope.padding(real)

@@ -16,8 +16,7 @@ import pytest
 from kgqa_command import run
 from peirce.compose import build
 from peirce.errors import TaskError
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce_kg.attention.drawing import Column, draw, figure_of, shown
 from peirce_kg.attention.maps import AttentionMap
 from peirce_kg.task import KgQa, KgQaOptions

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from peirce.compose import build
 from peirce.errors import ModelFileError, TaskError
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce.training import TrainingOptions, train
 from peirce_kg.attention.maps import read_attention
 from peirce_kg.encoding.graph_inputs import token_graph

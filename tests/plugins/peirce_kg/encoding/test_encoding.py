@@ -8,7 +8,7 @@ from attrs import evolve
 from peirce.errors import TaskError
 from peirce_kg.encoding.vocabulary import PAD, Vocabulary, pad
 from peirce_kg.encoding.writing import KINDS
-from peirce_kg.engine.answers import resolve
+from peirce_kg.engine.answers import to_ids
 from peirce_kg.graphs.graph import from_names
 from peirce_kg.queries.language import QueryError, parse
 
@@ -17,7 +17,7 @@ VOCABULARY = Vocabulary.of(GRAPH)
 
 
 def _encode(text: str) -> tuple[np.ndarray, np.ndarray]:
-    return VOCABULARY.encode(*resolve(parse(text), GRAPH))
+    return VOCABULARY.encode(*to_ids(parse(text), GRAPH))
 
 
 def test_tokens_and_kinds_follow_the_efo_text() -> None:
@@ -40,7 +40,7 @@ def test_tokens_and_kinds_follow_the_efo_text() -> None:
 
 
 def _words(text: str, vocabulary: Vocabulary) -> str:
-    ids, _ = vocabulary.encode(*resolve(parse(text), GRAPH))
+    ids, _ = vocabulary.encode(*to_ids(parse(text), GRAPH))
     return " ".join(vocabulary.decode(ids[0]))
 
 
@@ -50,7 +50,7 @@ def test_the_lisp_like_text() -> None:
     text = "(r(a,e1))&(q(e1,f))&(!(q(d,f)))"
     assert _words(text, lisp) == "( i ( p ( q ) ( p ( r ) ( a ) ) ) ( n ( p ( q ) ( d ) ) ) )"
     assert _words("(r(a,f))|(q(d,f))", lisp) == "( u ( p ( r ) ( a ) ) ( p ( q ) ( d ) ) )"
-    _, kinds = lisp.encode(*resolve(parse("(r(a,f))&(!(q(d,f)))"), GRAPH))
+    _, kinds = lisp.encode(*to_ids(parse("(r(a,f))&(!(q(d,f)))"), GRAPH))
     assert [KINDS[k] for k in kinds[0][[1, 3, 12]]] == ["conjunction", "special", "negation"]
     assert len(set(lisp.decode(range(len(lisp))))) == len(lisp)
     with pytest.raises(QueryError, match="Lisp-like"):

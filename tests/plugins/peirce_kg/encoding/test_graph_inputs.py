@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from kgqa_queries import formulas
 from peirce.errors import TaskError
 from peirce_kg.encoding.graph_inputs import (
-    GRAPH_INPUTS,
     TokenGraph,
     _nodes,
     graph_inputs,
@@ -18,7 +17,7 @@ from peirce_kg.encoding.graph_inputs import (
     token_graph,
 )
 from peirce_kg.encoding.writing import mentioned, written
-from peirce_kg.graph_codes import APART, NODES, OUTSIDE, REACH, ROLES
+from peirce_kg.parts.positions.query_graph import APART, GRAPH_INPUTS, NODES, OUTSIDE, REACH, ROLES
 from peirce_kg.queries import querygraph
 from peirce_kg.queries.language import FREE, Query, parse
 from peirce_kg.queries.querygraph import QueryGraph

@@ -13,7 +13,8 @@ from peirce_kg.engine.answers import (
     Template,
     answer,
     answers,
-    resolve,
+    answers_within,
+    to_ids,
 )
 from peirce_kg.engine.keysets import CELLS
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names
@@ -174,12 +175,23 @@ def test_batch_is_split_before_a_query_is_refused() -> None:
         answers(template, groundings, index, limit=100)
 
 
+def test_what_is_too_large_is_marked_and_the_rest_answered() -> None:
+    every = [(f"a{i}", "r", f"a{j}") for i in range(12) for j in range(12)]
+    graph = from_names("g", {"train": [*every, ("a0", "q", "a1"), ("a1", "q", "a2")]})
+    index, one = graph.index("train"), graph.relation("q")
+    groundings = Groundings(np.array([[1 - one], [one], [1 - one], [one]]), np.zeros((4, 0), np.int64))
+    template = Template.of(parse("r1(e1,e2) & r1(e2,f)"))
+    found, refused = answers_within(template, groundings, index, limit=100)
+    assert refused.tolist() == [True, False, True, False]
+    assert [found[row].tolist() for row in range(4)] == [[], [graph.entity("a2")]] * 2
+
+
 def test_unknown_names_list_the_nearest() -> None:
     graph = from_names("g", {"train": [("aspirin", "treats", "pain")]})
     with pytest.raises(TaskError, match=r"unknown entity 'asprin'. Did you mean 'aspirin'"):
-        resolve(parse("treats(asprin,f)"), graph)
+        to_ids(parse("treats(asprin,f)"), graph)
     with pytest.raises(TaskError, match="unknown relation 'treat'"):
-        resolve(parse("treat(aspirin,f)"), graph)
+        to_ids(parse("treat(aspirin,f)"), graph)
     assert answer(parse("0(0,f)"), graph, graph.index("train")).tolist() == [graph.entity("pain")]
 
 

@@ -9,27 +9,35 @@ import pytest
 import torch
 from attrs import evolve
 from peirce.errors import TaskError
-from peirce.experiments import read_rows
+from peirce.experiments import RESULTS, FigureTable, read_rows
 from peirce.experiments.cli import app
-from peirce.registry import Registry
-from peirce.spec import ready_specs
-from peirce_kg.experiments.report import Outcome
-from peirce_kg.experiments.running import RESULTS, Plan, Result, jobs, run
-from peirce_kg.experiments.tables import Cell, Definitions, Evaluation, Row, Scale, Table, definitions
-from peirce_kg.kge_files import read_kge
+from peirce.registry import Registry, ready_specs
+from peirce_kg.experiments.report import table_of
+from peirce_kg.experiments.running import RankingRow, TegaRuns
+from peirce_kg.experiments.tables import (
+    Column,
+    Definitions,
+    Evaluation,
+    Scale,
+    TegaRow,
+    TegaTable,
+    definitions,
+)
+from peirce_kg.parts.augmenters.kge_files import read_kge
 from peirce_kg.queries.types import load_types, select
 from rich.console import Console
+from shared_folder import ROOT
 from small_specs import NARROW
 from typer.testing import CliRunner
 
 CELLS = ("seen/entailed", "unseen/inferred", "all/entailed")
-TABLE = Table(
+TABLE = TegaTable(
     name="table99",
     title="A small table",
-    cells=tuple(map(Cell.parse, CELLS)),
+    cells=tuple(map(Column.parse, CELLS)),
     rows=(
-        Row("absolute", "transformer-absolute", paper={"fb15k-237": (50.0, 9.0, 30.0)}),
-        Row("TEGA", "tega"),
+        TegaRow("absolute", "transformer-absolute", paper={"fb15k-237": (50.0, 9.0, 30.0)}),
+        TegaRow("TEGA", "tega"),
     ),
     types="few",
 )
@@ -42,18 +50,19 @@ SMALL = {
     "train.steps": 2,
     "train.threads": 1,
 }
+TINY = Scale("tiny", "two steps", SMALL)
 DEFINITIONS = Definitions(
     {"table99": TABLE},
-    {"tiny": Scale("tiny", "two steps", SMALL)},
+    {"tiny": TINY},
     {"few": ("1p", "2p", "2pi"), "one": ("2p",)},
 )
 
 
 @pytest.fixture
-def plan(tmp_path: Path, registry: Registry) -> Plan:
-    return Plan(
+def runs(tmp_path: Path, registry: Registry) -> TegaRuns:
+    return TegaRuns(
         table=TABLE,
-        scale=DEFINITIONS.scale("tiny"),
+        scale=TINY,
         definitions=DEFINITIONS,
         graph="nations",
         directory=tmp_path / "out",
@@ -63,9 +72,9 @@ def plan(tmp_path: Path, registry: Registry) -> Plan:
     )
 
 
-def test_every_run_is_done_once_and_every_figure_is_a_mean_of_what_is_kept(plan: Plan) -> None:
+def test_every_run_is_done_once_and_every_figure_is_a_mean_of_what_is_kept(runs: TegaRuns) -> None:
     console = Console(width=140, record=True)
-    first = run(evolve(plan, seeds=(0,)), console)
+    first = evolve(runs, seeds=(0,)).run(console)
     assert {(r.spec, r.type, r.seen, r.answers) for r in first} == {
         (spec, kind, kind != "2pi", answers)
         for spec in ("transformer-absolute", "tega")
@@ -73,16 +82,16 @@ def test_every_run_is_done_once_and_every_figure_is_a_mean_of_what_is_kept(plan:
         for answers in ("entailed", "inferred")
     }
     assert {(r.steps, r.seed, r.graph, r.scale, r.command) for r in first} == {
-        (2, 0, "nations", "tiny", plan.command)
+        (2, 0, "nations", "tiny", runs.command)
     }
-    before = (plan.directory / RESULTS).read_text()
-    whole = run(plan, console)
-    assert (plan.directory / RESULTS).read_text().startswith(before)
+    before = (runs.directory / RESULTS).read_text()
+    whole = runs.run(console)
+    assert (runs.directory / RESULTS).read_text().startswith(before)
     assert len(whole) == 2 * len(first)
-    assert run(plan, console) == whole == read_rows(plan.directory / RESULTS, Result)
+    assert runs.run(console) == whole == read_rows(runs.directory / RESULTS, RankingRow)
     assert console.export_text().count("done before") == 2 + 4
 
-    figures = Outcome(plan, whole).figures
+    figures = table_of(runs, whole).figures
     tega = figures["TEGA"][0]
     by_seed = [
         [100 * r.mrr for r in whole if (r.spec, r.seed, r.answers) == ("tega", seed, "entailed") and r.seen]
@@ -94,95 +103,110 @@ def test_every_run_is_done_once_and_every_figure_is_a_mean_of_what_is_kept(plan:
     assert figures["TEGA"][1].paper is None
 
 
-def test_tables_share_what_is_trained(plan: Plan) -> None:
+def test_tables_share_what_is_trained(runs: TegaRuns) -> None:
     console = Console(width=140, record=True)
-    first = run(evolve(plan, seeds=(0,)), console)
+    first = evolve(runs, seeds=(0,)).run(console)
     turned = evolve(
         TABLE,
         name="table98",
-        cells=(Cell.parse("before:all/entailed"), Cell.parse("after:all/entailed")),
+        cells=(Column.parse("before:all/entailed"), Column.parse("after:all/entailed")),
         rows=(evolve(TABLE.rows[0], label="Absolute", paper={"fb15k-237": (54.1, 27.8)}),),
         evaluations={"before": Evaluation("one"), "after": Evaluation("one", reverse=True)},
     )
-    other = evolve(plan, table=turned, seeds=(0,))
-    found = run(other, console)
+    other = evolve(runs, table=turned, seeds=(0,))
+    found = other.run(console)
     assert {r.run for r in found} == {r.run for r in first if r.spec == "transformer-absolute"}
     assert {(r.evaluation, r.type) for r in found} == {("one", "2p"), ("one-reversed", "2p")}
-    before, after = Outcome(other, found).figures["Absolute"]
+    before, after = table_of(other, found).figures["Absolute"]
     assert before.mean is not None
     assert before.mean != after.mean
 
 
-def test_vectors_are_trained_once_and_begun_with(plan: Plan) -> None:
-    row = Row("ComplEx", "transformer-relative-complex", vectors="complex")
+def test_vectors_are_trained_once_and_begun_with(runs: TegaRuns) -> None:
+    row = TegaRow("ComplEx", "transformer-relative-complex", vectors="complex")
     table = evolve(TABLE, rows=(row, evolve(row, label="again", settings={"train.lr": 1e-3})))
     console = Console(width=140, record=True)
-    run(evolve(plan, table=table, seeds=(0,)), console)
+    evolve(runs, table=table, seeds=(0,)).run(console)
     assert console.export_text().count("training complex on nations") == 1
-    (file,) = (plan.directory / "vectors").iterdir()
+    (file,) = (runs.directory / "vectors").iterdir()
     _, entities, _ = read_kge(file)
-    (first, *_) = (job.run for job in jobs(evolve(plan, table=table)))
-    model = peirce.load(plan.directory / "runs" / first)
+    (first, *_) = (cell.run for cell in evolve(runs, table=table).cells())
+    model = peirce.load(runs.directory / "runs" / first)
     kept = dict(model.named_buffers())
     vectors = next(tensor for name, tensor in kept.items() if name.endswith("vectors"))
     start = model.spec.heads[0].options["first"]
     assert torch.equal(vectors[start : start + len(entities)], entities)
 
 
-def test_what_a_run_is_known_by(plan: Plan) -> None:
-    def known(changed: Plan) -> list[str]:
-        return [job.run for job in jobs(changed)]
+def test_results_that_were_kept_are_read_and_found() -> None:
+    rows = read_rows(ROOT / "benchmarks" / "results" / "tega-umls.csv", RankingRow)
+    assert len({row.run for row in rows}) == 43
+    found = definitions()
+    runs = TegaRuns(
+        table=found.tables["table2"],
+        scale=found.scales["small"],
+        definitions=found,
+        graph="umls",
+        directory=Path("unused"),
+    )
+    done = {cell.label for cell in runs.cells() if any(row.run == cell.run for row in rows)}
+    assert {"BetaE", "ConE"} <= done
 
-    assert known(plan) == known(evolve(plan, command="another", directory=Path("elsewhere")))
-    assert known(plan) == known(evolve(plan, settings={"train.threads": 2}))
+
+def test_what_a_run_is_known_by(runs: TegaRuns) -> None:
+    def known(changed: TegaRuns) -> list[str]:
+        return [cell.run for cell in changed.cells()]
+
+    assert known(runs) == known(evolve(runs, command="another", directory=Path("elsewhere")))
+    assert known(runs) == known(evolve(runs, settings={"train.threads": 2}))
     for key, value in (("train.lr", 1e-2), ("task.eval_queries", 5), ("model.dims.heads", 1)):
-        assert not set(known(plan)) & set(known(evolve(plan, settings={key: value})))
+        assert not set(known(runs)) & set(known(evolve(runs, settings={key: value})))
 
 
-def test_files(plan: Plan) -> None:
-    outcome = Outcome(plan, run(evolve(plan, seeds=(0,)), Console(quiet=True)))
-    paths = outcome.write()
+def test_files(runs: TegaRuns) -> None:
+    rows = evolve(runs, seeds=(0,)).run(Console(quiet=True))
+    paths = table_of(runs, rows).write(runs.directory).files
     assert [p.name for p in paths] == [f"table99-nations-tiny.{e}" for e in ("md", "csv", "png")]
     text = paths[0].read_text()
-    for words in ("# A small table", "ties rank", "two steps", "[50.0]", "fb15k-237", "tega", plan.command):
+    for words in ("# A small table", "ties rank", "two steps", "[50.0]", "fb15k-237", "tega", runs.command):
         assert words in text
     with paths[1].open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [(r["row"], r["column"]) for r in rows[:2]] == [
+        table = list(csv.DictReader(file))
+    assert [(r["row"], r["column"]) for r in table[:2]] == [
         ("absolute", "seen types, entailed"),
         ("absolute", "unseen types, inferred"),
     ]
     assert paths[2].read_bytes().startswith(b"\x89PNG")
     assert "Left out" not in text
-    partial = Outcome(plan, [r for r in outcome.results if r.type != "2p"])
+    partial = table_of(runs, [r for r in rows if r.type != "2p"])
     assert "Left out, as the graph has no queries of them: 2p." in partial.markdown()
 
 
-def test_what_differs_from_the_scale_stands_beside_the_figures(plan: Plan) -> None:
-    changed = evolve(plan, settings={"train.steps": 3, "task.train_queries": 10})
+def test_what_differs_from_the_scale_stands_beside_the_figures(runs: TegaRuns) -> None:
+    changed = evolve(runs, settings={"train.steps": 3, "task.train_queries": 10})
     assert "scale tiny: two steps; here with train.steps = 3, task.train_queries = 10." in " ".join(
-        Outcome(changed, []).facts()
+        table_of(changed, []).facts
     )
 
 
-def test_a_graph_that_is_not_there_leaves_nothing_behind(plan: Plan) -> None:
+def test_a_graph_that_is_not_there_leaves_nothing_behind(runs: TegaRuns) -> None:
     with pytest.raises(TaskError, match="no-such-graph"):
-        run(evolve(plan, graph="no-such-graph"), Console(quiet=True))
-    assert not plan.directory.exists()
+        evolve(runs, graph="no-such-graph").run(Console(quiet=True))
+    assert not runs.directory.exists()
 
 
-def test_a_table_without_results_has_dashes(plan: Plan) -> None:
+def test_a_table_without_results_has_dashes(runs: TegaRuns) -> None:
     console = Console(width=200, record=True)
-    console.print(Outcome(plan, []).shown())
+    console.print(table_of(runs, []).shown())
     assert "- [50.0]" in console.export_text()
 
 
-def test_a_table_that_no_paper_has(plan: Plan) -> None:
-    own = evolve(plan, table=evolve(TABLE, rows=(Row("TEGA", "tega"),)))
-    outcome = Outcome(own, [])
-    assert outcome.paper_graph == ""
-    assert "paper" not in outcome.markdown()
-    assert all(path.stat().st_size for path in outcome.write())
+def test_a_table_that_no_paper_has(runs: TegaRuns, tmp_path: Path) -> None:
+    own = evolve(runs, table=evolve(TABLE, rows=(TegaRow("TEGA", "tega"),)))
+    table = table_of(own, [])
+    assert table.published == ""
+    assert "paper" not in table.markdown()
+    assert all(path.stat().st_size for path in table.write(tmp_path).files)
 
 
 def test_the_tables_that_come_with_peirce(registry: Registry) -> None:
@@ -191,16 +215,16 @@ def test_the_tables_that_come_with_peirce(registry: Registry) -> None:
         if table.measure == "graph":
             continue
         assert {row.spec for row in table.rows} <= set(ready_specs())
-        plan = Plan(
+        runs = TegaRuns(
             table=table,
-            scale=found.scale("small"),
+            scale=found.scales["small"],
             definitions=found,
             graph="umls",
             directory=Path("unused"),
             seeds=(0,),
             registry=registry,
         )
-        assert len({job.run for job in jobs(plan)}) == len(table.rows)
+        assert len({cell.run for cell in runs.cells()}) == len(table.rows)
     types = load_types()
     lisp = select(found.types("lisp"), types)
     assert [sum(t.seen for t in lisp), len(lisp)] == [13, 25]
@@ -209,26 +233,26 @@ def test_the_tables_that_come_with_peirce(registry: Registry) -> None:
 def test_tables_of_sizes(tmp_path: Path, registry: Registry) -> None:
     found = definitions()
 
-    def outcome(name: str) -> Outcome:
-        plan = Plan(
-            table=found.table(name),
-            scale=found.scale("small"),
+    def table(name: str) -> FigureTable:
+        runs = TegaRuns(
+            table=found.tables[name],
+            scale=found.scales["small"],
             definitions=found,
             graph="nations",
             directory=tmp_path,
             registry=registry,
         )
-        return Outcome(plan, run(plan, Console(quiet=True)))
+        return table_of(runs, runs.run(Console(quiet=True)))
 
-    graphs = outcome("tega/table14")
+    graphs = table("table14")
     assert [f.mean for f in graphs.figures["this graph"]] == [55, 14, 1592, 199, 201, 1992]
     assert graphs.figures["this graph"][1].paper == 14505
-    models = outcome("tega/table15")
+    models = table("table15")
     tega, relative = (models.figures[label][0].mean for label in ("TEGA", "Trans.+Relative PE"))
     assert tega is not None
     assert relative is not None
     assert 0.1 < relative < tega < 1
-    for path in (*graphs.write(), *models.write()):
+    for path in (*graphs.write(tmp_path).files, *models.write(tmp_path).files):
         assert path.stat().st_size
     assert "MRR" not in (tmp_path / "table14-nations-small.md").read_text()
 
@@ -249,7 +273,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*command, "-o", str(tmp_path), *settings, "--set", "task.eval_queries=2"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
-    assert [f["column"] for f in told["figures"]] == list(definitions().table("tega/table4").columns)
+    assert [f["column"] for f in told["figures"]] == list(definitions().tables["table4"].columns)
     assert all(Path(p).is_file() for p in told["files"])
     listed = CliRunner().invoke(app, ["list", "--json"])
     assert "tega/table7" in [e["name"] for e in json.loads(listed.stdout)["experiments"]]

@@ -11,6 +11,7 @@ from peirce_kg.engine.answers import Groundings, Template, answers
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names, load_graph
 from peirce_kg.queries.language import And, Atom, Formula, Not, Or, Query, Variable, parse
 from peirce_kg.queries.types import QueryType, load_types
+from peirce_kg.sampling import sampler
 from peirce_kg.sampling.sampler import sample
 from peirce_kg.sampling.symmetry import canonical, redundant, repetitions, symmetries
 
@@ -75,6 +76,19 @@ def test_queries_of_every_type_are_sound(name: str, split: Split) -> None:
             assert brute_force(Query(less), SMALL, split) != exact[split]
         for conjunction in query.conjunctions():
             assert len(conjunction) in {len(c) for c in TYPES[name].query.conjunctions()}
+
+
+def test_what_the_engine_finds_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    (everything,) = sample([TYPES["3c"]], SMALL, "test", 50, seed=1)
+    monkeypatch.setattr(sampler, "LIMIT", 12)
+    (small,) = sample([TYPES["3c"]], SMALL, "test", 50, seed=1)
+    assert len(small) > 0
+    rows = {
+        tuple(row) for row in np.hstack([everything.groundings.relations, everything.groundings.constants])
+    }
+    assert rows != {tuple(row) for row in np.hstack([small.groundings.relations, small.groundings.constants])}
+    for row in range(len(small)):
+        assert small.answers["test"][row].tolist() == brute_force(small.query(row, SMALL), SMALL, "test")
 
 
 def _all_valid(kind: QueryType, graph: Graph, split: Split) -> set[bytes]:

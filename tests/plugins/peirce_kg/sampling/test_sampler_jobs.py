@@ -115,7 +115,7 @@ def test_a_ray_cluster_gives_the_same_bytes(folder: Path, alone: dict[str, bytes
         env={**os.environ, **quiet},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "Started a local Ray instance" in done.stderr
@@ -157,7 +157,7 @@ def test_workers_end_with_the_process_that_they_work_for(folder: Path, tmp_path:
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert len(workers) >= 2
-    _, alive = psutil.wait_procs(workers, timeout=30)
+    _, alive = psutil.wait_procs(workers, timeout=600)
     assert alive == []
 
 

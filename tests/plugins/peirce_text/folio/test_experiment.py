@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from peirce.experiments import RESULTS, Plan
-from peirce.experiments.comparison import ARMS, FACTS
+from peirce.experiments import RESULTS
 from peirce.registry import Registry
 from peirce.training import TrainingOptions
-from peirce_text.folio.experiment import COLUMNS, Result, run, table
+from peirce_text.folio.experiment import FolioNetworks, ProblemRow
 from peirce_text.folio.problems import LABELS
 from peirce_text.folio.task import Folio, FolioOptions
+from peirce_text.networks import ARMS
 from rich.console import Console
 
 
@@ -26,13 +26,13 @@ def write_problems(path: Path, labels: list[str]) -> None:
 
 
 @pytest.fixture
-def plan(tmp_path: Path, registry: Registry) -> Plan:
+def networks(tmp_path: Path, registry: Registry) -> FolioNetworks:
     folder = tmp_path / "data"
     folder.mkdir()
     write_problems(folder / "train.jsonl", ["True", "True", "False", "Unknown"])
     write_problems(folder / "validation.jsonl", ["True", "False", "Unknown", "Unknown"])
     tiny = {"layers": 1, "unary": 16, "heads": 2, "feedforward": 32}
-    return Plan(
+    return FolioNetworks(
         directory=tmp_path / "out",
         task=Folio(FolioOptions(folder=str(folder), vocabulary=80, batch_size=2)),
         training=TrainingOptions(steps=3, lr=1e-2, threads=1),
@@ -44,26 +44,28 @@ def plan(tmp_path: Path, registry: Registry) -> Plan:
     )
 
 
-def test_each_label_of_each_split_has_a_row(plan: Plan) -> None:
+def test_each_label_of_each_split_has_a_row(networks: FolioNetworks) -> None:
     console = Console(width=140, record=True)
-    rows = run(plan, console)
+    rows = networks.run(console)
     assert [(row.seed, row.split, row.label) for row in rows] == [
         (seed, split, label) for seed in (0, 1) for split in ("train", "valid") for label in LABELS
     ]
     assert [row.problems for row in rows[:6]] == [2, 1, 1, 1, 1, 2]
     assert all(0 <= row.right <= row.problems and row.commit and row.steps == 3 for row in rows)
-    path = plan.directory / RESULTS
+    path = networks.directory / RESULTS
     with path.open(newline="") as file:
-        assert list(csv.DictReader(file).fieldnames or ()) == [*COLUMNS, *FACTS]
+        assert ",".join(csv.DictReader(file).fieldnames or ()) == (
+            "run,arm,seed,split,label,problems,right,accuracy,parameters,steps,seconds,last_loss,commit,command"
+        )
     whole = path.read_text()
-    assert run(plan, console) == rows
+    assert networks.run(console) == rows
     assert path.read_text() == whole
     assert console.export_text().count("done before") == 2
 
 
-def test_the_table_joins_the_labels_of_a_run() -> None:
-    def row(arm: str, seed: int, label: str, problems: int, right: int, split: str = "valid") -> Result:
-        return Result(
+def test_the_table_joins_the_labels_of_a_run(networks: FolioNetworks) -> None:
+    def row(arm: str, seed: int, label: str, problems: int, right: int, split: str = "valid") -> ProblemRow:
+        return ProblemRow(
             run=f"{arm}-{seed}", arm=arm, seed=seed, split=split, label=label, problems=problems, right=right,
             parameters=5, steps=3, seconds=1.5, last_loss=0.1, commit="abc", command="python -m x",
         )  # fmt: skip
@@ -71,8 +73,10 @@ def test_the_table_joins_the_labels_of_a_run() -> None:
     rows = [row("A", 0, "True", 3, 3), row("A", 0, "False", 7, 1), row("A", 1, "True", 10, 6)]
     rows += [row("A", seed, "True", 4, 3, "train") for seed in (0, 1)]
     console = Console(width=100, record=True)
-    console.print(table(rows, {"train": 0.4, "valid": 0.35}))
+    table = networks.table(rows)
+    shares = {label: [figure.values for figure in figures] for label, figures in table.figures.items()}
+    assert shares == {"A": [(75, 75), (40, 60)], networks.constant: [(50,), (25,)]}
+    console.print(table.shown())
     text = console.export_text()
-    assert "50 (40-60)" in text
-    assert "75 (75-75)" in text
-    assert "35" in text
+    assert "50 (40 to 60)" in text
+    assert "75 (75 to 75)" in text

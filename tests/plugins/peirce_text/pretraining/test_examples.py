@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from peirce_text.pretraining.examples import IN_PLACE, NOT_IN_PLACE, Corpus, Objective, cropped, divided, room
-from peirce_text.pretraining.store import Tokens
+from peirce_text.pretraining.store import ShardTokens
 
 Documents = list[list[int]]
 documents = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=5), min_size=1, max_size=8)
@@ -26,13 +26,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 _MADE = iter(range(10**9))
 
 
-def shard(folder: Path, lengths: Documents, first: int = 0) -> Tokens:
-    """Tokens that are all different, so that each says where it comes from."""
+def shard(folder: Path, lengths: Documents, first: int = 0) -> ShardTokens:
+    """ShardTokens that are all different, so that each says where it comes from."""
     own = folder / str(next(_MADE))
     own.mkdir()
     flat = [length for document in lengths for length in document]
     ends = np.cumsum([sum(document) for document in lengths])
-    return Tokens(own, np.arange(first, first + sum(flat)), np.cumsum(flat), ends, "")
+    return ShardTokens(own, np.arange(first, first + sum(flat)), np.cumsum(flat), ends, "")
 
 
 quiet = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

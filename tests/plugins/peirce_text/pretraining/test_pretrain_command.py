@@ -166,7 +166,7 @@ def test_two_processes_give_the_losses_of_one_with_twice_the_batch(
         for command, env in runs
     ]
     for process in processes:
-        _, errors = process.communicate(timeout=240)
+        _, errors = process.communicate(timeout=600)
         assert process.returncode == 0, errors
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
     assert len(losses(tmp_path / "two")) == 20

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from peirce.compose import resolve
 from peirce.errors import TaskError
-from peirce.registry import Registry
-from peirce.spec import load_spec
+from peirce.registry import Registry, load_spec
 from peirce.training import make_task, training_options
 from peirce_text.pretraining.recipes import load_recipe, ready_recipes
 

@@ -14,7 +14,7 @@ from peirce.parts import IGNORED
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce.training.evaluation import mean_loss
-from peirce_text.pretraining.task import Pretraining, PretrainingData, padded
+from peirce_text.pretraining.task import Pretraining, PretrainingData, rounded_up
 from torch import Tensor
 
 Make = Callable[..., Pretraining]
@@ -217,8 +217,8 @@ def test_the_spec_gets_the_vocabulary_and_the_heads(task: Make) -> None:
         {"use": "mlm"}, {"use": "pair", "as": "sop"}, {"use": "contrastive", "as": "scl"},
     ]  # fmt: skip
     assert task(objective="mlm", vocabulary_multiple=0).overrides(data)["model.input.vocabulary"] == 140
-    assert padded(32768, 8) == 32776
-    assert padded(32761, 8) == 32768
+    assert rounded_up(32768, 8) == 32776
+    assert rounded_up(32761, 8) == 32768
 
 
 def test_a_damaged_shard_is_refused_or_left_out_whole_by_name(

@@ -17,7 +17,7 @@ from peirce.training import TrainingOptions, make_task, train
 from peirce_text.tables import Row
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.zeroshot.task import ZeroShot, ZeroShotData, presets
-from peirce_text.zeroshot.templates import Template, label_ids
+from peirce_text.zeroshot.templates import PromptTemplate, label_ids
 from small_specs import FOLNET, TRANSFORMER
 from typer.testing import CliRunner
 
@@ -60,7 +60,7 @@ def test_a_template_as_ids(tokenizer: Tokenizer) -> None:
     row = Row(Path("x.tsv"), 1, {"one": "A good film", "two": "dull"})
 
     def encoded(text: str, length: int = 64) -> tuple[str, tuple[int, ...], int]:
-        prompt = Template.parse(text).encode(tokenizer, row, length)
+        prompt = PromptTemplate.parse(text).encode(tokenizer, row, length)
         return " ".join(str(tokenizer.token(i)) for i in prompt.ids), prompt.types, prompt.mask
 
     text = "[CLS] a good film ? [MASK] , dull [SEP]"
@@ -88,7 +88,7 @@ def test_a_template_as_ids(tokenizer: Tokenizer) -> None:
 )
 def test_templates_that_cannot_be(text: str, words: str) -> None:
     with pytest.raises(TaskError, match=words):
-        Template.parse(text)
+        PromptTemplate.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_templates_that_cannot_be(text: str, words: str) -> None:
 def test_forms_of_a_column(column: str, text: str, tmp_path: Path) -> None:
     cased = Tokenizer.train(["A good film. a fine one"] * 4, vocabulary=100, lowercase=False)
     row = Row(Path("x.tsv"), 1, {"one": "A good film.", "two": "fine"})
-    prompt = Template.parse(f"{column} [MASK]").encode(cased, row, 64)
+    prompt = PromptTemplate.parse(f"{column} [MASK]").encode(cased, row, 64)
     assert prompt.ids == (cased.cls_id, *cased.pieces(text), cased.mask_id, cased.sep_id)
 
 
@@ -218,7 +218,7 @@ def test_any_columns_of_any_format(vocabulary: Path, model: Model, tmp_path: Pat
 
 def test_every_preset_reads_the_published_columns(tmp_path: Path, vocabulary: Path) -> None:
     for name, preset in presets().items():
-        template = Template.parse(preset["templates"][0])
+        template = PromptTemplate.parse(preset["templates"][0])
         columns = preset.get("header") or [*template.columns, preset["label"]]
         values = dict.fromkeys(columns, "fine") | {preset["label"]: next(iter(preset["words"]))}
         lines = [values] if preset.get("header") else [dict(zip(columns, columns, strict=True)), values]

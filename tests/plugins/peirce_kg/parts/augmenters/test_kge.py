@@ -13,7 +13,7 @@ from peirce.errors import ModelFileError, TaskError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.spec import Spec
-from peirce_kg.kge_files import KgeFacts, read_kge, write_kge
+from peirce_kg.parts.augmenters.kge_files import KgeFacts, read_kge, write_kge
 from safetensors.torch import save_file
 
 SPEC = Spec.from_toml(

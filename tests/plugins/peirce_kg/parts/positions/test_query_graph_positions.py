@@ -9,12 +9,11 @@ import torch
 from peirce.compose import build
 from peirce.errors import PlanError
 from peirce.parts import Dims, Tokens
-from peirce.registry import Registry
-from peirce.spec import load_spec
-from peirce_kg.graph_codes import APART, DISTANCES, NODES, REACH, ROLE_SETS, ROLES
+from peirce.registry import Registry, load_spec
 from peirce_kg.parts.positions.adjacency import Adjacency
-from peirce_kg.parts.positions.atoms import Atoms
+from peirce_kg.parts.positions.atoms import GraphAtoms
 from peirce_kg.parts.positions.directed_distance import DirectedDistance
+from peirce_kg.parts.positions.query_graph import APART, DISTANCES, NODES, REACH, ROLE_SETS, ROLES
 from small_specs import FOLNET, TRANSFORMER
 
 DIMS = Dims(layers=3, unary=8, binary=5, heads=2, head_size=4, feedforward_unary=1, vocabulary=9)
@@ -75,7 +74,7 @@ def test_nodes_look_at_their_neighbours(tokens: Tokens, hops: int, outside: str)
 @pytest.mark.parametrize("distances", [True, False])
 def test_roles_add_up_both_ways(tokens: Tokens, distances: bool) -> None:
     torch.manual_seed(0)
-    position = Atoms(Atoms.Options(distances=distances), DIMS).double()
+    position = GraphAtoms(GraphAtoms.Options(distances=distances), DIMS).double()
     atoms = position.binary(tokens)
     nodes, sets = tokens.inputs["graph_nodes"], tokens.inputs["graph_roles"]
     for b, x, y in pairs():
@@ -94,7 +93,7 @@ def test_new_tokens_bring_their_own_rows(tokens: Tokens) -> None:
     rows = Tokens(tokens.inputs, None, tokens.index, LENGTH, before=4)
     for position, give in (
         (Adjacency(Adjacency.Options(), DIMS), "scope"),
-        (Atoms(Atoms.Options(), DIMS), "binary"),
+        (GraphAtoms(GraphAtoms.Options(), DIMS), "binary"),
     ):
         whole, last = (getattr(position, give)(each) for each in (tokens, rows))
         assert torch.equal(last, whole[:, 4:])

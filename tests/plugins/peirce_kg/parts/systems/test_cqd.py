@@ -11,15 +11,15 @@ import torch.nn.functional as F
 from peirce.compose import export
 from peirce.errors import ExportError
 from peirce.registry import Registry
-from peirce_kg.encoding.atom_inputs import shape_of
+from peirce_kg.encoding.literal_inputs import shape_of
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.parts.systems.complex_numbers import times
+from peirce_kg.parts.systems.cqd import Cqd
 from peirce_kg.queries.language import FREE, Variable
-from peirce_kg.query_atoms import fault
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 
-EXPRESSED = [n for n, kind in TYPES.items() if fault("cqd", shape_of(Template.of(kind.query))) is None]
+EXPRESSED = [n for n, kind in TYPES.items() if Cqd.unsupported(shape_of(Template.of(kind.query))) is None]
 
 
 def _truths(vectors: Tensor) -> Tensor:

@@ -10,9 +10,8 @@ import pytest
 import torch
 from peirce.compose import build
 from peirce.errors import PlanError
-from peirce.registry import Registry
-from peirce.spec import load_spec
-from peirce_kg.encoding.atom_inputs import joined, query_atoms, shape_of
+from peirce.registry import Registry, load_spec
+from peirce_kg.encoding.literal_inputs import joined, query_literals, shape_of
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.parts.heads import sets as set_heads
 from peirce_kg.parts.systems import lmpnn, sets
@@ -22,12 +21,11 @@ from peirce_kg.parts.systems.sets import SetSystem
 from peirce_kg.queries.conversion import to_lisp
 from peirce_kg.queries.language import Constant
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression
-from peirce_kg.query_atoms import fault
 from peirce_kg.task import overrides_of
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 
-TREES = [name for name, kind in TYPES.items() if fault("betae", shape_of(Template.of(kind.query))) is None]
+TREES = [name for name, kind in TYPES.items() if BetaE.unsupported(shape_of(Template.of(kind.query))) is None]
 
 
 def _set_linear(layer: torch.nn.Module, weight: list[list[float]], bias: list[float]) -> None:
@@ -195,8 +193,8 @@ def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     model = small(name, registry)
     kinds = ("1p", "3p", "2in", "upi")
     alone = torch.cat([run(model, *grounded(kind)) for kind in kinds])
-    parts = [query_atoms(*grounded(kind), VOCABULARY) for kind in kinds]
-    mixed = joined([part for part in parts if part is not None]).inputs()
+    parts = [query_literals(*grounded(kind), VOCABULARY) for kind in kinds]
+    mixed = joined([part for part in parts if part is not None])
     inputs = {key: torch.from_numpy(np.ascontiguousarray(values)) for key, values in mixed.items()}
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
     for module in (sets, lmpnn, set_heads):

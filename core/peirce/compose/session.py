@@ -1,0 +1,208 @@
+"""Runs an exported file: numpy in, numpy out, without torch. Each format's runtime is found by the file's suffix.
+
+Nothing here, nor anything that it imports, may import torch: a serving machine need not have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from peirce.errors import ExportError, InputError, ModelFileError, unknown
+from peirce.model import Generated, OpenFile, Runtime, decoding, generate
+from peirce.parts import Signature, TensorSpec
+
+MOST_THREADS = 1024
+"""More than this starts no faster, and a runtime would really start them."""
+
+
+def runtime_of(path: Path) -> Runtime:
+    """The runtime of a file, by its suffix without the dot, in the entry-point group `peirce.runtimes`.
+
+    Raises:
+        ModelFileError: the file is not there, or no runtime is known for its suffix.
+    """
+    if not path.is_file():
+        raise ModelFileError(f"{path} is not a file; `peirce export` writes one")
+    announced = {entry.name: entry for entry in entry_points(group="peirce.runtimes")}
+    suffix = path.suffix.removeprefix(".")
+    if suffix not in announced:
+        raise ModelFileError(
+            f"{path}: {unknown('suffix of a file to run', suffix, announced)}. A distribution announces the runtime of "
+            "a suffix in the entry-point group 'peirce.runtimes'"
+        )
+    kind = announced[suffix].load()
+    if not (isinstance(kind, type) and issubclass(kind, Runtime)):
+        raise ExportError(
+            f"the runtime of {suffix!r}, {announced[suffix].value}, is no peirce.model.Runtime; upgrade its "
+            "distribution"
+        )
+    return kind()
+
+
+class Session:
+    """An exported file, ready to run.
+
+    Args:
+        path: the file; its external data, if any, lies beside it.
+        providers: what computes, in the runtime's own names, in order of preference. None leaves the choice to it:
+            ONNX Runtime takes CUDA where it works, then the CPU.
+        threads: threads within an operator; None leaves the choice to the runtime.
+
+    Raises:
+        ModelFileError: the file is missing, damaged, or was not exported by Peirce, or no runtime knows its suffix.
+        InputError: a provider that this installation does not have, or that does not start.
+    """
+
+    def __init__(
+        self, path: str | Path, providers: Sequence[str] | None = None, threads: int | None = None
+    ) -> None:
+        if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
+            raise InputError(f"threads is {threads!r}; it must be an integer from 1 to {MOST_THREADS}")
+        self.path = Path(path)
+        self._file: OpenFile | None = runtime_of(self.path).open(self.path, providers, threads)
+        self.signature: Signature = self._file.signature
+        self.providers: tuple[str, ...] = self._file.providers
+        self._dtypes = {
+            spec.name: self._file.dtype(spec.name)
+            for spec in (*self.signature.inputs, *self.signature.outputs)
+        }
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The numpy dtype of an input or output; bfloat16 outputs come as float32, which numpy has."""
+        return self._dtypes[name]
+
+    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+        """Run the model.
+
+        Args:
+            inputs: arrays by input name, of the signature's dtypes and dims. One that is not required and
+                has a default may be left out.
+            outputs: the outputs to compute; None for all of them.
+
+        Returns:
+            The outputs by name, in the order asked for.
+
+        Raises:
+            InputError: a name, dtype, rank, dim or id that the signature does not allow; it names the input.
+        """
+        if isinstance(outputs, str):
+            raise InputError(f"outputs is the text {outputs!r}; give a list of names, [{outputs!r}]")
+        known = [spec.name for spec in self.signature.outputs]
+        names = known if outputs is None else list(outputs)
+        for name in names:
+            if name not in known:
+                raise InputError(unknown("output", name, known))
+        feeds = self._feeds(inputs)
+        return dict(zip(names, self._opened().run(feeds, names), strict=True)) if names else {}
+
+    def generate(self, inputs: Mapping[str, Any], **settings: Any) -> tuple[Generated, ...]:
+        """Generate a text for each prompt, token for token what `Model.generate` gives.
+
+        Args:
+            inputs: the prompts, as for `run`; they may have different lengths, padded on either side.
+            settings: how tokens are chosen, as in `peirce.model.Decoding`.
+
+        Returns:
+            The generated tokens of each row, without its prompt, and their score.
+
+        Raises:
+            InputError: an input or a setting is wrong, or the file was not exported to generate.
+            ModelFileError: the file of the step is missing, or belongs to another model.
+        """
+        how = decoding(**settings)
+        return generate(self._opened().stepper()(self._feeds(inputs)), how)
+
+    def close(self) -> None:
+        """Let go of the model's memory; the session cannot run after it."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _opened(self) -> OpenFile:
+        if self._file is None:
+            raise InputError(f"the session of {self.path} is closed; open another")
+        return self._file
+
+    def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        if not isinstance(inputs, Mapping):
+            raise InputError(f"inputs are a {type(inputs).__name__}; give a dict of arrays by input name")
+        known = [spec.name for spec in self.signature.inputs]
+        for name in inputs:
+            if name not in known:
+                raise InputError(unknown("input", name, known))
+        bound: dict[str, tuple[int, str]] = {}
+        feeds: dict[str, NDArray[Any]] = {}
+        for spec in self.signature.inputs:
+            if spec.name in inputs:
+                feeds[spec.name] = self._checked(spec, inputs[spec.name], bound)
+        for spec in self.signature.inputs:
+            if spec.name not in feeds:
+                feeds[spec.name] = self._filled(spec, bound)
+        return feeds
+
+    def _checked(self, spec: TensorSpec, value: Any, bound: dict[str, tuple[int, str]]) -> NDArray[Any]:
+        wanted = self.dtype(spec.name)
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise InputError(f"input {spec.name!r} is no array: {error}") from error
+        if array.dtype != wanted:
+            raise InputError(
+                f"input {spec.name!r} is {array.dtype}, but the model takes {wanted}; "
+                f"convert it with .astype({wanted.name!r})"
+            )
+        if array.ndim != len(spec.dims):
+            raise InputError(
+                f"input {spec.name!r} has shape {list(array.shape)}, but the model takes {_dims(spec)}: "
+                f"{len(spec.dims)} dims"
+            )
+        for axis, (dim, size) in enumerate(zip(spec.dims, array.shape, strict=True)):
+            if size == 0:
+                raise InputError(
+                    f"input {spec.name!r} has shape {list(array.shape)}: dim {axis} ({dim}) is empty"
+                )
+            expected, owner = bound.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (dim, "")
+            if size != expected:
+                because = f"that is the {dim!r} of {owner!r}" if owner else "it is fixed"
+                raise InputError(
+                    f"input {spec.name!r} has shape {list(array.shape)}, but dim {axis} of {_dims(spec)} "
+                    f"must be {expected}: {because}"
+                )
+        if spec.high is not None and ((low := array.min()) < 0 or array.max() >= spec.high):
+            wrong = low if low < 0 else array.max()
+            raise InputError(f"input {spec.name!r} holds {wrong}, but valid values are 0 to {spec.high - 1}")
+        return array
+
+    def _filled(self, spec: TensorSpec, bound: Mapping[str, tuple[int, str]]) -> NDArray[Any]:
+        if spec.required or spec.default is None:
+            raise InputError(
+                f"input {spec.name!r} is missing: {self.dtype(spec.name)} {_dims(spec)}"
+                + (f", {spec.meaning}" if spec.meaning else "")
+            )
+        free = [dim for dim in spec.dims if isinstance(dim, str) and dim not in bound]
+        if free:
+            raise InputError(
+                f"input {spec.name!r} is missing, and no given input says how large {', '.join(free)} is; "
+                "give it"
+            )
+        shape = [dim if isinstance(dim, int) else bound[dim][0] for dim in spec.dims]
+        return np.full(shape, spec.default, self.dtype(spec.name))
+
+
+def _dims(spec: TensorSpec) -> str:
+    return f"[{', '.join(map(str, spec.dims))}]"

@@ -1,0 +1,268 @@
+"""A matrix of trainings: its cells, each done once, and the rows of results that they give.
+
+What is done is found again by what it is known by, an interrupted training continues, and results are written after
+each cell. Torch is imported when a matrix runs, so that defining one is cheap.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from attrs import field, frozen
+from rich.console import Console
+
+from peirce.errors import TaskError
+from peirce.experiments.results import commit, digest, read_rows, write_rows
+from peirce.extras import require_training
+
+if TYPE_CHECKING:
+    from peirce.model import Task
+    from peirce.registry import Registry
+    from peirce.spec import Spec
+    from peirce.training import TrainingOptions, TrainResult
+
+RESULTS = "results.csv"
+_UNREAD = frozenset({"batch_size", "predictions"})
+"""Options of tasks that what they read does not depend on, so that cells which differ in them share it."""
+
+
+@frozen(kw_only=True)
+class ResultRow:
+    """One row of results: what a trained cell is and what it took; subclasses add the figures."""
+
+    run: str
+    seed: int = field(converter=int)
+    parameters: int = field(converter=int)
+    steps: int = field(converter=int)
+    seconds: float = field(converter=float)
+    commit: str
+    command: str
+
+
+class _Known(Protocol):
+    @property
+    def run(self) -> str: ...
+
+
+R = TypeVar("R", bound=_Known)
+C = TypeVar("C", bound="Cell")
+
+
+@frozen(kw_only=True, eq=False)
+class Cell:
+    """One training of a matrix: a row of its table with one seed.
+
+    Args:
+        label: what is trained, for lines of progress.
+        seed: what the parameters, the order of the batches and the dropout depend on.
+        spec: the spec; `Matrix.begun` may complete it once the data are there.
+        task: what is learnt.
+        training: how.
+        run: what the cell is known by, which is its folder's name; `identity` makes one.
+        start: the saved model that it starts from, if any.
+    """
+
+    label: str
+    seed: int
+    spec: Spec
+    task: Task
+    training: TrainingOptions
+    run: str
+    start: Path | None = None
+
+
+def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, seed: int, *more: Any) -> str:
+    """A name that two cells share only if they do the same; the number of threads does not count.
+
+    Args:
+        spec: what is trained.
+        task: the task's options as JSON holds them, without those that change no result.
+        training: how.
+        seed: the seed.
+        more: what else it depends on, as JSON holds it.
+    """
+    from peirce.training import plain
+
+    told = plain(training) | {"threads": 0}
+    return f"{spec.name}-{seed}-{digest(spec.to_toml(), *more, task, told, seed)}"
+
+
+def settings_by_part(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Settings of the model, with whole keys, of the task and of the training, without their prefix.
+
+    Raises:
+        TaskError: a key begins with none of `model.`, `task.` and `train.`.
+    """
+    found: dict[str, dict[str, Any]] = {"model": {}, "task": {}, "train": {}}
+    for key, value in settings.items():
+        first, _, rest = key.partition(".")
+        if first not in found:
+            raise TaskError(f"the setting {key!r} begins with none of model., task. and train.")
+        found[first][key if first == "model" else rest] = value
+    return found["model"], found["task"], found["train"]
+
+
+class PreparedData:
+    """What tasks read, for all that read the same; only the last is kept, since graphs and corpora are large."""
+
+    def __init__(self) -> None:
+        self._key, self._data = "", None
+
+    def of(self, task: Task) -> Any:
+        """What `task.prepare()` gives, read anew only if the last task read something else."""
+        from peirce.training import plain
+
+        key = digest(task.name, {k: v for k, v in plain(task.options).items() if k not in _UNREAD})
+        if key != self._key:
+            self._data = None  # two large ones need not fit
+            self._data, self._key = task.prepare(), key
+        return self._data
+
+
+@frozen(kw_only=True, eq=False)
+class Matrix(ABC, Generic[C, R]):
+    """Cells, and what becomes of them.
+
+    Args:
+        directory: where models and results go.
+        command: how the matrix was started; kept beside every result.
+        registry: where parts are looked up; the default registry if None.
+        prepared: the data that cells share.
+    """
+
+    directory: Path
+    command: str = ""
+    registry: Registry | None = None
+    prepared: PreparedData = field(factory=PreparedData, repr=False)
+
+    row: ClassVar[type[Any]]
+    """The class of the rows in `RESULTS`, which several matrices may share."""
+    columns: ClassVar[tuple[str, ...]]
+    """Attributes and properties of a row, in the order of the file's columns."""
+    folder: ClassVar[str] = ""
+    """Where models go below `directory`."""
+    quiet: ClassVar[bool] = False
+    """Whether what single trainings tell is shown on a screen alone."""
+
+    @abstractmethod
+    def cells(self) -> Iterable[C]:
+        """The trainings, in their order; a setting that is unknown or impossible is a `PeirceError`."""
+
+    @abstractmethod
+    def measured(self, cell: C, trained: TrainResult, data: Any, before: Sequence[R]) -> Iterable[R]:
+        """The new rows of a trained cell, from what its task read; `before` are those that are there."""
+
+    def kept(self, cells: Sequence[C]) -> list[R]:
+        """The rows that are there before any cell is done."""
+        return read_rows(self.directory / RESULTS, self.row)
+
+    def write(self, rows: Sequence[R]) -> None:
+        """Write all rows, whole or not at all; called after each cell that is done anew."""
+        write_rows(self.directory / RESULTS, rows, self.columns)
+
+    def said(self, cell: C, rows: Sequence[R]) -> str:
+        """What a line of progress tells of a cell that is done."""
+        first: Any = rows[0]
+        return f"{first.steps:,} steps in {first.seconds:.0f} s"
+
+    def complete(self, rows: Sequence[R]) -> bool:
+        """Whether the rows of a cell are all that is wanted of it."""
+        return bool(rows)
+
+    def begun(self, cell: C, data: Any, console: Console) -> Spec:
+        """The spec that a cell is trained with."""
+        return cell.spec
+
+    def failed(self, cell: C, error: TaskError) -> Iterable[R]:
+        """The rows of a cell that cannot be trained; by default the matrix ends with the error."""
+        raise error
+
+    def path(self, cell: C) -> Path:
+        """The folder of a cell's model."""
+        return self.directory / self.folder / cell.run
+
+    def run(self, console: Console) -> list[R]:
+        """Do the cells that are not done yet.
+
+        Returns:
+            The rows of the matrix's cells, cell by cell, earlier ones included.
+
+        Raises:
+            PeirceError: a cell cannot be done; those before it are kept.
+        """
+        from peirce.training import is_first_process
+
+        require_training()
+        cells = list(self.cells())
+        kept = self.kept(cells)
+        for number, cell in enumerate(cells, 1):
+            title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
+            before = [row for row in kept if row.run == cell.run]
+            done = self.complete(before)
+            if not done:
+                kept += self._train(cell, before, title, console)
+                if is_first_process():
+                    self.write(kept)
+            own = [row for row in kept if row.run == cell.run]
+            more = f" (done before, run {cell.run})" if done else ""
+            console.print(
+                f"{title}: {self.said(cell, own)}{more}", markup=False, highlight=False, soft_wrap=True
+            )
+        return [row for cell in cells for row in kept if row.run == cell.run]
+
+    def facts(self, cell: C, trained: TrainResult) -> dict[str, Any]:
+        """The attributes of `ResultRow`."""
+        return {
+            "run": cell.run,
+            "seed": cell.seed,
+            "parameters": sum(p.numel() for p in trained.model.parameters()),
+            "steps": trained.steps,
+            "seconds": round(trained.seconds, 1),
+            "commit": commit(),
+            "command": self.command,
+        }
+
+    def sources(self, rows: Iterable[ResultRow], model: str) -> list[str]:
+        """What figures come from: the parameters and the commit of each model, and the command.
+
+        Args:
+            rows: the results.
+            model: the attribute of a row that names its model.
+        """
+        done = sorted({(getattr(row, model), f"{row.parameters:,}", row.commit) for row in rows})
+        lines = [f"{name}: {parameters} parameters, commit {commit}" for name, parameters, commit in done]
+        return [*lines, *([f"`{self.command}`"] if self.command else [])]
+
+    def _train(self, cell: C, before: Sequence[R], title: str, console: Console) -> list[R]:
+        from peirce.training import Checkpoints, read_training, train, with_tokenizer
+
+        told = console if console.is_terminal or not self.quiet else None
+        if told is not None:
+            told.rule(title)
+        data = self.prepared.of(cell.task if cell.start is None else with_tokenizer(cell.task, cell.start))
+        path = self.path(cell)
+        try:
+            trained = train(
+                self.begun(cell, data, console),
+                cell.task,
+                cell.training,
+                path,
+                seed=cell.seed,
+                resume=bool(Checkpoints(path, 1).paths()) or read_training(path) is not None,
+                registry=self.registry,
+                console=told,
+                data=data,
+                start=cell.start,
+            )
+        except TaskError as error:
+            return list(self.failed(cell, error))
+        return list(self.measured(cell, trained, data, before))
+
+
+def last_loss(trained: TrainResult) -> float:
+    """The mean loss of the last hundred steps."""
+    return round(float(np.mean(trained.losses[-100:])), 4)

@@ -1,0 +1,1 @@
+from .conformance import Conformance as Conformance

@@ -1,0 +1,54 @@
+"""A model in another precision, without touching the one at hand."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from peirce.errors import ExportError
+from peirce.kernels import fold_in
+from torch import nn
+
+from peirce_export.metadata import Precision
+
+DTYPES: dict[Precision, torch.dtype] = {
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+}
+
+
+def precision_of(model: nn.Module) -> Precision:
+    """The precision of a model's weights; float64, which only tests use, is exported as float32."""
+    for parameter in model.parameters():
+        if parameter.is_floating_point():
+            name = str(parameter.dtype).removeprefix("torch.")
+            return name if name in DTYPES else "float32"
+    return "float32"
+
+
+def checked(name: str) -> Precision:
+    """The precision of that name.
+
+    Raises:
+        ExportError: there is none.
+    """
+    if name not in DTYPES:
+        raise ExportError(f"precision {name!r} is not one of {', '.join(DTYPES)}")
+    return name
+
+
+def rounded_copy(model: nn.Module, dtype: torch.dtype) -> Any:
+    """A float64 copy of the model, its constants rounded to `dtype` as an export rounds them, the fused ones too."""
+    rounded = cast_copy(model, dtype)
+    fold_in(rounded, torch.float64)
+    return rounded.to(torch.float64)
+
+
+def cast_copy(model: nn.Module, *dtypes: torch.dtype) -> Any:
+    """A copy of the model on the CPU, in evaluation mode, its weights cast to each dtype in turn."""
+    twin = copy.deepcopy(model).cpu().eval()
+    for dtype in dtypes:
+        twin = twin.to(dtype)
+    return twin.requires_grad_(False)

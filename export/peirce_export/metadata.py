@@ -1,0 +1,117 @@
+"""What an exported file says about itself, kept as text properties of the ONNX model.
+
+The properties are text by name, so any format can hold them, in the file or beside it. This module knows neither
+torch nor onnx, so that a session can read a file without them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import field, frozen
+from peirce.errors import ModelFileError
+from peirce.parts import Signature
+
+FORMAT = 2
+"""The version of these properties; a file with a newer one is refused. Version 1 names no masks and no largest
+sizes."""
+PREFIX = "peirce."
+
+MODEL, PREFILL, STEP, TOP = "model", "prefill", "step", "top-"
+"""The roles of a file: a model's own graph, the two graphs of a model that generates, and, before a number, a graph
+that gives so many of its best scores."""
+NEXT = "next_"
+"""Begins the names of a step's outputs that are the memory of the next step."""
+
+Precision = Literal["float32", "float16", "bfloat16"]
+
+
+def step_of(path: Path) -> Path:
+    """Where the graph that adds a token lies: `model.step.onnx` beside `model.onnx`."""
+    return path.with_name(f"{path.stem}.{STEP}{path.suffix}")
+
+
+@frozen(kw_only=True)
+class Metadata:
+    """The properties of an exported file.
+
+    Args:
+        signature: the inputs and outputs, as the model declared them.
+        spec: the model's spec, as TOML.
+        provenance: where each part of the model came from.
+        precision: the dtype that `float` stands for in the signature.
+        opset_requested: the opset that the user or the default asked for.
+        opset_actual: the opset that the file has.
+        versions: of the packages that wrote the file, by name.
+        role: `model`, or `prefill` or `step` for the two graphs of one that generates, or `top-10` for one that gives
+            its ten best scores.
+    """
+
+    signature: Signature
+    spec: str
+    provenance: Mapping[str, Any]
+    precision: Precision
+    opset_requested: int
+    opset_actual: int
+    versions: Mapping[str, str] = field(factory=dict)
+    role: str = MODEL
+
+    def to_properties(self) -> dict[str, str]:
+        """The properties by name, each a text."""
+        return {
+            f"{PREFIX}format": str(FORMAT),
+            f"{PREFIX}spec": self.spec,
+            f"{PREFIX}provenance": json.dumps(self.provenance, sort_keys=True),
+            f"{PREFIX}signature": json.dumps(self.signature.to_dict()),
+            f"{PREFIX}precision": self.precision,
+            f"{PREFIX}role": self.role,
+            f"{PREFIX}opset.requested": str(self.opset_requested),
+            f"{PREFIX}opset.actual": str(self.opset_actual),
+            **{f"{PREFIX}version.{name}": version for name, version in sorted(self.versions.items())},
+        }
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str], source: str) -> Metadata:
+        """The inverse of `to_properties`.
+
+        Args:
+            properties: the properties of an ONNX model.
+            source: the file's name, for errors.
+
+        Raises:
+            ModelFileError: the file was exported by something else or by a newer Peirce, or is damaged.
+        """
+        stated = properties.get(f"{PREFIX}format")
+        if stated is None:
+            raise ModelFileError(
+                f"{source} was not exported by Peirce: it has no property '{PREFIX}format'; "
+                "write it with `peirce export`"
+            )
+        if not stated.isdigit() or int(stated) > FORMAT:
+            raise ModelFileError(
+                f"{source} has export format {stated}, and this Peirce reads formats up to {FORMAT}; "
+                "upgrade peirce, or export the model again with this version"
+            )
+        try:
+            precision = properties[f"{PREFIX}precision"]
+            if precision not in ("float32", "float16", "bfloat16"):
+                raise ValueError(f"precision {precision!r}")
+            start = f"{PREFIX}version."
+            return cls(
+                signature=Signature.from_dict(json.loads(properties[f"{PREFIX}signature"])),
+                spec=properties[f"{PREFIX}spec"],
+                provenance=json.loads(properties[f"{PREFIX}provenance"]),
+                precision=precision,  # type: ignore[arg-type]  # narrowed just above
+                opset_requested=int(properties[f"{PREFIX}opset.requested"]),
+                opset_actual=int(properties[f"{PREFIX}opset.actual"]),
+                role=properties.get(f"{PREFIX}role", MODEL),
+                versions={k.removeprefix(start): v for k, v in properties.items() if k.startswith(start)},
+            )
+        except (KeyError, ValueError, TypeError) as error:
+            raise ModelFileError(
+                f"{source} has damaged Peirce properties ({type(error).__name__}: {error}); "
+                "export the model again"
+            ) from error

@@ -1,0 +1,259 @@
+"""Exported ONNX files in ONNX Runtime, without torch: outputs of arrays, and steps of generation.
+
+Nothing here, nor anything that it imports, may import torch: a serving machine need not have it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+from peirce.errors import InputError, ModelFileError, unknown
+from peirce.model import Ids, OpenFile
+
+from peirce_export.metadata import NEXT, PREFILL, Metadata, step_of
+
+CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
+BFLOAT16 = "tensor(bfloat16)"
+DTYPES: dict[str, np.dtype[Any]] = {
+    "tensor(int64)": np.dtype(np.int64),
+    "tensor(int32)": np.dtype(np.int32),
+    "tensor(bool)": np.dtype(np.bool_),
+    "tensor(float)": np.dtype(np.float32),
+    "tensor(float16)": np.dtype(np.float16),
+    "tensor(double)": np.dtype(np.float64),
+    BFLOAT16: np.dtype(np.float32),
+}
+FIX_BOTH = "pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu"
+
+
+class BothRuntimesWarning(RuntimeWarning):
+    """Both distributions of ONNX Runtime are installed; the one written last decides on CUDA."""
+
+
+def both_runtimes() -> str | None:
+    """What is wrong, with the fix, when both distributions of ONNX Runtime are installed; else None."""
+    found = []
+    for name in ("onnxruntime", "onnxruntime-gpu"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    if len(found) < 2:
+        return None
+    return (
+        f"{' and '.join(found)} are both installed into one package folder, so CUDA may be lost in silence; "
+        f"keep one: {FIX_BOTH}"
+    )
+
+
+class OnnxFile(OpenFile):
+    """A file that ONNX Runtime has loaded.
+
+    Args:
+        path: the ONNX file; its external data, if any, lies beside it.
+        providers: names of ONNX Runtime's execution providers in order of preference; None takes CUDA where
+            it works, then the CPU.
+        threads: threads within an operator; None leaves the choice to ONNX Runtime.
+
+    Raises:
+        ModelFileError: the file is missing, damaged, or was not exported by Peirce.
+        InputError: a provider that this installation does not have, or that does not start.
+    """
+
+    def __init__(
+        self, path: Path, providers: Sequence[str] | None = None, threads: int | None = None
+    ) -> None:
+        self.path, self._threads = path, threads
+        self._of_step: OnnxFile | None = None
+        options = ort.SessionOptions()
+        if threads is not None:
+            options.intra_op_num_threads = threads
+        self._session: Any = _start(path, options, _chosen(providers))
+        self.providers = tuple(self._session.get_providers())
+        missing = [name for name in providers or () if name not in self.providers]
+        if missing:
+            raise InputError(
+                f"{', '.join(missing)} did not start; in effect: {', '.join(self.providers)}. "
+                f"{both_runtimes() or 'Check its driver and libraries, or name other providers'}"
+            )
+        properties = self._session.get_modelmeta().custom_metadata_map
+        self.metadata = Metadata.from_properties(properties, str(path))
+        self.signature = self.metadata.signature
+        self._types = {
+            node.name: node.type for node in (*self._session.get_inputs(), *self._session.get_outputs())
+        }
+        self._check_names()
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The numpy dtype of an input or output; bfloat16 outputs come as float32, which numpy has."""
+        return DTYPES[self._types[name]]
+
+    def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
+        """Compute outputs, in that order."""
+        if any(self._types[name] == BFLOAT16 for name in outputs):
+            values = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
+            found = self._running(lambda: self._session.run_with_ort_values(outputs, values))
+            return [_to_numpy(value) for value in found]
+        return self._running(lambda: self._session.run(outputs, feeds))
+
+    def values(self, feeds: Mapping[str, Any], outputs: Sequence[str]) -> list[Any]:
+        """Run on ONNX Runtime's own values, which stay on its device."""
+
+        def call() -> list[Any]:
+            binding = self._session.io_binding()
+            for name, value in feeds.items():
+                binding.bind_ortvalue_input(name, value)
+            for name in outputs:
+                binding.bind_output(name, "cuda" if CUDA in self.providers else "cpu")
+            self._session.run_with_iobinding(binding)
+            return binding.get_outputs()
+
+        return self._running(call)
+
+    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], OnnxStepper]:
+        """Generation with this graph, which reads prompts, and the one beside it, which adds a token.
+
+        Raises:
+            InputError: the file was not exported to generate.
+            ModelFileError: the file of the step is missing, or belongs to another model.
+        """
+        if self._of_step is None:
+            if self.metadata.role != PREFILL:
+                raise InputError(
+                    f"{self.path} was not exported to generate; export the model with `--set generate=true`"
+                )
+            path = step_of(self.path)
+            self._of_step = OnnxFile(path, self.providers, self._threads)
+            if self._of_step.metadata.spec != self.metadata.spec:
+                raise ModelFileError(
+                    f"{path} is a step of another model than {self.path}; export the model again with "
+                    "`--set generate=true`"
+                )
+        return partial(OnnxStepper, self, self._of_step)
+
+    def close(self) -> None:
+        """Let go of the model's memory."""
+        self._session = None
+        if self._of_step is not None:
+            self._of_step.close()
+
+    def _running(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:  # ONNX Runtime's exceptions have no common base class
+            if type(error).__module__.partition(".")[0] != "onnxruntime":
+                raise
+            raise InputError(f"{self.path}: ONNX Runtime could not run these inputs: {error}") from error
+
+    def _check_names(self) -> None:
+        for kind, nodes, specs in (
+            ("input", self._session.get_inputs(), self.signature.inputs),
+            ("output", self._session.get_outputs(), self.signature.outputs),
+        ):
+            graph, stated = [node.name for node in nodes], [spec.name for spec in specs]
+            if graph != stated:
+                raise ModelFileError(
+                    f"{self.path} has {kind}s {', '.join(graph)}, but its signature says "
+                    f"{', '.join(stated)}; it was changed after export: export the model again"
+                )
+
+
+class OnnxStepper:
+    """Generation with exported graphs. The memory stays with ONNX Runtime, on the device that it runs on.
+
+    Args:
+        prefill: the graph that reads prompts and gives their memory.
+        step: the graph that adds a token.
+        feeds: the prompts, checked.
+
+    Raises:
+        InputError: a prompt is empty.
+    """
+
+    def __init__(self, prefill: OnnxFile, step: OnnxFile, feeds: Mapping[str, NDArray[Any]]) -> None:
+        self.prefill, self.following, self.feeds = prefill, step, feeds
+        self.token, *self.names = (spec.name for spec in step.signature.inputs)
+        self.logits = step.signature.outputs[0].name
+        mask = prefill.signature.mask(self.token)
+        self.real = np.ones(feeds[self.token].shape, np.bool_) if mask is None else feeds[mask.name]
+        if not self.real.any(1).all():
+            raise InputError(f"a prompt in {self.token!r} has no real token; begin it with one")
+        self.memory: dict[str, Any] = {}
+
+    def begin(self) -> NDArray[Any]:
+        """Read the prompts, whichever side their padding is on."""
+        values = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in self.feeds.items()}
+        logits, *memory = self.prefill.values(values, [self.logits, *self.names])
+        self.memory = dict(zip(self.names, memory, strict=True))
+        last = self.real.shape[1] - 1 - self.real[:, ::-1].argmax(1)
+        return logits.numpy()[np.arange(len(last)), last]
+
+    def step(self, tokens: Ids) -> NDArray[Any]:
+        """Append a token to each row."""
+        new = ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tokens[:, None], np.int64))
+        outputs = [self.logits, *(NEXT + name for name in self.names)]
+        logits, *memory = self.following.values({self.token: new, **self.memory}, outputs)
+        self.memory = dict(zip(self.names, memory, strict=True))
+        return logits.numpy()[:, -1]
+
+    def select(self, rows: Ids) -> None:
+        """Go on with these rows."""
+        self.memory = {
+            name: ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value.numpy()[rows]))
+            for name, value in self.memory.items()
+        }
+
+
+def _chosen(providers: Sequence[str] | None) -> list[str]:
+    available = ort.get_available_providers()
+    if providers is None:
+        if problem := both_runtimes():
+            warnings.warn(problem, BothRuntimesWarning, stacklevel=3)
+        return [name for name in (CUDA, CPU) if name in available]
+    if not providers:
+        raise InputError(f"no provider is named; available: {', '.join(available)}")
+    for name in providers:
+        if name not in available:
+            problem = both_runtimes()
+            raise InputError(unknown("provider", name, available) + (f". {problem}" if problem else ""))
+    return list(providers)
+
+
+def _start(path: Path, options: Any, providers: list[str]) -> Any:
+    if not path.is_file():
+        raise ModelFileError(f"{path} is not a file; `peirce export` writes one")
+    try:
+        return ort.InferenceSession(str(path), options, providers=providers)
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class
+        if type(error).__module__.partition(".")[0] != "onnxruntime":
+            raise
+        text = str(error)
+        if "NOT_IMPLEMENTED" in text and "bfloat16" in text.lower():
+            hint = (
+                "ONNX Runtime's CPU provider does not run bfloat16; "
+                "run it with CUDA or TensorRT, or export with --precision float32"
+            )
+        else:
+            hint = "the file or its external data is damaged or incomplete; `peirce export` writes it again"
+        raise ModelFileError(
+            f"{path} cannot be loaded with {', '.join(providers)}: {text}\n{hint}"
+        ) from error
+
+
+def _to_numpy(value: Any) -> NDArray[Any]:
+    """An OrtValue as an array; bfloat16, which numpy lacks, is the upper half of a float32."""
+    if value.data_type() != BFLOAT16:
+        return value.numpy()
+    shape = value.shape()
+    size = int(np.prod(shape))
+    halves = np.ctypeslib.as_array((ctypes.c_uint16 * size).from_address(value.data_ptr()))
+    return (halves.astype(np.uint32) << 16).view(np.float32).reshape(shape)

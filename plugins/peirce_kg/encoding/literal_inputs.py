@@ -1,0 +1,146 @@
+"""What systems that execute queries themselves are told of a query: the literals of its disjunctive normal form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from peirce.errors import TaskError
+
+from peirce_kg.encoding.vocabulary import Vocabulary
+from peirce_kg.engine.template import Groundings, Template
+from peirce_kg.graphs.graph import Ints
+from peirce_kg.parts.systems.literals import (
+    ENTITY,
+    LITERAL_INPUTS,
+    VARIABLES,
+    Edge,
+    Executor,
+    Shape,
+    variable_number,
+)
+from peirce_kg.queries.language import Variable
+
+MOST = 64
+"""Literals that the disjunctive normal form may have."""
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+"""The inputs of a model by name, [n, x] each; `attention_mask` is bool, the others int64. Zeros are padding."""
+
+
+class UnsupportedQueryError(TaskError):
+    """A query that a system does not support.
+
+    Args:
+        system: the system.
+        query: the query.
+        reason: what stands in the way.
+    """
+
+    def __init__(self, system: str, query: object, reason: str) -> None:
+        super().__init__(f"{system} does not support {query}: {reason}; ask another model, or in another way")
+        self.reason = reason
+
+
+def shape_of(template: Template) -> Shape:
+    """A query without its names, as the rules of systems see it."""
+    return tuple(
+        tuple(Edge(_number(slot.head), _number(slot.tail), slot.positive) for slot in conjunction)
+        for conjunction in template.conjunctions
+    )
+
+
+def check_supported(name: str, system: type[Executor], template: Template) -> None:
+    """Refuse a query that a system, called `name`, does not support.
+
+    Raises:
+        UnsupportedQueryError: it does not.
+    """
+    reason = why_unsupported(system, template)
+    if reason is not None:
+        raise UnsupportedQueryError(name, template.query, reason)
+
+
+def why_unsupported(system: type[Executor], template: Template) -> str | None:
+    """Why a system does not support a query; None if it does."""
+    return _too_large(template) or system.unsupported(shape_of(template))
+
+
+def query_literals(template: Template, groundings: Groundings, vocabulary: Vocabulary) -> Arrays | None:
+    """The literals of groundings of one template; None where there are too many, or too many variables."""
+    if _too_large(template) is not None:
+        return None
+    # All existential variables have one token: it says no more than that they are.
+    existential, rows = vocabulary.free + 1, len(groundings)
+    slots = [slot for conjunction in template.conjunctions for slot in conjunction]
+
+    def tokens(ends: Sequence[int | Variable]) -> Ints:
+        found = np.empty((rows, len(ends)), np.int64)
+        for place, end in enumerate(ends):
+            if isinstance(end, Variable):
+                found[:, place] = vocabulary.free if end.name == "f" else existential
+            else:
+                found[:, place] = vocabulary.first_entity + groundings.constants[:, end]
+        return found
+
+    relations = groundings.relations[:, [slot.relation for slot in slots]] + vocabulary.first_relation
+    structure = (np.tile(each, (rows, 1)) for each in _structure(template))
+    told = (tokens([slot.head for slot in slots]), relations, *structure)
+    return {
+        "input_ids": tokens([slot.tail for slot in slots]),
+        "attention_mask": np.ones(relations.shape, np.bool_),
+        **dict(zip(LITERAL_INPUTS, told, strict=True)),
+    }
+
+
+def joined(parts: Sequence[Arrays]) -> Arrays:
+    """One batch of several, as long as its longest query."""
+    length = max(part["input_ids"].shape[1] for part in parts)
+    return {
+        name: np.concatenate(
+            [np.pad(part[name], ((0, 0), (0, length - part[name].shape[1]))) for part in parts]
+        )
+        for name in parts[0]
+    }
+
+
+def takes_literals(inputs: Iterable[str]) -> bool:
+    """Whether a model with these inputs is given literals."""
+    return not set(LITERAL_INPUTS).isdisjoint(inputs)
+
+
+@lru_cache(maxsize=1024)
+def _structure(template: Template) -> tuple[Ints, Ints, Ints]:
+    """Numbers of the variables at both ends of each literal, and whether it is negated: int64 [x] each."""
+
+    def numbered(conjunction: int, variable: int | None) -> int:
+        return ENTITY if variable is None else variable_number(conjunction, variable)
+
+    edges = [(number, edge) for number, of_one in enumerate(shape_of(template)) for edge in of_one]
+    columns = (
+        [numbered(number, edge.head) for number, edge in edges],
+        [numbered(number, edge.tail) for number, edge in edges],
+        [not edge.positive for _, edge in edges],
+    )
+    sources, targets, negated = (np.array(column, np.int64) for column in columns)
+    return sources, targets, negated
+
+
+def _number(end: int | Variable) -> int | None:
+    """f is 0 and e1 is 1; None for an entity."""
+    if not isinstance(end, Variable):
+        return None
+    return 0 if end.name == "f" else int(end.name[1:])
+
+
+def _too_large(template: Template) -> str | None:
+    shape = shape_of(template)
+    count = sum(map(len, shape))
+    if count > MOST:
+        return f"its disjunctive normal form has {count} atoms, and {MOST} is the most"
+    most = max(end or 0 for edges in shape for edge in edges for end in (edge.head, edge.tail))
+    if most >= VARIABLES:
+        return f"it has the variable e{most}, and there are e1 to e{VARIABLES - 1}"
+    return None

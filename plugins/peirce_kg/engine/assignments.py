@@ -1,0 +1,78 @@
+"""Assignments of values to variables, for many queries at once, and the ways from their rows to a further variable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from attrs import frozen
+
+from peirce_kg.engine.template import Slot
+from peirce_kg.graphs.index import Bools, Ints
+from peirce_kg.queries.language import Variable
+
+
+@frozen(eq=False)
+class Assignments:
+    """Rows of one value per variable. query: int64 [n]; columns: variable -> int64 [n]."""
+
+    query: Ints
+    columns: Mapping[Variable, Ints]
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def rows(self, rows: Ints | Bools) -> Assignments:
+        """Some of the rows, by number or by mask."""
+        return Assignments(self.query[rows], {v: column[rows] for v, column in self.columns.items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Assignments]) -> Assignments:
+        """One after another."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = {v: np.concatenate([part.columns[v] for part in parts]) for v in parts[0].columns}
+        return cls(np.concatenate([part.query for part in parts]), columns)
+
+
+@frozen(eq=False)
+class Way:
+    """An atom between a variable and what stands at its other end in each row of a table.
+
+    group: int64 [n], of the index, by head where `heads`; start, counts: int64 [n], its edges.
+    """
+
+    slot: Slot
+    heads: bool
+    group: Ints
+    start: Ints
+    counts: Ints
+
+
+@frozen(eq=False)
+class Reach:
+    """All atoms between a variable and the rows of a table; along any positive one, `ways`, the variable is reached."""
+
+    to: Variable
+    table: Assignments
+    ways: list[Way]
+    negated: list[Way]
+    fewest: Ints
+
+    @classmethod
+    def of(cls, to: Variable, table: Assignments, ways: list[Way]) -> Reach:
+        """From all atoms. fewest: int64 [n], the edges of the positive atom that has fewest."""
+        positive = [way for way in ways if way.slot.positive]
+        fewest = np.minimum.reduce([way.counts for way in positive]) if positive else np.zeros(0, np.int64)
+        return cls(to, table, positive, [way for way in ways if not way.slot.positive], fewest)
+
+
+def distinct(table: Assignments) -> Assignments:
+    """The distinct rows."""
+    if not len(table):
+        return table
+    values = (table.query, *table.columns.values())
+    order = np.lexsort(values)
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([value[order[1:]] != value[order[:-1]] for value in values], axis=0)
+    return table.rows(order[new])

@@ -1,0 +1,154 @@
+"""What systems that execute queries are given, and what each of them declares of the queries that it supports.
+
+A query is the literals of its disjunctive normal form, one a token. What stands at a literal's tail is the token
+itself, so heads that rank entities find the answer where the free variable stands, once for each conjunction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeAlias
+
+from attrs import frozen
+
+HEADS, RELATIONS, SOURCES, TARGETS, NEGATED = LITERAL_INPUTS = (
+    "atom_heads",
+    "atom_relations",
+    "atom_sources",
+    "atom_targets",
+    "atom_negated",
+)
+"""The inputs beside `input_ids`, the token of each literal's tail, and `attention_mask`, true at literals.
+
+`atom_heads` and `atom_relations` are tokens. `atom_sources` and `atom_targets` number the variables at both ends,
+`variable_number`, and are 0 at entities. `atom_negated` is 1 for a negated atom.
+"""
+ENTITY = 0
+"""The number of an end that is an entity."""
+VARIABLES = 9
+"""Variables that a conjunction may have: f and e1 to e8."""
+DEPTH = 4
+"""Literals that may lie between an entity and the answer; TEGA's types have up to 3."""
+
+
+def variable_number(conjunction: int, variable: int) -> int:
+    """The number of a variable of a conjunction, both from 0; the free variable is variable 0."""
+    return 1 + conjunction * VARIABLES + variable
+
+
+@frozen
+class Edge:
+    """A literal of a conjunction, without its names.
+
+    Args:
+        head: the number of its head among the conjunction's variables, 0 for f; None for an entity.
+        tail: the same of its tail.
+        positive: whether it is not negated.
+    """
+
+    head: int | None
+    tail: int | None
+    positive: bool = True
+
+
+Edges: TypeAlias = tuple[Edge, ...]
+"""A conjunction without its names."""
+Shape: TypeAlias = tuple[Edges, ...]
+"""The conjunctions of a query's disjunctive normal form."""
+Rule: TypeAlias = Callable[[Edges], str | None]
+"""Why a system does not support a conjunction; None if it does."""
+
+
+class Executor:
+    """The contract of a system that executes queries: which of them it supports.
+
+    Training, evaluation, `peirce ask` and tables of experiments ask the architecture's class. All systems read answers
+    at tails, from literals that are joined to f and at most `DEPTH` away from it.
+
+    Attributes:
+        rules: what it asks of each conjunction beside that.
+    """
+
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+    @staticmethod
+    def of(part: type[Any]) -> type[Executor]:
+        """What an architecture that is given literals declares; what holds of all of them, if it declares nothing."""
+        return part if issubclass(part, Executor) else Executor
+
+    @classmethod
+    def unsupported(cls, shape: Shape) -> str | None:
+        """Why the system does not support a query; None if it does."""
+        reasons = (rule(edges) for rule in (_joined_to_answer, *cls.rules) for edges in shape)
+        return next((reason for reason in reasons if reason is not None), None)
+
+    @classmethod
+    def untrained(cls, shape: Shape) -> str | None:
+        """Why the system is not trained on a query; None if it is. It is on what it supports, unless it says more."""
+        return cls.unsupported(shape)
+
+
+def _joined_to_answer(edges: Edges) -> str | None:
+    """What every system asks for: answers at tails, and nothing too far from them."""
+    if not any(edge.tail == 0 for edge in edges):
+        return "no atom leads to f, where answers are read"
+    distances = _distances(edges)
+    if any(end is not None and end not in distances for edge in edges for end in (edge.head, edge.tail)):
+        return "an atom has nothing to do with f"
+    if any(edge.head is None and edge.tail is None for edge in edges):
+        return "an atom of two entities has nothing to do with f"
+    if max(_reach(edge, distances) for edge in edges) > DEPTH:
+        return f"an entity is more than {DEPTH} atoms away from f"
+    return None
+
+
+def _reach(edge: Edge, distances: Mapping[int, int]) -> int:
+    """How far from f the further end of an atom is."""
+    known = [distances[end] for end in (edge.head, edge.tail) if end is not None]
+    return max(known) if len(known) == 2 else known[0] + 1
+
+
+def _distances(edges: Edges) -> dict[int, int]:
+    """How many atoms, whichever way they point, lie between each variable and f."""
+    found, distance = {0: 0}, 0
+    while True:
+        edge_of = {
+            far: distance + 1
+            for edge in edges
+            for near, far in ((edge.head, edge.tail), (edge.tail, edge.head))
+            if found.get(-1 if near is None else near) == distance and far is not None and far not in found
+        }
+        if not edge_of:
+            return found
+        found |= edge_of
+        distance += 1
+
+
+def tree(edges: Edges) -> str | None:
+    """Sets are made of sets: entities are where they begin, and each variable's set is used once."""
+    for edge in edges:
+        if edge.tail is None or edge.head == 0:
+            return "an atom leads away from f or to an entity"
+    led = {edge.tail for edge in edges}
+    for variable in sorted({edge.head for edge in edges if edge.head is not None}):
+        if variable not in led:
+            return f"nothing leads to e{variable}, an existential leaf"
+        if len({edge.tail for edge in edges if edge.head == variable}) > 1:
+            return f"e{variable} leads to several variables, so there is a cycle"
+    return None
+
+
+def no_shared_set(edges: Edges) -> str | None:
+    """A set loses which of its members stood for a variable."""
+    for variable in sorted({edge.head for edge in edges if edge.head is not None}):
+        own = [edge for edge in edges if edge.head == variable]
+        if len(own) > 1:
+            return f"several atoms speak of e{variable}, and a set does not tell which member they mean"
+        if not own[0].positive:
+            return f"the negated atom of e{variable} speaks of one entity, not of a set"
+    return None
+
+
+def no_negation(edges: Edges) -> str | None:
+    """A system without complements."""
+    return None if all(edge.positive for edge in edges) else "it has no negation"

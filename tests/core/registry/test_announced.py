@@ -1,0 +1,187 @@
+"""Ready specs, runtimes and lines of help from plug-ins that are written here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import peirce
+import pytest
+from peirce import hookimpl
+from peirce.errors import RegistryError, SpecError
+from peirce.registry import (
+    Catalogue,
+    Registry,
+    RegistryFile,
+    default_catalogue,
+    load_spec,
+    ready_spec,
+    ready_specs,
+    runtime_of,
+)
+from peirce.spec import Spec
+
+SPEC = """\
+# A small one.
+[model]
+name = "small"
+architecture = "folnet"
+[model.dims]
+layers = 1
+"""
+
+
+def plugin(name: str = "lab", **hooks: Any) -> ModuleType:
+    """A plug-in module whose hooks return the given values."""
+
+    def returning(value: Any) -> Any:
+        return hookimpl(lambda: value)
+
+    module = ModuleType(name)
+    for kind, value in hooks.items():
+        setattr(module, f"register_{kind}", returning(value))
+    return module
+
+
+@pytest.fixture
+def specs(tmp_path: Path) -> Path:
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    (folder / "small.toml").write_text(SPEC)
+    (folder / "smaller.toml").write_text('extend = "small"\nmodel.name = "smaller"\n')
+    (folder / "README.md").write_text("no spec")
+    return folder
+
+
+def test_specs_of_a_folder_and_of_single_files_go_by_their_names(specs: Path, tmp_path: Path) -> None:
+    (tmp_path / "single.toml").write_text(SPEC)
+    catalogue = Catalogue.of(plugin(specs=[specs, tmp_path / "single.toml"]))
+    assert catalogue.names("specs") == ("single", "small", "smaller")
+    assert ready_specs(catalogue)["small"] == specs / "small.toml"
+    assert catalogue.entry("specs", "small").plugin == "module:lab"
+    registry = Registry.of(plugin(specs=[specs]))
+    assert load_spec("smaller", {"model.dims.layers": 3}, registry).dims["layers"] == 3
+
+
+def test_a_ready_spec_is_extended_by_name_and_mistakes_are_placed(specs: Path, tmp_path: Path) -> None:
+    catalogue = Catalogue.of(plugin(specs=[specs]))
+    mine = tmp_path / "mine.toml"
+    mine.write_text('extend = "smaller"\n[model]\nname = ""\n')
+    with pytest.raises(SpecError, match=r"mine.toml:3: model.name must not be empty"):
+        load_spec(mine, registry=catalogue)
+    mine.write_text('\nextend = "smallest"\n')
+    with pytest.raises(
+        SpecError,
+        match=r"unknown ready spec 'smallest'. Did you mean 'small[er]*'\?(.|\n)*extended at .*mine.toml:2",
+    ):
+        load_spec(mine, registry=catalogue)
+    (specs / "small.toml").write_text(SPEC.replace("layers = 1", "layers == 1"))
+    with pytest.raises(SpecError, match=r"small.toml:6.*not valid TOML(.|\n)*extended at .*smaller.toml:1"):
+        load_spec("smaller", registry=catalogue)
+
+
+def test_a_text_knows_the_ready_specs_that_it_is_given(specs: Path) -> None:
+    catalogue = Catalogue.of(plugin(specs=[specs]))
+    text = 'extend = "small"\nmodel.name = "mine"\n'
+    assert Spec.from_toml(text, ready=lambda name: ready_spec(name, catalogue)).architecture == "folnet"
+    with pytest.raises(SpecError, match=r"no ready spec 'small' is known here: give `Spec.from_toml` ready="):
+        Spec.from_toml(text)
+
+
+def test_two_owners_of_a_spec_are_an_error_that_settles_it(specs: Path, tmp_path: Path) -> None:
+    other = tmp_path / "small.toml"
+    other.write_text(SPEC.replace('"small"', '"other"'))
+    plugins = (plugin("one", specs=[specs]), plugin("two", specs=[other]))
+    for made in (Catalogue, Registry):
+        with pytest.raises(RegistryError, match=r"ready spec 'small' has 2 owners: module:one, module:two"):
+            made.of(*plugins)
+    preferring = RegistryFile(prefer={"specs.small": "module:two"})
+    assert load_spec("small", registry=Catalogue.of(*plugins, file=preferring)).name == "other"
+
+
+def test_a_spec_that_a_broken_plugin_may_have_says_so(specs: Path) -> None:
+    catalogue = Catalogue.of(plugin(specs=[specs]), "no_such_lab")
+    with pytest.raises(
+        SpecError, match=r"may belong to a plug-in that is quarantined: module:no_such_lab: there is"
+    ):
+        load_spec("tiny", registry=catalogue)
+
+
+@pytest.mark.parametrize(
+    ("hooks", "said"),
+    [
+        ({"specs": None}, "register_specs must return a list of paths, not None"),
+        ({"specs": "specs"}, "register_specs must return a list of paths, not 'specs'"),
+        (
+            {"specs": ["specs"]},
+            "register_specs returns 'specs', which is neither a .toml file nor a folder of such",
+        ),
+        ({"specs": [Path("/no/such")]}, "which is neither a .toml file nor a folder of such"),
+        ({"specs": [Path(__file__)]}, "which is neither a .toml file nor a folder of such"),
+        ({"specs": [Path(__file__).parent]}, "which is neither a .toml file nor a folder of such"),
+        ({"runtimes": [".onnx"]}, "register_runtimes must return a mapping from a file's suffix to"),
+        ({"runtimes": {"onnx": "lab:Session"}}, "returns 'onnx': 'lab:Session'; one looks like '.onnx'"),
+        ({"runtimes": {".onnx": "lab"}}, "returns '.onnx': 'lab'; one looks like"),
+        ({"commands": {"greet": None}}, "register_commands must return a mapping from a command to its line"),
+        ({"commands": {"greet": "Two\nlines."}}, "one looks like 'greet': 'Greet somebody.'"),
+        ({"commands": {"greet": " "}}, "one looks like 'greet': 'Greet somebody.'"),
+    ],
+)
+def test_what_a_hook_may_not_return_quarantines_its_plugin(
+    hooks: dict[str, Any], said: str, specs: Path
+) -> None:
+    for made in (Catalogue, Registry):
+        found = made.of(plugin("broken", **{"specs": [specs]} | hooks))
+        assert said in found.quarantined[0].cause
+        assert found.entries("specs") == ()
+
+
+def test_one_name_twice_in_a_plugin_is_an_error(specs: Path) -> None:
+    found = Catalogue.of(plugin(specs=[specs, specs / "small.toml"]))
+    assert found.quarantined[0].cause == "it registers specs.small twice"
+
+
+def test_a_runtime_is_found_by_the_suffix() -> None:
+    catalogue = Catalogue.of(plugin(runtimes={".plan": "json:JSONDecoder", ".gone": "json:Gone"}))
+    assert runtime_of("a/model.PLAN", catalogue) is json.JSONDecoder
+    with pytest.raises(RegistryError, match=r"unknown runtime 'onnx'. Known: gone, plan"):
+        runtime_of("model.onnx", catalogue)
+    with pytest.raises(
+        RegistryError, match=r"the runtime of .gone files, json:Gone of module:lab, cannot be imported"
+    ):
+        runtime_of("model.gone", catalogue)
+
+
+def test_the_entry_point_and_the_hook_name_one_runtime() -> None:
+    (announced,) = entry_points(group="peirce.runtimes", name="onnx")
+    assert default_catalogue().entry("runtimes", "onnx").part == announced.value
+    assert runtime_of("model.onnx") is peirce.Session
+
+
+def test_a_catalogue_has_no_parts() -> None:
+    with pytest.raises(RegistryError, match="unknown part kind 'operators'"):
+        default_catalogue().names("operators")
+
+
+@pytest.mark.parametrize(
+    ("asked", "absent"),
+    [
+        ('load_spec("tega")', ["torch"]),
+        ('load_spec("folnet-table3-03")', ["torch"]),
+        ('runtime_of("model.onnx")', ["torch"]),
+        ("load_spec(PATH)", ["torch", "peirce_kg", "peirce_basics"]),
+    ],
+)
+def test_what_is_asked_for_imports_no_more_than_it_needs(asked: str, absent: list[str], specs: Path) -> None:
+    program = (
+        "import sys\nfrom peirce.registry import load_spec, runtime_of\n"
+        f"PATH = {str(specs / 'small.toml')!r}\n{asked}\n"
+        f"print([name for name in {absent!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
