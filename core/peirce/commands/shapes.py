@@ -32,16 +32,18 @@ if TYPE_CHECKING:
 _SMALL = (
     Dims(
         layers=3, unary=6 * 14, binary=6 * 10, heads=6, head_size=14, feedforward_unary=6 * 31,
-        feedforward_binary=6 * 37, vocabulary=97, token_types=5, max_length=41, dropout=0.0,
+        feedforward_binary=6 * 37, pooled=6 * 47, recurrent=6 * 53,
+        vocabulary=97, token_types=5, max_length=41, dropout=0.0,
     ),
     Dims(
         layers=5, unary=4 * 22, binary=4 * 26, heads=4, head_size=22, feedforward_unary=4 * 43,
-        feedforward_binary=4 * 47, vocabulary=89, token_types=7, max_length=53, dropout=0.0,
+        feedforward_binary=4 * 47, pooled=4 * 59, recurrent=4 * 61,
+        vocabulary=89, token_types=7, max_length=53, dropout=0.0,
     ),
 )  # fmt: skip
 _SIZES = (
     "unary", "binary", "heads", "head_size", "feedforward_unary", "feedforward_binary", "vocabulary",
-    "layers", "token_types", "max_length",
+    "pooled", "recurrent", "layers", "token_types", "max_length",
 )  # fmt: skip
 
 
@@ -126,7 +128,7 @@ def _tensors(part: Any, dims: Dims) -> list[_Tensor]:
 
 def _model_tensors(part: type[Any], dims: Dims, registry: Registry) -> list[_Tensor]:
     """What a model of an architecture reads and gives, composed without storage."""
-    known = attrs.asdict(dims) | {"feedforward": dims.feedforward_unary}
+    known = dims.known() | {"feedforward": dims.feedforward_unary}
     sizes = {
         field.name: known.get(field.name, 4)
         for field in attrs.fields(part.Dims)

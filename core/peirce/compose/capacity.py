@@ -93,8 +93,11 @@ def _counted(spec: Spec, registry: Registry) -> int:
 def _crude(plan: Plan) -> int:
     """More parameters than models of these sizes usually have; most need no closer look."""
     dims = plan.dims
-    widths = dims.unary + dims.binary + dims.feedforward_unary + dims.feedforward_binary
-    widths += dims.heads * dims.head_size
+    known = dims.known()
+    widths = sum(
+        known.get(name, 0) for name in ("unary", "binary", "feedforward_unary", "feedforward_binary")
+    )
+    widths += known.get("heads", 0) * known.get("head_size", 0)
     tables = (dims.vocabulary + dims.token_types + dims.max_length) * dims.unary
     return 16 * (dims.layers + 1) * widths**2 + 4 * tables
 

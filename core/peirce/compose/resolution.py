@@ -63,8 +63,8 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         path="model.dims",
         kind_label=f"dimension of architecture {cls.name!r}",
     )
-    finder.refuse(cls.check(architecture.options, model_dims), f"architecture {cls.name!r}", "model.dims")
-    dims = _dims(spec, cls, model_dims)
+    finder.check(architecture, "model.dims", _checked, model_dims)
+    dims = _dims(spec, cls, architecture.options, model_dims)
     mixing, state = _operators(finder, cls, dims)
     attends = cls.own_attention or any(planned.part.pair for planned in mixing)
     scope = _scope_kind(cls, spec)
@@ -112,12 +112,26 @@ class _Finder:
         read = structure_options(part.Options, options, spec=self.spec, path=options_path, kind_label=label)
         return Planned(kind=kind, name=part.name, part=part, options=read, path=path)
 
+    def check(self, planned: Planned, path: str, why: Callable[..., str | None], *arguments: Any) -> None:
+        """Refuse a part that says that it cannot work, or asks for a size that the architecture does not have."""
+        try:
+            reason = why(planned.part, planned.options, *arguments)
+        except PlanError as error:
+            reason = str(error)
+        self.refuse(reason, str(planned), path)
+
     def refuse(self, reason: str | None, what: str, path: str) -> None:
         if reason is not None:
             raise PlanError(f"{self.spec.at(path)}: {what} cannot be used here: {reason}")
 
 
-def _dims(spec: Spec, cls: type[Architecture], model_dims: Any) -> Dims:
+def _checked(part: type[Any], *arguments: Any) -> str | None:
+    """What the `check` of an architecture or an operator answers."""
+    reason: str | None = part.check(*arguments)
+    return reason
+
+
+def _dims(spec: Spec, cls: type[Architecture], options: Any, model_dims: Any) -> Dims:
     if spec.input.vocabulary is None:
         raise PlanError(
             f"{spec.at('model.input')}: model.input.vocabulary is missing: give the number of token ids, such as "
@@ -129,7 +143,8 @@ def _dims(spec: Spec, cls: type[Architecture], model_dims: Any) -> Dims:
         max_length=spec.input.max_length,
         pad_id=spec.input.pad_id,
         dropout=spec.regularisation.dropout,
-        **cls.sizes(model_dims),
+        architecture=cls.name,
+        **cls.sizes(options, model_dims),
     )
 
 
@@ -192,8 +207,8 @@ def _operator(
     shared = spec.operators.options.get(entry.use, {})
     own = path if entry.options else f"model.operators.options.{entry.use}"
     found = finder.find("operators", entry.use, {**shared, **entry.options}, path, own)
-    what = f"operator {found.name!r}"
-    finder.refuse(found.part.check(found.options, dims, _scope_kind(cls, spec)), what, own)
+    what = str(found)
+    finder.check(found, own, _checked, dims, _scope_kind(cls, spec))
     common = {
         "kind": found.kind,
         "name": found.name,
@@ -229,8 +244,10 @@ def _declared(
 ) -> tuple[Operator, Reader, Reader, Writer]:
     """An operator and what it declares; a mistake in a plug-in's own code is named with the plug-in."""
     try:
-        operator: Operator = found.build(dims)
+        operator: Operator = found.part(found.options, dims)
         return operator, operator.kernel(), operator.premise(), operator.output()
+    except PlanError as error:
+        raise PlanError(f"{finder.spec.at(path)}: {what} cannot be used here: {error}") from error
     except Exception as error:
         plugin = finder.registry.entry(found.kind, found.name).plugin
         reason = f"plug-in {plugin} fails to declare its kernel, premise and output: {type(error).__name__}: {error}"
@@ -282,8 +299,8 @@ def _beside(
     for i, entry in enumerate(entries):
         path = f"model.{kind}.{i}"
         found = finder.find(kind, entry.use, entry.options, path, path)
-        reason = misfit(found.part) or why_refused(found.part, found.options, dims, scope)
-        finder.refuse(reason, f"{kind.removesuffix('s')} {found.name!r}", path)
+        finder.refuse(misfit(found.part), str(found), path)
+        finder.check(found, path, why_refused, dims, scope)
         planned.append(found)
     return tuple(planned)
 

@@ -46,8 +46,11 @@ class Architecture(Part, nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def sizes(cls, dims: Any) -> Mapping[str, int]:
-        """The fields of `Dims` that the architecture's own `[model.dims]` determine."""
+    def sizes(cls, options: Any, dims: Any) -> Mapping[str, int]:
+        """The fields of `Dims` that the architecture has, by its own options and `[model.dims]`.
+
+        `layers` and `unary` are always among them. A size that it does not give is one that it does not have.
+        """
 
     @classmethod
     def check(cls, options: Any, dims: Any) -> str | None:

@@ -73,16 +73,9 @@ class Recurrent(Architecture):
     fixed_layer = True
 
     @classmethod
-    def sizes(cls, dims: RecurrentDims) -> Mapping[str, int]:
-        """What has no meaning here is one, or the width."""
-        width = dims.unary
-        return {
-            "layers": dims.layers,
-            "unary": width,
-            "heads": 1,
-            "head_size": width,
-            "feedforward_unary": width,
-        }
+    def sizes(cls, options: RecurrentOptions, dims: RecurrentDims) -> Mapping[str, int]:
+        """Layers and a width: there are no heads and no hidden width."""
+        return {"layers": dims.layers, "unary": dims.unary}
 
     @classmethod
     def check(cls, options: RecurrentOptions, dims: RecurrentDims) -> str | None:

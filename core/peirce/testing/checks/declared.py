@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -14,7 +15,7 @@ from peirce.testing.check import Case, check, expected_failures
 from peirce.testing.failures import BrokenError
 from peirce.testing.options import example_options
 from peirce.testing.strategies import Example
-from peirce.testing.subjects import PositionSubject, Subject
+from peirce.testing.subjects import ArchitectureSubject, PositionSubject, Subject
 from peirce.testing.subjects.base import size_of
 from peirce.testing.views import SCOPE_KINDS, View
 
@@ -132,11 +133,11 @@ def _architecture(part: type[Architecture]) -> list[str]:
         wrong.append(f"branches = {part.branches!r} is neither U nor UB")
     if "binary" in part.places and part.branches == "U":
         wrong.append("places has 'binary', and branches = 'U' keeps no binary atoms")
-    known = {field.name for field in attrs.fields(Dims)}
+    known = {field.alias for field in attrs.fields(Dims)}
     from peirce.testing.composed import SIZES
 
     sizes = {f.name: SIZES.get(f.name, 4) for f in attrs.fields(part.Dims) if f.default is attrs.NOTHING}
-    given = part.sizes(part.Dims(**sizes))
+    given = part.sizes(example_options(part), part.Dims(**sizes))
     unknown = sorted(set(given) - known)
     if unknown:
         wrong.append(f"sizes gives {', '.join(unknown)}, which peirce.parts.base.Dims does not have")
@@ -152,6 +153,8 @@ def shapes(case: Case) -> None:
         view, made = example.view, subject.make()
         raw = subject.raw(made, subject.draw(view, example.generator()), view)
         declared = subject.writes(made)
+        if isinstance(subject, ArchitectureSubject):
+            _widths(subject.sizes_of(made), {slot.name: slot.axes[-1] for slot in declared})
         if isinstance(subject, PositionSubject):
             declared = tuple(slot for slot, _ in raw)
         elif [slot.name for slot, _ in raw] != [slot.name for slot in declared]:
@@ -170,6 +173,15 @@ def shapes(case: Case) -> None:
                 )
 
     case.each(lambda subject: holds(subject, body))
+
+
+def _widths(sizes: Dims, given: Mapping[str, str | int]) -> None:
+    """Hold the widths that an architecture gives against the sizes that heads are built for."""
+    for name, width in (("unary", sizes.unary), ("binary", sizes.binary), ("pooled", sizes.pooled)):
+        if given.get(name, width) != width:
+            raise BrokenError(
+                f"{name} is {given[name]} wide, and sizes says {width}, which heads are built for"
+            )
 
 
 @check(
