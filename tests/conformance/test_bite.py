@@ -13,9 +13,9 @@ import pytest
 from peirce.registry import Registry
 from peirce.testing import Conformance
 from peirce.testing.check import BrokenError, NotApplicableError, NotRunError
-from wrong import Pair, choosing, future, gathering, others, sharing
+from wrong import Pair, choosing, future, gathering, others, recurring, sharing
 
-PAIRS = [*future.PAIRS, *sharing.PAIRS, *gathering.PAIRS, *choosing.PAIRS, *others.PAIRS]
+PAIRS = [*future.PAIRS, *sharing.PAIRS, *gathering.PAIRS, *choosing.PAIRS, *others.PAIRS, *recurring.PAIRS]
 TWINS = list({pair.right: pair for pair in PAIRS}.values())
 
 

@@ -19,6 +19,7 @@ from peirce.parts import (
     Place,
     Position,
     Reader,
+    RecurrentOperator,
     StateOperator,
     TensorSpec,
     Writer,
@@ -117,6 +118,11 @@ def _tensors(part: Any, dims: Dims) -> list[_Tensor]:
             ("unary", _tokens("b", "x", dims.unary), notes),
             ("binary", _tokens("b", "xy", dims.binary), notes),
         ]
+    if isinstance(part, RecurrentOperator):
+        state = [(f"state {name}", [("", "b"), *(("", size) for size in value.shape)], "kept from token to token")
+                 for name, value in part.initial().items()]
+        return [("atoms", _tokens("b", "x", dims.unary), "read"), *state,
+                ("output", _tokens("b", "x", dims.recurrent), "given")]
     assert isinstance(part, Position | Augmenter | Head)
     tensors = [_declared("input", spec) for spec in part.inputs()]
     if isinstance(part, Position):

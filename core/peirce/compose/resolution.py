@@ -25,8 +25,10 @@ from peirce.parts import (
     PlannedOperator,
     Position,
     Reader,
+    RecurrentOperator,
     StateOperator,
     Writer,
+    recur,
     why_refused,
 )
 from peirce.spec import OperatorSpec, Spec, parse_shorthand, structure_options
@@ -52,10 +54,12 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         PlanError: parts that do not fit together: sizes, places, branches, scope.
     """
     finder = _Finder(spec, registry)
+    cls: type[Architecture] = finder.part("architectures", spec.architecture, "model.architecture")
+    spec = cls.current(spec)
+    finder = _Finder(spec, registry)
     architecture = finder.find(
         "architectures", spec.architecture, spec.options, "model.architecture", "model.options"
     )
-    cls: type[Architecture] = architecture.part
     model_dims: Any = structure_options(
         cls.Dims,
         spec.dims,
@@ -64,10 +68,11 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         kind_label=f"dimension of architecture {cls.name!r}",
     )
     finder.check(architecture, "model.dims", _checked, model_dims)
+    scope = _scope_kind(cls, spec)
+    finder.refuse(cls.check_scope(architecture.options, scope), str(architecture), "model.scope.kind")
     dims = _dims(spec, cls, architecture.options, model_dims)
     mixing, state = _operators(finder, cls, dims)
-    attends = cls.own_attention or any(planned.part.pair for planned in mixing)
-    scope = _scope_kind(cls, spec)
+    attends = cls.own_attention or any(planned.part.pair for planned in mixing if planned.operator)
     positions = _beside(
         finder, "positions", spec.positions, dims, scope, lambda part: _no_place(part, cls, attends)
     )
@@ -103,11 +108,14 @@ class _Finder:
     spec: Spec
     registry: Registry
 
-    def find(self, kind: str, name: str, options: Mapping[str, Any], path: str, options_path: str) -> Planned:
+    def part(self, kind: str, name: str, path: str) -> type[Any]:
         try:
-            part = self.registry.get(kind, name)
+            return self.registry.get(kind, name)
         except RegistryError as error:
             raise PlanError(f"{self.spec.at(path)}: {error}") from error
+
+    def find(self, kind: str, name: str, options: Mapping[str, Any], path: str, options_path: str) -> Planned:
+        part = self.part(kind, name, path)
         label = f"option of {kind.removesuffix('s')} {part.name!r}"
         read = structure_options(part.Options, options, spec=self.spec, path=options_path, kind_label=label)
         return Planned(kind=kind, name=part.name, part=part, options=read, path=path)
@@ -163,9 +171,15 @@ def _operators(
                 f"not have; it has {', '.join(sorted({*named, *state_default}))}"
             )
     planned = [_operator(finder, cls, entry, path, dims) for entry, path in entries]
-    if cls.layer and not any(p.operator for p in planned):
+    mixing = tuple(p for p in planned if not issubclass(p.part, StateOperator))
+    if cls.layer and not mixing:
         raise PlanError(f"{spec.at('model.operators.layer')}: the layer has no operator that mixes tokens")
-    return tuple(p for p in planned if p.operator), tuple(p for p in planned if not p.operator)
+    if cls.recurrent and len(planned) > 1:
+        raise PlanError(
+            f"{spec.at('model.operators.layer')}: a layer of architecture {cls.name!r} is one recurrent operator, and "
+            f"this one has {len(planned)}: {', '.join(p.name for p in planned)}; leave one of them"
+        )
+    return mixing, tuple(p for p in planned if p not in mixing)
 
 
 def _layer(finder: _Finder, cls: type[Architecture]) -> list[tuple[OperatorSpec, str]]:
@@ -180,6 +194,8 @@ def _layer(finder: _Finder, cls: type[Architecture]) -> list[tuple[OperatorSpec,
         )
     if not cls.layer:
         return []
+    if cls.recurrent and not isinstance(layer, tuple):
+        return [(OperatorSpec(use=cls.layer if layer is None else layer), path)]
     if layer is None or isinstance(layer, str):
         letters = finder.registry.letters
         written = {name: finder.registry.get("operators", name).typing[0] for name in letters.values()}
@@ -208,6 +224,7 @@ def _operator(
     own = path if entry.options else f"model.operators.options.{entry.use}"
     found = finder.find("operators", entry.use, {**shared, **entry.options}, path, own)
     what = str(found)
+    finder.refuse(_wrong_kind(finder.registry, cls, found.part), what, path)
     finder.check(found, own, _checked, dims, _scope_kind(cls, spec))
     common = {
         "kind": found.kind,
@@ -216,9 +233,11 @@ def _operator(
         "options": found.options,
         "path": path,
     }
-    if issubclass(found.part, StateOperator):
+    if not issubclass(found.part, Operator):
         if entry.activation != "none":
-            finder.refuse("a state operator has no activation option", what, path)
+            finder.refuse("only an operator with a kernel and a premise has an activation option", what, path)
+        if issubclass(found.part, RecurrentOperator):
+            finder.refuse(_misread(finder, found, dims), what, path)
         return PlannedOperator(**common)
     operator, kernel, premise, output = _declared(finder, found, dims, what, path)
     finder.refuse(_misfit(operator, kernel, premise, output, dims), what, path)
@@ -237,6 +256,33 @@ def _operator(
         premise=premise,
         output=output,
     )
+
+
+def _wrong_kind(registry: Registry, cls: type[Architecture], part: type[Any]) -> str | None:
+    """Why an operator of this kind is none that the architecture's layers are made of; None when it is one."""
+    if issubclass(part, RecurrentOperator) == cls.recurrent:
+        return None
+    if cls.recurrent:
+        known = [e.name for e in registry.entries("operators") if issubclass(e.part, RecurrentOperator)]
+        return f"a layer of architecture {cls.name!r} is a recurrent operator: {', '.join(known) or 'there is none'}"
+    known = [entry.name for entry in registry.entries("architectures") if entry.part.recurrent]
+    return f"it is recurrent, and architecture {cls.name!r} is not; of those that are, there is {', '.join(known) or 'none'}"
+
+
+def _misread(finder: _Finder, found: Planned, dims: Dims) -> str | None:
+    """What is wrong with the loop of a recurrent operator; it is run once on shapes without storage."""
+    try:
+        with torch.device("meta"):
+            outputs, _ = recur(found.part(found.options, dims), torch.empty(2, 3, dims.unary))
+    except PlanError as error:
+        return str(error)
+    except Exception as error:
+        plugin = finder.registry.entry(found.kind, found.name).plugin
+        cause = str(error).partition("\n")[0]
+        return f"plug-in {plugin} fails to run it on atoms {[2, 3, dims.unary]}: {type(error).__name__}: {cause}"
+    if tuple(outputs.shape) != (2, 3, dims.recurrent):
+        return f"its step gives {list(outputs.shape[2:])} numbers a token, where {dims.recurrent} are wanted"
+    return None
 
 
 def _declared(

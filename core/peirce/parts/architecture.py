@@ -13,6 +13,7 @@ from peirce.parts.head import Encoded
 from peirce.parts.position import Place
 from peirce.parts.signature import TensorSpec
 from peirce.parts.tokens import Tokens
+from peirce.spec import Spec
 
 if TYPE_CHECKING:
     from peirce.parts.plan import Plan
@@ -32,6 +33,7 @@ class Architecture(Part, nn.Module, ABC):
         fixed_layer: whether a spec may name no other operators.
         own_attention: whether it computes attention itself and adds pair positions there, so that they need no operator
             that scores pairs or sums values.
+        recurrent: whether a layer is one recurrent operator, by its whole name, and mixes tokens by nothing else.
     """
 
     Dims: ClassVar[type]
@@ -43,6 +45,7 @@ class Architecture(Part, nn.Module, ABC):
     scope: ClassVar[str | None] = None
     fixed_layer: ClassVar[bool] = False
     own_attention: ClassVar[bool] = False
+    recurrent: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
@@ -56,6 +59,16 @@ class Architecture(Part, nn.Module, ABC):
     def check(cls, options: Any, dims: Any) -> str | None:
         """Why these options and `[model.dims]` cannot work; None when they can."""
         return None
+
+    @classmethod
+    def check_scope(cls, options: Any, scope: str) -> str | None:
+        """Why these options cannot work in a kind of scope; None when they can."""
+        return None
+
+    @classmethod
+    def current(cls, spec: Spec) -> Spec:
+        """The spec in the form that the architecture reads today, where files of older versions have another."""
+        return spec
 
     @classmethod
     def gives(cls, options: Any) -> frozenset[Literal["pooled", "binary", "past"]]:

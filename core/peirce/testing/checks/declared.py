@@ -9,7 +9,17 @@ from typing import Any
 import attrs
 import torch
 
-from peirce.parts import PLACES, SUPPORTED_API, Architecture, Dims, Head, Operator, Position, StateOperator
+from peirce.parts import (
+    PLACES,
+    SUPPORTED_API,
+    Architecture,
+    Dims,
+    Head,
+    Operator,
+    Position,
+    RecurrentOperator,
+    StateOperator,
+)
 from peirce.registry import KINDS
 from peirce.testing.check import Case, check, expected_failures
 from peirce.testing.failures import BrokenError
@@ -63,7 +73,7 @@ def _general(part: type[Any]) -> list[str]:
 
 
 def _specific(part: type[Any]) -> list[str]:
-    if issubclass(part, Operator | StateOperator):
+    if issubclass(part, Operator | StateOperator | RecurrentOperator):
         return _operator(part)
     if issubclass(part, Position):
         known = [base.__name__ for base in PLACES.values()]
@@ -88,8 +98,9 @@ def _operator(part: type[Any]) -> list[str]:
     ]
     if None not in answers:
         wrong.append(f"check refuses every kind of scope at its example options: {answers[0]}")
-    if part.scope_rule not in ("reduce", "pairwise", "none"):
-        wrong.append(f"scope_rule = {part.scope_rule!r} is none of reduce, pairwise, none")
+    rules = ("causal",) if issubclass(part, RecurrentOperator) else ("reduce", "pairwise", "none")
+    if part.scope_rule not in rules:
+        wrong.append(f"scope_rule = {part.scope_rule!r} is none of {', '.join(rules)}")
     if part.letter is not None and not re.fullmatch("[a-z]", part.letter):
         wrong.append(f"letter = {part.letter!r} is not one of a to z")
     if issubclass(part, Operator):
