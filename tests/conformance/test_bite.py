@@ -50,6 +50,11 @@ def test_a_wrong_part_is_rejected_by_the_check_that_is_about_its_flaw(pair: Pair
     assert f"docs/writing-a-plugin.md#check-{pair.check.replace('_', '-')}" in message
 
 
+@pytest.mark.parametrize("wrong", recurring.SEEN_TWICE, ids=lambda wrong: wrong.name)
+def test_a_flaw_that_two_checks_are_about_is_rejected_by_both(wrong: type[Any]) -> None:
+    assert set(rejections("operators", wrong)) == recurring.SEEN_TWICE[wrong]
+
+
 @pytest.mark.parametrize("pair", TWINS, ids=lambda pair: pair.right.name)
 def test_its_correct_twin_passes_every_check(pair: Pair) -> None:
     assert rejections(pair.kind, pair.right) == {}

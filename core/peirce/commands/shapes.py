@@ -119,10 +119,12 @@ def _tensors(part: Any, dims: Dims) -> list[_Tensor]:
             ("binary", _tokens("b", "xy", dims.binary), notes),
         ]
     if isinstance(part, RecurrentOperator):
-        state = [(f"state {name}", [("", "b"), *(("", size) for size in value.shape)], "kept from token to token")
-                 for name, value in part.initial().items()]
-        return [("atoms", _tokens("b", "x", dims.unary), "read"), *state,
-                ("output", _tokens("b", "x", dims.recurrent), "given")]
+        states: list[_Tensor] = [
+            (f"state {name}", [("", "b"), *(("", size) for size in value.shape)], "kept from token to token")
+            for name, value in part.initial().items()
+        ]
+        output = ("output", _tokens("b", "x", dims.recurrent), "given")
+        return [("atoms", _tokens("b", "x", dims.unary), "read"), *states, output]
     assert isinstance(part, Position | Augmenter | Head)
     tensors = [_declared("input", spec) for spec in part.inputs()]
     if isinstance(part, Position):

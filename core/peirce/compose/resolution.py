@@ -264,9 +264,9 @@ def _wrong_kind(registry: Registry, cls: type[Architecture], part: type[Any]) ->
         return None
     if cls.recurrent:
         known = [e.name for e in registry.entries("operators") if issubclass(e.part, RecurrentOperator)]
-        return f"a layer of architecture {cls.name!r} is a recurrent operator: {', '.join(known) or 'there is none'}"
+        return f"a layer of architecture {cls.name!r} is a recurrent operator: {', '.join(known) or 'none'}"
     known = [entry.name for entry in registry.entries("architectures") if entry.part.recurrent]
-    return f"it is recurrent, and architecture {cls.name!r} is not; of those that are, there is {', '.join(known) or 'none'}"
+    return f"it is recurrent, and architecture {cls.name!r} is not; {', '.join(known) or 'none'} would be"
 
 
 def _misread(finder: _Finder, found: Planned, dims: Dims) -> str | None:
@@ -279,7 +279,9 @@ def _misread(finder: _Finder, found: Planned, dims: Dims) -> str | None:
     except Exception as error:
         plugin = finder.registry.entry(found.kind, found.name).plugin
         cause = str(error).partition("\n")[0]
-        return f"plug-in {plugin} fails to run it on atoms {[2, 3, dims.unary]}: {type(error).__name__}: {cause}"
+        return (
+            f"plug-in {plugin} fails to run it on atoms {[2, 3, dims.unary]}: {type(error).__name__}: {cause}"
+        )
     if tuple(outputs.shape) != (2, 3, dims.recurrent):
         return f"its step gives {list(outputs.shape[2:])} numbers a token, where {dims.recurrent} are wanted"
     return None

@@ -12,7 +12,15 @@ import pluggy
 
 if TYPE_CHECKING:
     from peirce.model import Exporter, Task
-    from peirce.parts import Architecture, Augmenter, Head, Operator, Position, RecurrentOperator, StateOperator
+    from peirce.parts import (
+        Architecture,
+        Augmenter,
+        Head,
+        Operator,
+        Position,
+        RecurrentOperator,
+        StateOperator,
+    )
 
 hookspec = pluggy.HookspecMarker("peirce")
 hookimpl = pluggy.HookimplMarker("peirce")

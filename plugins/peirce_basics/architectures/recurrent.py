@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -138,7 +138,14 @@ class Recurrent(GenerativeArchitecture):
 
     def memory(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's state after the last of them."""
-        return (*self.input.memory(), *(spec for i, layer in enumerate(self.layers) for spec in _states(i, layer)))
+        return (
+            *self.input.memory(),
+            *(
+                spec
+                for i, layer in enumerate(cast(Iterable[Layer], self.layers))
+                for spec in _states(i, layer)
+            ),
+        )
 
     def advance(
         self, inputs: Mapping[str, Tensor], memory: Memory
@@ -148,7 +155,7 @@ class Recurrent(GenerativeArchitecture):
         scope = self.input.scope(tokens)
         atoms = self._dropped(self.input.unary(tokens))
         real = None if tokens.real is None else tokens.rows(tokens.real)
-        for i, layer in enumerate(self.layers):
+        for i, layer in enumerate(cast(Iterable[Layer], self.layers)):
             atoms, state = layer.follow(atoms, of_layer(i, memory) or None, real)
             atoms = self._dropped(atoms)
             kept |= named_of_layer(i, state)
@@ -193,7 +200,9 @@ class Layer(nn.Module):
             InputError: the layer reads from both ends.
         """
         if self.backwards is not None:
-            raise InputError('a network with directions = "both" reads whole texts; one that is "forward" goes on')
+            raise InputError(
+                'a network with directions = "both" reads whole texts; one that is "forward" goes on'
+            )
         return recur(self.forwards, atoms, state, real)
 
     def _read(self, operator: RecurrentOperator, atoms: Tensor) -> Tensor:

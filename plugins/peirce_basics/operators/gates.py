@@ -30,10 +30,14 @@ class Gated(RecurrentOperator):
 
 def affine(rows: list[list[float]], values: list[float], bias: list[float]) -> list[float]:
     """A linear map of one vector, number by number."""
-    return [sum(w * v for w, v in zip(row, values, strict=True)) + b for row, b in zip(rows, bias, strict=True)]
+    return [
+        sum(w * v for w, v in zip(row, values, strict=True)) + b for row, b in zip(rows, bias, strict=True)
+    ]
 
 
-def gates(atom: list[float], state: list[float], parameters: Mapping[str, Any]) -> tuple[list[float], list[float]]:
+def gates(
+    atom: list[float], state: list[float], parameters: Mapping[str, Any]
+) -> tuple[list[float], list[float]]:
     """What the gates are given of a token and of a state, number by number."""
     p = parameters
     return (

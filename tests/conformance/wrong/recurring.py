@@ -1,4 +1,4 @@
-"""Recurrent operators: one that looks ahead, one whose fast way is another recurrence, one that forgets a buffer."""
+"""Recurrent operators: what they look at, keep, compute and let through must be what they say."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class Echo(RecurrentOperator):
     """h = tanh(W x + (A B) h): Elman's recurrence, whose state is mapped by a product that is made once a pass."""
 
     name = "echo"
+    keeps = True
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -24,8 +25,6 @@ class Echo(RecurrentOperator):
         self.left = nn.Parameter(torch.randn(2, dims.recurrent))
         self.right: Tensor
         self.register_buffer("right", torch.randn(dims.recurrent, 2), persistent=self.keeps)
-
-    keeps = True
 
     def read(self, atoms: Tensor) -> Tensor:
         return self.input(atoms)
@@ -97,6 +96,31 @@ class Widens(Echo):
         return super().step(state, read, {"own": self.right @ self.left})
 
 
+class Forgets(Echo):
+    """Keeps a random buffer out of the state dict."""
+
+    name = "forgets"
+    keeps = False
+
+    def reference(self, atoms: list[list[float]], parameters: Mapping[str, Any]) -> list[list[float]]:
+        return super().reference(atoms, {**parameters, "right": self.right.tolist()})
+
+
+class Truncates(Echo):
+    """Lets no gradient through its state."""
+
+    name = "truncates"
+
+    def step(
+        self, state: Mapping[str, Tensor], read: Tensor, weights: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        return super().step({"h": state["h"].detach()}, read, weights)
+
+
 PAIRS = [
     Pair(Echo, Rushes, "reference"),
+    Pair(Echo, Forgets, "state_dict"),
+    Pair(Echo, Truncates, "gradients"),
 ]
+SEEN_TWICE = {Peeks: {"padding", "no_look_ahead"}, Widens: {"dtypes", "finite"}}
+"""What looks at the next token sees padding too, and what fails in a dtype gives no finite values in it."""

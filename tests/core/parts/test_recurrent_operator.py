@@ -165,9 +165,11 @@ def test_a_third_partys_operator_is_a_layer_and_its_buffers_are_saved(own: Regis
 
 
 def test_what_does_not_fit_is_refused_before_a_tensor_exists(own: Registry) -> None:
-    with pytest.raises(PlanError, match=r"'misshapen' cannot .* gives \[2\] numbers a token, where 3 are wanted"):
+    with pytest.raises(
+        PlanError, match=r"'misshapen' cannot .* gives \[2\] numbers a token, where 3 are wanted"
+    ):
         build(SPEC.replace({"model.operators.layer": "misshapen"}), registry=own)
     with pytest.raises(PlanError, match=r"'forgets' cannot .* fails to run it .* KeyError: 'bound'"):
         build(SPEC.replace({"model.operators.layer": "forgets"}), registry=own)
-    with pytest.raises(PlanError, match=r"'lstm' cannot .* 'folnet' is not; of those that are, there is recurrent"):
+    with pytest.raises(PlanError, match=r"'lstm' cannot .* 'folnet' is not; recurrent would be"):
         build(FOLNET.replace({"model.operators.layer": [{"use": "lstm"}]}), registry=own)

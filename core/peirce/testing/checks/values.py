@@ -26,7 +26,9 @@ def reference(case: Case) -> None:
         made = subject.make()
         (given,) = subject.draw(example.view, example.generator())
         parameters = {name: value.tolist() for name, value in made.state_dict().items()}
-        expected = torch.tensor([made.reference(each.tolist(), parameters) for each in given], dtype=torch.float64)
+        expected = torch.tensor(
+            [made.reference(each.tolist(), parameters) for each in given], dtype=torch.float64
+        )
         for what, result in (("step by step", recur(made, given)[0]), ("fused", made.fused(given))):
             if result is not None:
                 same(result, expected, f"the outputs {what}")

@@ -166,9 +166,9 @@ def test_what_cannot_work_is_refused(registry: Registry) -> None:
         build(SPEC.replace({"model.operators.layer": [{"use": "join"}]}), registry=registry)
     with pytest.raises(PlanError, match="is one recurrent operator, and this one has 2: lstm, gru"):
         build(SPEC.replace({"model.operators.layer": [{"use": "lstm"}, {"use": "gru"}]}), registry=registry)
+    active = SPEC.replace({"model.operators.layer": [{"use": "lstm", "activation": "modus_ponens"}]})
     with pytest.raises(PlanError, match="only an operator with a kernel and a premise has an activation"):
-        layer = [{"use": "lstm", "activation": "modus_ponens"}]
-        build(SPEC.replace({"model.operators.layer": layer}), registry=registry)
+        build(active, registry=registry)
     with pytest.raises(PlanError, match='"both" reads from both ends; set directions = "forward"'):
         build(SPEC.replace({"model.scope.kind": "causal"}), registry=registry)
     with pytest.raises(PlanError, match="a recurrence reads all tokens in their order, and no prefix scope"):
