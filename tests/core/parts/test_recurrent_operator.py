@@ -13,12 +13,11 @@ from peirce.compose import build, load
 from peirce.errors import PlanError
 from peirce.parts import Dims, RecurrentOperator, recur
 from peirce.registry import Registry
-from peirce.spec import Spec
 from peirce_basics import plugin as basics
 from peirce_basics.operators.gru import GRU
 from peirce_basics.operators.lstm import LSTM
 from peirce_folnet import plugin as folnet
-from small_specs import FOLNET
+from small_specs import FOLNET, RECURRENT
 from torch import Tensor, nn
 
 DIMS = Dims(layers=1, unary=5, recurrent=4, vocabulary=9)
@@ -85,22 +84,13 @@ def own() -> Registry:
     return Registry.of(basics, folnet, parts)
 
 
-SPEC = Spec.from_toml(
-    """
-format = 1
-[model]
-name = "small-recurrent"
-architecture = "recurrent"
-[model.dims]
-layers = 2
-unary = 6
-[model.operators]
-layer = "unbinds"
-[model.input]
-vocabulary = 30
-max_length = 32
-""",
-    source="small-recurrent.toml",
+SPEC = RECURRENT.replace(
+    {
+        "model.operators.layer": "unbinds",
+        "model.options.directions": "both",
+        "model.scope.kind": "bidirectional",
+        "model.heads": [],
+    }
 )
 
 

@@ -16,7 +16,7 @@ from peirce.testing.views import plain_view
 
 @check(
     "operators",
-    contract="`infer` or `step` computes what `reference` does, term by term, in every scope that the operator takes",
+    contract="`infer` computes what `reference` does, term by term, in every scope that the operator takes; so does `step`",
     covers=lambda part: issubclass(part, Operator | RecurrentOperator),
 )
 def reference(case: Case) -> None:

@@ -13,6 +13,7 @@ from peirce.errors import InputError, PlanError, SpecError
 from peirce.model import Model
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
+from small_specs import RECURRENT
 from torch import nn
 
 SPEC = Spec.from_toml(
@@ -30,14 +31,6 @@ token_types = 0
 max_length = 32
 """,
     source="small-recurrent.toml",
-)
-
-CAUSAL = SPEC.replace(
-    {
-        "model.options.directions": "forward",
-        "model.scope.kind": "causal",
-        "model.heads": [{"use": "causal_lm"}],
-    }
 )
 
 
@@ -112,7 +105,7 @@ def test_the_old_option_cell_still_names_the_layer(cell: str, registry: Registry
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_it_goes_on_from_its_state(cell: str, registry: Registry) -> None:
-    spec = CAUSAL.replace({"model.operators.layer": cell})
+    spec = RECURRENT.replace({"model.operators.layer": cell})
     model = build(spec, registry=registry, dtype=torch.float64).eval()
     ids = torch.randint(1, 30, (3, 8), generator=torch.Generator().manual_seed(1))
     mask = torch.ones(3, 8, dtype=torch.bool)
@@ -133,7 +126,7 @@ def test_it_goes_on_from_its_state(cell: str, registry: Registry) -> None:
 
 
 def test_it_generates_the_same_with_its_state_and_from_the_whole_text(registry: Registry) -> None:
-    model = build(CAUSAL, registry=registry, dtype=torch.float64)
+    model = build(RECURRENT, registry=registry, dtype=torch.float64)
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -172,8 +165,8 @@ def test_what_cannot_work_is_refused(registry: Registry) -> None:
     with pytest.raises(PlanError, match='"both" reads from both ends; set directions = "forward"'):
         build(SPEC.replace({"model.scope.kind": "causal"}), registry=registry)
     with pytest.raises(PlanError, match="a recurrence reads all tokens in their order, and no prefix scope"):
-        build(CAUSAL.replace({"model.scope.kind": "prefix"}), registry=registry)
+        build(RECURRENT.replace({"model.scope.kind": "prefix"}), registry=registry)
     with pytest.raises(PlanError, match="it predicts the next token"):
-        build(CAUSAL.replace({"model.scope.kind": "bidirectional"}), registry=registry)
+        build(RECURRENT.replace({"model.scope.kind": "bidirectional"}), registry=registry)
     with pytest.raises(PlanError, match="acts at pair, and architecture 'recurrent'"):
         build(SPEC.replace({"model.positions": [{"use": "shaw"}]}), registry=registry)
