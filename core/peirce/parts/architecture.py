@@ -110,7 +110,7 @@ class GenerativeArchitecture(Architecture):
 
     @abstractmethod
     def memory(self) -> tuple[TensorSpec, ...]:
-        """What is kept for the tokens that follow: flat tensors [batch, past, ...]."""
+        """What is kept for the tokens that follow: flat tensors [batch, past, ...], or [batch, ...] for a state."""
 
     @abstractmethod
     def advance(

@@ -87,10 +87,10 @@ class Dims:
         return self._pooled or self.unary
 
     def known(self) -> dict[str, int]:
-        """The sizes that are there, by name."""
+        """The sizes that are there, by name; `pooled` where it is a width of its own."""
         named = {str(each.alias): getattr(self, each.name) for each in fields(Dims)}
         counts = {name: value for name, value in named.items() if name not in ("dropout", "architecture")}
-        return {name: value for name, value in counts.items() if value} | {"pooled": self.pooled}
+        return {name: value for name, value in counts.items() if value}
 
     def _there(self, name: str, size: int) -> int:
         if not size:

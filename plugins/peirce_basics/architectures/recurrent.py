@@ -8,7 +8,7 @@ from typing import Literal, cast
 import torch
 import torch.nn.functional as F
 from attrs import evolve, field, frozen, validators
-from peirce.errors import InputError
+from peirce.errors import InputError, PlanError
 from peirce.parts import (
     Encoded,
     GenerativeArchitecture,
@@ -103,12 +103,21 @@ class Recurrent(GenerativeArchitecture):
 
     @classmethod
     def current(cls, spec: Spec) -> Spec:
-        """`[model.options] cell`, as 0.1.0 had it, is now `[model.operators] layer`."""
-        if "cell" not in spec.options or spec.operators.layer is not None:
+        """`[model.options] cell`, as 0.1.0 had it, is now `[model.operators] layer`.
+
+        Raises:
+            PlanError: the spec has both, and they differ.
+        """
+        if "cell" not in spec.options:
             return spec
+        cell, layer = spec.options["cell"], spec.operators.layer
+        if layer not in (None, cell):
+            raise PlanError(
+                f"{spec.at('model.options.cell')}: cell = {cell!r} is the older name of model.operators.layer, which "
+                f"is {layer!r}; leave `cell` out"
+            )
         options = {name: value for name, value in spec.options.items() if name != "cell"}
-        operators = evolve(spec.operators, layer=spec.options["cell"])
-        return evolve(spec, options=options, operators=operators)
+        return evolve(spec, options=options, operators=evolve(spec.operators, layer=cell))
 
     def __init__(self, options: RecurrentOptions, plan: Plan) -> None:
         super().__init__(options, plan)

@@ -77,7 +77,7 @@ def own() -> Registry:
 def test_a_size_that_is_not_there_is_named_with_the_architecture() -> None:
     dims = Dims(layers=2, unary=8, vocabulary=5, architecture="mine")
     assert dims.known() == {
-        "layers": 2, "unary": 8, "pooled": 8, "vocabulary": 5, "token_types": 2, "max_length": 512
+        "layers": 2, "unary": 8, "vocabulary": 5, "token_types": 2, "max_length": 512
     }  # fmt: skip
     for name in ("heads", "head_size", "feedforward_unary", "recurrent"):
         with pytest.raises(PlanError, match=f"needs the size '{name}', which architecture 'mine' does not"):

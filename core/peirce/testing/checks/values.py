@@ -16,7 +16,7 @@ from peirce.testing.views import plain_view
 
 @check(
     "operators",
-    contract="`infer` computes what `reference` does, term by term, in every scope that the operator takes; so does `step`",
+    contract="`infer` computes what `reference` does, term by term, in every scope that the operator takes; `step` too",
     covers=lambda part: issubclass(part, Operator | RecurrentOperator),
 )
 def reference(case: Case) -> None:

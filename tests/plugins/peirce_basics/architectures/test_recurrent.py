@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peirce.compose import build, resolve
-from peirce.errors import InputError, PlanError, SpecError
+from peirce.errors import InputError, PlanError
 from peirce.model import Model
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
@@ -99,8 +99,9 @@ def test_the_old_option_cell_still_names_the_layer(cell: str, registry: Registry
     assert resolve(new, registry).mixing == model.plan.mixing
     for name, value in build(new, registry=registry).state_dict().items():
         assert torch.equal(value, model.state_dict()[name]), name
-    with pytest.raises(SpecError, match="unknown option 'cell' of architecture 'recurrent'"):
-        build(old.replace({"model.operators.layer": "lstm"}), registry=registry)
+    assert resolve(old.replace({"model.operators.layer": cell}), registry).spec == new
+    with pytest.raises(PlanError, match=r"is the older name of model.operators.layer, which is 'other'"):
+        resolve(old.replace({"model.operators.layer": "other"}), registry)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
