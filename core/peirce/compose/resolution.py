@@ -29,6 +29,7 @@ from peirce.parts import (
     StateOperator,
     Writer,
     recur,
+    sizes_of,
     why_refused,
 )
 from peirce.spec import OperatorSpec, Spec, parse_shorthand, structure_options
@@ -152,7 +153,7 @@ def _dims(spec: Spec, cls: type[Architecture], options: Any, model_dims: Any) ->
         pad_id=spec.input.pad_id,
         dropout=spec.regularisation.dropout,
         architecture=cls.name,
-        **cls.sizes(options, model_dims),
+        **sizes_of(cls, options, model_dims),
     )
 
 

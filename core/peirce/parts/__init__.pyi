@@ -1,5 +1,6 @@
 from .architecture import Architecture as Architecture
 from .architecture import GenerativeArchitecture as GenerativeArchitecture
+from .architecture import sizes_of as sizes_of
 from .augmenter import Augmenter as Augmenter
 from .base import API as API
 from .base import SUPPORTED_API as SUPPORTED_API

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from torch import Tensor, nn
@@ -97,6 +98,13 @@ class Architecture(Part, nn.Module, ABC):
     @abstractmethod
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Run the network. `inputs` holds what `inputs` declares; absent optional inputs are missing."""
+
+
+def sizes_of(architecture: type[Architecture], options: Any, dims: Any) -> Mapping[str, int]:
+    """What an architecture's `sizes` gives; one written for version 0.1 takes no options."""
+    if len(signature(architecture.sizes).parameters) == 1:
+        return architecture.sizes(dims)  # type: ignore[call-arg]
+    return architecture.sizes(options, dims)
 
 
 class GenerativeArchitecture(Architecture):

@@ -51,6 +51,16 @@ class Pairs(Recurrent):
         return encoded._replace(pooled=encoded.pooled.repeat(1, 3)), tokens
 
 
+class Older(Headless):
+    """As an architecture of version 0.1 states its sizes."""
+
+    name = "older"
+
+    @classmethod
+    def sizes(cls, dims: FolNetDims) -> Mapping[str, int]:  # type: ignore[override]
+        return FolNet.sizes(FolNetOptions(), dims)
+
+
 class Shifts(Augmenter):
     """Adds a number for each head."""
 
@@ -68,7 +78,7 @@ class Shifts(Augmenter):
 def own() -> Registry:
     """The parts above beside those that ship."""
     parts = SimpleNamespace(
-        register_architectures=peirce.hookimpl(lambda: [Headless, Pairs]),
+        register_architectures=peirce.hookimpl(lambda: [Headless, Pairs, Older]),
         register_augmenters=peirce.hookimpl(lambda: [Shifts]),
     )
     return Registry.of(basics, folnet, parts)
@@ -96,6 +106,13 @@ def test_an_operator_that_needs_heads_is_refused_where_there_are_none(own: Regis
     with pytest.raises(PlanError, match="operator 'mu' cannot be used here: it needs the size 'heads'"):
         resolve(spec.replace({"model.operators.layer": "m.t"}), own)
     assert resolve(spec.replace({"model.operators.layer": [{"use": "trans"}]}), own)
+
+
+def test_sizes_of_version_0_1_still_count(own: Registry) -> None:
+    older, newer = (
+        resolve(FOLNET.replace({"model.architecture": name}), own).dims for name in ("older", "folnet")
+    )
+    assert older == newer
 
 
 def test_a_part_that_needs_heads_is_refused_when_it_is_built(own: Registry) -> None:
