@@ -30,7 +30,7 @@ def guide() -> ModuleType:
     module = ModuleType("parts_of_the_guide")
     sys.modules[module.__name__] = module  # attrs looks up the annotations there
     own = [block for block in blocks(GUIDE) if block.language == "python" and block.file is None]
-    assert len(own) == 3
+    assert len(own) == 4
     for block in own:
         exec(compile(block.code, f"{GUIDE.name}:{block.line}", "exec"), module.__dict__)
     return module
@@ -39,6 +39,7 @@ def guide() -> ModuleType:
 @pytest.fixture(scope="module")
 def plugin(guide: ModuleType) -> Any:
     return SimpleNamespace(
+        register_operators=peirce.hookimpl(lambda: [guide.Leaky]),
         register_positions=peirce.hookimpl(lambda: [guide.Sides]),
         register_augmenters=peirce.hookimpl(lambda: [guide.Given]),
     )
@@ -53,6 +54,13 @@ def test_they_pass_the_conformance_suite(plugin: Any) -> None:
             continue
         ran.add((check.name, case.entry.name))
     assert {("shapes", "sides"), ("padding", "sides"), ("shapes", "given"), ("batch", "given")} <= ran
+    assert {("reference", "leaky"), ("padding", "leaky"), ("no_look_ahead", "leaky")} <= ran
+
+
+def test_a_recurrence_is_a_layer_that_generates(plugin: Any) -> None:
+    registry = Registry.of("peirce_basics.plugin", plugin)
+    model = build(small_specs.RECURRENT.replace({"model.operators.layer": "leaky"}), registry=registry)
+    assert model.generate({"input_ids": torch.tensor([[3, 4]])}, max_new=3)[0].tokens
 
 
 def test_a_side_asks_for_keys_of_its_own(guide: ModuleType) -> None:
