@@ -20,8 +20,8 @@ def register_exporters() -> list[type[Exporter]]:
 
 @hookimpl
 def register_runtimes() -> dict[str, str]:
-    """Sessions of ONNX Runtime."""
-    return {".onnx": "peirce_export.session:Session"}
+    """ONNX Runtime."""
+    return {".onnx": "peirce_export.onnx.runtime:OnnxRuntime"}
 
 
 @hookimpl

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.parts import Architecture, Head, Position
+    from peirce.parts import Architecture, Head, Position, RecurrentOperator
+
+
+@hookimpl
+def register_operators() -> list[type[RecurrentOperator]]:
+    """Recurrent operators."""
+    from peirce_basics.operators.gru import GRU
+    from peirce_basics.operators.lstm import LSTM
+
+    return [LSTM, GRU]
 
 
 @hookimpl

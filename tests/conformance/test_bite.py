@@ -13,9 +13,9 @@ import pytest
 from peirce.registry import Registry
 from peirce.testing import Conformance
 from peirce.testing.check import BrokenError, NotApplicableError, NotRunError
-from wrong import Pair, choosing, future, gathering, others, sharing
+from wrong import Pair, choosing, future, gathering, others, recurring, sharing
 
-PAIRS = [*future.PAIRS, *sharing.PAIRS, *gathering.PAIRS, *choosing.PAIRS, *others.PAIRS]
+PAIRS = [*future.PAIRS, *sharing.PAIRS, *gathering.PAIRS, *choosing.PAIRS, *others.PAIRS, *recurring.PAIRS]
 TWINS = list({pair.right: pair for pair in PAIRS}.values())
 
 
@@ -48,6 +48,11 @@ def test_a_wrong_part_is_rejected_by_the_check_that_is_about_its_flaw(pair: Pair
     message = found[pair.check]
     assert pair.wrong.name in message
     assert f"docs/guide/write-a-plugin/checks.md#check-{pair.check.replace('_', '-')}" in message
+
+
+@pytest.mark.parametrize("wrong", recurring.SEEN_TWICE, ids=lambda wrong: wrong.name)
+def test_a_flaw_that_two_checks_are_about_is_rejected_by_both(wrong: type[Any]) -> None:
+    assert set(rejections("operators", wrong)) == recurring.SEEN_TWICE[wrong]
 
 
 @pytest.mark.parametrize("pair", TWINS, ids=lambda pair: pair.right.name)

@@ -23,7 +23,13 @@ from shared_folder import ROOT
 GUIDE = ROOT / "docs" / "guide" / "write-a-plugin"
 
 
-PAGES = {"sides": "positions", "given": "augmenters", "ordinal": "heads", "returns": "tasks"}
+PAGES = {
+    "leaky": "recurrent",
+    "sides": "positions",
+    "given": "augmenters",
+    "ordinal": "heads",
+    "returns": "tasks",
+}
 """The plug-ins that the guide writes as one module each, and the page that each stands on."""
 
 
@@ -41,13 +47,20 @@ def guide() -> SimpleNamespace:
 
 def test_they_pass_the_conformance_suite(guide: SimpleNamespace) -> None:
     ran = set()
-    for check, case in Conformance(registry=Registry.of(guide.sides, guide.given)).cases():
+    for check, case in Conformance(registry=Registry.of(guide.leaky, guide.sides, guide.given)).cases():
         try:
             check.run(case)
         except (NotApplicableError, NotRunError):
             continue
         ran.add((check.name, case.entry.name))
     assert {("shapes", "sides"), ("padding", "sides"), ("shapes", "given"), ("batch", "given")} <= ran
+    assert {("reference", "leaky"), ("padding", "leaky"), ("no_look_ahead", "leaky")} <= ran
+
+
+def test_a_recurrence_is_a_layer_that_generates(guide: SimpleNamespace) -> None:
+    registry = Registry.of("peirce_basics.plugin", guide.leaky)
+    model = build(small_specs.RECURRENT.replace({"model.operators.layer": "leaky"}), registry=registry)
+    assert model.generate({"input_ids": torch.tensor([[3, 4]])}, max_new=3)[0].tokens
 
 
 def test_a_side_asks_for_keys_of_its_own(guide: SimpleNamespace) -> None:

@@ -18,7 +18,7 @@ from peirce.errors import InputError, ModelFileError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce_export.onnx.exporter import trace
-from small_specs import DECODER, ENCODER_DECODER, FOLNET
+from small_specs import DECODER, ENCODER_DECODER, FOLNET, RECURRENT
 
 CHOICES: list[dict[str, Any]] = [
     {"max_new": 7},
@@ -47,6 +47,14 @@ def two_stacks(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> 
     return exported(ENCODER_DECODER, tmp_path_factory.mktemp("two-stacks"), registry)
 
 
+@pytest.fixture(scope="module", params=["lstm", "gru"])
+def recurrent(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, registry: Registry
+) -> tuple[Model, Path]:
+    layer = {"model.operators.layer": request.param}
+    return exported(RECURRENT.replace(layer), tmp_path_factory.mktemp("recurrent"), registry)
+
+
 def prompts() -> dict[str, torch.Tensor]:
     """Prompts of different lengths, padded right and left."""
     ids = torch.randint(0, 40, (4, 6), generator=torch.Generator().manual_seed(0))
@@ -55,13 +63,8 @@ def prompts() -> dict[str, torch.Tensor]:
     return {"input_ids": ids, "attention_mask": mask}
 
 
-@pytest.mark.parametrize("how", CHOICES, ids=["greedy", "beams", "drawn"])
-@pytest.mark.parametrize("which", ["decoder", "two_stacks"])
-def test_it_equals_torch(how: dict[str, Any], which: str, request: pytest.FixtureRequest) -> None:
-    model, path = request.getfixturevalue(which)
-    inputs = prompts()
-    if which == "two_stacks":
-        inputs["decoder_input_ids"] = torch.full((4, 1), 3)
+def hold_equal(model: Model, path: Path, inputs: dict[str, torch.Tensor], how: dict[str, Any]) -> None:
+    """Hold what torch generates against itself without a cache, and against the exported graphs."""
     wanted = model.generate(inputs, **how)
     assert wanted == model.generate(inputs, **how)
     uncached = model.generate(inputs, cache=False, **how)
@@ -71,6 +74,20 @@ def test_it_equals_torch(how: dict[str, Any], which: str, request: pytest.Fixtur
         found = session.generate({name: value.numpy() for name, value in inputs.items()}, **how)
     assert [text.tokens for text in found] == [text.tokens for text in wanted]
     assert [text.score for text in found] == pytest.approx([text.score for text in wanted], rel=1e-4)
+
+
+@pytest.mark.parametrize("how", CHOICES, ids=["greedy", "beams", "drawn"])
+@pytest.mark.parametrize("which", ["decoder", "two_stacks"])
+def test_it_equals_torch(how: dict[str, Any], which: str, request: pytest.FixtureRequest) -> None:
+    inputs = prompts()
+    if which == "two_stacks":
+        inputs["decoder_input_ids"] = torch.full((4, 1), 3)
+    hold_equal(*request.getfixturevalue(which), inputs, how)
+
+
+@pytest.mark.parametrize("how", CHOICES, ids=["greedy", "beams", "drawn"])
+def test_a_recurrence_goes_on_from_its_state(how: dict[str, Any], recurrent: tuple[Model, Path]) -> None:
+    hold_equal(*recurrent, prompts(), how)
 
 
 def test_torch_is_not_needed(decoder: tuple[Model, Path]) -> None:

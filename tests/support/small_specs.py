@@ -37,6 +37,31 @@ as = "nsp"
     source="small-folnet.toml",
 )
 
+RECURRENT = Spec.from_toml(
+    """
+format = 1
+[model]
+name = "small-recurrent"
+architecture = "recurrent"
+[model.dims]
+layers = 2
+unary = 6
+[model.options]
+directions = "forward"
+[model.scope]
+kind = "causal"
+[model.input]
+vocabulary = 40
+max_length = 32
+[[model.positions]]
+use = "absolute"
+[[model.heads]]
+use = "causal_lm"
+""",
+    source="small-recurrent.toml",
+)
+"""A recurrent network that generates."""
+
 TRANSFORMER = Spec.from_toml(
     """
 format = 1

@@ -34,6 +34,7 @@ def identity(entry: Registered) -> dict[str, Any]:
             "layer": part.layer,
             "state": list(part.state),
             "fixed_layer": part.fixed_layer,
+            "recurrent": part.recurrent,
         }
     if entry.kind == "heads":
         found |= {"needs": sorted(part.needs), "labels": part.labels}

@@ -10,7 +10,17 @@ import torch
 
 from peirce.compose import build
 from peirce.errors import SpecError
-from peirce.parts import Augmenter, Dims, Operator, Position, Reader, StateOperator, TensorSpec, Writer
+from peirce.parts import (
+    Augmenter,
+    Dims,
+    Operator,
+    Position,
+    Reader,
+    RecurrentOperator,
+    StateOperator,
+    TensorSpec,
+    Writer,
+)
 from peirce.spec import InputSpec, OperatorSpec, OperatorsSpec, Spec, structured
 
 if TYPE_CHECKING:
@@ -18,9 +28,10 @@ if TYPE_CHECKING:
 
 _DIMS = Dims(
     layers=3, unary=22 * 26, binary=22 * 10, heads=22, head_size=26, feedforward_unary=22 * 31,
-    feedforward_binary=22 * 37, vocabulary=97, token_types=5, max_length=41, dropout=0.0,
+    feedforward_binary=22 * 37, pooled=22 * 47, recurrent=22 * 53, vocabulary=97, token_types=5, max_length=41,
+    dropout=0.0,
 )  # fmt: skip
-_NAMES = {size: name for name, size in attrs.asdict(_DIMS).items() if size > 20}
+_NAMES = {size: name for name, size in _DIMS.known().items() if size > 20}
 
 # The tokens that index the ends of an operator: x and y are those of the result, and a is summed over.
 _ENDS = {
@@ -65,6 +76,17 @@ def _of_part(part: Any) -> list[dict[str, str]]:
             _tensor("unary", ["b", "x", "unary"], notes),
             _tensor("binary", ["b", "x", "y", "binary"], notes),
         ]
+    if isinstance(part, RecurrentOperator):
+        states = [
+            _tensor(
+                f"state {name}",
+                ["b", *(_NAMES.get(size, size) for size in value.shape)],
+                "kept from token to token",
+            )
+            for name, value in part.initial().items()
+        ]
+        output = _tensor("output", ["b", "x", "recurrent"], "given")
+        return [_tensor("atoms", ["b", "x", "unary"], "read"), *states, output]
     inputs = [_declared("input", spec) for spec in part.inputs()]
     if isinstance(part, Position):
         places = (_PLACES[place] for place in part.places())
@@ -79,7 +101,7 @@ def _of_part(part: Any) -> list[dict[str, str]]:
 
 def _of_model(part: type[Any], registry: Registry) -> list[dict[str, str]]:
     """What a model reads and gives, composed without storage, with one operator where the default layer is refused."""
-    known = attrs.asdict(_DIMS) | {"feedforward": _DIMS.feedforward_unary}
+    known = _DIMS.known() | {"feedforward": _DIMS.feedforward_unary}
     fields = attrs.fields(part.Dims)
     sizes = {f.name: known.get(f.name, 4) for f in fields if f.name in known or f.default is attrs.NOTHING}
     tokens = InputSpec(vocabulary=97, token_types=5, max_length=41)

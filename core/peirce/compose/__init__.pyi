@@ -11,5 +11,5 @@ from .provenance import provenance_of as provenance_of
 from .resolution import resolve as resolve
 from .schema import spec_schema as spec_schema
 from .session import Session as Session
-from .session import runtime_of as runtime_of
+from .session import opened_by as opened_by
 from .summaries import summarise as summarise

@@ -7,7 +7,6 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-import attrs
 import torch
 
 from peirce.compose.provenance import provenance_of
@@ -104,8 +103,8 @@ def _refuse_beyond_memory(plan: Plan, registry: Registry) -> None:
     memory = _machine_memory()
     needed = plan.dims.layers * _LAYER_BYTES
     width = torch.get_default_dtype().itemsize if torch.get_default_device().type != "meta" else 0
-    sizes = attrs.asdict(plan.dims, filter=lambda field, size: isinstance(size, int))
-    rows = sum(sizes.pop(name) for name in ("vocabulary", "max_length", "pad_id"))
+    sizes = plan.dims.known()
+    rows = sum(sizes.pop(name, 0) for name in ("vocabulary", "max_length", "pad_id"))
     layers = sizes.pop("layers")
     # More parameters than models of these sizes usually have; most need no closer look.
     crude = (16 * (layers + 1) * sum(sizes.values()) + 4 * rows) * sum(sizes.values())

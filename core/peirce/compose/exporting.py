@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from peirce.compose.session import runtime_of
+from peirce.compose.session import opened_by
 from peirce.errors import ExportError, ModelFileError, unknown
 from peirce.model import Progress, Report
 from peirce.spec import is_path
@@ -96,7 +96,7 @@ def verify(
         ModelFileError: the file or the model is missing, damaged or foreign, or no runtime knows the suffix.
     """
     file = Path(file)
-    runtime = runtime_of(file)
+    runtime = opened_by(file)
     if model is None:
         model = file.parent
         if not (model / "spec.toml").is_file():

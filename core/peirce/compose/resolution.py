@@ -25,8 +25,11 @@ from peirce.parts import (
     PlannedOperator,
     Position,
     Reader,
+    RecurrentOperator,
     StateOperator,
     Writer,
+    recur,
+    sizes_of,
     why_refused,
 )
 from peirce.spec import OperatorSpec, Spec, parse_shorthand, structure_options
@@ -52,10 +55,12 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         PlanError: parts that do not fit together: sizes, places, branches, scope.
     """
     finder = _Finder(spec, registry)
+    cls: type[Architecture] = finder.part("architectures", spec.architecture, "model.architecture")
+    spec = cls.current(spec)
+    finder = _Finder(spec, registry)
     architecture = finder.find(
         "architectures", spec.architecture, spec.options, "model.architecture", "model.options"
     )
-    cls: type[Architecture] = architecture.part
     model_dims: Any = structure_options(
         cls.Dims,
         spec.dims,
@@ -63,11 +68,12 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         path="model.dims",
         kind_label=f"dimension of architecture {cls.name!r}",
     )
-    finder.refuse(cls.check(architecture.options, model_dims), f"architecture {cls.name!r}", "model.dims")
-    dims = _dims(spec, cls, model_dims)
-    mixing, state = _operators(finder, cls, dims)
-    attends = cls.own_attention or any(planned.part.pair for planned in mixing)
+    finder.check(architecture, "model.dims", _checked, model_dims)
     scope = _scope_kind(cls, spec)
+    finder.refuse(cls.check_scope(architecture.options, scope), str(architecture), "model.scope.kind")
+    dims = _dims(spec, cls, architecture.options, model_dims)
+    mixing, state = _operators(finder, cls, dims)
+    attends = cls.own_attention or any(planned.part.pair for planned in mixing if planned.operator)
     positions = _beside(
         finder, "positions", spec.positions, dims, scope, lambda part: _no_place(part, cls, attends)
     )
@@ -103,21 +109,38 @@ class _Finder:
     spec: Spec
     registry: Registry
 
-    def find(self, kind: str, name: str, options: Mapping[str, Any], path: str, options_path: str) -> Planned:
+    def part(self, kind: str, name: str, path: str) -> type[Any]:
         try:
-            part = self.registry.get(kind, name)
+            return self.registry.get(kind, name)
         except RegistryError as error:
             raise PlanError(f"{self.spec.at(path)}: {error}") from error
+
+    def find(self, kind: str, name: str, options: Mapping[str, Any], path: str, options_path: str) -> Planned:
+        part = self.part(kind, name, path)
         label = f"option of {kind.removesuffix('s')} {part.name!r}"
         read = structure_options(part.Options, options, spec=self.spec, path=options_path, kind_label=label)
         return Planned(kind=kind, name=part.name, part=part, options=read, path=path)
+
+    def check(self, planned: Planned, path: str, why: Callable[..., str | None], *arguments: Any) -> None:
+        """Refuse a part that says that it cannot work, or asks for a size that the architecture does not have."""
+        try:
+            reason = why(planned.part, planned.options, *arguments)
+        except PlanError as error:
+            reason = str(error)
+        self.refuse(reason, str(planned), path)
 
     def refuse(self, reason: str | None, what: str, path: str) -> None:
         if reason is not None:
             raise PlanError(f"{self.spec.at(path)}: {what} cannot be used here: {reason}")
 
 
-def _dims(spec: Spec, cls: type[Architecture], model_dims: Any) -> Dims:
+def _checked(part: type[Any], *arguments: Any) -> str | None:
+    """What the `check` of an architecture or an operator answers."""
+    reason: str | None = part.check(*arguments)
+    return reason
+
+
+def _dims(spec: Spec, cls: type[Architecture], options: Any, model_dims: Any) -> Dims:
     if spec.input.vocabulary is None:
         raise PlanError(
             f"{spec.at('model.input')}: model.input.vocabulary is missing: give the number of token ids, such as "
@@ -129,7 +152,8 @@ def _dims(spec: Spec, cls: type[Architecture], model_dims: Any) -> Dims:
         max_length=spec.input.max_length,
         pad_id=spec.input.pad_id,
         dropout=spec.regularisation.dropout,
-        **cls.sizes(model_dims),
+        architecture=cls.name,
+        **sizes_of(cls, options, model_dims),
     )
 
 
@@ -148,9 +172,15 @@ def _operators(
                 f"not have; it has {', '.join(sorted({*named, *state_default}))}"
             )
     planned = [_operator(finder, cls, entry, path, dims) for entry, path in entries]
-    if cls.layer and not any(p.operator for p in planned):
+    mixing = tuple(p for p in planned if not issubclass(p.part, StateOperator))
+    if cls.layer and not mixing:
         raise PlanError(f"{spec.at('model.operators.layer')}: the layer has no operator that mixes tokens")
-    return tuple(p for p in planned if p.operator), tuple(p for p in planned if not p.operator)
+    if cls.recurrent and len(planned) > 1:
+        raise PlanError(
+            f"{spec.at('model.operators.layer')}: a layer of architecture {cls.name!r} is one recurrent operator, and "
+            f"this one has {len(planned)}: {', '.join(p.name for p in planned)}; leave one of them"
+        )
+    return mixing, tuple(p for p in planned if p not in mixing)
 
 
 def _layer(finder: _Finder, cls: type[Architecture]) -> list[tuple[OperatorSpec, str]]:
@@ -165,6 +195,8 @@ def _layer(finder: _Finder, cls: type[Architecture]) -> list[tuple[OperatorSpec,
         )
     if not cls.layer:
         return []
+    if cls.recurrent and not isinstance(layer, tuple):
+        return [(OperatorSpec(use=cls.layer if layer is None else layer), path)]
     if layer is None or isinstance(layer, str):
         letters = finder.registry.letters
         written = {name: finder.registry.get("operators", name).typing[0] for name in letters.values()}
@@ -192,8 +224,9 @@ def _operator(
     shared = spec.operators.options.get(entry.use, {})
     own = path if entry.options else f"model.operators.options.{entry.use}"
     found = finder.find("operators", entry.use, {**shared, **entry.options}, path, own)
-    what = f"operator {found.name!r}"
-    finder.refuse(found.part.check(found.options, dims, _scope_kind(cls, spec)), what, own)
+    what = str(found)
+    finder.refuse(_wrong_kind(finder.registry, cls, found.part), what, path)
+    finder.check(found, own, _checked, dims, _scope_kind(cls, spec))
     common = {
         "kind": found.kind,
         "name": found.name,
@@ -201,9 +234,11 @@ def _operator(
         "options": found.options,
         "path": path,
     }
-    if issubclass(found.part, StateOperator):
+    if not issubclass(found.part, Operator):
         if entry.activation != "none":
-            finder.refuse("a state operator has no activation option", what, path)
+            finder.refuse("only an operator with a kernel and a premise has an activation option", what, path)
+        if issubclass(found.part, RecurrentOperator):
+            finder.refuse(_misread(finder, found, dims), what, path)
         return PlannedOperator(**common)
     operator, kernel, premise, output = _declared(finder, found, dims, what, path)
     finder.refuse(_misfit(operator, kernel, premise, output, dims), what, path)
@@ -224,13 +259,44 @@ def _operator(
     )
 
 
+def _wrong_kind(registry: Registry, cls: type[Architecture], part: type[Any]) -> str | None:
+    """Why an operator of this kind is none that the architecture's layers are made of; None when it is one."""
+    if issubclass(part, RecurrentOperator) == cls.recurrent:
+        return None
+    if cls.recurrent:
+        known = [e.name for e in registry.entries("operators") if issubclass(e.part, RecurrentOperator)]
+        return f"a layer of architecture {cls.name!r} is a recurrent operator: {', '.join(known) or 'none'}"
+    known = [entry.name for entry in registry.entries("architectures") if entry.part.recurrent]
+    return f"it is recurrent, and architecture {cls.name!r} is not; {', '.join(known) or 'none'} would be"
+
+
+def _misread(finder: _Finder, found: Planned, dims: Dims) -> str | None:
+    """What is wrong with the loop of a recurrent operator; it is run once on shapes without storage."""
+    try:
+        with torch.device("meta"):
+            outputs, _ = recur(found.part(found.options, dims), torch.empty(2, 3, dims.unary))
+    except PlanError as error:
+        return str(error)
+    except Exception as error:
+        plugin = finder.registry.entry(found.kind, found.name).plugin
+        cause = str(error).partition("\n")[0]
+        return (
+            f"plug-in {plugin} fails to run it on atoms {[2, 3, dims.unary]}: {type(error).__name__}: {cause}"
+        )
+    if tuple(outputs.shape) != (2, 3, dims.recurrent):
+        return f"its step gives {list(outputs.shape[2:])} numbers a token, where {dims.recurrent} are wanted"
+    return None
+
+
 def _declared(
     finder: _Finder, found: Planned, dims: Dims, what: str, path: str
 ) -> tuple[Operator, Reader, Reader, Writer]:
     """An operator and what it declares; a mistake in a plug-in's own code is named with the plug-in."""
     try:
-        operator: Operator = found.build(dims)
+        operator: Operator = found.part(found.options, dims)
         return operator, operator.kernel(), operator.premise(), operator.output()
+    except PlanError as error:
+        raise PlanError(f"{finder.spec.at(path)}: {what} cannot be used here: {error}") from error
     except Exception as error:
         plugin = finder.registry.entry(found.kind, found.name).plugin
         reason = f"plug-in {plugin} fails to declare its kernel, premise and output: {type(error).__name__}: {error}"
@@ -282,8 +348,8 @@ def _beside(
     for i, entry in enumerate(entries):
         path = f"model.{kind}.{i}"
         found = finder.find(kind, entry.use, entry.options, path, path)
-        reason = misfit(found.part) or why_refused(found.part, found.options, dims, scope)
-        finder.refuse(reason, f"{kind.removesuffix('s')} {found.name!r}", path)
+        finder.refuse(misfit(found.part), str(found), path)
+        finder.check(found, path, why_refused, dims, scope)
         planned.append(found)
     return tuple(planned)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import attrs
 
-from peirce.parts import arguments
+from peirce.parts import RecurrentOperator, arguments
 from peirce.spec import FORMAT, HIDDEN, REST, HeadSpec, OperatorSpec, PartSpec, Spec, thaw, toml_key
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ def spec_schema(registry: Registry) -> Schema:
         **layers["layer"],
         "anyOf": [
             {"type": "string", "pattern": _shorthand(registry)},
+            {
+                "enum": [
+                    name for names, cls in operators if issubclass(cls, RecurrentOperator) for name in names
+                ]
+            },
             {"type": "array", "items": _one_of(OperatorSpec, operators)},
         ],
     }

@@ -6,7 +6,6 @@ Nothing here, nor anything that it imports, may import torch: a serving machine 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,36 +13,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from peirce.errors import ExportError, InputError, ModelFileError, unknown
+from peirce.errors import InputError, ModelFileError, RegistryError, unknown
 from peirce.model import Generated, OpenFile, Runtime, decoding, generate
 from peirce.parts import Signature, TensorSpec
+from peirce.registry import runtime_of
 
 MOST_THREADS = 1024
 """More than this starts no faster, and a runtime would really start them."""
 
 
-def runtime_of(path: Path) -> Runtime:
-    """The runtime of a file, by its suffix without the dot, in the entry-point group `peirce.runtimes`.
+def opened_by(path: Path) -> Runtime:
+    """The runtime of a file.
 
     Raises:
         ModelFileError: the file is not there, or no runtime is known for its suffix.
     """
     if not path.is_file():
         raise ModelFileError(f"{path} is not a file; `peirce export` writes one")
-    announced = {entry.name: entry for entry in entry_points(group="peirce.runtimes")}
-    suffix = path.suffix.removeprefix(".")
-    if suffix not in announced:
-        raise ModelFileError(
-            f"{path}: {unknown('suffix of a file to run', suffix, announced)}. A distribution announces the runtime of "
-            "a suffix in the entry-point group 'peirce.runtimes'"
-        )
-    kind = announced[suffix].load()
-    if not (isinstance(kind, type) and issubclass(kind, Runtime)):
-        raise ExportError(
-            f"the runtime of {suffix!r}, {announced[suffix].value}, is no peirce.model.Runtime; upgrade its "
-            "distribution"
-        )
-    return kind()
+    try:
+        return runtime_of(path)()
+    except RegistryError as error:
+        raise ModelFileError(f"{path}: {error}") from error
 
 
 class Session:
@@ -66,7 +56,7 @@ class Session:
         if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
             raise InputError(f"threads is {threads!r}; it must be an integer from 1 to {MOST_THREADS}")
         self.path = Path(path)
-        self._file: OpenFile | None = runtime_of(self.path).open(self.path, providers, threads)
+        self._file: OpenFile | None = opened_by(self.path).open(self.path, providers, threads)
         self.signature: Signature = self._file.signature
         self.providers: tuple[str, ...] = self._file.providers
         self._dtypes = {

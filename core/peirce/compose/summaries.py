@@ -181,6 +181,8 @@ def _group(name: str, plan: Plan) -> str:
     parts = name.split(".")
     if parts[0] == "heads":
         return f"head {parts[1]}"
+    if plan.architecture.part.recurrent and "layers" in parts:
+        return f"operator {plan.mixing[0].name}"
     if "operators" in parts:
         return f"operator {parts[parts.index('operators') + 2]}"
     named: Mapping[str, Callable[[int], str]] = {

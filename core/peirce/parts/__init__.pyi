@@ -1,5 +1,6 @@
 from .architecture import Architecture as Architecture
 from .architecture import GenerativeArchitecture as GenerativeArchitecture
+from .architecture import sizes_of as sizes_of
 from .augmenter import Augmenter as Augmenter
 from .base import API as API
 from .base import SUPPORTED_API as SUPPORTED_API
@@ -8,6 +9,7 @@ from .base import NoOptions as NoOptions
 from .base import Part as Part
 from .caching import layer_memories as layer_memories
 from .caching import named_of_layer as named_of_layer
+from .caching import of_layer as of_layer
 from .caching import through as through
 from .documented import arguments as arguments
 from .documented import fields as fields
@@ -58,6 +60,8 @@ from .position_tables import offsets as offsets
 from .position_tables import reach as reach
 from .precision import Linear as Linear
 from .precision import full_precision as full_precision
+from .recurrent_operator import RecurrentOperator as RecurrentOperator
+from .recurrent_operator import recur as recur
 from .rows import RowMixing as RowMixing
 from .signature import Dtype as Dtype
 from .signature import Signature as Signature

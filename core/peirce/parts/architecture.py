@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from peirce.parts.head import Encoded
 from peirce.parts.position import Place
 from peirce.parts.signature import TensorSpec
 from peirce.parts.tokens import Tokens
+from peirce.spec import Spec
 
 if TYPE_CHECKING:
     from peirce.parts.plan import Plan
@@ -32,6 +34,7 @@ class Architecture(Part, nn.Module, ABC):
         fixed_layer: whether a spec may name no other operators.
         own_attention: whether it computes attention itself and adds pair positions there, so that they need no operator
             that scores pairs or sums values.
+        recurrent: whether a layer is one recurrent operator, by its whole name, and mixes tokens by nothing else.
     """
 
     Dims: ClassVar[type]
@@ -43,16 +46,30 @@ class Architecture(Part, nn.Module, ABC):
     scope: ClassVar[str | None] = None
     fixed_layer: ClassVar[bool] = False
     own_attention: ClassVar[bool] = False
+    recurrent: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
-    def sizes(cls, dims: Any) -> Mapping[str, int]:
-        """The fields of `Dims` that the architecture's own `[model.dims]` determine."""
+    def sizes(cls, options: Any, dims: Any) -> Mapping[str, int]:
+        """The fields of `Dims` that the architecture has, by its own options and `[model.dims]`.
+
+        `layers` and `unary` are always among them. A size that it does not give is one that it does not have.
+        """
 
     @classmethod
     def check(cls, options: Any, dims: Any) -> str | None:
         """Why these options and `[model.dims]` cannot work; None when they can."""
         return None
+
+    @classmethod
+    def check_scope(cls, options: Any, scope: str) -> str | None:
+        """Why these options cannot work in a kind of scope; None when they can."""
+        return None
+
+    @classmethod
+    def current(cls, spec: Spec) -> Spec:
+        """The spec in the form that the architecture reads today, where files of older versions have another."""
+        return spec
 
     @classmethod
     def gives(cls, options: Any) -> frozenset[Literal["pooled", "binary", "past"]]:
@@ -83,6 +100,13 @@ class Architecture(Part, nn.Module, ABC):
         """Run the network. `inputs` holds what `inputs` declares; absent optional inputs are missing."""
 
 
+def sizes_of(architecture: type[Architecture], options: Any, dims: Any) -> Mapping[str, int]:
+    """What an architecture's `sizes` gives; one written for version 0.1 takes no options."""
+    if len(signature(architecture.sizes).parameters) == 1:
+        return architecture.sizes(dims)  # type: ignore[call-arg]
+    return architecture.sizes(options, dims)
+
+
 class GenerativeArchitecture(Architecture):
     """An architecture that can infer the atoms of new tokens from what it kept of those before them.
 
@@ -94,7 +118,7 @@ class GenerativeArchitecture(Architecture):
 
     @abstractmethod
     def memory(self) -> tuple[TensorSpec, ...]:
-        """What is kept for the tokens that follow: flat tensors [batch, past, ...]."""
+        """What is kept for the tokens that follow: flat tensors [batch, past, ...], or [batch, ...] for a state."""
 
     @abstractmethod
     def advance(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from attrs import frozen
+from attrs import field, fields, frozen
+
+from peirce.errors import PlanError
 
 API = 1
 """The version of these contracts; a part states the one it was written for."""
@@ -20,20 +22,81 @@ class NoOptions:
 
 @frozen(kw_only=True)
 class Dims:
-    """The sizes that parts may depend on, whatever the architecture; every one is a count."""
+    """The sizes that parts may depend on; every one is a count.
+
+    `heads`, `head_size`, `feedforward_unary` and `recurrent` are there where the architecture has them. A part that
+    asks for one that is not there is refused by a `PlanError`, which names the size and the architecture.
+
+    Args:
+        layers: layers on top of each other.
+        unary: width of the unary atoms.
+        binary: width of the binary atoms; 0 where there are none.
+        heads: attention heads, or whatever an operator has several of.
+        head_size: channels within a head.
+        feedforward_unary: hidden width of networks on unary atoms.
+        feedforward_binary: hidden width of networks on binary atoms; 0 where there are none.
+        recurrent: width of what a recurrent operator gives.
+        pooled: width of the pooled output; that of the unary atoms if 0.
+        vocabulary: token ids.
+        token_types: token types; 0 where tokens have none.
+        max_length: the most tokens of an input.
+        pad_id: the token that fills up a batch.
+        dropout: the rate of dropout.
+        architecture: whose sizes they are, for errors.
+    """
 
     layers: int
     unary: int
     binary: int = 0
-    heads: int
-    head_size: int
-    feedforward_unary: int
+    _heads: int = 0
+    _head_size: int = 0
+    _feedforward_unary: int = 0
     feedforward_binary: int = 0
+    _recurrent: int = 0
+    _pooled: int = 0
     vocabulary: int
     token_types: int = 2
     max_length: int = 512
     pad_id: int = 0
     dropout: float = 0.0
+    architecture: str = field(default="", eq=False)
+
+    @property
+    def heads(self) -> int:
+        """Attention heads, or whatever an operator has several of."""
+        return self._there("heads", self._heads)
+
+    @property
+    def head_size(self) -> int:
+        """Channels within a head."""
+        return self._there("head_size", self._head_size)
+
+    @property
+    def feedforward_unary(self) -> int:
+        """Hidden width of networks on unary atoms."""
+        return self._there("feedforward_unary", self._feedforward_unary)
+
+    @property
+    def recurrent(self) -> int:
+        """Width of what a recurrent operator gives."""
+        return self._there("recurrent", self._recurrent)
+
+    @property
+    def pooled(self) -> int:
+        """Width of the pooled output."""
+        return self._pooled or self.unary
+
+    def known(self) -> dict[str, int]:
+        """The sizes that are there, by name; `pooled` where it is a width of its own."""
+        named = {str(each.alias): getattr(self, each.name) for each in fields(Dims)}
+        counts = {name: value for name, value in named.items() if name not in ("dropout", "architecture")}
+        return {name: value for name, value in counts.items() if value}
+
+    def _there(self, name: str, size: int) -> int:
+        if not size:
+            whose = f"architecture {self.architecture!r}" if self.architecture else "the architecture"
+            raise PlanError(f"it needs the size {name!r}, which {whose} does not have")
+        return size
 
 
 class Part:

@@ -53,7 +53,7 @@ def through(
     """
     kept: dict[str, Tensor] = {}
     for i, (layer, each) in enumerate(zip(layers, biases, strict=True)):
-        state, own = layer(state, scope, each, None if memory is None else _of_layer(i, memory))
+        state, own = layer(state, scope, each, None if memory is None else of_layer(i, memory))
         if memory is not None:
             kept |= named_of_layer(i, own)
     return state, kept
@@ -64,7 +64,7 @@ def named_of_layer(layer: int, own: Memory) -> dict[str, Tensor]:
     return {_flat(layer, name): value for name, value in own.items()}
 
 
-def _of_layer(layer: int, memory: Memory) -> dict[str, Tensor]:
+def of_layer(layer: int, memory: Memory) -> dict[str, Tensor]:
     """The inverse of `named_of_layer`, for one layer of a whole memory."""
     start = _flat(layer, "")
     return {name.removeprefix(start): value for name, value in memory.items() if name.startswith(start)}

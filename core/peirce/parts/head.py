@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Encoded(NamedTuple):
     """What an architecture gives to the heads: final atoms, pooled output, scope and the word embeddings to tie to.
 
-    unary: [b, x, d1]; binary: [b, x, y, d2] or None; pooled: [b, d1] or None; embeddings: [v, d1].
+    unary: [b, x, d1]; binary: [b, x, y, d2] or None; pooled: [b, p] or None, p the pooled width; embeddings: [v, d1].
     """
 
     unary: Tensor

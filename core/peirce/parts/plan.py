@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from peirce.errors import PlanError
 from peirce.parts.base import Dims
 from peirce.parts.operator import Branch, Operator, Reader, Writer
 from peirce.spec import ScopeSpec, Spec
@@ -29,8 +30,19 @@ class Planned:
     path: str
 
     def build(self, dims: Dims) -> Any:
-        """The part itself, `cls(options, dims)`."""
-        return self.part(self.options, dims)
+        """The part itself, `cls(options, dims)`.
+
+        Raises:
+            PlanError: the part needs a size that the architecture does not have.
+        """
+        try:
+            return self.part(self.options, dims)
+        except PlanError as error:
+            raise PlanError(f"{self} cannot be used here: {error}") from error
+
+    def __str__(self) -> str:
+        """The kind and the name, as messages give them."""
+        return f"{self.kind.removesuffix('s')} {self.name!r}"
 
 
 @frozen(kw_only=True)

@@ -13,7 +13,15 @@ import pluggy
 
 if TYPE_CHECKING:
     from peirce.model import Experiment, Exporter, Task
-    from peirce.parts import Architecture, Augmenter, Head, Operator, Position, StateOperator
+    from peirce.parts import (
+        Architecture,
+        Augmenter,
+        Head,
+        Operator,
+        Position,
+        RecurrentOperator,
+        StateOperator,
+    )
 
 hookspec = pluggy.HookspecMarker("peirce")
 hookimpl = pluggy.HookimplMarker("peirce")
@@ -21,7 +29,7 @@ hookimpl = pluggy.HookimplMarker("peirce")
 
 
 @hookspec
-def register_operators() -> Iterable[type[Operator | StateOperator]]:
+def register_operators() -> Iterable[type[Operator | StateOperator | RecurrentOperator]]:
     """Add neural logic operators, which layers are made of."""
     raise NotImplementedError
 

@@ -29,7 +29,7 @@ def why_no_part(kind: str, part: object) -> str | None:
     from peirce import model, parts
 
     contracts: dict[str, tuple[type[Any], ...]] = {
-        "operators": (parts.Operator, parts.StateOperator),
+        "operators": (parts.Operator, parts.StateOperator, parts.RecurrentOperator),
         "positions": (parts.Position,),
         "augmenters": (parts.Augmenter,),
         "heads": (parts.Head,),
@@ -129,12 +129,15 @@ def _why_no_experiment(found: object) -> str | None:
 
 
 def _why_no_operator(where: str, part: type[Any]) -> str | None:
-    from peirce.parts import Operator
+    from peirce.parts import Operator, RecurrentOperator
 
     typing = getattr(part, "typing", None)
     if not isinstance(typing, str) or (issubclass(part, Operator) and not _TYPING.fullmatch(typing)):
         return f'{where} has the typing {typing!r}; one looks like "U <- B x U": output <- kernel x premise'
-    if getattr(part, "scope_rule", None) not in ("reduce", "pairwise", "none"):
+    if issubclass(part, RecurrentOperator):
+        if (typing, part.scope_rule, part.letter) != ("U <- U x U", "causal", None):
+            return f"{where} is recurrent: leave typing, scope_rule and letter as RecurrentOperator has them"
+    elif getattr(part, "scope_rule", None) not in ("reduce", "pairwise", "none"):
         return f"{where} must declare its mask contract: scope_rule is reduce, pairwise or none"
     if part.letter is not None and not (isinstance(part.letter, str) and re.fullmatch("[a-z]", part.letter)):
         return f"{where} has the letter {part.letter!r}; a letter is one of a to z, or None"

@@ -120,7 +120,7 @@ class OperatorsSpec:
     """The operators of a layer: the shorthand, a list of tables, or None for the architecture's own.
 
     Args:
-        layer: such as `"jmc.atp"`.
+        layer: such as `"jmc.atp"`; the name of a recurrent operator, such as `"lstm"`, where layers are recurrent.
         options: by operator's name, for every layer's table to fall back on.
     """
 

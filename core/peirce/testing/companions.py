@@ -188,7 +188,7 @@ class Host(GenerativeArchitecture):
     state = ("bool",)
 
     @classmethod
-    def sizes(cls, dims: HostDims) -> Mapping[str, int]:
+    def sizes(cls, options: Any, dims: HostDims) -> Mapping[str, int]:
         """Both branches."""
         return {
             "layers": dims.layers,

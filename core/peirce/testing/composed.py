@@ -119,7 +119,7 @@ def around(entry: Registered, options: Any, registry: Registry, *, scope: str | 
     why = []
     for architecture in (candidate.part for candidate in candidates):
         kind = scope if architecture.scope is None else "bidirectional"
-        spec = tiny_spec(architecture, example_options(architecture), layers=1, scope=kind)
+        spec = tiny_spec(architecture, _options_in(architecture, kind), layers=1, scope=kind)
         try:
             spec = fitting(spec, registry)
         except PeirceError as error:
@@ -138,6 +138,15 @@ def around(entry: Registered, options: Any, registry: Registry, *, scope: str | 
     raise NotRunError(
         f"not run: no registered architecture can hold it ({'; '.join(why) or 'there is none'})"
     )
+
+
+def _options_in(architecture: type[Any], scope: str) -> Any:
+    """An architecture's example options, or else the first choice of one of them that takes a kind of scope."""
+    example = example_options(architecture)
+    for options in (example, *(chosen for _, chosen in choices(example))):
+        if architecture.check_scope(options, scope) is None:
+            return options
+    return example
 
 
 def _few_operators(spec: Spec, registry: Registry) -> Spec:

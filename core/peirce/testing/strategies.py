@@ -19,7 +19,7 @@ from peirce.testing.views import SCOPE_KINDS, View
 
 BASE = Dims(
     layers=2, unary=4, binary=3, heads=2, head_size=2, feedforward_unary=5, feedforward_binary=5,
-    vocabulary=11, token_types=2, max_length=40, pad_id=0,
+    recurrent=3, pooled=7, vocabulary=11, token_types=2, max_length=40, pad_id=0,
 )  # fmt: skip
 """The sizes that checks begin with: small, and different where nothing forces them to be equal."""
 
@@ -51,6 +51,7 @@ def dims(draw: st.DrawFn) -> Dims:
     return evolve(
         BASE, heads=heads, head_size=size, unary=heads * size, binary=draw(st.integers(1, 4)),
         feedforward_unary=draw(st.integers(1, 5)), feedforward_binary=draw(st.integers(1, 5)),
+        recurrent=draw(st.integers(1, 4)), pooled=draw(st.integers(1, 8)),
     )  # fmt: skip
 
 

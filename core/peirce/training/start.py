@@ -31,7 +31,7 @@ _VOCABULARIES = ("tokenizer", "vocabulary", "vocab", "tokens")
 _HEADS = "heads."
 _SHOWN = 30
 """The most tensors of one kind that an error lists."""
-_MAY_DIFFER = ("max_length", "dropout")
+_MAY_DIFFER = ("max_length",)
 """Sizes that a model may have otherwise than the one it starts from, as long as no tensor has another shape."""
 
 
@@ -250,10 +250,11 @@ def _sizes(model: Model, saved: Model) -> Iterable[str]:
     """Sizes that differ; tensors alone do not tell 12 heads of 64 from 24 heads of 32."""
     if model.spec.architecture != saved.spec.architecture:
         yield f"the architecture is {model.spec.architecture!r} and was {saved.spec.architecture!r}"
-    ours, theirs = attrs.asdict(model.plan.dims), attrs.asdict(saved.plan.dims)
-    for name, value in ours.items():
-        if value != theirs[name] and name not in _MAY_DIFFER:
-            yield f"{name} is {value} and was {theirs[name]}"
+    ours, theirs = model.plan.dims.known(), saved.plan.dims.known()
+    for name in dict.fromkeys((*ours, *theirs)):
+        one, other = ours.get(name, 0), theirs.get(name, 0)
+        if one != other and name not in _MAY_DIFFER:
+            yield f"{name} is {one} and was {other}"
 
 
 def _hint(model: Model, saved: Model) -> str:

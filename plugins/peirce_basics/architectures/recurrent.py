@@ -1,29 +1,34 @@
-"""recurrent: LSTM or GRU layers over the tokens, in both directions or one."""
+"""recurrent: layers of one recurrent operator over the tokens, in both directions or one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
-from attrs import field, frozen, validators
-from peirce.algebra import at_least_float32
+from attrs import evolve, field, frozen, validators
+from peirce.errors import InputError, PlanError
 from peirce.parts import (
-    Architecture,
     Encoded,
+    GenerativeArchitecture,
+    Memory,
     Plan,
     Pooler,
+    RecurrentOperator,
+    Scope,
     TensorSpec,
     TokenInput,
     Tokens,
+    named_of_layer,
+    of_layer,
     pooled_output,
+    recur,
     unary_output,
 )
+from peirce.spec import Spec
 from torch import Tensor, nn
-from torch._higher_order_ops.scan import scan
 
-CELLS: Mapping[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 DIRECTIONS = ("both", "forward")
 
 
@@ -42,47 +47,38 @@ class RecurrentDims:
 
 @frozen(kw_only=True)
 class RecurrentOptions:
-    """Which recurrence it is.
+    """How the tokens are read.
 
     Args:
-        cell: `lstm` or `gru`.
         directions: `both` joins a recurrence from the left and one from the right; `forward` reads from the left alone.
         pooler: whether there is a pooled output.
     """
 
-    cell: Literal["lstm", "gru"] = field(default="lstm", validator=validators.in_(tuple(CELLS)))
     directions: Literal["both", "forward"] = field(default="both", validator=validators.in_(DIRECTIONS))
     pooler: bool = True
 
 
-class Recurrent(Architecture):
-    """Each layer reads the atoms of the one below, token by token; it has no operators and keeps no relations.
+class Recurrent(GenerativeArchitecture):
+    """Each layer reads the atoms of the one below, token by token, by the recurrent operator that `layer` names.
 
     Real tokens are brought together before a recurrence and taken back after it, so padding takes no part wherever it
-    stands.
+    stands. Read forward in a causal scope, the network generates, and what it keeps is the state of each layer.
     """
 
     name = "recurrent"
-    source = "SQE-LSTM (Bai et al., 2023); LSTM: Hochreiter & Schmidhuber (1997); GRU: Cho et al. (2014)"
+    source = "SQE-LSTM (Bai et al., 2023); as a recurrence over tokens: Elman (1990)"
     Dims = RecurrentDims
     Options = RecurrentOptions
     places = frozenset({"unary"})
     branches = "U"
-    layer = ""
-    scope = "bidirectional"
-    fixed_layer = True
+    layer = "lstm"
+    recurrent = True
 
     @classmethod
-    def sizes(cls, dims: RecurrentDims) -> Mapping[str, int]:
-        """What has no meaning here is one, or the width."""
-        width = dims.unary
-        return {
-            "layers": dims.layers,
-            "unary": width,
-            "heads": 1,
-            "head_size": width,
-            "feedforward_unary": width,
-        }
+    def sizes(cls, options: RecurrentOptions, dims: RecurrentDims) -> Mapping[str, int]:
+        """Two directions share the width."""
+        share = 2 if options.directions == "both" else 1
+        return {"layers": dims.layers, "unary": dims.unary, "recurrent": dims.unary // share}
 
     @classmethod
     def check(cls, options: RecurrentOptions, dims: RecurrentDims) -> str | None:
@@ -92,15 +88,42 @@ class Recurrent(Architecture):
         return None
 
     @classmethod
+    def check_scope(cls, options: RecurrentOptions, scope: str) -> str | None:
+        """A recurrence sees what lies before a token, and one from the right what lies after it."""
+        if scope == "bidirectional" or (scope == "causal" and options.directions == "forward"):
+            return None
+        if scope == "causal":
+            return 'directions = "both" reads from both ends; set directions = "forward"'
+        return f'a recurrence reads all tokens in their order, and no {scope} scope; leave `kind` out or set "causal"'
+
+    @classmethod
     def gives(cls, options: RecurrentOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
         """A pooled output with a pooler."""
         return frozenset({"pooled"} if options.pooler else ())
+
+    @classmethod
+    def current(cls, spec: Spec) -> Spec:
+        """`[model.options] cell`, as 0.1.0 had it, is now `[model.operators] layer`.
+
+        Raises:
+            PlanError: the spec has both, and they differ.
+        """
+        if "cell" not in spec.options:
+            return spec
+        cell, layer = spec.options["cell"], spec.operators.layer
+        if layer not in (None, cell):
+            raise PlanError(
+                f"{spec.at('model.options.cell')}: cell = {cell!r} is the older name of model.operators.layer, which "
+                f"is {layer!r}; leave `cell` out"
+            )
+        options = {name: value for name, value in spec.options.items() if name != "cell"}
+        return evolve(spec, options=options, operators=evolve(spec.operators, layer=cell))
 
     def __init__(self, options: RecurrentOptions, plan: Plan) -> None:
         super().__init__(options, plan)
         self.plan = plan
         self.input = TokenInput(plan, sorted(self.places))
-        self.layers = nn.ModuleList(Layer(plan.dims.unary, options) for _ in range(plan.dims.layers))
+        self.layers = nn.ModuleList(Layer(plan, options) for _ in range(plan.dims.layers))
         self.pooler = Pooler(plan.dims.unary) if options.pooler else None
 
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -120,9 +143,39 @@ class Recurrent(Architecture):
         atoms = self._dropped(order.together(self.input.unary(tokens)))
         for layer in self.layers:
             atoms = self._dropped(layer(atoms, order))
-        atoms = scope.zero_unary(order.back(atoms))
-        pooled = self.pooler(atoms, tokens.real) if self.pooler is not None else None
-        return Encoded(atoms, None, pooled, scope, self.input.words()), tokens
+        return self._end(order.back(atoms), tokens, scope), tokens
+
+    def memory(self) -> tuple[TensorSpec, ...]:
+        """The tokens before, and each layer's state after the last of them."""
+        return (
+            *self.input.memory(),
+            *(
+                spec
+                for i, layer in enumerate(cast(Iterable[Layer], self.layers))
+                for spec in _states(i, layer)
+            ),
+        )
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], memory: Memory
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """The same for tokens that follow others, from the state that those left; padding leaves it as it is."""
+        tokens, kept = self.input.following(inputs, memory)
+        scope = self.input.scope(tokens)
+        atoms = self._dropped(self.input.unary(tokens))
+        real = None if tokens.real is None else tokens.rows(tokens.real)
+        for i, layer in enumerate(cast(Iterable[Layer], self.layers)):
+            atoms, state = layer.follow(atoms, of_layer(i, memory) or None, real)
+            atoms = self._dropped(atoms)
+            kept |= named_of_layer(i, state)
+        return self._end(atoms, tokens, scope), tokens, kept
+
+    def _end(self, atoms: Tensor, tokens: Tokens, scope: Scope) -> Encoded:
+        """The final atoms of the rows, pooled."""
+        atoms = scope.zero_unary(atoms)
+        real = None if tokens.real is None else tokens.rows(tokens.real)
+        pooled = self.pooler(atoms, real) if self.pooler is not None else None
+        return Encoded(atoms, None, pooled, scope, self.input.words())
 
     def _dropped(self, atoms: Tensor) -> Tensor:
         return F.dropout(atoms, self.plan.dims.dropout, self.training)
@@ -131,57 +184,51 @@ class Recurrent(Architecture):
 class Layer(nn.Module):
     """One recurrence, or one from either end."""
 
-    def __init__(self, width: int, options: RecurrentOptions) -> None:
+    def __init__(self, plan: Plan, options: RecurrentOptions) -> None:
         super().__init__()
-        both = options.directions == "both"
-        cell = CELLS[options.cell]
-        self.forwards = cell(width, width // 2 if both else width, batch_first=True)
-        self.backwards = cell(width, width // 2, batch_first=True) if both else None
+        (planned,) = plan.mixing
+        self.fuse = plan.fuse
+        self.forwards: RecurrentOperator = planned.build(plan.dims)
+        self.backwards: RecurrentOperator | None = None
+        if options.directions == "both":
+            self.backwards = planned.build(plan.dims)
 
     def forward(self, atoms: Tensor, order: _Order) -> Tensor:
         """[b, x, d1] -> [b, x, d1], the real tokens first."""
-        read = recur(self.forwards, atoms)
+        read = self._read(self.forwards, atoms)
         if self.backwards is None:
             return read
-        return torch.cat([read, order.reversed(recur(self.backwards, order.reversed(atoms)))], 2)
+        return torch.cat([read, order.reversed(self._read(self.backwards, order.reversed(atoms)))], 2)
+
+    def follow(
+        self, atoms: Tensor, state: Memory | None, real: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The atoms of tokens that follow others, [b, x, d1], and the state after them.
+
+        Raises:
+            InputError: the layer reads from both ends.
+        """
+        if self.backwards is not None:
+            raise InputError(
+                'a network with directions = "both" reads whole texts; one that is "forward" goes on'
+            )
+        return recur(self.forwards, atoms, state, real)
+
+    def _read(self, operator: RecurrentOperator, atoms: Tensor) -> Tensor:
+        """By the operator's own fast way where it has one; a traced graph goes step by step, at any length."""
+        read = operator.fused(atoms) if self.fuse and not torch.compiler.is_compiling() else None
+        return recur(operator, atoms)[0] if read is None else read
 
 
-def recur(cell: nn.RNNBase, atoms: Tensor) -> Tensor:
-    """The states of a recurrence from zero, [b, x, d] -> [b, x, h].
-
-    In a traced graph it is a scan over a symbolic length, which torch's own recurrences would fix. Its states are in
-    at least float32, since each is rounded once more than the one before.
-    """
-    if not torch.compiler.is_compiling():
-        return cell(atoms)[0]
-    gates = F.linear(atoms, cell.get_parameter("weight_ih_l0"), cell.get_parameter("bias_ih_l0"))
-    gates = at_least_float32(gates)
-    weight, bias = (at_least_float32(cell.get_parameter(f"{name}_hh_l0")) for name in ("weight", "bias"))
-    size = cell.hidden_size
-    zeros = gates.new_zeros(atoms.shape[0], size)
-
-    def lstm(state: tuple[Tensor, Tensor], gate: Tensor) -> tuple[tuple[Tensor, Tensor], Tensor]:
-        last, memory = state
-        mixed = (gate + F.linear(last, weight, bias)).split_with_sizes([size] * 4, -1)
-        entry, keep, content, exit_ = mixed
-        memory = keep.sigmoid() * memory + entry.sigmoid() * content.tanh()
-        last = exit_.sigmoid() * memory.tanh()
-        return (last, memory), last.clone()
-
-    def gru(state: tuple[Tensor], gate: Tensor) -> tuple[tuple[Tensor], Tensor]:
-        (last,) = state
-        reset, update, content = gate.split_with_sizes([size] * 3, -1)
-        own = F.linear(last, weight, bias).split_with_sizes([size] * 3, -1)
-        update = (update + own[1]).sigmoid()
-        content = (content + (reset + own[0]).sigmoid() * own[2]).tanh()
-        last = (1 - update) * content + update * last
-        return (last,), last.clone()
-
-    if isinstance(cell, nn.LSTM):
-        _, states = scan(lstm, (zeros, zeros.clone()), gates.transpose(0, 1))
-    else:
-        _, states = scan(gru, (zeros,), gates.transpose(0, 1))
-    return states.transpose(0, 1).to(atoms.dtype)
+def _states(i: int, layer: Layer) -> list[TensorSpec]:
+    """The state of layer i."""
+    return [
+        TensorSpec(
+            name=name, dtype="float", dims=("batch", *value.shape),
+            meaning=f"The state of layer {i} after the tokens before.",
+        )
+        for name, value in named_of_layer(i, dict(layer.forwards.initial())).items()
+    ]  # fmt: skip
 
 
 class _Order:

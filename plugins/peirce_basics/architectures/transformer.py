@@ -83,7 +83,7 @@ class Transformer(GenerativeArchitecture):
     fixed_layer = True
 
     @classmethod
-    def sizes(cls, dims: TransformerDims) -> Mapping[str, int]:
+    def sizes(cls, options: TransformerOptions, dims: TransformerDims) -> Mapping[str, int]:
         """One branch; the head size defaults to an even share of the width."""
         return {
             "layers": dims.layers,

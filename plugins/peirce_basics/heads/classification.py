@@ -52,7 +52,7 @@ class Classification(Head):
         super().__init__(options, dims)
         self.options = options
         self.dropout = nn.Dropout(dims.dropout)
-        self.dense = nn.Linear(dims.unary, options.classes)
+        self.dense = nn.Linear(dims.pooled, options.classes)
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """One score a class, or the predicted number."""
@@ -63,7 +63,7 @@ class Classification(Head):
         return (TensorSpec(name="logits", dtype="float", dims=dims, meaning=meaning),)
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
-        """[b, d1] -> logits [b, classes]."""
+        """[b, p] -> logits [b, classes]."""
         assert encoded.pooled is not None
         return {"logits": self.dense(self.dropout(encoded.pooled))}
 

@@ -37,8 +37,8 @@ class Contrastive(Head):
     def __init__(self, options: ContrastiveOptions, dims: Dims) -> None:
         super().__init__(options, dims)
         self.temperature = options.temperature
-        self.width = dims.unary
-        self.dense = nn.Linear(dims.unary, dims.unary)
+        self.width = dims.pooled
+        self.dense = nn.Linear(dims.pooled, dims.pooled)
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The mapped pooled vectors."""
@@ -46,7 +46,7 @@ class Contrastive(Head):
         return (TensorSpec(name="", dtype="float", dims=dims, meaning="The text's place among other texts."),)
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
-        """[b, d1] -> [b, d1]."""
+        """[b, p] -> [b, p]."""
         assert encoded.pooled is not None
         return {"": self.dense(encoded.pooled)}
 
@@ -54,7 +54,7 @@ class Contrastive(Head):
         """How well a row's other views are told from the other texts, by cosine similarity.
 
         Args:
-            outputs: the mapped vectors [b, d1].
+            outputs: the mapped vectors [b, p].
             labels: int64 [b], the text that each row is a view of; rows that share one are views of each other. A row
                 without another view does not count.
 

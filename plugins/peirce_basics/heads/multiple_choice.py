@@ -35,7 +35,7 @@ class MultipleChoice(Head):
         super().__init__(options, dims)
         self.choices = options.choices
         self.dropout = nn.Dropout(dims.dropout)
-        self.dense = nn.Linear(dims.unary, 1)
+        self.dense = nn.Linear(dims.pooled, 1)
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """One score for each row."""
@@ -43,7 +43,7 @@ class MultipleChoice(Head):
         return (TensorSpec(name="logits", dtype="float", dims=("batch",), meaning=meaning),)
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
-        """[b, d1] -> logits [b]."""
+        """[b, p] -> logits [b]."""
         assert encoded.pooled is not None
         return {"logits": self.dense(self.dropout(encoded.pooled)).squeeze(-1)}
 

@@ -19,7 +19,7 @@ class SentencePair(Head):
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.dense = nn.Linear(dims.unary, 2)
+        self.dense = nn.Linear(dims.pooled, 2)
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """Two scores."""
@@ -28,7 +28,7 @@ class SentencePair(Head):
         return (TensorSpec(name="logits", dtype="float", dims=dims, meaning=meaning),)
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
-        """[b, d1] -> logits [b, 2]."""
+        """[b, p] -> logits [b, 2]."""
         assert encoded.pooled is not None
         return {"logits": self.dense(encoded.pooled)}
 

@@ -72,9 +72,9 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
     generated = "decoder_input_ids"
 
     @classmethod
-    def sizes(cls, dims: FolNetDims) -> Mapping[str, int]:
+    def sizes(cls, options: EncoderDecoderOptions, dims: FolNetDims) -> Mapping[str, int]:
         """As in `folnet`."""
-        return FolNet.sizes(dims)
+        return FolNet.sizes(FolNetOptions(), dims)
 
     @classmethod
     def gives(cls, options: EncoderDecoderOptions) -> frozenset[Literal["pooled", "binary", "past"]]:

@@ -88,7 +88,7 @@ class FolNet(GenerativeArchitecture):
     state = ("bool",)
 
     @classmethod
-    def sizes(cls, dims: FolNetDims) -> Mapping[str, int]:
+    def sizes(cls, options: FolNetOptions, dims: FolNetDims) -> Mapping[str, int]:
         """Both branches; feedforward widths default to four times the branch's."""
         return {
             "layers": dims.layers,

@@ -9,7 +9,7 @@ from peirce.compose.summaries import _Written
 from peirce.errors import InputError
 from peirce.registry import load_spec
 from peirce.spec import Spec
-from small_specs import FOLNET
+from small_specs import FOLNET, RECURRENT
 from torch import nn
 
 
@@ -27,6 +27,14 @@ def test_parameters_are_those_of_the_model(spec: Spec) -> None:
     assert {"operator join", "operator bool", "position distance", "head mlm", "head nsp"} <= set(
         found.groups
     )
+
+
+def test_a_recurrent_operator_has_the_parameters_of_its_layers() -> None:
+    found = summarise(RECURRENT, length=8)
+    assert found.groups["operator lstm"] == 2 * 4 * 6 * (6 + 6 + 2)
+    assert [(op.name, op.typing, op.scope, op.kernel) for op in found.operators] == [
+        ("lstm", "U <- U x U", "causal", "")
+    ]
 
 
 def test_the_published_size_of_folnet_base() -> None:

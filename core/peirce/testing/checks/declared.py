@@ -9,13 +9,24 @@ from typing import Any
 import attrs
 import torch
 
-from peirce.parts import PLACES, SUPPORTED_API, Architecture, Dims, Head, Operator, Position, StateOperator
+from peirce.parts import (
+    PLACES,
+    SUPPORTED_API,
+    Architecture,
+    Dims,
+    Head,
+    Operator,
+    Position,
+    RecurrentOperator,
+    StateOperator,
+    sizes_of,
+)
 from peirce.registry import KINDS
 from peirce.testing.check import Case, check, expected_failures
 from peirce.testing.failures import BrokenError
 from peirce.testing.options import example_options
 from peirce.testing.strategies import Example
-from peirce.testing.subjects import PositionSubject, Subject
+from peirce.testing.subjects import ArchitectureSubject, PositionSubject, Subject
 from peirce.testing.subjects.base import size_of
 from peirce.testing.views import SCOPE_KINDS, View
 
@@ -65,7 +76,7 @@ def _general(part: type[Any]) -> list[str]:
 
 
 def _specific(part: type[Any]) -> list[str]:
-    if issubclass(part, Operator | StateOperator):
+    if issubclass(part, Operator | StateOperator | RecurrentOperator):
         return _operator(part)
     if issubclass(part, Position):
         known = [base.__name__ for base in PLACES.values()]
@@ -90,8 +101,9 @@ def _operator(part: type[Any]) -> list[str]:
     ]
     if None not in answers:
         wrong.append(f"check refuses every kind of scope at its example options: {answers[0]}")
-    if part.scope_rule not in ("reduce", "pairwise", "none"):
-        wrong.append(f"scope_rule = {part.scope_rule!r} is none of reduce, pairwise, none")
+    rules = ("causal",) if issubclass(part, RecurrentOperator) else ("reduce", "pairwise", "none")
+    if part.scope_rule not in rules:
+        wrong.append(f"scope_rule = {part.scope_rule!r} is none of {', '.join(rules)}")
     if part.letter is not None and not re.fullmatch("[a-z]", part.letter):
         wrong.append(f"letter = {part.letter!r} is not one of a to z")
     if issubclass(part, Operator):
@@ -135,11 +147,11 @@ def _architecture(part: type[Architecture]) -> list[str]:
         wrong.append(f"branches = {part.branches!r} is neither U nor UB")
     if "binary" in part.places and part.branches == "U":
         wrong.append("places has 'binary', and branches = 'U' keeps no binary atoms")
-    known = {field.name for field in attrs.fields(Dims)}
+    known = {field.alias for field in attrs.fields(Dims)}
     from peirce.testing.composed import SIZES
 
     sizes = {f.name: SIZES.get(f.name, 4) for f in attrs.fields(part.Dims) if f.default is attrs.NOTHING}
-    given = part.sizes(part.Dims(**sizes))
+    given = sizes_of(part, example_options(part), part.Dims(**sizes))
     unknown = sorted(set(given) - known)
     if unknown:
         wrong.append(f"sizes gives {', '.join(unknown)}, which peirce.parts.base.Dims does not have")
@@ -155,6 +167,8 @@ def shapes(case: Case) -> None:
         view, made = example.view, subject.make()
         raw = subject.raw(made, subject.draw(view, example.generator()), view)
         declared = subject.writes(made)
+        if isinstance(subject, ArchitectureSubject):
+            _widths(subject.sizes_of(made), {slot.name: slot.axes[-1] for slot in declared})
         if isinstance(subject, PositionSubject):
             declared = tuple(slot for slot, _ in raw)
         elif [slot.name for slot, _ in raw] != [slot.name for slot in declared]:
@@ -173,6 +187,15 @@ def shapes(case: Case) -> None:
                 )
 
     case.each(lambda subject: holds(subject, body))
+
+
+def _widths(sizes: Dims, given: Mapping[str, str | int]) -> None:
+    """Hold the widths that an architecture gives against the sizes that heads are built for."""
+    for name, width in (("unary", sizes.unary), ("binary", sizes.binary), ("pooled", sizes.pooled)):
+        if given.get(name, width) != width:
+            raise BrokenError(
+                f"{name} is {given[name]} wide, and sizes says {width}, which heads are built for"
+            )
 
 
 @check(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from peirce.parts import Operator
+from peirce.parts import Operator, RecurrentOperator, recur
 from peirce.testing.check import Case, check, holds
 from peirce.testing.checks.declared import NETWORK
 from peirce.testing.compare import finite, same
@@ -16,11 +16,22 @@ from peirce.testing.views import plain_view
 
 @check(
     "operators",
-    contract="`infer` computes what `reference` does, term by term, in every scope that the operator takes",
-    covers=lambda part: issubclass(part, Operator),
+    contract="`infer` computes what `reference` does, term by term, in every scope that the operator takes; `step` too",
+    covers=lambda part: issubclass(part, Operator | RecurrentOperator),
 )
 def reference(case: Case) -> None:
-    """In float64, where a row sees something."""
+    """In float64, where a row sees something; a recurrent operator's fused way, where it has one, is its step too."""
+
+    def loops(subject: Subject, example: Example) -> None:
+        made = subject.make()
+        (given,) = subject.draw(example.view, example.generator())
+        parameters = {name: value.tolist() for name, value in made.state_dict().items()}
+        expected = torch.tensor(
+            [made.reference(each.tolist(), parameters) for each in given], dtype=torch.float64
+        )
+        for what, result in (("step by step", recur(made, given)[0]), ("fused", made.fused(given))):
+            if result is not None:
+                same(result, expected, f"the outputs {what}")
 
     def body(subject: Subject, example: Example) -> None:
         assert isinstance(subject, OperatorSubject)
@@ -42,7 +53,10 @@ def reference(case: Case) -> None:
                 )
             same(result[i][seen], expected[seen], f"infer in example {i}, over what is in scope")
 
-    case.each(lambda subject: holds(subject, body, count=25))
+    if issubclass(case.part, RecurrentOperator):
+        case.each(lambda subject: holds(subject, loops, count=25, padded=False))
+    else:
+        case.each(lambda subject: holds(subject, body, count=25))
 
 
 @check(*NETWORK, contract="a part that was used at one batch size and length works at every other")

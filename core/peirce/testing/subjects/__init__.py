@@ -9,7 +9,12 @@ from peirce.testing.subjects.architectures import ArchitectureSubject
 from peirce.testing.subjects.base import Outputs, Subject
 from peirce.testing.subjects.finding import subjects_of
 from peirce.testing.subjects.heads import HeadSubject
-from peirce.testing.subjects.operators import OperatorSubject, StateOperatorSubject, prepare
+from peirce.testing.subjects.operators import (
+    OperatorSubject,
+    RecurrentOperatorSubject,
+    StateOperatorSubject,
+    prepare,
+)
 from peirce.testing.subjects.positions import PositionSubject
 from peirce.testing.subjects.tokens import TokenSubject
 
@@ -19,6 +24,7 @@ __all__ = [
     "OperatorSubject",
     "Outputs",
     "PositionSubject",
+    "RecurrentOperatorSubject",
     "StateOperatorSubject",
     "Subject",
     "TokenSubject",

@@ -67,6 +67,11 @@ class ArchitectureSubject(Subject):
         """The outputs."""
         return slots(next(iter(made.values())).signature.outputs)
 
+    def sizes_of(self, made: Any) -> Dims:
+        """The sizes that the models' parts are built for."""
+        sizes: Dims = next(iter(made.values())).plan.dims
+        return sizes
+
     def gives(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope) -> Outputs:
         """The outputs; a model makes its scope itself, from what the view gives."""
         model = made[view.kind]

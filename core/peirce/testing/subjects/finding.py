@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from peirce.errors import PeirceError
-from peirce.parts import StateOperator
+from peirce.parts import Augmenter, Head, Operator, Part, Position, RecurrentOperator, StateOperator
 from peirce.registry import Registered, Registry
 from peirce.testing.composed import fitting, tiny_spec
 from peirce.testing.failures import BrokenError
@@ -14,19 +14,20 @@ from peirce.testing.subjects.architectures import ArchitectureSubject
 from peirce.testing.subjects.augmenters import AugmenterSubject
 from peirce.testing.subjects.base import Subject
 from peirce.testing.subjects.heads import HeadSubject
-from peirce.testing.subjects.operators import OperatorSubject, StateOperatorSubject
+from peirce.testing.subjects.operators import OperatorSubject, RecurrentOperatorSubject, StateOperatorSubject
 from peirce.testing.subjects.positions import PositionSubject
 from peirce.testing.subjects.sized import SizedSubject, refusal
 from peirce.testing.views import SCOPE_KINDS
 
-_SIZED: Mapping[tuple[str, bool], type[SizedSubject]] = {
-    ("operators", False): OperatorSubject,
-    ("operators", True): StateOperatorSubject,
-    ("positions", False): PositionSubject,
-    ("augmenters", False): AugmenterSubject,
-    ("heads", False): HeadSubject,
+_SIZED: Mapping[type[Part], type[SizedSubject]] = {
+    Operator: OperatorSubject,
+    StateOperator: StateOperatorSubject,
+    RecurrentOperator: RecurrentOperatorSubject,
+    Position: PositionSubject,
+    Augmenter: AugmenterSubject,
+    Head: HeadSubject,
 }
-"""By kind, and whether the part is a state operator."""
+"""By contract."""
 
 
 def subjects_of(entry: Registered, registry: Registry) -> Iterator[Subject]:
@@ -48,7 +49,9 @@ def subjects_of(entry: Registered, registry: Registry) -> Iterator[Subject]:
                 part=entry.part, options=chosen, label=label, specs=specs, registry=registry
             )
             continue
-        subject = _SIZED[entry.kind, issubclass(entry.part, StateOperator)](entry.part, chosen, label)
+        subject = next(found for base, found in _SIZED.items() if issubclass(entry.part, base))(
+            entry.part, chosen, label
+        )
         refused = refusal(entry.part, chosen, subject.dims)
         if refused is None:
             yield subject

@@ -31,7 +31,7 @@ class HeadSubject(TokenSubject):
             *self.token_slots(),
             atoms("unary", "U", {"d": dims.unary}),
             atoms("binary", "B", {"d": dims.binary}),
-            Slot("pooled", ("batch", dims.unary)),
+            Slot("pooled", ("batch", dims.pooled)),
             Slot("embeddings", (dims.vocabulary, dims.unary)),
         )
 

@@ -9,7 +9,7 @@ from attrs import define
 from torch import Tensor
 
 from peirce.algebra import Predicates, Scope
-from peirce.parts import Dims, Operator, StateOperator
+from peirce.parts import Dims, Operator, StateOperator, recur
 from peirce.testing.subjects.base import Outputs, atoms
 from peirce.testing.subjects.sized import SizedSubject
 from peirce.testing.views import SCOPE_KINDS, Slot, View
@@ -77,6 +77,32 @@ class StateOperatorSubject(SizedSubject):
 
     def settled(self, outputs: Outputs, view: View, scope: Scope) -> Outputs:
         """Zero outside the scope."""
+        return _zeroed(outputs, scope)
+
+
+@define
+class RecurrentOperatorSubject(SizedSubject):
+    """A recurrent operator, run step by step over the real tokens of a text."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """A recurrence sees what lies before each token, whatever architecture it stands in."""
+        return ("causal",)
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The unary atoms."""
+        return (atoms("unary", "U", {"d": self.dims.unary}),)
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The outputs."""
+        return (atoms("output", "U", {"r": self.dims.recurrent}),)
+
+    def gives(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope) -> Outputs:
+        """What the loop gives."""
+        return [(self.writes(made)[0], recur(made, tensors[0], None, view.real)[0])]
+
+    def settled(self, outputs: Outputs, view: View, scope: Scope) -> Outputs:
+        """Zero at padding."""
         return _zeroed(outputs, scope)
 
 

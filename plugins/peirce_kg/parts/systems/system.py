@@ -149,11 +149,10 @@ class QuerySystem(Executor, Architecture):
     widening: ClassVar[int] = 2
 
     @classmethod
-    def sizes(cls, dims: SystemDims) -> Mapping[str, int]:
-        """What has no meaning here is one, or the width."""
-        width = dims.unary
-        hidden = dims.feedforward or cls.widening * width
-        return {"layers": 1, "unary": width, "heads": 1, "head_size": width, "feedforward_unary": hidden}
+    def sizes(cls, options: Any, dims: SystemDims) -> Mapping[str, int]:
+        """A width, and the hidden width of the system's networks."""
+        hidden = dims.feedforward or cls.widening * dims.unary
+        return {"layers": 1, "unary": dims.unary, "feedforward_unary": hidden}
 
     @classmethod
     def check(cls, options: Any, dims: SystemDims) -> str | None:

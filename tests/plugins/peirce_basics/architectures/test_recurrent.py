@@ -8,12 +8,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from peirce.compose import build
-from peirce.errors import PlanError
+from peirce.compose import build, resolve
+from peirce.errors import InputError, PlanError
 from peirce.model import Model
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
-from peirce_basics.architectures.recurrent import recur
+from small_specs import RECURRENT
 from torch import nn
 
 SPEC = Spec.from_toml(
@@ -35,7 +35,7 @@ max_length = 32
 
 
 def network(cell: str, directions: str, registry: Registry | None = None) -> Model:
-    spec = SPEC.replace({"model.options.cell": cell, "model.options.directions": directions})
+    spec = SPEC.replace({"model.operators.layer": cell, "model.options.directions": directions})
     return build(spec, registry=registry or default_registry(), dtype=torch.float64).eval()
 
 
@@ -90,25 +90,62 @@ def test_padding_may_stand_anywhere(rows: list[list[bool]], cell: str, seed: int
             torch.testing.assert_close(unary[row : row + 1, mask], alone)
 
 
-@pytest.mark.parametrize("cell", [nn.LSTM, nn.GRU])
-def test_the_traced_scan_is_the_recurrence(cell: Any) -> None:
-    class Read(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.cell = cell(5, 4, batch_first=True)
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_the_old_option_cell_still_names_the_layer(cell: str, registry: Registry) -> None:
+    old = SPEC.replace({"model.options.cell": cell})
+    new = SPEC.replace({"model.operators.layer": cell})
+    model = build(old, registry=registry)
+    assert model.spec == new
+    assert resolve(new, registry).mixing == model.plan.mixing
+    for name, value in build(new, registry=registry).state_dict().items():
+        assert torch.equal(value, model.state_dict()[name]), name
+    assert resolve(old.replace({"model.operators.layer": cell}), registry).spec == new
+    with pytest.raises(PlanError, match=r"is the older name of model.operators.layer, which is 'other'"):
+        resolve(old.replace({"model.operators.layer": "other"}), registry)
 
-        def forward(self, atoms: torch.Tensor) -> torch.Tensor:
-            return recur(self.cell, atoms)
 
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_it_goes_on_from_its_state(cell: str, registry: Registry) -> None:
+    spec = RECURRENT.replace({"model.operators.layer": cell})
+    model = build(spec, registry=registry, dtype=torch.float64).eval()
+    ids = torch.randint(1, 30, (3, 8), generator=torch.Generator().manual_seed(1))
+    mask = torch.ones(3, 8, dtype=torch.bool)
+    mask[0, :3] = mask[1, 3:5] = False  # the prompts are padded on either side
+    whole = model(input_ids=ids, attention_mask=mask)["causal_lm_logits"]
+    outputs, kept = model.advance({"input_ids": ids[:, :5], "attention_mask": mask[:, :5]}, {})
+    torch.testing.assert_close(outputs["causal_lm_logits"], whole[:, :5])
+    assert [name for name in kept if name.startswith("memory_1")] == [
+        f"memory_1_{name}" for name in (("output", "cell") if cell == "lstm" else ("output",))
+    ]
+    for at in range(5, 8):
+        outputs, kept = model.advance({"input_ids": ids[:, at : at + 1]}, kept)
+        torch.testing.assert_close(outputs["causal_lm_logits"][:, 0], whole[:, at])
+    assert {name: tuple(value.shape) for name, value in kept.items()} == {
+        tensor.name: tuple({"batch": 3, "past": 8}.get(dim, dim) for dim in tensor.dims)
+        for tensor in model.network.memory()
+    }
+
+
+def test_it_generates_the_same_with_its_state_and_from_the_whole_text(registry: Registry) -> None:
+    model = build(RECURRENT, registry=registry, dtype=torch.float64)
     torch.manual_seed(0)
-    read = Read().double().eval().requires_grad_(False)
-    length = torch.export.Dim("length")
-    program = torch.export.export(
-        read, (torch.randn(2, 5, 5, dtype=torch.float64),), dynamic_shapes=({1: length},)
-    )
-    assert any("scan" in str(node.target) for node in program.graph.nodes)
-    atoms = torch.randn(2, 11, 5, dtype=torch.float64)
-    torch.testing.assert_close(program.module()(atoms), read(atoms))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_()
+    inputs = {
+        "input_ids": torch.tensor([[3, 4, 5], [0, 7, 2]]),
+        "attention_mask": torch.tensor([[True] * 3, [False, True, True]]),
+    }
+    kept = model.generate(inputs, max_new=6, sample=True)
+    again = model.generate(inputs, cache=False, max_new=6, sample=True)
+    assert [text.tokens for text in kept] == [text.tokens for text in again]
+    assert len({token for text in kept for token in text.tokens}) > 2
+
+
+def test_a_network_that_reads_from_both_ends_does_not_go_on(registry: Registry) -> None:
+    model = network("lstm", "both", registry)
+    with pytest.raises(InputError, match='directions = "both" reads whole texts'):
+        model.network.advance({"input_ids": torch.tensor([[3]])}, {})
 
 
 def test_what_cannot_work_is_refused(registry: Registry) -> None:
@@ -117,9 +154,20 @@ def test_what_cannot_work_is_refused(registry: Registry) -> None:
     assert build(
         SPEC.replace({"model.dims.unary": 7, "model.options.directions": "forward"}), registry=registry
     )
-    with pytest.raises(PlanError, match="architecture 'recurrent' has no operators; leave `layer` out"):
+    with pytest.raises(PlanError, match=r"unknown operator 'j\.a'"):
         build(SPEC.replace({"model.operators.layer": "j.a"}), registry=registry)
-    with pytest.raises(PlanError, match="has the scope 'bidirectional' and no other"):
+    with pytest.raises(PlanError, match=r"'join' cannot .* 'recurrent' is a recurrent operator: gru, lstm"):
+        build(SPEC.replace({"model.operators.layer": [{"use": "join"}]}), registry=registry)
+    with pytest.raises(PlanError, match="is one recurrent operator, and this one has 2: lstm, gru"):
+        build(SPEC.replace({"model.operators.layer": [{"use": "lstm"}, {"use": "gru"}]}), registry=registry)
+    active = SPEC.replace({"model.operators.layer": [{"use": "lstm", "activation": "modus_ponens"}]})
+    with pytest.raises(PlanError, match="only an operator with a kernel and a premise has an activation"):
+        build(active, registry=registry)
+    with pytest.raises(PlanError, match='"both" reads from both ends; set directions = "forward"'):
         build(SPEC.replace({"model.scope.kind": "causal"}), registry=registry)
+    with pytest.raises(PlanError, match="a recurrence reads all tokens in their order, and no prefix scope"):
+        build(RECURRENT.replace({"model.scope.kind": "prefix"}), registry=registry)
+    with pytest.raises(PlanError, match="it predicts the next token"):
+        build(RECURRENT.replace({"model.scope.kind": "bidirectional"}), registry=registry)
     with pytest.raises(PlanError, match="acts at pair, and architecture 'recurrent'"):
         build(SPEC.replace({"model.positions": [{"use": "shaw"}]}), registry=registry)

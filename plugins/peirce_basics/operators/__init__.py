@@ -1,0 +1,1 @@
+"""Recurrent operators, one file each."""

@@ -1,0 +1,126 @@
+"""Recurrent operators: what they look at, keep, compute and let through must be what they say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from peirce.parts import Dims, RecurrentOperator
+from torch import Tensor, nn
+
+from wrong import Pair
+
+
+class Echo(RecurrentOperator):
+    """h = tanh(W x + (A B) h): Elman's recurrence, whose state is mapped by a product that is made once a pass."""
+
+    name = "echo"
+    keeps = True
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.input = nn.Linear(dims.unary, dims.recurrent)
+        self.left = nn.Parameter(torch.randn(2, dims.recurrent))
+        self.right: Tensor
+        self.register_buffer("right", torch.randn(dims.recurrent, 2), persistent=self.keeps)
+
+    def read(self, atoms: Tensor) -> Tensor:
+        return self.input(atoms)
+
+    def weights(self) -> Mapping[str, Tensor]:
+        return {"own": self.right @ self.left}
+
+    def initial(self) -> Mapping[str, Tensor]:
+        return {"h": self.left.new_zeros(self.left.shape[1])}
+
+    def step(
+        self, state: Mapping[str, Tensor], read: Tensor, weights: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        h = (read + state["h"] @ weights["own"].T).tanh()
+        return h, {"h": h}
+
+    def reference(self, atoms: list[list[float]], parameters: Mapping[str, Any]) -> list[list[float]]:
+        weight, bias = parameters["input.weight"], parameters["input.bias"]
+        left, right = parameters["left"], parameters["right"]
+        size, h, outputs = range(len(bias)), [0.0] * len(bias), []
+        for atom in self.seen(atoms):
+            inner = [sum(row[r] * h[r] for r in size) for row in left]
+            h = [
+                math.tanh(
+                    sum(w * a for w, a in zip(weight[r], atom, strict=True))
+                    + bias[r]
+                    + sum(v * i for v, i in zip(right[r], inner, strict=True))
+                )
+                for r in size
+            ]
+            outputs.append(h)
+        return outputs
+
+    def seen(self, atoms: list[list[float]]) -> list[list[float]]:
+        """What is read at each token."""
+        return atoms
+
+
+class Peeks(Echo):
+    """Reads each token beside the next one of the text."""
+
+    name = "peeks"
+
+    def read(self, atoms: Tensor) -> Tensor:
+        return self.input(atoms + atoms.roll(-1, 1))
+
+    def seen(self, atoms: list[list[float]]) -> list[list[float]]:
+        pairs = zip(atoms, [*atoms[1:], atoms[0]], strict=True)
+        return [[one + two for one, two in zip(*pair, strict=True)] for pair in pairs]
+
+
+class Rushes(Echo):
+    """Has a fast way that leaves the state out."""
+
+    name = "rushes"
+
+    def fused(self, atoms: Tensor) -> Tensor | None:
+        return self.input(atoms).tanh()
+
+
+class Widens(Echo):
+    """Steps by its parameter itself, and so in half precision where the state is in float32."""
+
+    name = "widens"
+
+    def step(
+        self, state: Mapping[str, Tensor], read: Tensor, weights: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        return super().step(state, read, {"own": self.right @ self.left})
+
+
+class Forgets(Echo):
+    """Keeps a random buffer out of the state dict."""
+
+    name = "forgets"
+    keeps = False
+
+    def reference(self, atoms: list[list[float]], parameters: Mapping[str, Any]) -> list[list[float]]:
+        return super().reference(atoms, {**parameters, "right": self.right.tolist()})
+
+
+class Truncates(Echo):
+    """Lets no gradient through its state."""
+
+    name = "truncates"
+
+    def step(
+        self, state: Mapping[str, Tensor], read: Tensor, weights: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        return super().step({"h": state["h"].detach()}, read, weights)
+
+
+PAIRS = [
+    Pair(Echo, Rushes, "reference"),
+    Pair(Echo, Forgets, "state_dict"),
+    Pair(Echo, Truncates, "gradients"),
+]
+SEEN_TWICE = {Peeks: {"padding", "no_look_ahead"}, Widens: {"dtypes", "finite"}}
+"""What looks at the next token sees padding too, and what fails in a dtype gives no finite values in it."""

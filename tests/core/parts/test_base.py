@@ -1,0 +1,141 @@
+"""Sizes: those that an architecture has, those that it lacks, and the pooled output's own width."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import peirce
+import pytest
+import torch
+from attrs import evolve
+from peirce.compose import build, resolve
+from peirce.errors import PlanError
+from peirce.parts import Augmenter, Dims, Encoded, TensorSpec, Tokens, pooled_output, unary_output
+from peirce.registry import Registry
+from peirce_basics import plugin as basics
+from peirce_basics.architectures.recurrent import Recurrent, RecurrentDims, RecurrentOptions
+from peirce_folnet import plugin as folnet
+from peirce_folnet.architectures.folnet import FolNet, FolNetDims, FolNetOptions
+from small_specs import FOLNET
+from torch import Tensor
+
+
+class Headless(FolNet):
+    """folnet without a word about heads."""
+
+    name = "headless"
+
+    @classmethod
+    def sizes(cls, options: FolNetOptions, dims: FolNetDims) -> Mapping[str, int]:
+        sizes = FolNet.sizes(options, dims)
+        return {name: size for name, size in sizes.items() if name not in ("heads", "head_size")}
+
+
+class Pairs(Recurrent):
+    """A recurrent network whose pooled output is three vectors side by side."""
+
+    name = "pairs"
+
+    @classmethod
+    def sizes(cls, options: RecurrentOptions, dims: RecurrentDims) -> Mapping[str, int]:
+        return {**Recurrent.sizes(options, dims), "pooled": 3 * dims.unary}
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        return (unary_output(self.plan.dims.unary), pooled_output(self.plan.dims.pooled))
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        encoded, tokens = super().forward(inputs)
+        assert encoded.pooled is not None
+        return encoded._replace(pooled=encoded.pooled.repeat(1, 3)), tokens
+
+
+class Older(Headless):
+    """As an architecture of version 0.1 states its sizes."""
+
+    name = "older"
+
+    @classmethod
+    def sizes(cls, dims: FolNetDims) -> Mapping[str, int]:  # type: ignore[override]
+        return FolNet.sizes(FolNetOptions(), dims)
+
+
+class Shifts(Augmenter):
+    """Adds a number for each head."""
+
+    name = "shifts"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.shift = torch.nn.Parameter(torch.zeros(dims.heads))
+
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        return embeddings + self.shift.sum()
+
+
+@pytest.fixture(scope="module")
+def own() -> Registry:
+    """The parts above beside those that ship."""
+    parts = SimpleNamespace(
+        register_architectures=peirce.hookimpl(lambda: [Headless, Pairs, Older]),
+        register_augmenters=peirce.hookimpl(lambda: [Shifts]),
+    )
+    return Registry.of(basics, folnet, parts)
+
+
+def test_a_size_that_is_not_there_is_named_with_the_architecture() -> None:
+    dims = Dims(layers=2, unary=8, vocabulary=5, architecture="mine")
+    assert dims.known() == {
+        "layers": 2, "unary": 8, "vocabulary": 5, "token_types": 2, "max_length": 512
+    }  # fmt: skip
+    for name in ("heads", "head_size", "feedforward_unary", "recurrent"):
+        with pytest.raises(PlanError, match=f"needs the size '{name}', which architecture 'mine' does not"):
+            getattr(dims, name)
+        assert getattr(evolve(dims, **{name: 3}), name) == 3
+    assert evolve(dims, unary=9).pooled == 9
+    assert evolve(dims, pooled=3, unary=9).pooled == 3
+
+
+def test_an_operator_that_needs_heads_is_refused_where_there_are_none(own: Registry) -> None:
+    spec = FOLNET.replace({"model.architecture": "headless", "model.positions": [], "model.heads": []})
+    with pytest.raises(
+        PlanError, match=r"operator 'join' cannot .* 'heads', which architecture 'headless' does not"
+    ):
+        resolve(spec.replace({"model.operators.layer": "jm.a"}), own)
+    with pytest.raises(PlanError, match="operator 'mu' cannot be used here: it needs the size 'heads'"):
+        resolve(spec.replace({"model.operators.layer": "m.t"}), own)
+    assert resolve(spec.replace({"model.operators.layer": [{"use": "trans"}]}), own)
+
+
+def test_sizes_of_version_0_1_still_count(own: Registry) -> None:
+    older, newer = (
+        resolve(FOLNET.replace({"model.architecture": name}), own).dims for name in ("older", "folnet")
+    )
+    assert older == newer
+
+
+def test_a_part_that_needs_heads_is_refused_when_it_is_built(own: Registry) -> None:
+    changes = {
+        "model.architecture": "recurrent", "model.dims": {"layers": 1, "unary": 4}, "model.operators": {},
+        "model.positions": [], "model.augmenters": [{"use": "shifts"}],
+    }  # fmt: skip
+    with pytest.raises(
+        PlanError, match=r"augmenter 'shifts' cannot .* 'heads', which architecture 'recurrent'"
+    ):
+        build(FOLNET.replace(changes), registry=own)
+
+
+def test_heads_read_the_pooled_width(own: Registry) -> None:
+    heads = [
+        {"use": "pair"}, {"use": "classification", "classes": 5}, {"use": "multiple_choice"}, {"use": "contrastive"},
+    ]  # fmt: skip
+    changes = {
+        "model.architecture": "pairs", "model.dims": {"layers": 1, "unary": 4}, "model.operators": {},
+        "model.positions": [], "model.heads": heads,
+    }  # fmt: skip
+    model = build(FOLNET.replace(changes), registry=own).eval()
+    outputs = model(input_ids=torch.tensor([[3, 4, 5]]))
+    assert outputs["pooled"].shape == (1, 12)
+    assert outputs["contrastive"].shape == (1, 12)
+    assert outputs["classification_logits"].shape == (1, 5)
