@@ -124,7 +124,7 @@ def test_an_expected_failure_that_passes_is_a_failure(lab: pytest.Pytester) -> N
     result.stdout.fnmatch_lines(["*states in expected_failures that it fails 'reference'*and it passes*"])
 
 
-@pytest.mark.parametrize("given", ["{'refrence': 'a slip'}", "{'reference': ''}", "['reference']"])
+@pytest.mark.parametrize("given", ["{'refrence': 'a slip'}", "{'reference': ''}"])
 def test_expected_failures_need_a_check_and_a_reason(lab: pytest.Pytester, given: str) -> None:
     lab.makepyfile(lab=LAB.replace("BODY", f"expected_failures = {given}"))
     result = run(lab, "--peirce-plugin", "lab", "-k", "declaration")
@@ -132,6 +132,13 @@ def test_expected_failures_need_a_check_and_a_reason(lab: pytest.Pytester, given
     result.stdout.fnmatch_lines(
         ["operator 'twice' (plug-in module:lab) breaks the contract", "*expected_failures*"]
     )
+
+
+def test_expected_failures_that_are_no_mapping_are_refused(lab: pytest.Pytester) -> None:
+    lab.makepyfile(lab=LAB.replace("BODY", "expected_failures = ['reference']"))
+    result = run(lab, "--peirce-plugin", "lab")
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["*operator 'twice'*expected_failures*"])
 
 
 def test_a_plugin_without_parts_fails(pytester: pytest.Pytester) -> None:

@@ -21,13 +21,13 @@ def runtime_of(path: str | os.PathLike[str], registry: Catalogue | None = None) 
 
     Args:
         path: the file, which need not exist.
-        registry: where runtimes are looked up; what is installed and active if None.
+        registry: the only place where runtimes are looked up; what is installed and active if None.
 
     Raises:
         RegistryError: there is no runtime for such files, its module is not there, or it is no `Runtime`.
     """
     suffix = Path(path).suffix.removeprefix(".").lower()
-    announced = {entry.name: entry.value for entry in entry_points(group=GROUP)}
+    announced = {entry.name: entry.value for entry in entry_points(group=GROUP)} if registry is None else {}
     target = announced.get(suffix) or (registry or default_catalogue()).entry("runtimes", suffix).part
     module, _, attribute = target.partition(":")
     try:

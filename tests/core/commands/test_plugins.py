@@ -88,7 +88,7 @@ def test_the_static_list_imports_nothing_and_load_shows_causes(peirce: Run) -> N
     assert loaded["peirce-fails:parts"]["failure"] == "RuntimeError: the licence server is down"
     good = {key: loaded["peirce-good:extra"][key] for key in ("parts", "specs", "runtimes", "commands")}
     assert good == {"parts": 1, "specs": 1, "runtimes": {}, "commands": {"greet": "Greet someone."}}
-    assert loaded["peirce:onnx"]["runtimes"] == {"onnx": "peirce_export.session:Session"}
+    assert loaded["peirce:onnx"]["runtimes"] == {"onnx": "peirce_export.onnx.runtime:OnnxRuntime"}
 
 
 def test_a_third_party_s_ready_spec_joins_in(peirce: Run) -> None:

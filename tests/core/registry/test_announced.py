@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -10,7 +9,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import peirce
 import pytest
 from peirce import hookimpl
 from peirce.errors import RegistryError, SpecError
@@ -25,6 +23,7 @@ from peirce.registry import (
     runtime_of,
 )
 from peirce.spec import Spec
+from peirce_export.onnx.runtime import OnnxRuntime
 
 SPEC = """\
 # A small one.
@@ -147,20 +146,25 @@ def test_one_name_twice_in_a_plugin_is_an_error(specs: Path) -> None:
 
 
 def test_a_runtime_is_found_by_the_suffix() -> None:
-    catalogue = Catalogue.of(plugin(runtimes={".plan": "json:JSONDecoder", ".gone": "json:Gone"}))
-    assert runtime_of("a/model.PLAN", catalogue) is json.JSONDecoder
-    with pytest.raises(RegistryError, match=r"unknown runtime 'onnx'. Known: gone, plan"):
+    mine = {
+        ".plan": "peirce_export.onnx.runtime:OnnxRuntime",
+        ".json": "json:JSONDecoder",
+        ".gone": "json:Gone",
+    }
+    catalogue = Catalogue.of(plugin(runtimes=mine))
+    assert runtime_of("a/model.PLAN", catalogue) is OnnxRuntime
+    with pytest.raises(RegistryError, match=r"the runtime of .json files, .* is no peirce.model.Runtime"):
+        runtime_of("model.json", catalogue)
+    with pytest.raises(RegistryError, match=r"unknown runtime 'onnx'.*Known: "):
         runtime_of("model.onnx", catalogue)
-    with pytest.raises(
-        RegistryError, match=r"the runtime of .gone files, json:Gone of module:lab, cannot be imported"
-    ):
+    with pytest.raises(RegistryError, match=r"the runtime of .gone files, json:Gone, cannot be imported"):
         runtime_of("model.gone", catalogue)
 
 
 def test_the_entry_point_and_the_hook_name_one_runtime() -> None:
     (announced,) = entry_points(group="peirce.runtimes", name="onnx")
     assert default_catalogue().entry("runtimes", "onnx").part == announced.value
-    assert runtime_of("model.onnx") is peirce.Session
+    assert runtime_of("model.onnx") is OnnxRuntime
 
 
 def test_a_catalogue_has_no_parts() -> None:
