@@ -121,7 +121,7 @@ class GenerativeArchitecture(Architecture):
         super().__init_subclass__(**arguments)
         if "memory" in vars(cls) and "cached_state" not in vars(cls):  # as version 0.1 called it
             message = f"{cls.__qualname__}: call the method cached_state, not memory"
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            warnings.warn(message, DeprecationWarning, stacklevel=3)  # past the metaclass
             cls.cached_state = vars(cls)["memory"]  # type: ignore[method-assign]
 
     @abstractmethod
