@@ -1,7 +1,7 @@
 """The exact engine: queries per second and type on FB15k-237 and WN18RR, and the memory of their graphs.
 
 The queries are sampled from the train graph: each has 1 to 100 answers there and no vacuous part. They are answered on
-the test graph, as a batch that holds the sampled ones five times over. Times are the processor's, of one thread.
+the test graph, as a batch that holds the sampled ones five times over. Times are CPU times, of one thread.
 """
 
 from __future__ import annotations

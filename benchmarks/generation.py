@@ -1,6 +1,6 @@
-"""Generating with a memory, against reading the whole text again at each token, at 32 to 512 tokens.
+"""Generating with cached keys and values, against recomputing the whole text at each token, at 32 to 512 tokens.
 
-Both ways give the same tokens. The memory costs O(T) a token, and O(T^2 d2) where relations are composed (trans).
+Both ways give the same tokens. The cache costs O(T) a token, and O(T^2 d2) where relations are composed (trans).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def model_of(layer: str) -> peirce.Model:
 
 @torch.no_grad()
 def ways(model: peirce.Model, length: int) -> dict[str, Callable[[], object]]:
-    """One more token after `length - 1` others, from a memory and by reading all of them."""
+    """One more token after `length - 1` others, from a cached state and by reading all of them."""
     text = torch.randint(0, 32768, (1, length), generator=torch.Generator().manual_seed(0))
-    _, memory = model.advance({"input_ids": text[:, :-1]}, {})
+    _, cache = model.advance({"input_ids": text[:, :-1]}, {})
     new = {"input_ids": text[:, -1:]}
 
     @torch.no_grad()
     def cached() -> None:
-        model.advance(new, memory)
+        model.advance(new, cache)
 
     @torch.no_grad()
     def whole() -> None:

@@ -23,7 +23,7 @@ SHARED = Path(os.environ.get("PEIRCE_SHARED") or ROOT.parent / "shared")
 """The folder of data beside the repository, or PEIRCE_SHARED, which some benchmarks read by default."""
 
 CLOCKS: Mapping[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
-"""What time is: on a clock, or of this process's threads on processors, which other processes disturb less."""
+"""What time is: on a clock, or CPU time of this process's threads, which other processes disturb less."""
 
 
 def seconds(
@@ -73,12 +73,12 @@ def peak_bytes(way: Callable[[], object]) -> int:
 
 
 def machine() -> dict[str, Any]:
-    """What a figure depends on: processor, threads, versions, commit."""
+    """What a figure depends on: CPU, threads, versions, commit."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     return {
-        "processor": _processor(),
+        "processor": _cpu(),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -115,7 +115,7 @@ def _command() -> str:
     return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
 
 
-def _processor() -> str:
+def _cpu() -> str:
     info = Path("/proc/cpuinfo")
     names = [line for line in info.read_text().splitlines() if "model name" in line] if info.exists() else []
     return names[0].split(":", 1)[1].strip() if names else platform.processor()

@@ -1,4 +1,4 @@
-"""Queries per second of one processor: the sampler, with all of its checks, beside a plain one on a networkx graph.
+"""Queries per second of one CPU: the sampler, with all of its checks, beside a plain one on a networkx graph.
 
 The peer is what samplers of such benchmarks are: it draws an answer, walks back from it along the query's tree, and
 finds the answers by going through neighbours in Python. It knows the train graph only, checks nothing but that there is
@@ -25,7 +25,7 @@ from peirce_kg.sampling.lookup import Lookup
 from peirce_kg.sampling.sampler import BLOCK, MAX_ANSWERS, TypeSampler
 
 PUBLISHED = {"2p": 940, "3p": 300, "2i": 3700, "3i": 2600, "pi": 860, "ip": 1600, "2in": 50, "up": 460}
-"""Queries per second of a published sampler, measured on one processor on FB15k-237."""
+"""Queries per second of a published sampler, measured on one CPU on FB15k-237."""
 E = ("e",)
 P = ("p", E)
 SHAPES: dict[str, tuple[Any, ...]] = {

@@ -24,7 +24,7 @@ MODEL, PREFILL, STEP, TOP = "model", "prefill", "step", "top-"
 """The roles of a file: a model's own graph, the two graphs of a model that generates, and, before a number, a graph
 that gives so many of its best scores."""
 NEXT = "next_"
-"""Begins the names of a step's outputs that are the memory of the next step."""
+"""Begins the names of a step's outputs that are the cached state for the next step."""
 
 Precision = Literal["float32", "float16", "bfloat16"]
 

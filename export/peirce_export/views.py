@@ -37,7 +37,7 @@ class View(nn.Module):
 
 
 class Prefill(View):
-    """A model that also gives the memory of what it read: [batch, length, ...] tensors by the memory's names."""
+    """A model that also gives the cached state of what it read: [batch, length, ...] tensors by their names."""
 
     role = PREFILL
 
@@ -47,17 +47,17 @@ class Prefill(View):
         self.model = model
         self.spec, self.provenance = model.spec, model.provenance
         read = " + ".join(dict.fromkeys(("length", network.rows)))
-        kept = [_counted(spec, read, spec.name) for spec in network.memory()]
+        kept = [_counted(spec, read, spec.name) for spec in network.cached_state()]
         self.signature = Signature(model.signature.inputs, (*model.signature.outputs, *kept))
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
-        """All outputs, and the memory."""
-        outputs, memory = self.model.advance(inputs, {})
-        return {**outputs, **memory}
+        """All outputs, and the cached state."""
+        outputs, cache = self.model.advance(inputs, {})
+        return {**outputs, **cache}
 
 
 class Step(View):
-    """One more token of each row: its logits and the next memory, from the memory [batch, past, ...]."""
+    """One more token of each row: its logits and the next cached state, from the one before, [batch, past, ...]."""
 
     role = STEP
 
@@ -75,14 +75,14 @@ class Step(View):
             for spec in model.signature.outputs
             if spec.name.startswith(prefixes)
         ]
-        memory = network.memory()
-        kept = [_counted(spec, "past + 1", NEXT + spec.name) for spec in memory]
-        self.signature = Signature((token, *memory), (*logits, *kept))
+        cache = network.cached_state()
+        kept = [_counted(spec, "past + 1", NEXT + spec.name) for spec in cache]
+        self.signature = Signature((token, *cache), (*logits, *kept))
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
-        """The logits, and the next memory."""
-        memory = {name: value for name, value in inputs.items() if name != self.generated}
-        outputs, kept = self.model.advance({self.generated: inputs[self.generated]}, memory)
+        """The logits, and the next cached state."""
+        cache = {name: value for name, value in inputs.items() if name != self.generated}
+        outputs, kept = self.model.advance({self.generated: inputs[self.generated]}, cache)
         return {**outputs, **{NEXT + name: value for name, value in kept.items()}}
 
 
@@ -156,7 +156,7 @@ def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _counted(spec: TensorSpec, size: str, name: str) -> TensorSpec:
-    """A tensor of the memory as an output, with `size` tokens."""
+    """A tensor of the cached state as an output, with `size` tokens."""
     dims = tuple(size if dim == "past" else dim for dim in spec.dims)
     return evolve(spec, name=name, dims=dims, masks=None, largest={})
 

@@ -1,4 +1,4 @@
-"""The type of the fixture that runs the `peirce` command, and a look at where it runs."""
+"""The type of the fixture that runs the `peirce` command, and where it runs."""
 
 from __future__ import annotations
 

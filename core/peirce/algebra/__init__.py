@@ -1,4 +1,4 @@
-"""What flows through a network, and who may see whom: atoms, their norms, the scope, attention that can be read.
+"""What flows through a network, who may attend to whom: atoms, their norms, the scope, attention that can be read.
 
 Axis legend, used in every shape of the project: `b` batch, `x y a` tokens, `h` heads, `s w` within a head,
 `d1` unary width, `d2` binary width, `v` vocabulary.

@@ -1,4 +1,4 @@
-"""The weights of attention, read from outside: they pass an empty module, and hooks on it read them for a while."""
+"""The weights of attention, read from outside: they pass through an empty module, and hooks on it read them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from torch import Tensor, nn
 
 
 class Attended(nn.Module):
-    """Hands on the weights that tokens give to those that they look at.
+    """Hands on the weights that rows give to the tokens that they attend to.
 
     It has no parameters and computes nothing: state dicts, traced graphs and outputs are those of a network without
-    it. An architecture puts one behind each softmax of its own that says how much tokens look at each other.
+    it. An architecture puts one behind each attention softmax of its own.
     """
 
     def forward(self, weights: Tensor) -> Tensor:
-        """[b, x, a, h], of x over the tokens a that it looks at, to the same tensor."""
+        """[b, x, a, h], of x over the tokens a that it attends to, to the same tensor."""
         return weights
 
     @property
     def is_read(self) -> bool:
-        """Whether someone reads the weights here and now, so that they should come whole and not in blocks."""
+        """Whether a hook reads the weights in this pass, so that they should come whole and not in blocks."""
         return bool(self._forward_hooks)
 
 
@@ -38,7 +38,7 @@ class AttentionWeights(NamedTuple):
 def attention_of(model: nn.Module) -> Iterator[list[AttentionWeights]]:
     """Within it, each run of a model adds the weights of its attention to the list.
 
-    What a network runs twice adds twice, and so do two runs. In training some weights are dropped. A graph that is
+    A module that runs twice adds its weights twice. In training some weights are dropped. A graph that is being
     traced, or was compiled before, adds nothing: run the model itself.
 
     Args:

@@ -1,4 +1,4 @@
-"""Recomputation in the backward pass, in place of memory."""
+"""Gradient checkpointing: the backward pass recomputes what would take memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 
-def again(function: Callable[..., Tensor], *args: object) -> Tensor:
-    """Call, and where gradients are wanted keep only the arguments, recomputing the rest in the backward pass."""
+def recomputed(function: Callable[..., Tensor], *args: object) -> Tensor:
+    """Call, and where gradients are wanted keep only the arguments: the backward pass recomputes the rest."""
     if torch.is_grad_enabled() and not torch.compiler.is_compiling():
         return checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)
     return function(*args)

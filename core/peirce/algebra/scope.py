@@ -1,9 +1,9 @@
-"""Who may look at whom: padding, causal, prefix and any boolean relation, and what follows for sums and softmaxes.
+"""Who may attend to whom: padding, causal, prefix and any boolean relation, and what follows for sums and softmaxes.
 
 A scope is a relation over tokens. One rule holds everywhere: a row with nothing in scope gives zeros, never NaN.
 
-Rows x are the tokens that are inferred, columns a those that are looked at. Most often they are the same; in generation
-the rows are the last tokens alone, and in a decoder the source's tokens are columns before them.
+Rows x are the tokens that are inferred, columns a those that they attend to. Most often they are the same. In
+generation the rows are the last tokens alone. In a decoder the source tokens are columns before the rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from peirce.algebra.predicates import at_least_float32
-from peirce.algebra.recompute import again
+from peirce.algebra.recompute import recomputed
 
 TRACED_STEPS = 4
 """In how many steps a traced graph weighs all groups of a kernel."""
@@ -28,8 +28,8 @@ class Scope:
 
     Args:
         tokens: bool [b, x], the real rows; None when all are.
-        pairs: bool [b or 1, x, a], whether x may look at a, padding included; None when everything may.
-        uniform: every real row looks at the same tokens, so a softmax over them has one denominator.
+        pairs: bool [b or 1, x, a], whether x may attend to a, padding included; None when every token may to every one.
+        uniform: every real row attends to the same tokens, so a softmax over them has one denominator.
         causal: the pairs are exactly the real ones with a <= x, which has a fast path.
         dropout: the rate at which `weigh` drops weights; the composer sets it in training.
         before: how many columns stand before the rows; None when every token is a row.
@@ -103,7 +103,7 @@ class Scope:
         return replace(self, dropout=rate)
 
     def part(self, items: slice, rows: slice) -> Scope:
-        """What some rows x of some examples may look at, for what is done with those rows alone."""
+        """The scope of some rows x of some examples, for work on those rows alone."""
         if self.pairs is None:
             return self
         tokens = None if self.tokens is None else self.tokens[items, rows]
@@ -121,7 +121,7 @@ class Scope:
     def converse(self, atoms: Tensor) -> Tensor:
         """u(y, x) for each of the atoms u(x, y), [b, x, y, ...] -> [b, x, y, ...].
 
-        Columns before the rows have no converse atom: nothing that came before looks at a row, so it is zero.
+        Columns before the rows have no converse atom: no earlier token attends to a row, so it is zero.
         """
         if self.before is None:
             return atoms.transpose(1, 2)
@@ -133,9 +133,9 @@ class Scope:
         return atoms.diagonal(self.before or 0, 1, 2).transpose(1, 2)
 
     def softmax(self, logits: Tensor, *, tokens_last: bool = False) -> Tensor:
-        """Normalise [b, x, a, ...] over the tokens a that x may look at, in at least float32; zeros elsewhere.
+        """Normalise [b, x, a, ...] over the tokens a that x may attend to, in at least float32; zeros elsewhere.
 
-        With `tokens_last`, logits are [b, x, a, c] with channels first and tokens last in memory, and so is the result.
+        With `tokens_last`, the logits [b, x, a, c] and the result lie in memory with channels first and tokens last.
         """
         exact = at_least_float32(logits)
         if self.pairs is not None:
@@ -150,7 +150,7 @@ class Scope:
         return weights.to(logits.dtype)
 
     def weigh(self, logits: Tensor, values: Tensor) -> Tensor:
-        """Sum a premise with unary weights that are normalised over what each row may look at.
+        """Sum a premise with unary weights that are normalised over what each row may attend to.
 
         u[g,n](x) = sum_a K[g,n](x,a) v[g](x,a) with K(x,a) = exp(k(a) - logsumexp of k over the scope of x).
 
@@ -188,8 +188,8 @@ class Scope:
     def _weigh_rows(self, logits: Tensor, values: Tensor) -> Tensor:
         """A few groups g at a time: [b, x, a, g, n] at most, recomputed in the backward pass.
 
-        One by one they take the least memory. A graph that is traced has each step's nodes anew, so there the steps
-        are few: one for each of 64 groups, in 12 layers, and an exporter's optimiser does not come to an end.
+        One by one they take the least memory. A traced graph repeats the nodes of every step, so there the steps are
+        few: with a step for each of 64 groups, in 12 layers, an exporter's optimiser does not come to an end.
         """
         count = logits.shape[2]
         step = -(-count // TRACED_STEPS) if torch.compiler.is_compiling() else 1
@@ -197,7 +197,9 @@ class Scope:
         groups = []
         for start in range(0, count, step):
             part = slice(start, start + step)
-            groups.append(again(self._weigh_groups, logits[:, :, part], values[..., part], keep[:, :, part]))
+            groups.append(
+                recomputed(self._weigh_groups, logits[:, :, part], values[..., part], keep[:, :, part])
+            )
         return torch.cat(groups, 2)
 
     def _weigh_groups(self, logits: Tensor, values: Tensor, keep: Tensor) -> Tensor:
@@ -208,8 +210,8 @@ class Scope:
     def _weigh_causal(self, logits: Tensor, values: Tensor) -> Tensor:
         """Blocks of rows: the past of a block enters by one product, scaled by its own running maximum.
 
-        Every exponential is of a number <= 0, and the maximum of a row is over its own past alone, so that
-        nothing of the future enters, not even its rounding.
+        Every exponential is of a number <= 0. The maximum of a row is over its own past alone. So nothing of the future
+        enters, not even its rounding.
         """
         exact = at_least_float32(logits).permute(0, 2, 3, 1)  # [b, g, n, a]
         low = torch.finfo(exact.dtype).min
@@ -220,7 +222,7 @@ class Scope:
         length, blocks = exact.shape[-1], []
         for start in range(0, length, CAUSAL_BLOCK):
             stop = min(start + CAUSAL_BLOCK, length)
-            block = again(
+            block = recomputed(
                 _causal_block, exact[..., :stop], sums[:, :, start:stop, :stop], keep[..., :stop], start
             )
             blocks.append(block)

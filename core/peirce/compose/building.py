@@ -79,7 +79,7 @@ def placed(model: Model, device: torch.device | str | None, dtype: torch.dtype |
 
 
 def _refuse_sizes(spec: Spec, error: Exception) -> None:
-    """Raise a `SpecError` if an error says that no memory holds a model of these sizes; torch has no class for it."""
+    """Raise a `SpecError` if the error means that memory is too small for the model; torch has no class for that."""
     cause = str(error).partition("\n")[0]
     if isinstance(error, MemoryError) or re.search("memory|overflow", cause, re.IGNORECASE):
         raise SpecError(
@@ -95,7 +95,7 @@ _LAYER_BYTES = 150_000
 def _refuse_beyond_memory(plan: Plan, registry: Registry) -> None:
     """Refuse a model whose modules and parameters need more than all the memory of this machine, before it is composed.
 
-    Nothing else in memory counts, so what is refused cannot work, and what is let through may still not.
+    Only modules and parameters count. So a refused model cannot work, and one that passes may still not.
 
     Raises:
         SpecError: the model is too large; the message has both numbers.
@@ -130,9 +130,9 @@ def _machine_memory() -> float:
 
 
 def _count_parameters(spec: Spec, registry: Registry) -> int:
-    """The parameters of a model, those of many layers from one and two, since each further layer adds the same.
+    """How many parameters a model has. Many layers are counted from one and two: each further layer adds the same.
 
-    0 where that cannot be told: nothing of the spec composes with so few layers, or numbers overflow.
+    0 where that fails: the spec does not compose with so few layers, or numbers overflow.
     """
 
     def count(changes: dict[str, int]) -> int:

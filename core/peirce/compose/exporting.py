@@ -1,4 +1,4 @@
-"""The doors out of the core: exporters, found in a registry, and the verification of what they wrote."""
+"""Export and verification: the exporter is found by its name, the runtime by the suffix of the file."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def load(
 
 @contextmanager
 def _without_storage() -> Iterator[None]:
-    """Within it, the parameters that this thread makes have shapes alone. Buffers are real: parts compute them."""
+    """Within it, the parameters that this thread makes have no storage. Buffers do: parts compute them."""
     thread = threading.get_ident()
 
     def replaced(module: nn.Module, name: str, parameter: nn.Parameter | None) -> nn.Parameter | None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 _NO_HEADS = torch.nn.ModuleDict()
-"""What a model's heads are held in; they cannot be called what its attributes are."""
+"""The container of a model's heads, empty: no head's prefix may be one of its attributes."""
 
 
 def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
@@ -48,7 +48,7 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
     Args:
         spec: the spec.
         registry: where parts are looked up.
-        fuse: whether the stages of the plan's network use fused projections; no part of the model's identity.
+        fuse: whether stages use fused projections; the state dict is the same either way.
 
     Raises:
         SpecError: an unknown part or option, with the nearest valid name and the line.
@@ -260,7 +260,7 @@ def _operator(
 
 
 def _wrong_kind(registry: Registry, cls: type[Architecture], part: type[Any]) -> str | None:
-    """Why an operator of this kind is none that the architecture's layers are made of; None when it is one."""
+    """Why the architecture's layers cannot be made of operators of this kind; None when they can."""
     if issubclass(part, RecurrentOperator) == cls.recurrent:
         return None
     if cls.recurrent:

@@ -19,7 +19,7 @@ from peirce.parts import Signature, TensorSpec
 from peirce.registry import runtime_of
 
 MOST_THREADS = 1024
-"""More than this starts no faster, and a runtime would really start them."""
+"""The most threads: more are no faster, and a runtime would really start them."""
 
 
 def opened_by(path: Path) -> Runtime:

@@ -1,8 +1,8 @@
-"""Work on binary atoms by blocks that stay in a processor's cache.
+"""Work on binary atoms by blocks that stay in a CPU's cache.
 
-A branch of [b, x, y, d] atoms is far larger than a cache, and what is computed from each pair alone need not be written
-for all pairs at once. Blocks serve a processor: a graph that is traced must not depend on the length, and a GPU is
-faster with few large products. In training a block's intermediate results are computed again in the backward pass.
+A branch of [b, x, y, d] atoms is far larger than a cache. What is computed from each pair alone need not be written for
+all pairs at once. Blocks are for CPUs alone: a GPU is faster with few large products, and a traced graph must not
+depend on the length. In training the backward pass recomputes a block's intermediate results.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ BLOCK_BYTES = 2 << 20
 PORTION_BYTES = 8 << 20
 """What the binary atoms of the examples that go through the layers together may take.
 
-Allocators keep tensors of this size for the next one; larger ones come from the system anew each time, page by page.
+Allocators reuse the memory of tensors of this size. Larger ones come from the system each time, page by page.
 """
 
 
 def blocked(atoms: Tensor) -> bool:
-    """Whether binary atoms are worked on in blocks here and now, without gradients."""
+    """Whether binary atoms are worked on in blocks in this pass, without gradients."""
     return _in_inference(atoms) and _large(atoms)
 
 
 def blocked_training(atoms: Tensor) -> bool:
-    """Whether binary atoms are worked on in blocks here and now, with gradients."""
-    return _on_processor(atoms) and torch.is_grad_enabled() and _large(atoms)
+    """Whether binary atoms are worked on in blocks in this pass, with gradients."""
+    return _on_cpu(atoms) and torch.is_grad_enabled() and _large(atoms)
 
 
 def blocks(atoms: Tensor, channels: int) -> Iterator[tuple[slice, slice]]:
@@ -56,16 +56,16 @@ def portion(like: Tensor, length: int, width: int) -> int | None:
         length: tokens of an example.
         width: channels of a pair.
     """
-    if not _on_processor(like):
+    if not _on_cpu(like):
         return None
     return max(1, PORTION_BYTES // max(1, length * length * width * like.element_size()))
 
 
 def _in_inference(atoms: Tensor) -> bool:
-    return _on_processor(atoms) and not torch.is_grad_enabled()
+    return _on_cpu(atoms) and not torch.is_grad_enabled()
 
 
-def _on_processor(atoms: Tensor) -> bool:
+def _on_cpu(atoms: Tensor) -> bool:
     return atoms.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
@@ -98,7 +98,7 @@ def in_blocks(
         rows: [b, x, ...] each, of which a block has its own rows; the first are binary atoms, [b, x, y, d].
         items: [b, ...] each, of which a block has all rows of its own examples.
         whole: what each block has whole, such as weights.
-        random: whether random numbers are drawn, which the backward pass must draw again.
+        random: whether random numbers are drawn; the backward pass then redraws the same ones.
 
     Returns:
         The results, in their places.
@@ -112,7 +112,7 @@ def in_blocks(
 
 
 class _Work(NamedTuple):
-    """What is computed. Tensors before the first end are cut by rows, and by examples those before the second."""
+    """What is computed. Tensors before the first end are cut by rows, those before the second by examples."""
 
     compute: Compute
     channels: int
@@ -126,7 +126,7 @@ class _Work(NamedTuple):
         return blocks(atoms, self.channels)
 
     def is_cut(self, place: int) -> bool:
-        """Whether a block has its own rows of the tensor at a place, which no other block has."""
+        """Whether each block has rows of its own of the tensor at a place."""
         return place < self.ends[0]
 
     def of(self, place: int, tensor: Tensor, block: Block) -> Tensor:
@@ -188,7 +188,7 @@ def _added_up(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: T
         leaves = {
             i: part.requires_grad_() for i, part in enumerate(parts) if part is not None and i in wanted
         }
-        results, own = _again(ctx, number, block, parts, grads)
+        results, own = _recomputed(ctx, number, block, parts, grads)
         found = torch.autograd.grad(results, list(leaves.values()), own, allow_unused=True)
         for i, grad in zip(leaves, found, strict=True):
             if grad is None:  # of this block, and so of every other
@@ -208,21 +208,21 @@ def _added_up(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: T
 
 
 def _differentiable(ctx: Any, tensors: Tensors, wanted: Mapping[int, Tensor], grads: Tensors) -> Found:
-    """The same gradients, for someone who differentiates them in turn."""
+    """The same gradients, themselves differentiable."""
     work: _Work = ctx.work
     every: list[tuple[Tensor, Tensor]] = []
     for number, block in enumerate(work.blocks(tensors)):
         parts = [None if t is None else work.of(i, t, block) for i, t in enumerate(tensors)]
-        every.extend(zip(*_again(ctx, number, block, parts, grads), strict=True))
+        every.extend(zip(*_recomputed(ctx, number, block, parts, grads), strict=True))
     results, own = zip(*every, strict=True)
     found = torch.autograd.grad(results, list(wanted.values()), own, create_graph=True, allow_unused=True)
     return {i: grad for i, grad in zip(wanted, found, strict=True) if grad is not None}
 
 
-def _again(
+def _recomputed(
     ctx: Any, number: int, block: Block, parts: Tensors, grads: Tensors
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """A block's results once more, in the circumstances of the first time, and their gradients."""
+    """A block's results, recomputed with the autocast and the random numbers of the first time, and their gradients."""
     work: _Work = ctx.work
     with (
         torch.enable_grad(),

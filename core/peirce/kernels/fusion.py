@@ -1,9 +1,9 @@
 """Several linear maps as one matrix product, while each keeps its own parameters.
 
 A fused map reads all the channels that a stage takes from one branch in one product, or writes all that it gives to
-one branch in one. Where gradients are wanted the weights are concatenated anew in each pass, so that they reach each
-parameter, or a product is made of each map; in inference the concatenation is kept; `folded` makes it constant for an
-export.
+one branch in one. In inference the concatenated weights are kept until an optimizer steps or a parameter changes. Where
+gradients are wanted each pass concatenates them, so that gradients reach every parameter; or each map is a product of
+its own (`read_each`, `write_each`). For an export `folded` makes the concatenated weights constant.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Weights = tuple[Tensor, Tensor | None]
 class _Steps:
     """How many steps the optimizers of this process have made.
 
-    Fused optimizers write to parameters without raising their versions, so that versions alone do not tell.
+    Fused optimizers write to parameters without raising their versions, so versions alone do not show a change.
     """
 
     count = 0
 
     @classmethod
     def made(cls, *step: object) -> None:
-        """One more; torch calls it after the step of any optimizer."""
+        """Count one more; torch calls it after the step of any optimizer."""
         cls.count += 1
 
 
@@ -43,7 +43,7 @@ class FusedLinear(nn.Module):
     Args:
         maps: the maps, which stay owned by whoever registered them, each with a factor on its result.
         along: `outputs` for maps that read one input, `inputs` for maps whose results are added.
-        fuse: whether it is one product; without it `folded` leaves the maps apart, as their stage does.
+        fuse: whether the maps become one product; otherwise `folded` leaves them apart, as their stage does.
     """
 
     def __init__(
@@ -135,8 +135,8 @@ def folded(model: nn.Module) -> Iterator[None]:
 def fold_in(model: nn.Module, dtype: torch.dtype) -> None:
     """Make every fused map of the model constant for good, joined and scaled in its own dtype, then cast to `dtype`.
 
-    What an export in half precision folds is rounded once more than its parameters; this is the same rounding, for a
-    reference that computes in another dtype.
+    An export in half precision rounds the folded weights once more than the parameters. This is the same rounding, for
+    a reference that computes in another dtype.
     """
     for module in model.modules():
         if isinstance(module, FusedLinear) and module.fuse:

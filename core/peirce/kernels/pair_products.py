@@ -2,8 +2,8 @@
 
 The vector of a pair is looked up in a table, so two ways lead to a score. *By bucket*: multiply each query by
 the whole table, r numbers a row and head, and look up each pair's number. *By gather*: look up each pair's
-vector and multiply. A whole [b, x, y, s] tensor is held by neither, forward or backward: rows are gathered in
-blocks.
+vector and multiply. Neither way ever holds a whole [b, x, y, s] tensor: rows are gathered in blocks, also in the
+backward pass.
 
 Heads come first and rows are flat, so that both ways are plain batched products: `q` [g, n, m, s] queries, `w`
 [g, n, m, y] scores or weights, `ids` [n, y], `rows` [n], `table` [k, g, r, s].
@@ -22,11 +22,11 @@ from torch.autograd import Function
 from peirce.algebra import at_least_float32
 
 BLOCK = {"cpu": 1 << 19}
-"""Elements of the buckets or vectors that are held at once, by device: what stays in a processor's cache."""
+"""Elements of the buckets or vectors that are held at once, by device: what stays in a CPU's cache."""
 LARGE_BLOCK = 1 << 25
 """The same for every other device, where a few large products are faster than many small ones."""
 FEWEST_BLOCKS = 8
-"""A gather is split at least so often, where there are rows enough."""
+"""The fewest blocks of a gather, where there are rows enough."""
 
 
 # --- three products of one trilinear form: each one's derivatives are the other two ---------------

@@ -61,8 +61,8 @@ class Task(Part, ABC):
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
         """How many targets each of `terms` is a mean over, by the term's name.
 
-        With them, several batches of a step count as one large batch would. A term without them counts the same in
-        each batch, which is the same thing where batches have one size. Without targets a term is finite, such as 0.
+        With them, several batches of a step count as one large batch would. A term that is not named here weighs the
+        same in every batch. A batch with no targets of a term gives a finite one, such as 0.
         """
         return {}
 
@@ -85,7 +85,7 @@ class Report:
 
     Args:
         file: what was written or verified.
-        passed: whether it is what its model is; commands exit with 1 where it is not.
+        passed: whether the file agrees with its model; commands exit with 1 where it does not.
         notes: what the reader should know, a sentence each.
     """
 
@@ -152,10 +152,10 @@ class OpenFile(ABC):
         """
 
     def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], Stepper]:
-        """What makes, of prompts, what generation steps through; by default a file does not generate.
+        """A function from prompts to what generation steps through; by default a file does not generate.
 
         Raises:
-            InputError: the file was not exported to generate. What is returned raises it where a prompt is empty.
+            InputError: the file was not exported to generate. The function raises it where a prompt is empty.
         """
         raise InputError("the runtime of this file does not generate")
 

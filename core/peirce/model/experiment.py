@@ -57,7 +57,7 @@ class ExperimentReport:
 class Experiment(ABC):
     """Trainings whose results stand in one table; `peirce experiments` lists and runs it.
 
-    A plug-in hands experiments out by `register_experiments`. Listing them makes them, so a module that defines one
+    A plug-in hands experiments out by `register_experiments`. Listing instantiates them, so a module that defines one
     imports torch only in `run`.
 
     Args:

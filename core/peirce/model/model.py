@@ -75,27 +75,27 @@ class Model(nn.Module):
         return {spec.name: outputs[spec.name] for spec in self.signature.outputs}
 
     def advance(
-        self, inputs: Mapping[str, Tensor], memory: Mapping[str, Tensor]
+        self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Predict for tokens that follow others, from what was kept of those.
+        """Predict for tokens that follow others, from the cached state of those.
 
         Args:
-            inputs: without a memory, as `signature.inputs` says; then the new tokens alone, under the name that the
-                architecture generates.
-            memory: what the last call returned; empty at first.
+            inputs: with an empty cache, as `signature.inputs` says; later the new tokens alone, under the name that
+                the architecture generates.
+            cache: what the last call returned; empty at first.
 
         Returns:
-            Without a memory, all outputs; then the predictions of the heads that predict next tokens, for the new ones
-            alone. And the next memory, flat tensors by name.
+            The outputs and the next cached state, flat tensors by name. With an empty cache these are all outputs;
+            later they are the predictions of the new tokens alone, by the heads that predict next tokens.
 
         Raises:
             InputError: the architecture or the heads do not generate.
         """
         network, heads = self.generating()
-        if not memory and not torch.compiler.is_compiling():
+        if not cache and not torch.compiler.is_compiling():
             self._check(inputs)
-        encoded, tokens, kept = network.advance(inputs, memory)
-        if not memory:
+        encoded, tokens, kept = network.advance(inputs, cache)
+        if not cache:
             return self._outputs(encoded, tokens), kept
         outputs: dict[str, Tensor] = {}
         for prefix, head in heads.items():
@@ -109,7 +109,7 @@ class Model(nn.Module):
 
         Args:
             inputs: the prompts, as `signature.inputs` says; they may have different lengths, padded on either side.
-            cache: whether what was computed of the tokens before is kept.
+            cache: whether the state of the tokens before is cached; without it every step recomputes the whole text.
             settings: how tokens are chosen, as in `peirce.model.Decoding`.
 
         Returns:
@@ -144,7 +144,7 @@ class Model(nn.Module):
         """The network and the heads that predict next tokens, by prefix.
 
         Raises:
-            InputError: there are none, or the architecture keeps no memory.
+            InputError: there are none, or the architecture has no cached state.
         """
         heads = {prefix: cast(Head, head) for prefix, head in self.heads.items()}
         heads = {prefix: head for prefix, head in heads.items() if "past" in head.needs}

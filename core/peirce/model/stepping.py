@@ -1,4 +1,4 @@
-"""A model in torch as what generation steps through: from a memory, or from the whole text again at each token."""
+"""Generation steps through a model in torch: with a cached state, or recomputing the whole text at each token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Steps(Protocol):
         ...
 
     def advance(
-        self, inputs: Mapping[str, Tensor], memory: Mapping[str, Tensor]
+        self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Predict for tokens that follow others."""
         ...
@@ -41,7 +41,7 @@ class ModelStepper:
     Args:
         model: the model, in evaluation mode.
         inputs: the prompts, as the model's signature says.
-        cache: whether a memory of the tokens before is kept; otherwise the whole text is read again for each token.
+        cache: whether the state of the tokens before is cached; without it every step recomputes the whole text.
 
     Raises:
         InputError: the model does not generate, or a prompt is empty.
@@ -57,13 +57,13 @@ class ModelStepper:
         self.real = inputs.get(self.mask or "", torch.ones_like(ids, dtype=torch.bool))
         if not bool(self.real.any(1).all()):
             raise InputError(f"a prompt in {self.name!r} has no real token; begin it with one")
-        self.memory: dict[str, Tensor] = {}
+        self.cached: dict[str, Tensor] = {}
 
     @torch.no_grad()
     def begin(self) -> NDArray[Any]:
         """Read the prompts, whichever side their padding is on."""
         if self.cache:
-            outputs, self.memory = self.model.advance(self.inputs, {})
+            outputs, self.cached = self.model.advance(self.inputs, {})
         else:
             outputs = self.model(**self.inputs)
         places = torch.arange(self.real.shape[1], device=self.real.device)
@@ -76,7 +76,7 @@ class ModelStepper:
         """Append a token to each row."""
         new = torch.from_numpy(np.asarray(tokens)).to(self.real.device).unsqueeze(1)
         if self.cache:
-            outputs, self.memory = self.model.advance({self.name: new}, self.memory)
+            outputs, self.cached = self.model.advance({self.name: new}, self.cached)
         else:
             self._append(new)
             outputs = self.model(**self.inputs)
@@ -86,7 +86,7 @@ class ModelStepper:
         """Go on with these rows."""
         chosen = torch.from_numpy(np.asarray(rows)).to(self.real.device)
         self.inputs = {name: value[chosen] for name, value in self.inputs.items()}
-        self.memory = {name: value[chosen] for name, value in self.memory.items()}
+        self.cached = {name: value[chosen] for name, value in self.cached.items()}
         self.real = self.real[chosen]
 
     def _append(self, new: Tensor) -> None:

@@ -7,7 +7,7 @@ from .base import SUPPORTED_API as SUPPORTED_API
 from .base import Dims as Dims
 from .base import NoOptions as NoOptions
 from .base import Part as Part
-from .caching import layer_memories as layer_memories
+from .caching import layer_cached_states as layer_cached_states
 from .caching import named_of_layer as named_of_layer
 from .caching import of_layer as of_layer
 from .caching import through as through
@@ -24,7 +24,7 @@ from .losses import check_distribution as check_distribution
 from .losses import check_labels as check_labels
 from .losses import mean_cross_entropy as mean_cross_entropy
 from .losses import ranking_loss as ranking_loss
-from .mixing import Memory as Memory
+from .mixing import CachedState as CachedState
 from .mixing import Mixing as Mixing
 from .mixing import Projections as Projections
 from .mixing import SourceReader as SourceReader

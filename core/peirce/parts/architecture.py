@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from inspect import signature
@@ -108,7 +109,7 @@ def sizes_of(architecture: type[Architecture], options: Any, dims: Any) -> Mappi
 
 
 class GenerativeArchitecture(Architecture):
-    """An architecture that can infer the atoms of new tokens from what it kept of those before them.
+    """An architecture that infers the atoms of new tokens from the cached state of those before them.
 
     Attributes:
         generated: the input whose tokens are generated, `input_ids` or a decoder's.
@@ -116,22 +117,29 @@ class GenerativeArchitecture(Architecture):
 
     generated: ClassVar[str] = "input_ids"
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "memory" in vars(cls) and "cached_state" not in vars(cls):  # as version 0.1 called it
+            message = f"{cls.__qualname__}: call the method cached_state, not memory"
+            warnings.warn(message, DeprecationWarning, stacklevel=3)  # past the metaclass
+            cls.cached_state = vars(cls)["memory"]  # type: ignore[method-assign]
+
     @abstractmethod
-    def memory(self) -> tuple[TensorSpec, ...]:
-        """What is kept for the tokens that follow: flat tensors [batch, past, ...], or [batch, ...] for a state."""
+    def cached_state(self) -> tuple[TensorSpec, ...]:
+        """What is cached for later tokens: flat tensors [batch, past, ...], or [batch, ...] for a recurrent state."""
 
     @abstractmethod
     def advance(
-        self, inputs: Mapping[str, Tensor], memory: Mapping[str, Tensor]
+        self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor]
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
-        """Infer the atoms of tokens that follow those of a memory.
+        """Infer the atoms of tokens that follow those of a cached state.
 
         Args:
-            inputs: without a memory, what `inputs` declares; then the new tokens alone, by the name `generated`, and
-                optionally what else is known of them.
-            memory: what the last call returned; empty at first.
+            inputs: with an empty cache, what `inputs` declares; later the new tokens alone, by the name `generated`,
+                and optionally what else is known of them.
+            cache: what the last call returned; empty at first.
 
         Returns:
-            The atoms of the new tokens, as `forward` would infer them of all; the tokens; and the next memory, by the
-            names of `memory()`.
+            The atoms of the new tokens, equal to those that `forward` infers from the whole text; the tokens; and the
+            next cached state, by the names of `cached_state()`.
         """

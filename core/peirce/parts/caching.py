@@ -1,4 +1,4 @@
-"""What architectures keep for the tokens that follow: a pass through layers, and flat names for what each keeps."""
+"""The cached state of architectures: a pass through layers, and flat names for what each layer caches."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from torch import Tensor, nn
 
 from peirce.algebra import Scope
 from peirce.kernels import PairBias
-from peirce.parts.mixing import Memory
+from peirce.parts.mixing import CachedState
 from peirce.parts.signature import TensorSpec
 
 
-class Remembering(Protocol):
-    """A layer that keeps channels."""
+class CachingLayer(Protocol):
+    """A layer that caches channels for later tokens."""
 
     def kept(self) -> Mapping[str, tuple[str, tuple[int, ...]]]:
-        """By name, the branch that they are read from and their sizes."""
+        """By name, the branch that the channels are read from and their sizes."""
         ...
 
 
-def layer_memories(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
-    """What the layers keep, in order: [batch, past, ...] of unary atoms, [batch, past, past, ...] of binary ones."""
+def layer_cached_states(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
+    """What the layers cache, in order: [batch, past, ...] of unary atoms, [batch, past, past, ...] of binary ones."""
     return tuple(
         TensorSpec(
             name=_flat(i, name),
             dtype="float",
             dims=("batch", "past", *(("past",) if branch == "B" else ()), *shape),
-            meaning=f"What layer {i} looks at of the tokens before.",
+            meaning=f"What layer {i} attends to of the tokens before.",
         )
-        for i, layer in enumerate(cast(Iterable[Remembering], layers))
+        for i, layer in enumerate(cast(Iterable[CachingLayer], layers))
         for name, (branch, shape) in layer.kept().items()
     )
 
@@ -40,34 +40,34 @@ def through(
     state: Any,
     scope: Scope,
     biases: Iterable[Sequence[PairBias]],
-    memory: Memory | None = None,
+    cache: CachedState | None = None,
 ) -> tuple[Any, dict[str, Tensor]]:
-    """The state of the rows after all layers, and what the layers keep of it for later tokens.
+    """The state of the rows after all layers, and what the layers cache for later tokens.
 
     Args:
-        layers: called with a state, a scope, their pair biases and their own part of the memory.
+        layers: called with a state, a scope, their pair biases and their own part of the cache.
         state: what the first layer is given.
-        scope: who may look at whom.
+        scope: who may attend to whom.
         biases: of each layer.
-        memory: what the layers kept of the tokens before; None when nothing is to be kept.
+        cache: the cached state of the tokens before; None where nothing is cached.
     """
     kept: dict[str, Tensor] = {}
     for i, (layer, each) in enumerate(zip(layers, biases, strict=True)):
-        state, own = layer(state, scope, each, None if memory is None else of_layer(i, memory))
-        if memory is not None:
+        state, own = layer(state, scope, each, None if cache is None else of_layer(i, cache))
+        if cache is not None:
             kept |= named_of_layer(i, own)
     return state, kept
 
 
-def named_of_layer(layer: int, own: Memory) -> dict[str, Tensor]:
-    """What one layer keeps, by the names that it has in a memory."""
+def named_of_layer(layer: int, own: CachedState) -> dict[str, Tensor]:
+    """What one layer caches, by its names in the cached state of all."""
     return {_flat(layer, name): value for name, value in own.items()}
 
 
-def of_layer(layer: int, memory: Memory) -> dict[str, Tensor]:
-    """The inverse of `named_of_layer`, for one layer of a whole memory."""
+def of_layer(layer: int, cache: CachedState) -> dict[str, Tensor]:
+    """The inverse of `named_of_layer`, for one layer of the cached state of all."""
     start = _flat(layer, "")
-    return {name.removeprefix(start): value for name, value in memory.items() if name.startswith(start)}
+    return {name.removeprefix(start): value for name, value in cache.items() if name.startswith(start)}
 
 
 def _flat(layer: int, name: str) -> str:

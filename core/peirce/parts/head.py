@@ -33,12 +33,12 @@ class Encoded(NamedTuple):
 class Head(ModulePart):
     """Turns atoms into predictions.
 
-    Its outputs are named `logits`, ..., and the model prefixes them with the head's name; one named "" takes the head's
-    name itself.
+    Its outputs are named `logits`, ..., and the model prefixes them with the head's name. An output named "" is called
+    by the head's name alone.
 
     Attributes:
-        needs: which of `pooled` and `binary` the architecture must give; `past` where the head predicts next tokens,
-            which no token may see then.
+        needs: which of `pooled` and `binary` the architecture must give; `past` for a head that predicts next tokens,
+            where no token may attend to later ones.
         labels: what `loss` takes as labels, dtype, shape and meaning, in one sentence.
     """
 

@@ -1,7 +1,7 @@
 """What parameters begin with: maps and embeddings from a normal distribution, unless a part chose something else.
 
-Whether a part chose is seen in the values. While a model is composed, each tensor that torch's own initialisation gives
-to a map or an embedding is noted; one that still has such values in the end is nobody's choice.
+The values show whether a part chose. While a model is composed, each tensor that torch's own initialisation gives to a
+map or an embedding is noted. A tensor that still has these values in the end was chosen by no part.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def watched() -> Iterator[set[int]]:
 def narrow(module: nn.Linear | nn.Embedding) -> None:
     """Give a map or an embedding BERT's narrow start, for a part that is used by itself.
 
-    It is no choice of the part's: in a model the spec's `init_std` replaces it.
+    It does not count as the part's choice: in a model the spec's `init_std` replaces it.
     """
     nn.init.normal_(module.weight, std=NARROW_STD)
     bias = getattr(module, "bias", None)
@@ -64,10 +64,10 @@ def narrow(module: nn.Linear | nn.Embedding) -> None:
 
 
 def initialise(model: nn.Module, std: float, fingerprints: set[int]) -> None:
-    """Initialise what no part has, in the order of the modules.
+    """Initialise what no part has initialised, in the order of the modules.
 
     Args:
-        model: the model; only linear maps and embeddings are looked at.
+        model: the model; only linear maps and embeddings are initialised.
         std: of the weights; biases become zero, and so does the padding row of an embedding that has one.
         fingerprints: what `watched` noted while the model was made.
     """

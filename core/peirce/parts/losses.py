@@ -62,7 +62,7 @@ def check_labels(labels: Tensor, shape: Sequence[int], classes: int | None = Non
     Args:
         labels: the labels.
         shape: what their shape must be.
-        classes: how many there are; None where any number will do. On a GPU values are not looked at, which would
+        classes: how many there are; None where any number will do. On a GPU the values are not checked: that would
             wait for it.
 
     Raises:

@@ -21,8 +21,8 @@ from peirce.parts.base import Dims
 from peirce.parts.operator import Branch, Reader, Writer
 from peirce.parts.plan import Plan, PlannedOperator
 
-Memory = Mapping[str, Tensor]
-"""What rows look at of the tokens before them, by name: channels of `looked_at` readers, [b, a, *shape] from unary
+CachedState = Mapping[str, Tensor]
+"""The cached keys and values of earlier tokens, by name: channels of `attended` readers, [b, a, *shape] from unary
 atoms and [b, a, y, *shape] from binary ones."""
 
 
@@ -34,8 +34,8 @@ class Projections(nn.Module):
         kernel: what the kernel is read from.
         premise: what the premise is read from.
         output: what the result is written to.
-        source: whether a decoder reads what the operator looks at from the source's final atoms too, as
-            `source_kernel` or `source_premise`.
+        source: whether the `attended` readers also read a source's final atoms, as `source_kernel` or
+            `source_premise`. A decoder's do.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Projections(nn.Module):
         if output is not None:
             self.output = nn.Linear(channels_of(output), _width(dims, output), bias=output.bias)
         for role, reader in (("kernel", kernel), ("premise", premise)):
-            if source and reader is not None and reader.looked_at:
+            if source and reader is not None and reader.attended:
                 linear = nn.Linear(_width(dims, reader), channels_of(reader), bias=reader.bias)
                 self.add_module(f"source_{role}", linear)
 
@@ -63,8 +63,9 @@ class Projections(nn.Module):
 class Group(NamedTuple):
     """One channel group of a branch: whose it is, which role it plays, and how it is treated.
 
-    Groups that are treated alike stand side by side (`order`), so that one softmax and one mask serve them all: 0 and 1
-    are the softmax kernels with and without dropout, 2 the premises that are zero outside the scope, 3 the rest.
+    Groups that are treated alike stand side by side, so that one softmax and one mask serve them all. `order` is their
+    kind: 0 and 1 are softmax kernels with and without dropout, 2 premises that are zero outside the scope, 3 the rest.
+    `cached_as` is the name of the channels in the cached state; None where they are not cached.
     """
 
     operator: int
@@ -75,7 +76,7 @@ class Group(NamedTuple):
     shape: tuple[int, ...]
     scale: float
     tokens_last: bool
-    memory: str | None
+    cached_as: str | None
 
     @classmethod
     def of(cls, operator: int, role: str, reader: Reader, planned: PlannedOperator) -> Group:
@@ -95,18 +96,18 @@ class Group(NamedTuple):
             shape=tuple(reader.shape.values()),
             scale=reader.scale,
             tokens_last=reader.tokens_last,
-            memory=f"{operator}_{planned.name}_{role}" if reader.looked_at else None,
+            cached_as=f"{operator}_{planned.name}_{role}" if reader.attended else None,
         )
 
-    def with_past(self, channels: Tensor, memory: Memory) -> Tensor:
-        """The channels of the rows after those of the tokens before them.
+    def with_cached(self, channels: Tensor, cache: CachedState) -> Tensor:
+        """The cached channels of the tokens before, then those of the rows.
 
-        Relations of tokens before with later ones are zero: those tokens never looked at them.
+        Relations of earlier tokens to later ones are zero: a token does not attend to later ones.
         """
-        assert self.memory is not None
-        if self.memory not in memory:
+        assert self.cached_as is not None
+        if self.cached_as not in cache:
             return channels
-        past = memory[self.memory]
+        past = cache[self.cached_as]
         if self.branch == "B":
             later = channels.shape[2] - past.shape[2]
             past = torch.cat([past, past.new_zeros(*past.shape[:2], later, *past.shape[3:])], 2)
@@ -155,19 +156,19 @@ class Mixing(nn.Module):
         state: Predicates,
         scope: Scope,
         biases: Sequence[PairBias] = (),
-        memory: Memory | None = None,
-    ) -> tuple[Predicates, Memory]:
+        cache: CachedState | None = None,
+    ) -> tuple[Predicates, CachedState]:
         """The increments of both branches.
 
         Args:
             state: normalised atoms, zero outside the scope; unary [b, x, d1], binary [b, x, y, d2].
-            scope: who may look at whom.
+            scope: who may attend to whom.
             biases: pair biases to add beside the operators that score pairs and sum values.
-            memory: what the rows look at of tokens before them; None when every token is a row, and nothing follows.
+            cache: the keys and values of the tokens before; None when every token is a row and none follows.
 
         Returns:
-            Increments, with zero unary atoms, or None for binary ones, where no operator writes the branch; and what
-            tokens after these rows will look at, empty without `memory`.
+            The increments, and the keys and values for later tokens. Where no operator writes a branch, its increment
+            is zero (unary) or None (binary). Without `cache` there are no keys and values.
         """
         channels: dict[tuple[int, str], Tensor] = {}
         fused = self._fuses(state.binary)
@@ -176,28 +177,30 @@ class Mixing(nn.Module):
         if self.groups["B"]:
             assert state.binary is not None
             self._read("B", state.binary, scope, channels, fused=fused)
-        kept = {} if memory is None else self._remember(channels, memory)
+        kept = {} if cache is None else self._extend_cache(channels, cache)
         results = [self._infer(i, channels, scope, biases) for i in range(len(self.plans))]
         unary, binary = (self._write(branch, results, fused=fused) for branch in ("U", "B"))
         return Predicates(torch.zeros_like(state.unary) if unary is None else unary, binary), kept
 
     def is_read(self) -> bool:
-        """Whether someone reads the weights of its attention here and now."""
+        """Whether a hook reads the weights of its attention in this pass."""
         return any(cast(Attended, each).is_read for each in self.attended.values())
 
-    def memory(self) -> dict[str, tuple[Branch, tuple[int, ...]]]:
-        """What is kept for the tokens that follow: by name, the branch that it is read from and its channels."""
+    def cached_channels(self) -> dict[str, tuple[Branch, tuple[int, ...]]]:
+        """What is cached for later tokens: by name, the branch that it is read from and its channels."""
         groups = (group for branch in self.groups.values() for group in branch)
-        return {group.memory: (group.branch, group.shape) for group in groups if group.memory is not None}
+        return {
+            group.cached_as: (group.branch, group.shape) for group in groups if group.cached_as is not None
+        }
 
-    def _remember(self, channels: dict[tuple[int, str], Tensor], memory: Memory) -> dict[str, Tensor]:
-        """Put what is looked at of tokens before in front of the rows' own channels, and keep all of it."""
+    def _extend_cache(self, channels: dict[tuple[int, str], Tensor], cache: CachedState) -> dict[str, Tensor]:
+        """Put the cached channels in front of the rows' own; return both as the next cache."""
         kept = {}
         for groups in self.groups.values():
             for group in groups:
-                if group.memory is not None:
+                if group.cached_as is not None:
                     place = group.operator, group.role
-                    kept[group.memory] = channels[place] = group.with_past(channels[place], memory)
+                    kept[group.cached_as] = channels[place] = group.with_cached(channels[place], cache)
         return kept
 
     def _read(
@@ -232,10 +235,10 @@ class Mixing(nn.Module):
         return writer.write(channels) if fused else writer.write_each(channels)
 
     def _fuses(self, atoms: Tensor | None) -> bool:
-        """Whether each branch is read and written in one product here and now, for binary atoms `atoms`.
+        """Whether each branch is read and written in one product in this pass, for binary atoms `atoms`.
 
-        In training on a processor it takes more to join weights, the channels of every pair and their gradients than
-        one product gains.
+        In training on a CPU each map is a product of its own. Joining the weights, the channels of every pair and their
+        gradients costs more than one large product gains.
         """
         return self.fuse and (atoms is None or not blocked_training(atoms))
 
@@ -255,7 +258,7 @@ class Mixing(nn.Module):
 
 
 class SourceReader(nn.Module):
-    """What a decoder's layer looks at of the source: its operators' channels, read from the source's final atoms.
+    """A decoder's keys and values of its source tokens: its operators' channels, read from the source's final atoms.
 
     Args:
         plan: the plan.
@@ -270,7 +273,7 @@ class SourceReader(nn.Module):
         self.groups: dict[Branch, list[Group]] = {"U": [], "B": []}
         for i, planned in enumerate(plan.mixing):
             for role, reader in (("kernel", planned.kernel), ("premise", planned.premise)):
-                if reader is not None and reader.looked_at:
+                if reader is not None and reader.attended:
                     self.groups[reader.branch].append(Group.of(i, role, reader, planned))
         self.readers: dict[Branch, FusedLinear] = {}
         for branch, groups in self.groups.items():
@@ -280,22 +283,22 @@ class SourceReader(nn.Module):
         self.fused = nn.ModuleList(self.readers.values())
 
     def forward(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
-        """The memory of a decoder's layer before its first token.
+        """The cached state of a decoder's layer before its first token.
 
         Args:
             source: the encoder's final atoms; unary [b, a, d1], binary [b, a, y, d2].
             scope: the encoder's.
         """
-        memory = {}
+        cache = {}
         for branch, reader in self.readers.items():
             atoms = source.unary if branch == "U" else source.binary
             assert atoms is not None
             pieces = reader.read(atoms).split_with_sizes(reader.widths, -1)
             for group, piece in zip(self.groups[branch], pieces, strict=True):
-                assert group.memory is not None
+                assert group.cached_as is not None
                 channels = piece.view(*piece.shape[:-1], *group.shape)
-                memory[group.memory] = scope.zero_binary(channels) if group.order == 2 else channels
-        return memory
+                cache[group.cached_as] = scope.zero_binary(channels) if group.order == 2 else channels
+        return cache
 
 
 def treat(
@@ -325,7 +328,7 @@ def treat(
 
 
 def _apart(channels: Tensor, widths: Sequence[int]) -> Sequence[Tensor]:
-    """[..., sum of widths] -> one [..., width] each; a gradient of one piece that is all of it is not copied."""
+    """[..., sum of widths] -> one [..., width] each; where one piece is all of it, its gradient is not copied."""
     if channels.shape[-1] in widths:
         return [channels if width else channels[..., :0] for width in widths]
     return channels.split_with_sizes(list(widths), -1)
@@ -334,7 +337,7 @@ def _apart(channels: Tensor, widths: Sequence[int]) -> Sequence[Tensor]:
 def add_pairs(
     planned: PlannedOperator, result: Tensor, kernel: Tensor, premise: Tensor, biases: Sequence[PairBias]
 ) -> Tensor:
-    """Static key and query terms beside an operator that scores pairs, a static value term beside one that sums values.
+    """Add static key and query terms to an operator that scores pairs, a static value term to one that sums values.
 
     FOLNet, Appendix E: the key term is prod, and the value term mu, with premises that depend on the positions alone.
     """

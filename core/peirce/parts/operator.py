@@ -5,6 +5,7 @@ Shapes follow the axis legend of `peirce.algebra`.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -33,16 +34,17 @@ class Reader:
             from unary atoms and [b, x, y, h, s] when read from binary ones.
         bias: whether the map has a bias.
         activation: `softmax` for a kernel that is normalised over the tokens in scope. A binary kernel reaches `infer`
-            already normalised; a unary one reaches it as logits, because its denominator depends on the row that
-            reads it, and `infer` gives them to `Scope.weigh`.
+            already normalised. A unary one reaches it as logits, which `infer` gives to `Scope.weigh`: each row
+            normalises them over its own scope.
         dropout: whether the weights of a softmax kernel are dropped in training.
         scale: a factor on the result, such as `head_size ** -0.25`.
-        tokens_last: a wish for the memory's layout where binary atoms are read: tokens last, for an `infer` that
+        tokens_last: a wish for the layout in memory where binary atoms are read: tokens last, for an `infer` that
             multiplies over tokens head by head. Shapes are the same either way.
-        looked_at: whether the first token of what is read is one that rows look at, a, and not the row x that
-            infers: v(a) is, and v(a, y), but not v(x, a). In generation these channels are kept for the tokens that
-            follow, in inference they are whole where rows come in blocks, and a decoder reads those of its source
-            beside its own. A unary softmax kernel must be.
+        attended: whether the first token of what is read is one that rows attend to, as the token of keys and values
+            is: v(a) and v(a, y) are attended, v(x, a) is not, since x is the row that infers. In generation these
+            channels are cached for the tokens that follow. Where rows come in blocks, each block is given all of
+            them. A decoder reads those of its source tokens beside its own. A unary softmax kernel must be attended.
+        looked_at: the name of `attended` in version 0.1; deprecated.
     """
 
     branch: Branch
@@ -52,7 +54,15 @@ class Reader:
     dropout: bool = False
     scale: float = 1.0
     tokens_last: bool = False
-    looked_at: bool = False
+    attended: bool = False
+    looked_at: bool | None = field(default=None, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.looked_at is not None:
+            message = f"Reader: write attended={self.looked_at}, not looked_at={self.looked_at}"
+            warnings.warn(message, DeprecationWarning, stacklevel=3)
+            object.__setattr__(self, "attended", self.looked_at)
+            object.__setattr__(self, "looked_at", None)
 
 
 @frozen(kw_only=True)
@@ -115,7 +125,7 @@ class Operator(Part, ABC):
         Args:
             kernel: [b, x, *shape] or [b, x, a, *shape], as `kernel()` says.
             premise: [b, a, *shape] or [b, a, y, *shape], as `premise()` says.
-            scope: who may look at whom.
+            scope: who may attend to whom.
 
         Returns:
             [b, x, *shape] or [b, x, y, *shape], as `output()` says.
@@ -125,7 +135,7 @@ class Operator(Part, ABC):
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The same equation as literal loops over nested lists, for one example: the axis `b` is absent.
 
-        `scope[x][a]` says whether x may look at a. Arguments are as `infer` gets them, activations included.
+        `scope[x][a]` says whether x may attend to a. Arguments are as `infer` gets them, activations included.
         """
 
 

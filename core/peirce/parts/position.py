@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 Place = Literal["unary", "binary", "pair", "scope"]
-"""Where a position acts: adds to the unary atoms at the input, gives the initial binary atoms, biases a pair's score
-and value inside attention, or restricts the scope."""
+"""Where a position acts. `unary`: it adds to the unary atoms at the input. `binary`: it gives the initial binary atoms.
+`pair`: it biases a pair's score and value inside attention. `scope`: it restricts the scope."""
 
 
 class Position(ModulePart):
@@ -56,7 +56,7 @@ class PairPosition(Position):
 
 
 class ScopePosition(Position):
-    """A position that restricts who may look at whom."""
+    """A position that restricts who may attend to whom."""
 
     @abstractmethod
     def scope(self, tokens: Tokens) -> Tensor:

@@ -19,15 +19,15 @@ _Step = Callable[[dict[str, Tensor], tuple[Tensor, ...]], tuple[dict[str, Tensor
 class RecurrentOperator(Part, nn.Module, ABC):
     """An operator with a state, which meets the tokens in their order; an LSTM's cell is one.
 
-    Its output at a token depends on that token and those before it. What depends on each token alone is read of all
-    tokens at once (`read`), and what depends on no token is computed once a pass (`weights`). What is left is `step`,
-    a pure function of tensors. The loop over tokens, both directions, padding, the scan of an exported graph, and the
-    state that is kept in generation are the architecture's.
+    Its output at a token depends on that token and those before it. `read` computes what depends on one token alone,
+    for all tokens at once. `weights` computes what depends on no token, once a pass. `step` is the rest, a pure
+    function of tensors. The architecture does everything else: the loop over tokens, both directions, padding, the
+    scan of an exported graph, and the cached state of generation.
 
-    It reads atoms as wide as `dims.unary` and gives what is as wide as `dims.recurrent`.
+    It reads atoms of width `dims.unary` and gives outputs of width `dims.recurrent`.
 
     Attributes:
-        typing: as that of the other operators.
+        typing: as for other operators.
         letter: none, since specs name a recurrent operator in full.
         scope_rule: the mask contract: a token is read after those before it.
     """
@@ -143,7 +143,7 @@ def recur(
 def _scanned(
     step: _Step, state: dict[str, Tensor], tokens: tuple[Tensor, ...]
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """The loop as a scan, whose tensors share no memory with each other or with what a step is given."""
+    """The loop as a scan. Its tensors share no memory with each other or with what a step is given."""
     from torch._higher_order_ops.scan import scan
 
     def apart(before: dict[str, Tensor], token: tuple[Tensor, ...]) -> tuple[dict[str, Tensor], Tensor]:

@@ -1,8 +1,8 @@
-"""A mixing stage on a processor, by blocks of rows: what only a block needs never leaves the cache.
+"""A mixing stage on a CPU, by blocks of rows: what only one block needs never leaves the CPU's cache.
 
-First come the channels that rows look at. Then each block of rows is normalised, read, inferred, written and added to
-its atoms before the next one begins, so that of all channels only those that are looked at exist for every pair. In
-training a block's channels are computed again in the backward pass.
+Keys and values are read first, for every pair. Then each block of rows is normalised, read, inferred, written and added
+to its atoms before the next one begins. So no other channels ever exist for every pair. In training the backward pass
+recomputes a block's channels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from peirce.algebra import Norm, Predicates, Scope, standardise
 from peirce.kernels import FusedLinear, PairBias, blocked, blocked_training, in_blocks
-from peirce.parts.mixing import Group, Memory, Mixing, Projections, channels_of, treat
+from peirce.parts.mixing import CachedState, Group, Mixing, Projections, channels_of, treat
 from peirce.parts.plan import Plan
 
 Channels = dict[tuple[int, str], Tensor]
@@ -26,8 +26,8 @@ Channels = dict[tuple[int, str], Tensor]
 class RowMixing(Mixing):
     """A mixing stage that can also be worked through by blocks of rows.
 
-    An operator whose kernel is looked at needs every row at once. All others infer a row from that row's channels and
-    from those that are looked at.
+    An operator whose kernel is attended to needs every row at once. All others infer a row from that row's channels and
+    from the keys and values.
 
     Args:
         plan: as for `Mixing`.
@@ -36,16 +36,16 @@ class RowMixing(Mixing):
 
     def __init__(self, plan: Plan, operators: Sequence[Projections]) -> None:
         super().__init__(plan, operators)
-        self.at_once = [i for i, p in enumerate(self.plans) if p.kernel is not None and p.kernel.looked_at]
-        early = [g for g in self.groups["B"] if g.memory is not None or g.operator in self.at_once]
+        self.at_once = [i for i, p in enumerate(self.plans) if p.kernel is not None and p.kernel.attended]
+        early = [g for g in self.groups["B"] if g.cached_as is not None or g.operator in self.at_once]
         late = [g for g in self.groups["B"] if g not in early]
         self._early, self._late = _products(early, operators), _products(late, operators)
         self.fused.extend(product.reader for product in (*self._early, *self._late))
 
     def by_rows(self, atoms: Tensor | None, biases: Sequence[PairBias] = ()) -> bool:
-        """Whether the stage is worked through by blocks here and now, for binary atoms `atoms`.
+        """Whether this pass works through the stage by blocks, for binary atoms `atoms`.
 
-        In training it is not if pair biases want gradients, whose products have blocks of their own.
+        In training it does not where pair biases want gradients: their products have blocks of their own.
         """
         if atoms is None or not self.fuse or self.is_read():
             return False
@@ -60,8 +60,8 @@ class RowMixing(Mixing):
         norm: Norm,
         scope: Scope,
         biases: Sequence[PairBias] = (),
-        memory: Memory | None = None,
-    ) -> tuple[Predicates, Memory]:
+        cache: CachedState | None = None,
+    ) -> tuple[Predicates, CachedState]:
         """What `forward` infers, with the binary atoms' norm before it and their residual sum after it.
 
         Args:
@@ -70,23 +70,23 @@ class RowMixing(Mixing):
             norm: of the binary atoms.
             scope: as in `forward`.
             biases: as in `forward`.
-            memory: as in `forward`.
+            cache: as in `forward`.
 
         Returns:
-            The increment of the unary atoms and the new binary atoms, in a tensor of their own; and the memory.
+            The increment of the unary atoms and the new binary atoms, in a tensor of their own; and the next cache.
         """
         channels: Channels = {}
         if self.groups["U"]:
             self._read("U", unary, scope, channels, fused=self._fuses(binary))
         self._read_early(binary, norm, scope, channels)
-        kept = {} if memory is None else self._remember(channels, memory)
+        kept = {} if cache is None else self._extend_cache(channels, cache)
         inferred = {i: self._infer(i, channels, scope, biases) for i in self.at_once}
         deduced = self._infer_rows(binary, norm, scope, biases, channels, inferred)
         increment = self._write("U", inferred, fused=self._fuses(binary))
         return Predicates(torch.zeros_like(unary) if increment is None else increment, deduced), kept
 
     def _read_early(self, atoms: Tensor, norm: Norm, scope: Scope, channels: Channels) -> None:
-        """Read what rows look at, and what is needed of all rows at once, each group in its own layout."""
+        """Read keys, values and what is needed of all rows at once, each group in its own layout."""
         batch, length, width = atoms.shape[:3]
         groups = [group for product in self._early for group in product.groups]
         if not groups:
@@ -125,9 +125,11 @@ class RowMixing(Mixing):
     ) -> Tensor:
         """Infer what is not inferred yet, row by row, to `inferred`; the new binary atoms."""
         late = [i for i in range(len(self.plans)) if i not in inferred]
-        looked = {(g.operator, g.role) for each in self.groups.values() for g in each if g.memory is not None}
-        apart = [place for place in channels if place[0] in late and place not in looked]
-        whole = [place for place in channels if place[0] in late and place in looked]
+        attended = {
+            (g.operator, g.role) for each in self.groups.values() for g in each if g.cached_as is not None
+        }
+        apart = [place for place in channels if place[0] in late and place not in attended]
+        whole = [place for place in channels if place[0] in late and place in attended]
         ready = [i for i in inferred if i in self.writes["B"]]
         unary = [i for i in late if i in self.writes["U"]]
         writer = self.writers.get("B")
@@ -193,7 +195,7 @@ class RowMixing(Mixing):
 
     @property
     def _rate(self) -> float:
-        """At which weights and increments are dropped here and now."""
+        """The rate at which this pass drops weights and increments."""
         return self.dropout if self.training else 0.0
 
 
@@ -207,7 +209,7 @@ class _Product(NamedTuple):
     def read(self, atoms: Tensor, weight: Tensor, bias: Tensor | None) -> Sequence[Tensor]:
         """[b, x, y, d2] -> one [b, x, y, channels] a group, in the product's layout.
 
-        Gradients of the groups are joined in that layout too, where the tokens are last by whole stretches of memory.
+        The gradients of the groups are joined in that layout too. With tokens last each is one stretch of memory.
         """
         if not self.tokens_last:
             return F.linear(atoms, weight, bias).split_with_sizes(self.reader.widths, -1)

@@ -13,7 +13,7 @@ from peirce.algebra import Scope
 from peirce.errors import InputError
 from peirce.kernels import PairBias
 from peirce.parts.augmenter import Augmenter
-from peirce.parts.mixing import Memory
+from peirce.parts.mixing import CachedState
 from peirce.parts.module import call_named
 from peirce.parts.position import (
     PLACES,
@@ -90,7 +90,7 @@ class TokenInput(nn.Module):
             standard.append(
                 TensorSpec(
                     name="relation", dtype="bool", dims=("batch", "length", "length"),
-                    meaning="Whether the first token may look at the second.",
+                    meaning="Whether the first token may attend to the second.",
                 )
             )  # fmt: skip
         planned = (*self.plan.positions, *self.plan.augmenters)
@@ -114,8 +114,8 @@ class TokenInput(nn.Module):
             index = (real.long().cumsum(1) - 1).clamp_min(0)
         return Tokens(inputs, real, index, length, before)
 
-    def memory(self) -> tuple[TensorSpec, ...]:
-        """What is kept of the tokens themselves: each input that says something of every one."""
+    def cached_state(self) -> tuple[TensorSpec, ...]:
+        """What is cached of the tokens themselves: every input that has a value for each token."""
         return tuple(
             evolve(
                 spec,
@@ -130,12 +130,12 @@ class TokenInput(nn.Module):
             for spec in self._of_tokens()
         )
 
-    def following(self, inputs: Mapping[str, Tensor], memory: Memory) -> tuple[Tokens, dict[str, Tensor]]:
-        """The tokens of a memory and new ones, which are the rows, and what to keep of them.
+    def following(self, inputs: Mapping[str, Tensor], cache: CachedState) -> tuple[Tokens, dict[str, Tensor]]:
+        """The cached tokens and the new ones, which are the rows; and what to cache of both.
 
         Args:
-            inputs: the inputs; without a memory, those of a full pass.
-            memory: the tokens before, as this method returned them; empty at first.
+            inputs: the inputs of the new tokens; with an empty cache, those of a full pass.
+            cache: the tokens before, as this method returned them; empty at first.
 
         Raises:
             InputError: something must be known of the new tokens and is not given.
@@ -145,9 +145,9 @@ class TokenInput(nn.Module):
         for spec in self._of_tokens():
             axis = spec.dims.index("length")
             new = inputs[spec.name] if spec.name in inputs else _filled(spec, ids)
-            past = memory.get(_kept(spec.name))
+            past = cache.get(_kept(spec.name))
             joined[spec.name] = kept[_kept(spec.name)] = new if past is None else torch.cat([past, new], axis)
-        before = memory[_kept("input_ids")].shape[1] if memory else None
+        before = cache[_kept("input_ids")].shape[1] if cache else None
         return self.tokens(joined, before), kept
 
     def _of_tokens(self) -> list[TensorSpec]:
@@ -222,7 +222,7 @@ _TYPES = {"int64": torch.int64, "bool": torch.bool}
 
 
 def _kept(name: str) -> str:
-    """What the memory calls an input."""
+    """The name of an input in the cached state."""
     return f"memory_{name}"
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Tokens:
     """A batch as parts see it.
 
-    Parts give what they give for the rows: every token in most passes, and in generation the new tokens alone, which
-    look at those before them as well. `rows` takes the rows' part of what is known of every token.
+    Parts compute for the rows. In most passes every token is a row. In generation the rows are the new tokens alone,
+    which attend to those before them as well. `rows` takes the rows' part of what is known of every token.
 
     Args:
         inputs: the model's inputs by name; what they say of tokens, they say of every one.

@@ -100,7 +100,7 @@ class InputSpec:
 
 @frozen(kw_only=True)
 class ScopeSpec:
-    """Who may look at whom, before the scopes that positions add."""
+    """Who may attend to whom, before the scopes that positions add."""
 
     kind: ScopeKind = "bidirectional"
     mask_padding: bool = True
@@ -165,7 +165,7 @@ class Spec:
         dims: the architecture's own sizes.
         options: the architecture's own options.
         input: what the tokens are.
-        scope: who may look at whom.
+        scope: who may attend to whom.
         operators: the operators of a layer.
         positions: where tokens stand, in order.
         augmenters: what changes the embeddings, in order.

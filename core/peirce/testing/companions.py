@@ -19,10 +19,10 @@ from peirce.parts import (
     PLACES,
     Architecture,
     BinaryPosition,
+    CachedState,
     Dims,
     Encoded,
     GenerativeArchitecture,
-    Memory,
     Mixing,
     NoOptions,
     Operator,
@@ -37,7 +37,7 @@ from peirce.parts import (
     Tokens,
     Writer,
     binary_output,
-    layer_memories,
+    layer_cached_states,
     new_table,
     offsets,
     pooled_output,
@@ -63,7 +63,7 @@ class Score(Operator):
     def premise(self) -> Reader:
         """v: [b, y, h, s]."""
         shape = {"h": self.dims.heads, "s": self.dims.head_size}
-        return Reader(branch="U", shape=shape, looked_at=True)
+        return Reader(branch="U", shape=shape, attended=True)
 
     def output(self) -> Writer:
         """u: [b, x, y, h]."""
@@ -100,7 +100,7 @@ class Sum(Operator):
     def premise(self) -> Reader:
         """v: [b, a, h, s]."""
         shape = {"h": self.dims.heads, "s": self.dims.head_size}
-        return Reader(branch="U", shape=shape, looked_at=True)
+        return Reader(branch="U", shape=shape, attended=True)
 
     def output(self) -> Writer:
         """u: [b, x, h, s]."""
@@ -227,23 +227,23 @@ class Host(GenerativeArchitecture):
         tokens = self.input.tokens(inputs)
         return self._encoded(tokens)[0], tokens
 
-    def memory(self) -> tuple[TensorSpec, ...]:
-        """The tokens before, and in each layer the channels that later tokens look at."""
-        return (*self.input.memory(), *layer_memories(self.layers))
+    def cached_state(self) -> tuple[TensorSpec, ...]:
+        """The tokens before, and each layer's keys and values."""
+        return (*self.input.cached_state(), *layer_cached_states(self.layers))
 
     def advance(
-        self, inputs: Mapping[str, Tensor], memory: Memory
+        self, inputs: Mapping[str, Tensor], cache: CachedState
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """The same for tokens that follow others."""
-        tokens, kept = self.input.following(inputs, memory)
-        encoded, own = self._encoded(tokens, memory)
+        tokens, kept = self.input.following(inputs, cache)
+        encoded, own = self._encoded(tokens, cache)
         return encoded, tokens, kept | own
 
-    def _encoded(self, tokens: Tokens, memory: Memory | None = None) -> tuple[Encoded, dict[str, Tensor]]:
+    def _encoded(self, tokens: Tokens, cache: CachedState | None = None) -> tuple[Encoded, dict[str, Tensor]]:
         """The final atoms of the rows, and what the layers keep of them."""
         scope = self.input.scope(tokens)
         begun = Predicates(self.input.unary(tokens), self.input.binary(tokens))
-        state, own = through(self.layers, begun, scope, self.input.pairs(tokens), memory)
+        state, own = through(self.layers, begun, scope, self.input.pairs(tokens), cache)
         unary, binary = self.norm(state, scope)
         real = None if tokens.real is None else tokens.rows(tokens.real)
         return Encoded(unary, binary, self.pooler(unary, real), scope, self.input.words()), own
@@ -275,17 +275,17 @@ class _Layer(nn.Module):
         self.norm = _Norms(plan.dims)
 
     def forward(
-        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], memory: Memory | None = None
-    ) -> tuple[Predicates, Memory]:
-        increment, kept = self.mixing(self.norm(state, scope), scope, biases, memory)
+        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], cache: CachedState | None = None
+    ) -> tuple[Predicates, CachedState]:
+        increment, kept = self.mixing(self.norm(state, scope), scope, biases, cache)
         state = _sum(state, increment)
         for operator in self.states:
             state = _sum(state, operator(self.norm(state, scope), scope))
         return state, kept
 
     def kept(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """What the operators look at, by name: the branch that it is read from, and its channels."""
-        return {name: (branch, shape) for name, (branch, shape) in self.mixing.memory().items()}
+        """The operators' keys and values, by name: the branch that they are read from, and their channels."""
+        return {name: (branch, shape) for name, (branch, shape) in self.mixing.cached_channels().items()}
 
 
 def _sum(state: Predicates, increment: Predicates) -> Predicates:

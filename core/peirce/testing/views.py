@@ -28,7 +28,7 @@ class View:
         length: the number of tokens.
         real: bool [b, x], the real tokens; None when no token is padding and none is masked.
         prefix: int64 [b], how many real tokens see each other both ways; for kind `prefix`.
-        relation: bool [b, x, a], who may look at whom; for kind `relation`.
+        relation: bool [b, x, a], who may attend to whom; for kind `relation`.
     """
 
     kind: str

@@ -43,8 +43,8 @@ class OnnxOptions:
     Args:
         opset: the version of ONNX's operators, 17 to 23.
         precision: float32, float16 or bfloat16; None keeps the model's own. Norms and softmaxes stay float32.
-        generate: write two graphs for a model that generates: FILE, which also gives the memory of what it read, and
-            FILE with `.step` before its suffix, which adds a token; `peirce.Session.generate` runs them.
+        generate: write two graphs for a model that generates: FILE, which also gives the cached state of what it read,
+            and FILE with `.step` before its suffix, which adds a token; `peirce.Session.generate` runs them.
         top_k: rank the scores of entities, or of whatever a head scores [batch, n], inside the graph and give so many
             of the best with their places; 0 gives all scores. In float32 alone, since narrow scores have many ties.
         external_above: bytes of weights above which they go into FILE.data beside the file.
@@ -89,7 +89,7 @@ class OnnxExporter(Exporter):
         """Write the model to `path` and verify it.
 
         The file appears under its name, with its data, only once it is verified. One that fails is kept in
-        `FILE.rejected` for a look at it, with the inputs it failed on; what stood at `path` before stays.
+        `FILE.rejected` to be examined, with the inputs it failed on; what stood at `path` before stays.
 
         Raises:
             ExportError: torch.onnx cannot export the model.

@@ -168,10 +168,10 @@ class OnnxFile(OpenFile):
 
 
 class OnnxStepper:
-    """Generation with exported graphs. The memory stays with ONNX Runtime, on the device that it runs on.
+    """Generation with exported graphs. The cached state stays on the device that ONNX Runtime uses.
 
     Args:
-        prefill: the graph that reads prompts and gives their memory.
+        prefill: the graph that reads prompts and gives their cached state.
         step: the graph that adds a token.
         feeds: the prompts, checked.
 
@@ -187,13 +187,13 @@ class OnnxStepper:
         self.real = np.ones(feeds[self.token].shape, np.bool_) if mask is None else feeds[mask.name]
         if not self.real.any(1).all():
             raise InputError(f"a prompt in {self.token!r} has no real token; begin it with one")
-        self.memory: dict[str, Any] = {}
+        self.cached: dict[str, Any] = {}
 
     def begin(self) -> NDArray[Any]:
         """Read the prompts, whichever side their padding is on."""
         values = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in self.feeds.items()}
-        logits, *memory = self.prefill.values(values, [self.logits, *self.names])
-        self.memory = dict(zip(self.names, memory, strict=True))
+        logits, *cached = self.prefill.values(values, [self.logits, *self.names])
+        self.cached = dict(zip(self.names, cached, strict=True))
         last = self.real.shape[1] - 1 - self.real[:, ::-1].argmax(1)
         return logits.numpy()[np.arange(len(last)), last]
 
@@ -201,15 +201,15 @@ class OnnxStepper:
         """Append a token to each row."""
         new = ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tokens[:, None], np.int64))
         outputs = [self.logits, *(NEXT + name for name in self.names)]
-        logits, *memory = self.following.values({self.token: new, **self.memory}, outputs)
-        self.memory = dict(zip(self.names, memory, strict=True))
+        logits, *cached = self.following.values({self.token: new, **self.cached}, outputs)
+        self.cached = dict(zip(self.names, cached, strict=True))
         return logits.numpy()[:, -1]
 
     def select(self, rows: Ids) -> None:
         """Go on with these rows."""
-        self.memory = {
+        self.cached = {
             name: ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value.numpy()[rows]))
-            for name, value in self.memory.items()
+            for name, value in self.cached.items()
         }
 
 

@@ -87,7 +87,7 @@ def check(proto: onnx.ModelProto, signature: Signature, precision: str, source: 
     """Hold a graph's inputs and outputs against a signature.
 
     Args:
-        proto: the graph; its initializers are not looked at.
+        proto: the graph; its initializers are not read.
         signature: what the model declares.
         precision: what `float` stands for.
         source: the file's name, for errors.

@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from attrs import evolve, field, frozen, validators
 from peirce.errors import InputError, PlanError
 from peirce.parts import (
+    CachedState,
     Encoded,
     GenerativeArchitecture,
-    Memory,
     Plan,
     Pooler,
     RecurrentOperator,
@@ -145,10 +145,10 @@ class Recurrent(GenerativeArchitecture):
             atoms = self._dropped(layer(atoms, order))
         return self._end(order.back(atoms), tokens, scope), tokens
 
-    def memory(self) -> tuple[TensorSpec, ...]:
+    def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's state after the last of them."""
         return (
-            *self.input.memory(),
+            *self.input.cached_state(),
             *(
                 spec
                 for i, layer in enumerate(cast(Iterable[Layer], self.layers))
@@ -157,15 +157,15 @@ class Recurrent(GenerativeArchitecture):
         )
 
     def advance(
-        self, inputs: Mapping[str, Tensor], memory: Memory
+        self, inputs: Mapping[str, Tensor], cache: CachedState
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """The same for tokens that follow others, from the state that those left; padding leaves it as it is."""
-        tokens, kept = self.input.following(inputs, memory)
+        tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
         atoms = self._dropped(self.input.unary(tokens))
         real = None if tokens.real is None else tokens.rows(tokens.real)
         for i, layer in enumerate(cast(Iterable[Layer], self.layers)):
-            atoms, state = layer.follow(atoms, of_layer(i, memory) or None, real)
+            atoms, state = layer.follow(atoms, of_layer(i, cache) or None, real)
             atoms = self._dropped(atoms)
             kept |= named_of_layer(i, state)
         return self._end(atoms, tokens, scope), tokens, kept
@@ -201,7 +201,7 @@ class Layer(nn.Module):
         return torch.cat([read, order.reversed(self._read(self.backwards, order.reversed(atoms)))], 2)
 
     def follow(
-        self, atoms: Tensor, state: Memory | None, real: Tensor | None
+        self, atoms: Tensor, state: CachedState | None, real: Tensor | None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The atoms of tokens that follow others, [b, x, d1], and the state after them.
 

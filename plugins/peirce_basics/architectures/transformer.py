@@ -11,9 +11,9 @@ from attrs import field, frozen, validators
 from peirce.algebra import Attended, Norm, Predicates, Scope
 from peirce.kernels import FusedLinear, PairBias
 from peirce.parts import (
+    CachedState,
     Encoded,
     GenerativeArchitecture,
-    Memory,
     Plan,
     PlannedOperator,
     Pooler,
@@ -24,7 +24,7 @@ from peirce.parts import (
     Tokens,
     activate,
     add_pairs,
-    layer_memories,
+    layer_cached_states,
     pooled_output,
     through,
     unary_output,
@@ -135,18 +135,18 @@ class Transformer(GenerativeArchitecture):
         atoms, _ = through(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
         return self._end(atoms, tokens, scope), tokens
 
-    def memory(self) -> tuple[TensorSpec, ...]:
+    def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's keys and values."""
-        return (*self.input.memory(), *layer_memories(self.layers))
+        return (*self.input.cached_state(), *layer_cached_states(self.layers))
 
     def advance(
-        self, inputs: Mapping[str, Tensor], memory: Memory
+        self, inputs: Mapping[str, Tensor], cache: CachedState
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """The same for tokens that follow others, O(T) each."""
-        tokens, kept = self.input.following(inputs, memory)
+        tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
         begun = self._begin(tokens, scope)
-        atoms, own = through(self.layers, begun, scope, self.input.pairs(tokens), memory)
+        atoms, own = through(self.layers, begun, scope, self.input.pairs(tokens), cache)
         return self._end(atoms, tokens, scope), tokens, kept | own
 
     def _begin(self, tokens: Tokens, scope: Scope) -> Tensor:
@@ -188,11 +188,11 @@ class Layer(nn.Module):
         self.rate = dims.dropout
 
     def forward(
-        self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias], memory: Memory | None = None
-    ) -> tuple[Tensor, Memory]:
-        """[b, x, d1] -> [b, x, d1], and the keys and values that later tokens look at."""
+        self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias], cache: CachedState | None = None
+    ) -> tuple[Tensor, CachedState]:
+        """[b, x, d1] -> [b, x, d1], and the keys and values for later tokens."""
         kept: dict[str, Tensor] = {}
-        atoms = self._stage(0, atoms, lambda x: self.attention(x, scope, biases, memory or {}, kept))
+        atoms = self._stage(0, atoms, lambda x: self.attention(x, scope, biases, cache or {}, kept))
         for i, operator in enumerate(self._states, 1):
             atoms = self._stage(i, atoms, lambda x, op=operator: op(Predicates(x), scope).unary)  # type: ignore[misc]
         return atoms, kept
@@ -241,17 +241,17 @@ class Attention(nn.Module):
         atoms: Tensor,
         scope: Scope,
         biases: Sequence[PairBias],
-        memory: Memory,
+        cache: CachedState,
         kept: dict[str, Tensor],
     ) -> Tensor:
         """[b, x, d1] -> [b, x, d1].
 
         Args:
             atoms: of the rows.
-            scope: who may look at whom.
+            scope: who may attend to whom.
             biases: pair biases.
-            memory: keys and values of the tokens before, [b, a, h, s].
-            kept: is given the keys and values of all tokens.
+            cache: keys and values of the tokens before, [b, a, h, s].
+            kept: filled with the keys and values of all tokens.
         """
         assert self.score.operator is not None
         assert self.value.operator is not None
@@ -266,7 +266,7 @@ class Attention(nn.Module):
         }
         for name in (KEY, VALUE):
             own = channels[name]
-            kept[name] = torch.cat([memory[name], own], 1) if name in memory else own
+            kept[name] = torch.cat([cache[name], own], 1) if name in cache else own
         query, key, values = channels[QUERY], kept[KEY], kept[VALUE]
         scores = add_pairs(self.score, self.score.operator.infer(query, key, scope), query, key, biases)
         weights = self.attended(scope.softmax(activate(self.score.activation, scores)))

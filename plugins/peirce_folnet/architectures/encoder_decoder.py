@@ -1,8 +1,8 @@
 """FOLNet with two stacks: an encoder of the source, and a decoder whose rows are the target's tokens alone.
 
 The decoder's relations are those of target tokens with source tokens, then with target tokens up to themselves: its
-columns are the source and the target, its rows the target. What its operators look at of the source, they read from
-the encoder's final atoms, once; to the decoder it is a memory like that of its own past.
+columns are the source and the target, its rows the target. The keys and values of source tokens are read once, from
+the encoder's final atoms. They become part of the decoder's cached state, in front of those of its own past.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from attrs import field, frozen, validators
 from peirce.algebra import Predicates, Scope
 from peirce.errors import PlanError
 from peirce.parts import (
+    CachedState,
     Dtype,
     Encoded,
     GenerativeArchitecture,
-    Memory,
     Plan,
     TensorSpec,
     Tokens,
-    layer_memories,
+    layer_cached_states,
     named_of_layer,
     through,
 )
@@ -134,8 +134,8 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         encoded, tokens, _ = self.advance(inputs, {})
         return encoded, tokens
 
-    def memory(self) -> tuple[TensorSpec, ...]:
-        """Source and target so far: their tokens, and in each layer the channels that later tokens look at."""
+    def cached_state(self) -> tuple[TensorSpec, ...]:
+        """Source and target so far: their tokens, and each layer's keys and values."""
         row = ("batch", "past")
         columns: tuple[tuple[str, Dtype, int | None, str], ...] = (
             (IDS, "int64", self.plan.dims.vocabulary, "Ids"),
@@ -155,14 +155,14 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
             )
             for name, dtype, high, meaning in columns
         ]
-        return (*known, *layer_memories(self.layers))
+        return (*known, *layer_cached_states(self.layers))
 
     def advance(
-        self, inputs: Mapping[str, Tensor], memory: Memory
+        self, inputs: Mapping[str, Tensor], cache: CachedState
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
-        """The target's next tokens; without a memory, encode the source first."""
-        if not memory:
-            memory = self._encode(inputs)
+        """The target's next tokens; with an empty cache, encode the source first."""
+        if not cache:
+            cache = self._encode(inputs)
         ids = inputs[self.generated]
         new = {
             IDS: ids,
@@ -170,21 +170,21 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
             TYPES: torch.zeros_like(ids),
             TARGET: torch.ones_like(ids, dtype=torch.bool),
         }
-        kept = {_kept(name): torch.cat([memory[_kept(name)], value], 1) for name, value in new.items()}
-        before = memory[_kept(IDS)].shape[1]
+        kept = {_kept(name): torch.cat([cache[_kept(name)], value], 1) for name, value in new.items()}
+        before = cache[_kept(IDS)].shape[1]
         tokens = self._tokens(kept, before)
         scope = Scope.padding(tokens.real, before) & Scope.past(tokens.length, ids.device, before)
         begun = self._begin(tokens, kept, scope)
-        state, own = through(self.layers, begun, scope, [()] * len(self.layers), memory)
+        state, own = through(self.layers, begun, scope, [()] * len(self.layers), cache)
         unary, binary = self.final_norm(state, scope)
         return Encoded(unary, binary, None, scope, self.encoder.input.words()), tokens, kept | own
 
     def _encode(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The memory before the target's first token: what every layer looks at of the source."""
+        """The cached state before the target's first token: every layer's keys and values of the source tokens."""
         names = {spec.name for spec in self.encoder.inputs()}
         encoded, tokens = self.encoder({name: value for name, value in inputs.items() if name in names})
         ids = tokens.inputs[IDS]
-        memory = {
+        cache = {
             _kept(IDS): ids,
             _kept(MASK): tokens.inputs.get(MASK, torch.ones_like(ids, dtype=torch.bool)),
             _kept(TYPES): tokens.inputs.get(TYPES, torch.zeros_like(ids)),
@@ -192,10 +192,10 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         }
         source = Predicates(encoded.unary, encoded.binary)
         for i, layer in enumerate(self.layers):
-            memory |= named_of_layer(i, cast(Layer, layer).read_source(source, encoded.scope))
-        return memory
+            cache |= named_of_layer(i, cast(Layer, layer).read_source(source, encoded.scope))
+        return cache
 
-    def _tokens(self, known: Memory, before: int) -> Tokens:
+    def _tokens(self, known: CachedState, before: int) -> Tokens:
         """Source and target, each counted by itself over its real tokens; the rows are the target's new ones."""
         real, target = known[_kept(MASK)], known[_kept(TARGET)]
         masked = self.plan.scope.mask_padding
@@ -204,7 +204,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         inputs = {IDS: known[_kept(IDS)], MASK: real}
         return Tokens(inputs, real if masked else None, (index - 1).clamp_min(0), target.shape[1], before)
 
-    def _begin(self, tokens: Tokens, known: Memory, scope: Scope) -> Predicates:
+    def _begin(self, tokens: Tokens, known: CachedState, scope: Scope) -> Predicates:
         """The initial atoms of the rows, normalised and dropped out."""
         target = known[_kept(TARGET)]
         # A sequence that no token of the source can be in, and no token in the place of a [CLS].
@@ -219,5 +219,5 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
 
 
 def _kept(name: str) -> str:
-    """What the memory calls what is known of each column."""
+    """The name in the cached state of what is known of each column."""
     return f"memory_{name}"

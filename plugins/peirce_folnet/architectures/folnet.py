@@ -11,9 +11,9 @@ from attrs import field, frozen, validators
 from peirce.algebra import Norm, Predicates, Scope
 from peirce.kernels import PairBias, portion
 from peirce.parts import (
+    CachedState,
     Encoded,
     GenerativeArchitecture,
-    Memory,
     Plan,
     Pooler,
     Projections,
@@ -24,7 +24,7 @@ from peirce.parts import (
     TokenInput,
     Tokens,
     binary_output,
-    layer_memories,
+    layer_cached_states,
     pooled_output,
     through,
     unary_output,
@@ -128,7 +128,7 @@ class FolNet(GenerativeArchitecture):
         return (unary_output(dims.unary), binary_output(dims.binary), *pooled)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
-        """Embed, deduce layer by layer, normalise, pool; on a processor, a few examples at a time."""
+        """Embed, deduce layer by layer, normalise, pool; on a CPU, a few examples at a time."""
         tokens = self.input.tokens(inputs)
         size = portion(self.input.embedding.weight, tokens.length, self.plan.dims.binary)
         if size is None or size >= len(inputs["input_ids"]):
@@ -158,18 +158,18 @@ class FolNet(GenerativeArchitecture):
         state, _ = through(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
         return self._end(state, tokens, scope)
 
-    def memory(self) -> tuple[TensorSpec, ...]:
-        """The tokens before, and in each layer the channels that later tokens look at."""
-        return (*self.input.memory(), *layer_memories(self.layers))
+    def cached_state(self) -> tuple[TensorSpec, ...]:
+        """The tokens before, and each layer's keys and values."""
+        return (*self.input.cached_state(), *layer_cached_states(self.layers))
 
     def advance(
-        self, inputs: Mapping[str, Tensor], memory: Memory
+        self, inputs: Mapping[str, Tensor], cache: CachedState
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """The same for tokens that follow others: O(T) each, and O(T^2 d2) where relations are composed."""
-        tokens, kept = self.input.following(inputs, memory)
+        tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
         begun = self._begin(tokens, scope)
-        state, own = through(self.layers, begun, scope, self.input.pairs(tokens), memory)
+        state, own = through(self.layers, begun, scope, self.input.pairs(tokens), cache)
         return self._end(state, tokens, scope), tokens, kept | own
 
     def _end(self, state: Predicates, tokens: Tokens, scope: Scope) -> Encoded:
@@ -220,7 +220,7 @@ class Norms(nn.Module):
 class Layer(nn.Module):
     """One step of deduction. The operators own their parameters: `operators.K.NAME`.
 
-    With `source` it is a decoder's, and `source` reads what its operators look at of the encoder's atoms.
+    With `source` it is a decoder's layer, and its attribute `source` reads keys and values from the encoder's atoms.
     """
 
     def __init__(self, plan: Plan, options: FolNetOptions, *, source: bool = False) -> None:
@@ -240,14 +240,14 @@ class Layer(nn.Module):
         self.state_norm = None if self.parallel else Norms(plan, affine=options.affine_norm)
 
     def forward(
-        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], memory: Memory | None = None
-    ) -> tuple[Predicates, Memory]:
-        """Add what the operators infer from the normalised atoms to the atoms; keep what later tokens look at."""
+        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], cache: CachedState | None = None
+    ) -> tuple[Predicates, CachedState]:
+        """Add what the operators infer from the normalised atoms; return keys and values for later tokens too."""
         if not self.parallel and self.mixing.by_rows(state.binary, biases):
-            state, kept = self._by_rows(state, scope, biases, memory)
+            state, kept = self._by_rows(state, scope, biases, cache)
         else:
             normal = self.mixing_norm(state, scope)
-            increment, kept = self.mixing(normal, scope, biases, memory)
+            increment, kept = self.mixing(normal, scope, biases, cache)
             state = self._add(state, increment)
         for operator in self._states:
             if self.state_norm is not None:
@@ -256,24 +256,24 @@ class Layer(nn.Module):
         return state, kept
 
     def _by_rows(
-        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], memory: Memory | None
-    ) -> tuple[Predicates, Memory]:
+        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], cache: CachedState | None
+    ) -> tuple[Predicates, CachedState]:
         """The mixing stage with few tensors that hold every pair."""
         assert state.binary is not None
         norms = self.mixing_norm
         normal = norms.of_unary(state.unary, scope)
-        deduced, kept = self.mixing.deduce(normal, state.binary, norms.binary, scope, biases, memory)
+        deduced, kept = self.mixing.deduce(normal, state.binary, norms.binary, scope, biases, cache)
         unary = state.unary + F.dropout(deduced.unary, self.rate, self.training)
         return Predicates(unary, deduced.binary), kept
 
     def read_source(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
-        """What a decoder's layer looks at of its source, by name, from the encoder's final atoms and scope."""
+        """A decoder layer's keys and values of the source tokens, by name, from the encoder's final atoms and scope."""
         assert self.source is not None
         return self.source(source, scope)
 
     def kept(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """What the operators look at, by name: the branch that it is read from, and its channels."""
-        return {name: (branch, shape) for name, (branch, shape) in self.mixing.memory().items()}
+        """The operators' keys and values, by name: the branch that they are read from, and their channels."""
+        return {name: (branch, shape) for name, (branch, shape) in self.mixing.cached_channels().items()}
 
     def _add(self, state: Predicates, increment: Predicates) -> Predicates:
         unary = state.unary + F.dropout(increment.unary, self.rate, self.training)

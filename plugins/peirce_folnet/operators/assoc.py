@@ -19,17 +19,17 @@ class Assoc(Operator):
     pair = "score"
     source = "FOLNet (Chen, 2023), Table 2, row a"
 
-    def _reader(self, *, looked_at: bool) -> Reader:
+    def _reader(self, *, attended: bool) -> Reader:
         shape = {"h": self.dims.heads, "s": self.dims.head_size}
-        return Reader(branch="U", shape=shape, scale=self.dims.head_size**-0.25, looked_at=looked_at)
+        return Reader(branch="U", shape=shape, scale=self.dims.head_size**-0.25, attended=attended)
 
     def kernel(self) -> Reader:
         """K: [b, x, h, w], from the properties; the query of self-attention."""
-        return self._reader(looked_at=False)
+        return self._reader(attended=False)
 
     def premise(self) -> Reader:
         """v: [b, y, h, w], from the properties; the key of self-attention."""
-        return self._reader(looked_at=True)
+        return self._reader(attended=True)
 
     def output(self) -> Writer:
         """u: [b, x, y, h], to the relations."""

@@ -28,7 +28,7 @@ class CJoinOptions:
 
 
 class CJoin(Operator):
-    """u[g,n](x) = sum_a K[g,n](x,a) v[g](a,x), with K(x,a) a softmax of k(a) over the tokens a that x may look at."""
+    """u[g,n](x) = sum_a K[g,n](x,a) v[g](a,x), with K(x,a) a softmax of k(a) over the tokens a that x may attend to."""
 
     name = "cjoin"
     letter = "c"
@@ -55,14 +55,14 @@ class CJoin(Operator):
     def kernel(self) -> Reader:
         """k: [b, a, g, n], from the properties; logits, for each row normalises them over its own scope."""
         return Reader(
-            branch="U", shape=self._shape, bias=False, activation="softmax", dropout=True, looked_at=True
+            branch="U", shape=self._shape, bias=False, activation="softmax", dropout=True, attended=True
         )
 
     def premise(self) -> Reader:
         """v: [b, a, x, g], from the relations."""
         group, channels = next(iter(self._shape.items()))
         published = self.options.premise == "published"
-        return Reader(branch="B", shape={group: channels}, tokens_last=True, looked_at=published)
+        return Reader(branch="B", shape={group: channels}, tokens_last=True, attended=published)
 
     def output(self) -> Writer:
         """u: [b, x, g, n], to the properties."""

@@ -14,7 +14,7 @@ from wrong import Pair
 
 
 class Choosing(Operator):
-    """u[h](x) = sum_a K[h](a) v[h](a), K a softmax over what x may look at, written out."""
+    """u[h](x) = sum_a K[h](a) v[h](a), K a softmax over what x may attend to, written out."""
 
     name = "choosing"
     typing = "U <- U x U"

@@ -14,7 +14,7 @@ from wrong import Pair
 
 
 class Weighing(Operator):
-    """u[h,s](x) = sum_a K[h,s](x,a) v[h](x,a), K a softmax over what x may look at: Table 2's cjoin."""
+    """u[h,s](x) = sum_a K[h,s](x,a) v[h](x,a), K a softmax over what x may attend to: Table 2's cjoin."""
 
     name = "weighing"
     typing = "U <- U x B"
@@ -55,7 +55,7 @@ class Weighing(Operator):
 
 
 class LeaksTheFuture(Weighing):
-    """One denominator for all rows, over every token that any row may look at."""
+    """One denominator for all rows, over every token that any row may attend to."""
 
     name = "leaks_the_future"
 

@@ -52,7 +52,7 @@ class Gathering(Operator):
 
 
 class WrongAxis(Gathering):
-    """Sums over the token that looks, not over those that it looks at."""
+    """Sums over the rows, not over the tokens that they attend to."""
 
     name = "wrong_axis"
 

@@ -1,4 +1,4 @@
-"""Recurrent operators: what they look at, keep, compute and let through must be what they say."""
+"""Recurrent operators: what they read, keep, compute and let through must be what they say."""
 
 from __future__ import annotations
 
@@ -123,4 +123,4 @@ PAIRS = [
     Pair(Echo, Truncates, "gradients"),
 ]
 SEEN_TWICE = {Peeks: {"padding", "no_look_ahead"}, Widens: {"dtypes", "finite"}}
-"""What looks at the next token sees padding too, and what fails in a dtype gives no finite values in it."""
+"""What reads the next token sees padding too, and what fails in a dtype gives no finite values in it."""

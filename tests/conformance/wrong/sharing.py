@@ -13,7 +13,7 @@ from wrong import Pair
 
 
 class Sharing(Operator):
-    """u[h,s](x) = K[h,s](x) * the mean of v[h,s](a) over what x may look at."""
+    """u[h,s](x) = K[h,s](x) * the mean of v[h,s](a) over what x may attend to."""
 
     name = "sharing"
     typing = "U <- U x U"
@@ -41,7 +41,7 @@ class Sharing(Operator):
         return kernel * sums / self.count(pairs)
 
     def count(self, pairs: Tensor) -> Tensor:
-        """How many tokens each row looks at."""
+        """How many tokens each row attends to."""
         return pairs.sum(2).clamp_min(1)[:, :, None, None]
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
@@ -60,7 +60,7 @@ class Sharing(Operator):
         ]
 
     def number(self, row: list[bool]) -> int:
-        """How many tokens one row looks at."""
+        """How many tokens one row attends to."""
         return max(sum(row), 1)
 
 

@@ -14,7 +14,7 @@ from command_line import Run
 HEAVY = ("torch", "numpy", "onnx", "onnxruntime", "cattrs", "hypothesis", "peirce_basics", "peirce_export")
 _SHOW = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
 LIMIT = 0.3
-"""Seconds of processor time, warm, as the least of several runs: other processes share the machine."""
+"""Seconds of CPU time, warm, as the least of several runs: other processes share the machine."""
 
 
 def python(program: str) -> str:

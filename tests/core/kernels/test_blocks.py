@@ -77,7 +77,7 @@ def test_blocks_and_portions_change_no_gradient(
 
 
 @pytest.mark.parametrize("layer", ["j.", "c.", "m.t", ".p", "jmc.atp"])
-def test_blocks_drop_the_same_again_in_the_backward_pass(
+def test_recomputed_blocks_drop_the_same(
     layer: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = FOLNET.replace({"model.operators.layer": layer, "model.regularisation.dropout": 0.3})
@@ -118,8 +118,8 @@ def test_blocks_change_nothing_of_what_follows_others(
 
     def scores() -> list[torch.Tensor]:
         with torch.no_grad():
-            first, memory = model.advance(inputs, {})
-            second, _ = model.advance({name: new}, memory)
+            first, cache = model.advance(inputs, {})
+            second, _ = model.advance({name: new}, cache)
         return [*first.values(), *second.values()]
 
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 30)

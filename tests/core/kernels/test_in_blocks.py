@@ -1,4 +1,4 @@
-"""What is computed by blocks, and again in the backward pass, has the results and gradients of the whole."""
+"""Blocks, which the backward pass recomputes, have the results and gradients of the whole."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ ROW = COLUMNS * WIDTH * 8
 """Bytes of a row, in float64."""
 
 
-def compute(items: slice, rows: slice, atoms: Tensor, looked: Tensor, weight: Tensor) -> list[Tensor]:
+def compute(items: slice, rows: slice, atoms: Tensor, attended: Tensor, weight: Tensor) -> list[Tensor]:
     """Relations that are composed with others, and properties, of some rows."""
     weights = atoms.softmax(2).permute(0, 3, 1, 2)
-    composed = (weights @ looked.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+    composed = (weights @ attended.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
     return [composed @ weight, (atoms * composed).sum(2)]
 
 
 def tensors() -> tuple[Tensor, Tensor, Tensor]:
     draw = torch.Generator().manual_seed(0)
     shapes = (BATCH, ROWS, COLUMNS, WIDTH), (BATCH, ROWS, COLUMNS, WIDTH), (WIDTH, WIDTH)
-    atoms, looked, weight = (torch.randn(s, generator=draw, dtype=torch.float64) for s in shapes)
-    return atoms.requires_grad_(), looked.requires_grad_(), weight.requires_grad_()
+    atoms, attended, weight = (torch.randn(s, generator=draw, dtype=torch.float64) for s in shapes)
+    return atoms.requires_grad_(), attended.requires_grad_(), weight.requires_grad_()
 
 
-def by_blocks(atoms: Tensor, looked: Tensor, weight: Tensor) -> Sequence[Tensor]:
+def by_blocks(atoms: Tensor, attended: Tensor, weight: Tensor) -> Sequence[Tensor]:
     places = [torch.empty_like(atoms), atoms.new_empty(BATCH, ROWS, WIDTH)]
-    return in_blocks(compute, places, channels=WIDTH, rows=[atoms], items=[looked], whole=[weight])
+    return in_blocks(compute, places, channels=WIDTH, rows=[atoms], items=[attended], whole=[weight])
 
 
 @pytest.fixture(params=[1, 2 * ROW, 2 * ROWS * ROW], ids=["a row", "two rows", "two examples"])
@@ -55,19 +55,19 @@ def test_first_and_second_derivatives_are_right() -> None:
 
 @pytest.mark.usefixtures("_size")
 def test_only_what_is_asked_for_has_a_gradient() -> None:
-    atoms, looked, weight = tensors()
-    looked.requires_grad_(False)
-    properties = by_blocks(atoms, looked, weight)[1]  # which need no weight, and nobody uses the relations
+    atoms, attended, weight = tensors()
+    attended.requires_grad_(False)
+    properties = by_blocks(atoms, attended, weight)[1]  # which need no weight, and nobody uses the relations
     assert properties.grad_fn is not None
     properties.square().sum().backward()
-    expected = compute(slice(None), slice(None), atoms, looked, weight)[1].square().sum()
+    expected = compute(slice(None), slice(None), atoms, attended, weight)[1].square().sum()
     assert torch.allclose(atoms.grad, torch.autograd.grad(expected, atoms)[0], rtol=1e-12)
-    assert looked.grad is None
+    assert attended.grad is None
     assert weight.grad is None
 
 
 @pytest.mark.usefixtures("_size")
-def test_what_is_drawn_is_drawn_again() -> None:
+def test_recomputed_blocks_draw_the_same() -> None:
     atoms = torch.ones(BATCH, ROWS, COLUMNS, WIDTH, requires_grad=True)
     torch.manual_seed(1)
     (dropped,) = in_blocks(
@@ -85,7 +85,7 @@ def test_what_is_drawn_is_drawn_again() -> None:
 
 
 @pytest.mark.usefixtures("_size")
-def test_autocast_is_on_again_in_the_backward_pass() -> None:
+def test_recomputed_blocks_have_the_same_autocast() -> None:
     weight = torch.randn(WIDTH, WIDTH, generator=torch.Generator().manual_seed(2), requires_grad=True)
     atoms = torch.randn(BATCH, ROWS, COLUMNS, WIDTH, generator=torch.Generator().manual_seed(3))
     seen = []

@@ -41,9 +41,9 @@ def test_models_declare_both_and_json_keeps_them() -> None:
         masks = {s.name: s.masks for s in signature.inputs if s.masks}
         names = {"length": "attention_mask", "target_length": "decoder_attention_mask"}
         assert masks == {names[dim]: dim for dim in largest}
-        memory = {s.name: s for s in model.network.memory()}
-        assert memory["memory_input_ids"].largest == {"past": 31}
-        assert memory["memory_attention_mask"].masks == "past"
+        cache = {s.name: s for s in model.network.cached_state()}
+        assert cache["memory_input_ids"].largest == {"past": 31}
+        assert cache["memory_attention_mask"].masks == "past"
         assert Signature.from_dict(json.loads(json.dumps(signature.to_dict()))) == signature
 
 

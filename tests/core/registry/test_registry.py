@@ -187,7 +187,7 @@ def test_a_position_needs_a_place() -> None:
 
 
 class Sizes(Architecture):
-    """A network that is never built: its class alone is looked at."""
+    """A network that is never built: its class alone is read."""
 
     name = "sizes"
     Dims = NoOptions

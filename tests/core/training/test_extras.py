@@ -19,7 +19,7 @@ from peirce_text.text.tokenizer import Tokenizer
 from shared_folder import ROOT
 
 UNUSED: Any = None
-"""What is not looked at before the package is asked for."""
+"""What is not read before the package is asked for."""
 PROJECT = ROOT / "pyproject.toml"
 
 

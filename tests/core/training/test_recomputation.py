@@ -1,4 +1,4 @@
-"""Layers that run again in the backward pass: the same numbers, with fewer of them held at once."""
+"""Gradient checkpointing: the same numbers from recomputed layers, with fewer of them held at once."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_fewer_bytes_are_held(parts: Registry) -> None:
     spec = FOLNET.replace({"model.dims.layers": 6, "model.input.vocabulary": 10})
     model = peirce.build(spec, registry=parts).train()
     inputs = {"input_ids": torch.randint(2, 10, (4, 48))}
-    plain, again = (_held(model, inputs, active=active) for active in (False, True))
-    assert again < plain / 3
+    plain, recomputed = (_held(model, inputs, active=active) for active in (False, True))
+    assert recomputed < plain / 3
 
 
 def test_the_peak_of_a_step_is_lower(parts: Registry) -> None:

@@ -1,4 +1,4 @@
-"""A part in a whole model: fused as unfused, from a memory as in one pass, and in ONNX Runtime as in torch."""
+"""A part in a whole model: fused as unfused, from a cached state as in one pass, and in ONNX Runtime as in torch."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fused(case: Case) -> None:
     "positions",
     "augmenters",
     "architectures",
-    contract="tokens that are inferred one by one from a memory have the atoms that one pass gives them",
+    contract="tokens that are inferred one by one from a cached state have the atoms that one pass gives them",
 )
 def memory(case: Case) -> None:
     """A tiny causal model that holds the part, to 1e-10 of the largest atom: two tokens, then one at a time."""
@@ -60,7 +60,7 @@ def memory(case: Case) -> None:
         raise NotApplicableError(str(error)) from error
     network = build_random(spec, case.registry).network
     if not isinstance(network, GenerativeArchitecture):
-        raise NotApplicableError(f"architecture {spec.architecture!r} keeps no memory")
+        raise NotApplicableError(f"architecture {spec.architecture!r} has no cached state")
     generator = torch.Generator().manual_seed(0)
     inputs = {s.name: _drawn(s, generator) for s in network.inputs() if "prefix" not in s.name}
     real = torch.ones(BATCH, LENGTH, dtype=torch.bool)
@@ -77,9 +77,9 @@ def memory(case: Case) -> None:
             }
             encoded, _, kept = network.advance({**inputs, **new} if start == 0 else new, kept)
             pieces.append(encoded.unary)
-    declared = [s.name for s in network.memory()]
+    declared = [s.name for s in network.cached_state()]
     if list(kept) != declared:
-        raise BrokenError(f"the architecture declares the memory {declared}, and keeps {list(kept)}")
+        raise BrokenError(f"the architecture declares the cached state {declared}, and keeps {list(kept)}")
     size = max(float(whole.abs().max()), 1e-300)
     same(
         torch.cat(pieces, 1) / size,
@@ -90,7 +90,7 @@ def memory(case: Case) -> None:
 
 
 BATCH, LENGTH = 2, 6
-"""The sizes of the memory check's example."""
+"""The sizes of the example of the check `memory`."""
 
 
 def _drawn(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:

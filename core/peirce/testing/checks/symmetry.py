@@ -181,5 +181,5 @@ def _until(view: View, cut: int) -> View:
 
 
 def _is_past(slot: Slot) -> bool:
-    """Whether an output speaks of tokens; a pooled one may look at the whole sequence."""
+    """Whether an output speaks of tokens; a pooled one may depend on the whole sequence."""
     return bool(slot.tokens)

@@ -17,7 +17,7 @@ from peirce.testing.views import SCOPE_KINDS, Slot, View
 
 @define
 class OperatorSubject(SizedSubject):
-    """An operator, run on raw kernels and premises: what its projections give before the composer looks at them."""
+    """An operator, run on raw kernels and premises: what its projections give before the composer uses them."""
 
     module: ClassVar[bool] = False
     examples: ClassVar[int] = 16

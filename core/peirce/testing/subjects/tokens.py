@@ -1,4 +1,4 @@
-"""Parts that look at tokens: positions, augmenters and heads."""
+"""Parts that read tokens: positions, augmenters and heads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ STANDARD = (
     Slot("input_ids", ("batch", "length"), "int64", BASE.vocabulary),
     Slot("token_type_ids", ("batch", "length"), "int64", BASE.token_types),
 )
-"""The inputs that these parts may always look at."""
+"""The inputs that these parts may always read."""
 
 
 @define
 class TokenSubject(SizedSubject):
-    """A part that looks at tokens; their tensors are the first of `reads`."""
+    """A part that reads tokens; their tensors are the first of `reads`."""
 
     @final
     def token_slots(self) -> tuple[Slot, ...]:

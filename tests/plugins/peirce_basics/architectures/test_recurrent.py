@@ -122,7 +122,7 @@ def test_it_goes_on_from_its_state(cell: str, registry: Registry) -> None:
         torch.testing.assert_close(outputs["causal_lm_logits"][:, 0], whole[:, at])
     assert {name: tuple(value.shape) for name, value in kept.items()} == {
         tensor.name: tuple({"batch": 3, "past": 8}.get(dim, dim) for dim in tensor.dims)
-        for tensor in model.network.memory()
+        for tensor in model.network.cached_state()
     }
 
 
