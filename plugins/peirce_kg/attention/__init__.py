@@ -1,1 +1,1 @@
-"""What a trained model's tokens look at when it reads a query."""
+"""What a trained model's tokens attend to when it reads a query."""

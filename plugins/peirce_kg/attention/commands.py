@@ -1,4 +1,4 @@
-"""`peirce kg attention`: what the tokens of a query look at in trained models, side by side."""
+"""`peirce kg attention`: what the tokens of a query attend to in trained models, side by side."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def attention(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Draw how much the tokens of a query look at each other, a column for each trained model."""
+    """Draw how much the tokens of a query attend to each other, a column for each trained model."""
     from peirce_kg.attention.maps import read_attention
     from peirce_kg.queries.conversion import read_query
     from peirce_kg.queries.pictures import check_picture

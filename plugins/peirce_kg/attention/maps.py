@@ -1,4 +1,4 @@
-"""What the tokens of a query look at: a trained model is run once on the query, and its attention is read."""
+"""What the tokens of a query attend to: a trained model is run once on the query, and its attention is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AttentionMap:
 
 @frozen(eq=False)
 class QueryAttention:
-    """How one model looks at one query.
+    """How one model attends in one query.
 
     Args:
         folder: where the model was saved.

@@ -85,7 +85,7 @@ def sample(
 
 @contextmanager
 def _progress(wanted: Description, console: Console) -> Iterator[Watch]:
-    """A bar for all types, and one for each that is being sampled, with the queries per second of one processor."""
+    """A bar for all types, and one for each that is being sampled, with the queries per second of one CPU."""
     counts = {asked.name: asked.count for asked in wanted.types}
     with progress_bars(console if console.is_terminal else None) as progress:
         total = progress.add_task(f"{wanted.split} queries", total=sum(counts.values()), shown="")

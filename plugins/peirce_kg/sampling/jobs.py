@@ -44,7 +44,7 @@ class Sampled:
     Args:
         asked: the type, and how many queries were asked for.
         answers: int64 [n], how many answers each query has on the graph of the split.
-        seconds: processor time that they took; None where an earlier run finished the type.
+        seconds: CPU time that they took; None where an earlier run finished the type.
     """
 
     asked: TypeAsked
@@ -53,7 +53,7 @@ class Sampled:
 
     @property
     def rate(self) -> float | None:
-        """Queries per second of one processor."""
+        """Queries per second of one CPU."""
         return len(self.answers) / self.seconds if self.seconds else None
 
     def histogram(self) -> dict[str, int]:
@@ -68,7 +68,7 @@ class Sampled:
 
 
 Watch = Callable[[str, int, float], None]
-"""Told after each block: the type, how many queries it has, and the seconds of processor time that they took."""
+"""Told after each block: the type, how many queries it has, and the seconds of CPU time that they took."""
 
 
 def describe(

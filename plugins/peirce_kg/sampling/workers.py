@@ -66,7 +66,7 @@ class BlockAsked:
 
 @frozen(eq=False)
 class Done:
-    """A block that was sampled, and the seconds of processor time that it took."""
+    """A block that was sampled, and the seconds of CPU time that it took."""
 
     task: BlockAsked
     block: Block
@@ -113,7 +113,7 @@ def pool(engine: str, workers: int | None, setup: Setup) -> AbstractContextManag
 
     Args:
         engine: `local` for processes of this machine, `ray` for a Ray cluster.
-        workers: how many; one, or with Ray as many as the cluster has processors, when None.
+        workers: how many; one, or with Ray as many as the cluster has CPUs, when None.
         setup: what they sample.
 
     Raises:
@@ -196,10 +196,10 @@ def _ray(workers: int | None, setup: Setup) -> Iterator[Pool]:
         # the cluster of RAY_ADDRESS, else one that runs on this machine, else a new one on this machine
         ray.init(log_to_driver=False)
     try:
-        processors = int(ray.cluster_resources().get("CPU", 0))  # type: ignore[no-untyped-call]  # ray 2.60: partly typed
-        size = workers or processors
-        if not 0 < size <= processors:
-            raise TaskError(f"{size} workers were asked for, and the Ray cluster has {processors} processors")
+        cpus = int(ray.cluster_resources().get("CPU", 0))  # type: ignore[no-untyped-call]  # ray 2.60: partly typed
+        size = workers or cpus
+        if not 0 < size <= cpus:
+            raise TaskError(f"{size} workers were asked for, and the Ray cluster has {cpus} CPUs")
         shared = ray.put(setup)
         remote = ray.remote(num_cpus=1)(Worker)
         actors = ActorPool([remote.remote(shared) for _ in range(size)])

@@ -1,4 +1,4 @@
-"""adjacency: tokens look at their neighbours in the query graph alone."""
+"""adjacency: tokens attend to their neighbours in the query graph alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AdjacencyOptions:
     """How far a token looks, and what becomes of tokens outside the graph.
 
     Args:
-        hops: the longest path to a node that is looked at.
+        hops: the longest path to a node that is attended to.
         outside: tokens that stand for no node, such as parentheses: `looks` at every token, and no node looks at it;
             `both` looks and is looked at by all, which joins nodes that are far apart in two layers.
     """
