@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from peirce.errors import RegistryError
+from peirce.errors import RegistryError, unknown
 from peirce.model import Runtime
 from peirce.registry.registry import Catalogue, default_catalogue
 
@@ -28,7 +28,14 @@ def runtime_of(path: str | os.PathLike[str], registry: Catalogue | None = None) 
     """
     suffix = Path(path).suffix.removeprefix(".").lower()
     announced = {entry.name: entry.value for entry in entry_points(group=GROUP)} if registry is None else {}
-    target = announced.get(suffix) or (registry or default_catalogue()).entry("runtimes", suffix).part
+    if suffix in announced:
+        target = announced[suffix]
+    else:
+        catalogue = registry or default_catalogue()
+        known = {*announced, *catalogue.names("runtimes")}
+        if suffix not in known:
+            raise RegistryError(unknown("suffix of a file to run", suffix, known))
+        target = catalogue.entry("runtimes", suffix).part
     module, _, attribute = target.partition(":")
     try:
         found = getattr(import_module(module), attribute)

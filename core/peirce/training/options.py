@@ -212,9 +212,10 @@ def _structured(cls: type[T], settings: Mapping[str, Any], prefix: str, label: s
     try:
         return structure(cls, settings, where=_Settings(), path=(prefix,), label=label)
     except SpecError as error:
-        group = error.__cause__
-        own = group.subgroup(TaskError) if isinstance(group, BaseExceptionGroup) else None
-        raise (own.exceptions[0] if own else TaskError(str(error))) from error
+        cause = error.__cause__
+        while cause is not None and not isinstance(cause, TaskError):
+            cause = cause.__cause__
+        raise cause or TaskError(str(error)) from error
 
 
 def plain(options: Any) -> dict[str, Any]:

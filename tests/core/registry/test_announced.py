@@ -155,7 +155,7 @@ def test_a_runtime_is_found_by_the_suffix() -> None:
     assert runtime_of("a/model.PLAN", catalogue) is OnnxRuntime
     with pytest.raises(RegistryError, match=r"the runtime of .json files, .* is no peirce.model.Runtime"):
         runtime_of("model.json", catalogue)
-    with pytest.raises(RegistryError, match=r"unknown runtime 'onnx'.*Known: "):
+    with pytest.raises(RegistryError, match=r"unknown suffix 'onnx' of a file to run.*Known: "):
         runtime_of("model.onnx", catalogue)
     with pytest.raises(RegistryError, match=r"the runtime of .gone files, json:Gone, cannot be imported"):
         runtime_of("model.gone", catalogue)

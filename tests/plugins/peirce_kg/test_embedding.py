@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pykeen.optimizers  # noqa: F401  # before any test: it collects the optimizers that this process knows
 import pytest
 import torch
 from peirce.compose import build

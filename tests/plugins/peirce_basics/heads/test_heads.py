@@ -91,7 +91,7 @@ def test_masked_tokens_alone_are_learned() -> None:
     ],
 )
 def test_classification_refuses_what_cannot_be_chosen(options: dict[str, object], word: str) -> None:
-    assert word in (Classification.check(ClassificationOptions(**options), DIMS) or "")
+    assert word in (Classification.check(ClassificationOptions(**options), DIMS, "bidirectional") or "")
 
 
 def test_a_regression_is_a_squared_error() -> None:

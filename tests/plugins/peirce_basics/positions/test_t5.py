@@ -28,7 +28,7 @@ def bucket(offset: int, count: int, furthest: int, both_ways: bool) -> int:
 @pytest.mark.parametrize("both_ways", [True, False])
 def test_every_pair_has_the_number_of_its_bucket(count: int, furthest: int, both_ways: bool) -> None:
     options = T5.Options(num_buckets=count, max_distance=furthest, bidirectional=both_ways)
-    assert T5.check(options, DIMS) is None
+    assert T5.check(options, DIMS, "bidirectional") is None
     position = T5(options, DIMS)
     assert {name: tuple(p.shape) for name, p in position.state_dict().items()} == {"table.weight": (count, 2)}
     length = 150
@@ -52,6 +52,6 @@ def test_the_published_buckets_of_some_distances() -> None:
 
 
 def test_buckets_that_cannot_be_divided_are_refused() -> None:
-    assert "even number" in (T5.check(T5.Options(num_buckets=7), DIMS) or "")
-    assert "raise it" in (T5.check(T5.Options(num_buckets=32, max_distance=8), DIMS) or "")
-    assert T5.check(T5.Options(num_buckets=7, bidirectional=False), DIMS) is None
+    assert "even number" in (T5.check(T5.Options(num_buckets=7), DIMS, "bidirectional") or "")
+    assert "raise it" in (T5.check(T5.Options(num_buckets=32, max_distance=8), DIMS, "bidirectional") or "")
+    assert T5.check(T5.Options(num_buckets=7, bidirectional=False), DIMS, "bidirectional") is None

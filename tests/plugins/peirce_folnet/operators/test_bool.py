@@ -45,12 +45,6 @@ def test_the_binary_form_reads_a_relation_beside_its_converse(mlp: str) -> None:
 
 
 def test_one_branch_is_enough() -> None:
-    operator = Bool(BoolOptions(), Dims(**{**_fields(), "binary": 0, "feedforward_binary": 0}))
+    operator = Bool(BoolOptions(), Dims(**{**DIMS.known(), "binary": 0, "feedforward_binary": 0}))
     assert operator(Predicates(torch.randn(2, 5, 6)), Scope()).binary is None
     assert all(name.startswith("unary.") for name, _ in operator.named_parameters())
-
-
-def _fields() -> dict[str, int]:
-    import attrs
-
-    return attrs.asdict(DIMS)

@@ -44,5 +44,5 @@ def test_what_cannot_work_is_said() -> None:
     with pytest.raises(ValueError, match="clip"):
         Distance.Options(clip=1)
     flat = Dims(layers=1, unary=4, heads=1, head_size=4, feedforward_unary=1, vocabulary=9)
-    assert "binary atoms" in (Distance.check(Distance.Options(), flat) or "")
-    assert Distance.check(Distance.Options(), DIMS) is None
+    assert "binary atoms" in (Distance.check(Distance.Options(), flat, "bidirectional") or "")
+    assert Distance.check(Distance.Options(), DIMS, "bidirectional") is None
