@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.parts import Augmenter
+    from peirce.parts import Augmenter, RecurrentOperator
 
 
 @hookimpl
@@ -16,3 +16,11 @@ def register_augmenters() -> list[type[Augmenter]]:
     from peirce_tpru.tpr import TensorProduct
 
     return [TensorProduct]
+
+
+@hookimpl
+def register_operators() -> list[type[RecurrentOperator]]:
+    """The recurrent unit."""
+    from peirce_tpru.operators.tpru import TPRU
+
+    return [TPRU]

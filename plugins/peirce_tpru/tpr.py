@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
@@ -35,6 +37,9 @@ class TensorProduct(Augmenter):
 
     name = "tpr"
     source = "TPRU (Tang et al., 2018), eq. 1 and 4-7 and Section 3.3"
+    expected_failures: ClassVar = {
+        "words": "heads tie to the embeddings before the representation, as in every model saved so far"
+    }
     Options = TensorProductOptions
 
     def __init__(self, options: TensorProductOptions, dims: Dims) -> None:

@@ -1,0 +1,1 @@
+"""Recurrent operators of tensor product representations."""

@@ -1,0 +1,177 @@
+"""tpru: a recurrence that unbinds fillers from its state and from the token, and binds their mixture to roles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.parts import Dims, RecurrentOperator
+from torch import Tensor, nn
+
+from peirce_tpru.operators.fillers import Fillers
+from peirce_tpru.operators.fused import recurrence
+
+SMALLEST = 1e-7
+"""The sum of the squared fillers is at least this, so that no filler divides by zero."""
+
+
+@frozen(kw_only=True)
+class TPRUOptions:
+    """The unit's size and its published variants.
+
+    Args:
+        roles: N, the number of role vectors and of unbinding vectors. They cost no parameters.
+        tanh: whether the candidate state goes through tanh, as in eq. 2; the published code has none.
+        state_map: whether the state goes through a map of its own before it is unbound. The published code has one,
+            eq. 4 has none.
+        bias: whether the maps have biases. The published code has them, the paper's counts have none.
+    """
+
+    roles: int = field(default=512, validator=validators.ge(1))
+    tanh: bool = True
+    state_map: bool = False
+    bias: bool = False
+
+
+class TPRU(RecurrentOperator):
+    """b_t = g_t tanh(R f_t) + (1 - g_t) b_{t-1}: fillers f_t of N roles, a share each, between state and token.
+
+    The roles R and the unbinding vectors U are two maps of one frozen normal basis. They are computed once a pass.
+    What depends on tokens alone is computed for all of them at once. On a machine with gradients, a whole text is one
+    function whose weights' gradients are one product each.
+
+    Parameters: `state` maps the state to the unbinding input, where there is a map, and to the gate, [(d) + d, d];
+    `token` maps the token to both, [2d, d']; `vectors` maps the basis to R and U, [2d, d].
+    """
+
+    name = "tpru"
+    source = "TPRU (Tang et al., 2018), eq. 2-7"
+    Options = TPRUOptions
+
+    def __init__(self, options: TPRUOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.options = options
+        self.size, size = dims.recurrent, dims.recurrent
+        outputs = {"state": size * (1 + options.state_map), "token": 2 * size, "vectors": 2 * size}
+        inputs = {"state": size, "token": dims.unary, "vectors": size}
+        for name, width in inputs.items():
+            bound = 1 / math.sqrt(width)
+            self.register_parameter(
+                f"{name}_weight", nn.Parameter(torch.empty(outputs[name], width).uniform_(-bound, bound))
+            )
+            bias = nn.Parameter(torch.empty(outputs[name]).uniform_(-bound, bound)) if options.bias else None
+            self.register_parameter(f"{name}_bias", bias)
+        self.state_offset = nn.Parameter(torch.ones(1))
+        self.token_offset = nn.Parameter(torch.ones(1))
+        self.register_buffer("basis", torch.randn(options.roles, size))
+        self.fillers = Fillers()
+
+    def read(self, atoms: Tensor) -> Tensor:
+        """The token's fillers after their rectifier, and its part of the gate: [b, x, d1] -> [b, x, N + r]."""
+        unbound, gate = self._map("token", atoms).split_with_sizes([self.size, self.size], -1)
+        _, unbinding = self._vectors()
+        fillers = F.relu(F.linear(unbound, unbinding) + self.token_offset)
+        return torch.cat([fillers, gate], -1)
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The roles R [N, r]; and what multiplies the state: its fillers' rows, then its gate's, [N + r, r]."""
+        roles, unbinding = self._vectors()
+        weight, bias = self.get_parameter("state_weight"), self._bias("state")
+        offset = self.state_offset.expand(self.options.roles)
+        fillers = unbinding
+        if self.options.state_map:
+            fillers = unbinding @ weight[: self.size]
+            if bias is not None:
+                offset = offset + unbinding @ bias[: self.size]
+        gate = weight[-self.size :]
+        own = weight.new_zeros(self.size) if bias is None else bias[-self.size :]
+        return {
+            "roles": roles,
+            "state": torch.cat([fillers, gate]),
+            "offset": torch.cat([offset, own]),
+        }
+
+    def initial(self) -> Mapping[str, Tensor]:
+        """Zeros, [r]."""
+        return {"state": self.state_offset.new_zeros(self.size)}
+
+    def step(
+        self, state: Mapping[str, Tensor], read: Tensor, weights: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """See `RecurrentOperator.step`."""
+        last, sizes = state["state"], [self.options.roles, self.size]
+        own, own_gate = F.linear(last, weights["state"], weights["offset"]).split_with_sizes(sizes, -1)
+        token, token_gate = read.split_with_sizes(sizes, -1)
+        squares = (F.relu(own) + token).square()
+        fillers = self.fillers(squares / squares.sum(-1, keepdim=True).clamp_min(SMALLEST))
+        candidate = fillers @ weights["roles"]
+        if self.options.tanh:
+            candidate = candidate.tanh()
+        gate = (own_gate + token_gate).sigmoid()
+        output = gate * candidate + (1 - gate) * last
+        return output, {"state": output}
+
+    def fused(self, atoms: Tensor) -> Tensor | None:
+        """The whole text as one function, unless somebody reads the fillers."""
+        if self.fillers.is_read:
+            return None
+        weights = self.weights()
+        return recurrence(
+            self.read(atoms),
+            weights["state"],
+            weights["offset"],
+            weights["roles"],
+            self.options.tanh,
+            SMALLEST,
+        )
+
+    def reference(self, atoms: list[list[float]], parameters: Mapping[str, Any]) -> list[list[float]]:
+        """Token by token, role by role: eq. 2 to 7."""
+        p, d = parameters, self.size
+        roles = [_affine(p, "vectors", vector) for vector in p["basis"]]  # R, then U
+        state, outputs = [0.0] * d, []
+        for atom in atoms:
+            unbound, gate = state, _affine(p, "state", state)
+            if self.options.state_map:
+                unbound, gate = gate[:d], gate[d:]
+            read = _affine(p, "token", atom)
+            squares = []
+            for vectors in roles:
+                own = sum(u * b for u, b in zip(vectors[d:], unbound, strict=True)) + p["state_offset"][0]
+                token = sum(u * x for u, x in zip(vectors[d:], read[:d], strict=True)) + p["token_offset"][0]
+                squares.append((max(own, 0.0) + max(token, 0.0)) ** 2)
+            total = max(sum(squares), SMALLEST)
+            for i in range(d):
+                candidate = sum(vectors[i] * s / total for vectors, s in zip(roles, squares, strict=True))
+                candidate = math.tanh(candidate) if self.options.tanh else candidate
+                share = 1 / (1 + math.exp(-(gate[i] + read[d + i])))
+                gate[i] = share * candidate + (1 - share) * state[i]
+            state = gate
+            outputs.append(list(state))
+        return outputs
+
+    def _vectors(self) -> tuple[Tensor, Tensor]:
+        """R and U, [N, r] each."""
+        roles, unbinding = self._map("vectors", self.get_buffer("basis")).split_with_sizes(
+            [self.size] * 2, -1
+        )
+        return roles, unbinding
+
+    def _map(self, name: str, values: Tensor) -> Tensor:
+        return F.linear(values, self.get_parameter(f"{name}_weight"), self._bias(name))
+
+    def _bias(self, name: str) -> Tensor | None:
+        return self.get_parameter(f"{name}_bias") if self.options.bias else None
+
+
+def _affine(parameters: Mapping[str, Any], name: str, values: list[float]) -> list[float]:
+    """A map of one vector, number by number, with a bias where there is one."""
+    rows, bias = parameters[f"{name}_weight"], parameters.get(f"{name}_bias")
+    return [
+        sum(w * v for w, v in zip(row, values, strict=True)) + (0.0 if bias is None else bias[i])
+        for i, row in enumerate(rows)
+    ]

@@ -1,0 +1,128 @@
+"""The recurrent unit: the published numbers, its own derivative, its counts, and what a hook reads of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from peirce.compose import build
+from peirce.parts import Dims, recur
+from peirce.spec import Spec
+from peirce_tpru.operators.tpru import TPRU, TPRUOptions
+from safetensors.torch import load_file
+
+PUBLISHED = {
+    "h2fg.weight": "state_weight",
+    "h2fg.bias": "state_bias",
+    "x2fg.weight": "token_weight",
+    "x2fg.bias": "token_bias",
+    "v2ru.weight": "vectors_weight",
+    "v2ru.bias": "vectors_bias",
+    "bias_h": "state_offset",
+    "bias_x": "token_offset",
+    "basis": "basis",
+}
+"""The published code's tensors under our names."""
+
+
+def unit(unary: int, recurrent: int, **options: object) -> TPRU:
+    torch.manual_seed(0)
+    return TPRU(TPRUOptions(**options), Dims(layers=1, vocabulary=9, unary=unary, recurrent=recurrent))
+
+
+def test_the_published_states(shared: Path) -> None:
+    folder = shared / "golden" / "tpru" / "small"
+    tensors, arrays = load_file(folder / "weights.safetensors"), np.load(folder / "io.npz")
+    roles, size = tensors["basis"].shape
+    inputs, wanted = torch.from_numpy(arrays["inputs"]), torch.from_numpy(arrays["states"])
+    operator = unit(inputs.shape[2], size, roles=roles, tanh=False, state_map=True, bias=True)
+    operator.load_state_dict({PUBLISHED[name]: value for name, value in tensors.items()})
+    real = torch.arange(inputs.shape[1]) < torch.from_numpy(arrays["lengths"]).unsqueeze(1)
+    first = {"state": torch.from_numpy(arrays["initial_state"])}
+    states, _ = recur(operator, inputs, first, real)
+    # Published padding has zero states, which the architecture gives; here the rows of padding are left out.
+    error = (states - wanted).masked_fill(~real.unsqueeze(2), 0).abs().max() / wanted.abs().max()
+    assert error < 1e-5
+
+
+VARIANTS = [{}, {"tanh": False}, {"state_map": True}, {"bias": True}, {"state_map": True, "bias": True}]
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+def test_the_whole_text_is_the_steps_and_has_their_gradients(options: dict[str, bool]) -> None:
+    operator = unit(5, 4, roles=7, **options).double()
+    atoms = torch.randn(3, 6, 5, dtype=torch.float64, requires_grad=True)
+    given = [atoms, *operator.parameters()]
+    fused, steps = operator.fused(atoms), recur(operator, atoms)[0]
+    assert fused is not None
+    torch.testing.assert_close(fused, steps)
+    weights = torch.randn_like(steps)
+    for ours, theirs in zip(
+        torch.autograd.grad(fused, given, weights), torch.autograd.grad(steps, given, weights), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_fillers_that_are_all_zero_have_no_gradient_and_no_share() -> None:
+    operator = unit(5, 4, roles=7).double()
+    for offset in (operator.state_offset, operator.token_offset):
+        torch.nn.init.constant_(offset, -1e3)
+    atoms = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
+    states = operator.fused(atoms)
+    assert states is not None
+    assert states.eq(0).all()  # nothing is bound, from a state of zeros
+    (gradient,) = torch.autograd.grad(states.sum(), atoms)
+    assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("unary", "recurrent", "printed"), [(64, 128, 131_072), (64, 64, 40_960), (576, 128, 393_216)]
+)
+def test_the_paper_counts_five_matrices_in_two_directions(unary: int, recurrent: int, printed: int) -> None:
+    operator = unit(unary, recurrent, roles=8)
+    offsets = 2
+    assert 2 * (sum(p.numel() for p in operator.parameters()) - offsets) == printed
+    more = unit(unary, recurrent, roles=512)
+    assert sum(p.numel() for p in more.parameters()) == sum(p.numel() for p in operator.parameters())
+
+
+def test_a_hook_reads_the_share_of_each_role_at_each_token() -> None:
+    operator, seen = unit(5, 4, roles=7), list[torch.Tensor]()
+    atoms = torch.randn(2, 3, 5)
+    unread = operator.fused(atoms)
+    handle = operator.fillers.register_forward_hook(lambda module, given, result: seen.append(result))
+    assert operator.fused(atoms) is None
+    states = recur(operator, atoms)[0]
+    handle.remove()
+    assert unread is not None
+    torch.testing.assert_close(states, unread)
+    assert [each.shape for each in seen] == [(2, 7)] * 3
+    for each in seen:
+        torch.testing.assert_close(each.sum(1), torch.ones(2))
+        assert each.ge(0).all()
+
+
+def test_a_spec_names_it_and_padding_changes_nothing() -> None:
+    spec = Spec.from_toml(
+        """
+        format = 1
+        [model]
+        name = "small"
+        architecture = "recurrent"
+        dims = { layers = 2, unary = 8 }
+        input = { vocabulary = 20 }
+        operators = { layer = "tpru", options = { tpru = { roles = 16 } } }
+        """,
+        source="small.toml",
+    )
+    model = build(spec, seed=0).eval()
+    ids = torch.tensor([[5, 7, 3]])
+    alone = model(input_ids=ids)["unary"]
+    padded = model(
+        input_ids=torch.tensor([[0, 0, 5, 7, 3, 0]]),
+        attention_mask=torch.tensor([[False, False, True, True, True, False]]),
+    )["unary"]
+    torch.testing.assert_close(padded[:, 2:5], alone)
+    assert padded[:, [0, 1, 5]].eq(0).all()  # zero states on either side of the text
