@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
@@ -12,36 +9,10 @@ from peirce.errors import InputError
 from peirce.parts import Augmenter, Dims, TensorSpec, Tokens, narrow
 from torch import Tensor, nn
 
-RELATIONS: tuple[tuple[str, int], ...] = (
-    ("conjunction", 2),
-    ("disjunction", 2),
-    ("negation", 1),
-    ("conditional", 2),
-    ("negative_conditional", 2),
-    ("analogy", 2),
-    ("comparative", 2),
-    ("adversative", 2),
-    ("temporal", 2),
-    ("causal", 2),
-    ("progression", 2),
-    ("example", 1),
-)
-"""The relations in the paper's order, each with the number of text spans that its keyword joins."""
-ROLES = ("key", "alpha", "beta")
-"""What a token is to a relation: part of its keyword, of its only or left span, or of its right span."""
-NONE_ID = 0
-"""The id of a token that has no part in any relation of a level."""
-
-
-def _ids() -> dict[tuple[str, str], int]:
-    pairs = [(relation, role) for relation, spans in RELATIONS for role in ROLES[: spans + 1]]
-    return {pair: place for place, pair in enumerate(pairs, NONE_ID + 1)}
-
-
-LOGICAL_IDS: Mapping[tuple[str, str], int] = MappingProxyType(_ids())
-"""The id of each (relation, role); with `NONE_ID`, the values of the input `logical_ids`."""
-LOGICAL_ID_COUNT = len(LOGICAL_IDS) + 1
-"""35: two for each of two relations with one span, three for each of ten with two, and none."""
+from peirce_logic.relations import LOGICAL_ID_COUNT as LOGICAL_ID_COUNT
+from peirce_logic.relations import LOGICAL_IDS as LOGICAL_IDS
+from peirce_logic.relations import NONE_ID as NONE_ID
+from peirce_logic.relations import RELATIONS as RELATIONS
 
 
 @frozen(kw_only=True)

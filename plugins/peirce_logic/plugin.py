@@ -16,3 +16,9 @@ def register_augmenters() -> list[type[Augmenter]]:
     from peirce_logic.logical import Logical
 
     return [Logical]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Logical relations of texts."""
+    return {"logic": "Find the logical relations of texts: keywords and the spans that they join."}

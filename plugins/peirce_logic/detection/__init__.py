@@ -1,0 +1,1 @@
+"""Logical relations in text: the lexicon, constituency trees, and the algorithm that maps keywords to spans."""

@@ -1,0 +1,118 @@
+"""Detection and mapping of logical relations: Algorithm 1 of Logical Transformers, on trees with character offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from attrs import frozen
+
+from peirce_logic.detection.lexicon import Keyword, Lexicon, Match
+from peirce_logic.detection.trees import Constituent, Tree
+
+
+class Span(NamedTuple):
+    """Characters of a document's text, [start, end)."""
+
+    start: int
+    end: int
+
+
+Spans = tuple[Span, ...]
+"""One stretch of text, or two where something was taken out of the middle; empty where there is nothing."""
+Choose = Callable[[Sequence[Tree], int, Match], Keyword]
+"""Which sense a keyword has: of the document's trees, the number of the sentence, and the match."""
+
+
+@frozen(kw_only=True)
+class Relation:
+    """A logical relation in a text.
+
+    Args:
+        sentence: the number of the sentence in its document.
+        relation: one of the twelve.
+        keyword: the keyword, as the text has it.
+        kind: `unary`, `intrinsic` or `extrinsic`.
+        key: where the keyword stands.
+        alpha: the only span, or the one that is left or outside.
+        beta: the span that is right or inside; empty for a unary relation.
+        depth: of the keyword in the tree, 0 at the root.
+    """
+
+    sentence: int
+    relation: str
+    keyword: str
+    kind: str
+    key: Span
+    alpha: Spans
+    beta: Spans
+    depth: int
+
+
+def default_sense(trees: Sequence[Tree], sentence: int, match: Match) -> Keyword:
+    """The most frequent sense, as the lexicon orders them."""
+    return match.senses[0]
+
+
+def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sense) -> list[Relation]:
+    """The logical relations of a document, in the order of their keywords.
+
+    A keyword is a constituent whose text is in the lexicon; of a chain of constituents with the same text the highest
+    one counts. A phrase that is no constituent, such as "as long as" in most parses, counts as a child of the smallest
+    constituent around it.
+
+    Args:
+        trees: the sentences of one document, in their order.
+        lexicon: the keywords.
+        choose: the sense of a keyword that has several.
+
+    Returns:
+        The relations. A keyword that is a whole sentence has no spans.
+    """
+    found = []
+    for number, tree in enumerate(trees):
+        before = trees[number - 1] if number else None
+        for match in lexicon.matches(tree.words):
+            sense = match.senses[0] if len(match.senses) == 1 else choose(trees, number, match)
+            alpha, beta, depth = _mapped(tree, before, match, sense)
+            tokens = tree.tokens[match.start : match.stop]
+            found.append(
+                Relation(
+                    sentence=number,
+                    relation=sense.relation,
+                    keyword=" ".join(token.text for token in tokens),
+                    kind=sense.kind,
+                    key=Span(tokens[0].start, tokens[-1].end),
+                    alpha=alpha,
+                    beta=beta,
+                    depth=depth,
+                )
+            )
+    return found
+
+
+def _mapped(tree: Tree, before: Tree | None, match: Match, sense: Keyword) -> tuple[Spans, Spans, int]:
+    """The spans of a keyword: lines 9 to 21 of Algorithm 1."""
+    start, stop = match.start, match.stop
+    previous = () if before is None else _spans(before, [(0, len(before.tokens))])
+    if stop - start == len(tree.tokens):
+        return previous if sense.kind == "extrinsic" else (), (), 0
+    parent, above, depth = tree.around(start, stop)
+    rest = _without(tree, parent, start, stop)
+    if sense.kind == "unary":
+        return rest, (), depth
+    if sense.kind == "intrinsic":
+        return _spans(tree, [(parent.start, start)]), _spans(tree, [(stop, parent.stop)]), depth
+    outside = previous if above is None else _without(tree, above, parent.start, parent.stop)
+    return outside, rest, depth
+
+
+def _without(tree: Tree, whole: Constituent, start: int, stop: int) -> Spans:
+    """The tokens of a constituent but for [start, stop)."""
+    return _spans(tree, [(whole.start, start), (stop, whole.stop)])
+
+
+def _spans(tree: Tree, ranges: Sequence[tuple[int, int]]) -> Spans:
+    return tuple(
+        Span(tree.tokens[start].start, tree.tokens[stop - 1].end) for start, stop in ranges if start < stop
+    )

@@ -1,0 +1,169 @@
+"""The logical keywords: which words and phrases show which relation, and where the spans of each lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import field, frozen
+from peirce.errors import InputError, unknown
+from peirce.reading import read_toml
+
+from peirce_logic.relations import RELATIONS
+
+Kind = Literal["unary", "intrinsic", "extrinsic"]
+KINDS: tuple[Kind, ...] = ("unary", "intrinsic", "extrinsic")
+ENGLISH = Path(__file__).with_name("english.toml")
+FORMAT = 1
+
+
+@frozen(kw_only=True)
+class Keyword:
+    """A word or phrase that shows a relation.
+
+    Args:
+        words: its tokens, in lower case; a clitic such as `n't` is a token.
+        relation: one of the twelve.
+        kind: `unary`, `intrinsic` or `extrinsic`.
+        order: of several senses of the same words, the lowest is taken where nothing else decides.
+        example: a sentence that shows the kind.
+    """
+
+    words: tuple[str, ...]
+    relation: str
+    kind: Kind
+    order: int = 0
+    example: str = ""
+
+    def __str__(self) -> str:
+        """The words as they are written."""
+        return " ".join(self.words)
+
+
+@frozen
+class Match:
+    """Where a keyword stands among the tokens of a sentence: [start, stop), with its senses, the default first."""
+
+    start: int
+    stop: int
+    senses: tuple[Keyword, ...]
+
+
+def _all(given: Iterable[Keyword]) -> tuple[Keyword, ...]:
+    return tuple(given)
+
+
+@frozen(eq=False)
+class Lexicon:
+    """Keywords by their words.
+
+    Args:
+        keywords: all of them; the same words may stand under several relations, which are then their senses.
+    """
+
+    keywords: tuple[Keyword, ...] = field(converter=_all)
+
+    @cached_property
+    def _senses(self) -> dict[tuple[str, ...], tuple[Keyword, ...]]:
+        found: dict[tuple[str, ...], list[Keyword]] = {}
+        for keyword in self.keywords:
+            found.setdefault(keyword.words, []).append(keyword)
+        return {words: tuple(sorted(each, key=lambda k: k.order)) for words, each in found.items()}
+
+    @cached_property
+    def _longest(self) -> int:
+        return max((len(words) for words in self._senses), default=0)
+
+    def senses(self, words: str) -> tuple[Keyword, ...]:
+        """The senses of a word or phrase, the default first; none if it is no keyword."""
+        return self._senses.get(tuple(words.lower().split()), ())
+
+    def matches(self, tokens: Sequence[str]) -> list[Match]:
+        """The keywords among tokens, in their order: the longest phrase first, and no token twice.
+
+        Args:
+            tokens: of one sentence; their case does not matter.
+        """
+        words = [token.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'") for token in tokens]
+        taken = [False] * len(words)
+        found = []
+        for length in range(min(self._longest, len(words)), 0, -1):
+            for start in range(len(words) - length + 1):
+                stop = start + length
+                senses = self._senses.get(tuple(words[start:stop]))
+                if senses and not any(taken[start:stop]):
+                    taken[start:stop] = [True] * length
+                    found.append(Match(start, stop, senses))
+        return sorted(found, key=lambda match: match.start)
+
+
+def read_lexicon(path: str | os.PathLike[str] | None = None) -> Lexicon:
+    """A lexicon of a file.
+
+    Args:
+        path: a TOML file as `peirce_logic/detection/english.toml`; the English one if None. With `extends = "english"`
+            or the path of another lexicon its keywords are added to that one's; a relation's `remove` takes some away.
+
+    Raises:
+        InputError: the file cannot be read, or holds no lexicon.
+    """
+    file = ENGLISH if path is None else Path(path)
+    return Lexicon(_keywords(_read(file), file, (file.resolve(),)))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return read_toml(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"lexicon {file} cannot be read: {error}; it is a TOML file of keywords") from error
+
+
+def _keywords(content: dict[str, Any], file: Path, seen: tuple[Path, ...]) -> list[Keyword]:
+    if content.pop("format", FORMAT) != FORMAT:
+        raise InputError(f"lexicon {file} has another format than {FORMAT}; upgrade peirce")
+    content.pop("language", None)
+    base = content.pop("extends", None)
+    found: list[Keyword] = []
+    if base is not None:
+        parent = ENGLISH if base == "english" else file.parent / str(base)
+        if parent.resolve() in seen:
+            raise InputError(f"lexicon {file} extends itself, by way of {parent}")
+        inherited = _read(parent)
+        found = _keywords(inherited, parent, (*seen, parent.resolve()))
+    for relation, table in content.items():
+        if relation not in dict(RELATIONS):
+            raise InputError(f"lexicon {file}: {unknown('relation', relation, [n for n, _ in RELATIONS])}")
+        if not isinstance(table, Mapping):
+            raise InputError(f"lexicon {file}: [{relation}] is no table of keywords")
+        removed = {tuple(str(words).lower().split()) for words in table.get("remove", ())}
+        found = [k for k in found if k.relation != relation or k.words not in removed]
+        found += _of_relation(relation, table, file)
+    return found
+
+
+def _of_relation(relation: str, table: Mapping[str, Any], file: Path) -> Iterable[Keyword]:
+    known = (*KINDS, "order", "remove")
+    for key in table:
+        if key not in known:
+            raise InputError(f"lexicon {file}: [{relation}] {unknown('key', key, known)}")
+    for kind in KINDS:
+        if (kind == "unary") != (dict(RELATIONS)[relation] == 1) and table.get(kind):
+            raise InputError(
+                f"lexicon {file}: {relation} joins {dict(RELATIONS)[relation]} span(s), and its {kind} keywords "
+                f"join {1 if kind == 'unary' else 2}; list them under another relation"
+            )
+        for entry in table.get(kind, ()):
+            text, example = (entry, "") if isinstance(entry, str) else (*entry, "")[:2]
+            words = tuple(str(text).lower().split())
+            if not words:
+                raise InputError(f"lexicon {file}: [{relation}] {kind} has an empty keyword")
+            yield Keyword(
+                words=words,
+                relation=relation,
+                kind=kind,
+                order=int(table.get("order", {}).get(" ".join(words), 0)),
+                example=str(example),
+            )

@@ -1,0 +1,192 @@
+"""Constituency trees over the tokens of a sentence, and the bracketing that treebanks write them in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from attrs import field, frozen
+from peirce.errors import InputError
+
+ROOTS = ("", "ROOT", "TOP")
+"""Labels of what treebanks put around a sentence, which is no constituent of it."""
+DEEPEST = 500
+"""The most levels of a tree that is read: no sentence comes near it."""
+_ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
+_QUOTES = {"``": '"', "''": '"'}
+_PIECE = re.compile(r"[()]|[^()\s]+")
+
+
+class Token(NamedTuple):
+    """A token of a sentence: its text, and where it stands in the document's text, [start, end)."""
+
+    text: str
+    start: int
+    end: int
+
+
+@frozen
+class Constituent:
+    """A node of a tree: the tokens [start, stop), and how deep it lies; the root is at depth 0."""
+
+    label: str
+    start: int
+    stop: int
+    depth: int
+
+
+def _tokens(given: Iterable[Token]) -> tuple[Token, ...]:
+    return tuple(given)
+
+
+def _constituents(given: Iterable[Constituent]) -> tuple[Constituent, ...]:
+    return tuple(given)
+
+
+@frozen
+class Tree:
+    """One sentence.
+
+    Args:
+        tokens: in their order.
+        constituents: parents before children, children from left to right; the first is the whole sentence, and every
+            token has one of its own, which holds it alone.
+        parsed: whether a parser found the constituents; else the tree is flat.
+    """
+
+    tokens: tuple[Token, ...] = field(converter=_tokens)
+    constituents: tuple[Constituent, ...] = field(converter=_constituents)
+    parsed: bool = True
+
+    @property
+    def words(self) -> list[str]:
+        """The tokens' texts."""
+        return [token.text for token in self.tokens]
+
+    def around(self, start: int, stop: int) -> tuple[Constituent, Constituent | None, int]:
+        """The constituents around some tokens.
+
+        Args:
+            start: of the tokens. stop: one after the last.
+
+        Returns:
+            The smallest constituent that holds more than these tokens, its own parent (None at the root), and the depth
+            of the tokens: that of the highest constituent that holds just them, else one more than the first result's.
+
+        Raises:
+            ValueError: the tokens are the whole sentence.
+        """
+        wider = [
+            c
+            for c in self.constituents
+            if c.start <= start and stop <= c.stop and c.stop - c.start > stop - start
+        ]
+        if not wider:
+            raise ValueError("no constituent holds more than these tokens")
+        parent = wider[-1]
+        # A constituent with one child has the same tokens as it: the grandparent is the next that holds more.
+        above = [c for c in wider if c.stop - c.start > parent.stop - parent.start]
+        same = [c.depth for c in self.constituents if (c.start, c.stop) == (start, stop)]
+        return parent, above[-1] if above else None, min(same, default=parent.depth + 1)
+
+
+def flat(tokens: Sequence[Token]) -> Tree:
+    """The tree of a sentence that could not be parsed: every token is a child of the root."""
+    leaves = [Constituent("X", i, i + 1, 1) for i in range(len(tokens))]
+    return Tree(tokens, [Constituent("S", 0, len(tokens), 0), *leaves], parsed=False)
+
+
+class Nested(NamedTuple):
+    """A constituent as it is read: its label, and children that are such or words."""
+
+    label: str
+    children: list[Nested | str]
+
+
+def read_brackets(text: str, source: str = "the text") -> Iterator[Nested]:
+    """The trees of a text in Penn brackets, `(S (NP (PRP I)) (VP (VBP run)))`, one after the other.
+
+    Args:
+        text: whole trees; space and line breaks between brackets do not matter.
+        source: what errors call it.
+
+    Raises:
+        InputError: brackets that do not match, a word outside of them, or a tree that is deeper than any sentence's.
+    """
+    stack: list[Nested] = []
+    fresh = False
+    for piece in _PIECE.finditer(text):
+        token = piece[0]
+        if token == "(":
+            stack.append(Nested("", []))
+            fresh = True
+            if len(stack) > DEEPEST:
+                raise InputError(
+                    f"{_where(source, text, piece.start())}: a tree has more than {DEEPEST} levels"
+                )
+            continue
+        if not stack:
+            what = "closes nothing" if token == ")" else f"{token[:40]!r} stands outside of a tree"
+            raise InputError(
+                f"{_where(source, text, piece.start())}: {what}; trees look like (S (NP I) (VP run))"
+            )
+        if token == ")":
+            done = stack.pop()
+            if stack:
+                stack[-1].children.append(done)
+            else:
+                yield done
+        elif fresh:
+            stack[-1] = Nested(token, [])
+        else:
+            stack[-1].children.append(token)
+        fresh = False
+    if stack:
+        raise InputError(f"{source} ends within a tree: {len(stack)} brackets are open")
+
+
+def tree_of(nested: Nested, offset: int = 0) -> Tree | None:
+    """A tree of what was read. Its text is its words, joined by spaces.
+
+    Traces of treebanks (`-NONE-`) are left out, and what holds nothing else; so are roots around the sentence.
+
+    Args:
+        nested: as `read_brackets` gives it.
+        offset: where the sentence begins in the document's text.
+
+    Returns:
+        The tree; None where it has no words.
+    """
+    while nested.label in ROOTS and len(nested.children) == 1 and isinstance(nested.children[0], Nested):
+        nested = nested.children[0]
+    tokens: list[Token] = []
+    found: list[Constituent | None] = []
+
+    def add(node: Nested, depth: int) -> bool:
+        if node.label == "-NONE-":
+            return False
+        place, start = len(found), len(tokens)
+        found.append(None)
+        for child in node.children:
+            if isinstance(child, Nested):
+                add(child, depth + 1)
+                continue
+            word = _ESCAPED.get(child, _QUOTES.get(child, child))
+            begin = tokens[-1].end + 1 if tokens else offset
+            tokens.append(Token(word, begin, begin + len(word)))
+            if len(node.children) > 1:
+                found.append(Constituent("X", len(tokens) - 1, len(tokens), depth + 1))
+        if len(tokens) == start:
+            del found[place:]
+            return False
+        found[place] = Constituent(node.label, start, len(tokens), depth)
+        return True
+
+    if not add(nested, 0):
+        return None
+    return Tree(tokens, [each for each in found if each is not None])
+
+
+def _where(source: str, text: str, place: int) -> str:
+    return f"{source}, line {text.count(chr(10), 0, place) + 1}"

@@ -1,0 +1,23 @@
+"""Trees that somebody else made, in Penn brackets, in place of a text."""
+
+from __future__ import annotations
+
+from peirce_logic.detection.trees import Tree, read_brackets, tree_of
+from peirce_logic.parsers.parser import Parsed, Parser
+
+
+class Brackets(Parser):
+    """Reads trees, `(S (NP (PRP I)) (VP (VBP run)))`; their text is their words, joined by spaces."""
+
+    name = "brackets"
+
+    def parse(self, text: str) -> Parsed:
+        """The trees of a text in Penn brackets, each a sentence."""
+        trees: list[Tree] = []
+        offset = 0
+        for nested in read_brackets(text):
+            tree = tree_of(nested, offset)
+            if tree is not None:
+                trees.append(tree)
+                offset = tree.tokens[-1].end + 1
+        return Parsed(" ".join(token.text for tree in trees for token in tree.tokens), tuple(trees))

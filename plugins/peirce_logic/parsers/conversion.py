@@ -1,0 +1,232 @@
+"""Constituents from a dependency parse, in the shape that Penn's treebank gives to clauses and phrases.
+
+A dependency parse says which word depends on which, and how. What the constituents around a logical keyword need of
+it is: a clause is its subject and its verb phrase; what stands before the subject, or between it and the verb, belongs
+to the clause; each auxiliary opens a verb phrase around the rest; a subordinate clause is its conjunction and a clause;
+a noun with modifiers after it is a noun phrase and those; a coordination is a constituent around its members.
+
+The labels of dependencies are those of spaCy's English models (ClearNLP's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from attrs import frozen
+
+from peirce_logic.detection.trees import Constituent, Token, Tree, flat
+
+SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"})
+AUXILIARIES = frozenset({"aux", "auxpass"})
+SUBORDINATE = frozenset({"advcl", "ccomp", "relcl", "acl", "pcomp", "csubj", "csubjpass", "xcomp"})
+WH = frozenset({"WRB", "WDT", "WP", "WP$"})
+NOUNS = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
+VERBS = frozenset({"VERB", "AUX"})
+NOUN_MODIFIERS = frozenset({"prep", "relcl", "acl", "appos", "advcl", "ccomp", "xcomp"})
+
+
+@frozen(kw_only=True)
+class Word:
+    """A token of a dependency parse.
+
+    Args:
+        token: its text and place.
+        head: the number of the word that it depends on; its own for the root.
+        relation: to its head, as spaCy names it.
+        tag: Penn's part of speech. pos: the universal one.
+    """
+
+    token: Token
+    head: int
+    relation: str
+    tag: str
+    pos: str
+
+
+class _Node(NamedTuple):
+    """A constituent that is being made; a child that is a number is a word."""
+
+    label: str
+    children: Sequence[_Node | int]
+
+
+def tree_of_words(words: Sequence[Word]) -> Tree:
+    """The tree of a sentence; a flat one where the dependencies cross, so that a phrase would have holes."""
+    tokens = [word.token for word in words]
+    roots = [i for i, word in enumerate(words) if word.head == i]
+    if len(roots) != 1:
+        return flat(tokens)
+    root = _Conversion(words).whole(roots[0])
+    found: list[Constituent] = []
+    order: list[int] = []
+
+    def add(node: _Node | int, depth: int) -> None:
+        if isinstance(node, int):
+            order.append(node)
+            found.append(Constituent(words[node].tag, len(order) - 1, len(order), depth))
+            return
+        place, start = len(found), len(order)
+        found.append(Constituent(node.label, start, start, depth))
+        for child in node.children:
+            add(child, depth + 1)
+        found[place] = Constituent(node.label, start, len(order), depth)
+
+    add(root, 0)
+    return Tree(tokens, found) if order == list(range(len(words))) else flat(tokens)
+
+
+class _Conversion:
+    def __init__(self, words: Sequence[Word]) -> None:
+        self.words = words
+        self.children: list[list[int]] = [[] for _ in words]
+        for i, word in enumerate(words):
+            if word.head != i:
+                self.children[word.head].append(i)
+
+    def whole(self, head: int) -> _Node:
+        """The sentence: its last punctuation stands beside the verb phrase."""
+        own = self.children[head]
+        last: list[int] = []
+        while own and own[-1] > head and self.words[own[-1]].relation == "punct":
+            last.insert(0, own[-1])
+            own = own[:-1]
+        node = self._phrase(head, own)
+        if isinstance(node, _Node) and node.label == "S":
+            return _Node("S", [*node.children, *last])
+        return _Node("S", [node, *last])
+
+    def _of(self, head: int) -> _Node | int:
+        return self._phrase(head, self.children[head])
+
+    def _phrase(self, head: int, own: list[int]) -> _Node | int:
+        """What a word and some of the words that depend on it make."""
+        joined = [i for i in own if i > head and self.words[i].relation == "conj"]
+        if joined:
+            return self._coordination(head, own, joined)
+        if not own:
+            return head
+        word = self.words[head]
+        if word.pos in VERBS or any(self.words[i].relation in SUBJECTS for i in own):
+            return self._clause(head, own)
+        if word.pos in NOUNS:
+            return self._noun(head, own)
+        label = {"ADP": "PP", "SCONJ": "PP", "ADV": "ADVP", "ADJ": "ADJP"}.get(word.pos, "X")
+        return _Node(label, self._flat(head, own))
+
+    def _flat(self, head: int, own: Sequence[int]) -> list[_Node | int]:
+        left = [self._of(i) for i in own if i < head]
+        return [*left, head, *(self._of(i) for i in own if i > head)]
+
+    def _coordination(self, head: int, own: list[int], joined: list[int]) -> _Node | int:
+        """`a, b and c`: in the parse each of them depends on the one before."""
+        first = joined[0]
+        links = [
+            i for i in own if i > head and self.words[i].relation in ("cc", "preconj", "punct") and i < first
+        ]
+        while links and links[0] - 1 != self._end(head, [i for i in own if i < links[0] and i not in links]):
+            links.pop(0)
+        begin = links[0] if links else first
+        inner = [i for i in own if i < begin]
+        outer = [i for i in own if i > first and i not in joined]
+        clauses = any(self.words[i].relation in SUBJECTS for i in self.children[first])
+        verbal = self.words[head].pos in VERBS or any(self.words[i].relation in SUBJECTS for i in inner)
+        members = self._members(first)
+        if verbal and not clauses:
+            return self._clause(head, [*inner, *outer], tail=[*links, *members])
+        one = self._phrase(head, inner)
+        label = "S" if verbal else (one.label if isinstance(one, _Node) else "NP")
+        others = [*joined[1:], *outer]
+        return _Node(label, [one, *links, *members, *(self._of(i) for i in sorted(others))])
+
+    def _members(self, first: int) -> list[_Node | int]:
+        """A member of a coordination and those after it, which depend on it."""
+        node = self._of(first)
+        if any(i > first and self.words[i].relation == "conj" for i in self.children[first]):
+            return list(node.children) if isinstance(node, _Node) and node.label != "S" else [node]
+        return [node]
+
+    def _end(self, head: int, own: list[int]) -> int:
+        """The last word of what a word and some of its dependents make."""
+        last = max([head, *own])
+        while last != head and self.children[last]:
+            after = max(self.children[last])
+            if after <= last:
+                break
+            last = after
+        return last
+
+    def _clause(self, head: int, own: list[int], tail: Sequence[_Node | int] = ()) -> _Node:
+        """A verb with what depends on it; `tail` is coordinated with its verb phrase."""
+        words = self.words
+        opening, rest = self._opening(head, own)
+        helpers = [i for i in rest if i < head and words[i].relation in AUXILIARIES]
+        verb = min([head, *helpers])
+        before = [i for i in rest if i < verb]
+        after = [i for i in rest if i > verb]
+        phrase = self._verbs(head, after, helpers)
+        if tail:
+            phrase = _Node("VP", [phrase, *tail])
+        if (
+            not before
+            and not opening
+            and words[head].relation not in SUBORDINATE
+            and words[head].head != head
+        ):
+            return phrase
+        clause = _Node("S", [*(self._of(i) for i in before), phrase])
+        return _Node("SBAR", [*(self._of(i) for i in opening), clause]) if opening else clause
+
+    def _opening(self, head: int, own: list[int]) -> tuple[list[int], list[int]]:
+        """What a subordinate clause begins with, such as "because" and "just as", and the rest."""
+        words = self.words
+        if words[head].relation not in SUBORDINATE and words[head].head != head:
+            return [], own
+        marks = [
+            i
+            for i in own
+            if i < head
+            and (
+                words[i].relation == "mark"
+                or (words[i].tag in WH and words[head].relation in SUBORDINATE and self.children[i] == [])
+            )
+        ]
+        if not marks:
+            return [], own
+        last = marks[-1]
+        verb = min(
+            [head, *(i for i in own if words[i].relation in SUBJECTS | AUXILIARIES and i not in marks)]
+        )
+        if last > verb:
+            return [], own
+        return [i for i in own if i <= last], [i for i in own if i > last]
+
+    def _verbs(self, head: int, after: list[int], helpers: list[int]) -> _Node:
+        """The verb phrase: each auxiliary opens one around the next."""
+        if not helpers:
+            return _Node("VP", self._flat(head, after))
+        first, *others = helpers
+        inner = others[0] if others else head
+        between = [i for i in after if first < i < inner and i not in helpers]
+        rest = [i for i in after if i > inner or i in others]
+        return _Node(
+            "VP",
+            [
+                first,
+                *(self._of(i) for i in between),
+                self._verbs(head, [i for i in rest if i not in others], others),
+            ],
+        )
+
+    def _noun(self, head: int, own: list[int]) -> _Node:
+        """A noun phrase, and around it one with the modifiers that follow."""
+        words = self.words
+        later = [i for i in own if i > head and words[i].relation in NOUN_MODIFIERS]
+        if not later:
+            return _Node("NP", self._flat(head, own))
+        first = later[0]
+        while first - 1 in own and words[first - 1].relation == "punct":
+            first -= 1
+        inner = [i for i in own if i < first]
+        base: _Node | int = _Node("NP", self._flat(head, inner)) if inner else head
+        return _Node("NP", [base, *(self._of(i) for i in own if i >= first)])

