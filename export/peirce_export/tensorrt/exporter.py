@@ -1,0 +1,209 @@
+"""The exporter that `--to tensorrt` names: a verified ONNX file, then an engine for each of its graphs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from attrs import evolve, field, frozen, validators
+from peirce.disk import writing
+from peirce.errors import ExportError
+from peirce.files import AS_IT_WAS, scratch
+from peirce.model import Exporter, Model
+from peirce.parts import Signature
+
+from peirce_export.metadata import MODEL, Metadata, step_of
+from peirce_export.onnx.exporter import DEFAULT_OPSET, OnnxExporter, OnnxOptions
+from peirce_export.onnx.structure import OnnxGraph
+from peirce_export.report import Verification
+from peirce_export.steps import steps
+from peirce_export.tensorrt.backends import Backend, backend
+from peirce_export.tensorrt.building import Built, Settings, build
+from peirce_export.tensorrt.header import Header, digest
+from peirce_export.tensorrt.profiles import Profile, profiles
+from peirce_export.views import ROLES, view
+
+MIB = 1 << 20
+NO_RUN = "The figures above are of the ONNX file in between. The engine was not run: `peirce verify` runs it, on a GPU."
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+@frozen(kw_only=True)
+class TensorRTOptions:
+    """Options of the TensorRT exporter; what TensorRT has a name for has that name.
+
+    Args:
+        backend: `rtx` builds ahead of time for named compute capabilities, without a GPU; `tensorrt` builds on and for
+            the GPU of the machine. None takes what is installed, `tensorrt` first where there is a GPU.
+        compute_capability: what `rtx` builds for, such as 8.9; may be given several times. None is every one it knows.
+        profile: sizes to build for, `DIM=MIN:OPT:MAX`; may be given several times. A dim that is named again begins
+            another profile.
+        opset: of the ONNX file in between.
+        precision: float32, float16 or bfloat16; None keeps the model's own. The network is strongly typed.
+        generate: build the two engines of a model that generates: FILE and FILE with `.step` before its suffix.
+        tf32: let float32 products compute in TF32 on GPUs that have it.
+        workspace: the most MiB of scratch memory for a tactic.
+        timing_cache: a file of measured tactics, read and written; `tensorrt` alone measures.
+        refit: let the weights be exchanged later.
+        strip_plan: leave the weights out, to be refitted from the ONNX file.
+        version_compatible: let later versions of TensorRT run the engine.
+        hardware_compatibility_level: `none`, `ampere_plus` or `same_compute_capability`.
+        builder_optimization_level: 0 (fast build) to 5 (fast engine).
+        keep_onnx: keep the ONNX file beside the engine.
+        seed: of the random inputs that the ONNX file is verified with.
+    """
+
+    backend: Literal["rtx", "tensorrt"] | None = field(
+        default=None, validator=validators.in_((None, "rtx", "tensorrt"))
+    )
+    compute_capability: tuple[str, ...] = field(default=(), converter=_texts)
+    profile: tuple[str, ...] = field(default=(), converter=_texts)
+    opset: int = DEFAULT_OPSET
+    precision: str | None = None
+    generate: bool = False
+    tf32: bool = True
+    workspace: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
+    timing_cache: str | None = None
+    refit: bool = False
+    strip_plan: bool = False
+    version_compatible: bool = False
+    hardware_compatibility_level: str = field(
+        default="none", validator=validators.in_(("none", "ampere_plus", "same_compute_capability"))
+    )
+    builder_optimization_level: int | None = field(
+        default=None, validator=validators.optional(validators.in_(range(6)))
+    )
+    keep_onnx: bool = False
+    seed: int = 0
+
+
+class TensorRTExporter(Exporter):
+    """TensorRT engines, through the verified ONNX export, with profiles from the signature."""
+
+    name = "tensorrt"
+    source = "https://docs.nvidia.com/deeplearning/tensorrt"
+    Options = TensorRTOptions
+
+    options: TensorRTOptions
+
+    def export(self, model: Model, path: Path) -> Verification:
+        """Write an engine to `path` and its header to `path` + `.json`.
+
+        Both appear under their names once they are whole; what stood there before stays until then.
+
+        Raises:
+            ExportError: TensorRT is not installed, or cannot build the model.
+            WriteError: the disk takes no more.
+            NotTaken: TensorRT does not take the graph; the error names parts and nodes.
+            Mismatch: the ONNX file differs from the model.
+            InputError: a profile does not fit the signature.
+        """
+        path = Path(path)
+        found, options = backend(self.options.backend), self.options
+        capabilities = self._capabilities(found)
+        settings = Settings(
+            capabilities=capabilities,
+            flags={
+                name: getattr(options, name) for name in ("tf32", "refit", "strip_plan", "version_compatible")
+            },
+            workspace=None if options.workspace is None else options.workspace * MIB,
+            hardware_compatibility_level=options.hardware_compatibility_level,
+            builder_optimization_level=options.builder_optimization_level,
+            timing_cache=None if options.timing_cache is None else Path(options.timing_cache),
+        )
+        signatures = [view(role, model).signature for role in (ROLES if options.generate else (MODEL,))]
+        asked = [_asked(signature, options.profile, signatures) for signature in signatures]
+        through = OnnxExporter(
+            OnnxOptions(
+                opset=options.opset,
+                precision=options.precision,
+                generate=options.generate,
+                seed=options.seed,
+            )
+        )
+        if not path.parent.is_dir():
+            raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
+        with writing(str(path), AS_IT_WAS), scratch(path) as place:
+            folder = place / "new"
+            folder.mkdir()
+            onnx = folder / f"{path.stem}.onnx"
+            report = through.export(model, onnx)
+            notes = [*report.notes, NO_RUN]
+            with steps(f"building {path.name}") as say:
+                for ranges, graph, engine in zip(asked, *self._files(onnx, folder / path.name), strict=True):
+                    say(f"building {engine.name} for {', '.join(capabilities) or 'this GPU'}")
+                    notes += _engine(graph, engine, ranges, found, settings)
+            # Headers last: an engine without one is refused, and never stands beside another's.
+            made = [each for each in folder.iterdir() if options.keep_onnx or ".onnx" not in each.name]
+            for each in sorted(made, key=lambda each: each.suffix == ".json"):
+                os.replace(each, path.with_name(each.name))
+        return evolve(report, file=path, notes=tuple(notes))
+
+    def _capabilities(self, found: Backend) -> tuple[str, ...]:
+        asked = self.options.compute_capability
+        if found.name != "rtx":
+            if asked:
+                raise ExportError(
+                    "the backend 'tensorrt' builds for the machine's own GPU; leave --compute-capability out, or use "
+                    "--backend rtx"
+                )
+            return ()
+        for each in asked:
+            found.capability(each)
+        return tuple(dict.fromkeys(asked or found.capabilities()))
+
+    def _files(self, onnx: Path, engine: Path) -> tuple[list[Path], list[Path]]:
+        """The ONNX files, in the order of their roles, and the engine of each."""
+        if self.options.generate:
+            return [onnx, step_of(onnx)], [engine, step_of(engine)]
+        return [onnx], [engine]
+
+
+def _engine(
+    graph: Path, engine: Path, ranges: tuple[Profile, ...], found: Backend, settings: Settings
+) -> list[str]:
+    """Build one engine with its header; what the report says about it."""
+    metadata = OnnxGraph(graph).metadata
+    built = build(graph, metadata.signature, ranges, found, settings)
+    engine.write_bytes(built.plan)
+    _header(metadata, found, settings, ranges, built, engine).write(engine)
+    sizes = "; ".join(", ".join(f"{dim}={r}" for dim, r in each.items()) for each in ranges)
+    return [
+        f"{engine.name}: {len(built.plan) / 1e6:,.0f} MB, {built.layers} layers, built in {built.seconds} s by "
+        f"{found.name} {found.version} for {', '.join(settings.capabilities) or 'this GPU'}; profiles {sizes} "
+        "(min:opt:max)."
+    ]
+
+
+def _asked(signature: Signature, texts: Iterable[str], both: Iterable[Signature]) -> tuple[Profile, ...]:
+    """The profiles of one graph. Of two that generate, each takes the dims that it has."""
+    others = {symbol for each in both for symbol in each.symbols} - set(signature.symbols)
+    parts = [part for text in texts for part in text.split(",")]
+    return profiles(signature, [part for part in parts if part.partition("=")[0].strip() not in others])
+
+
+def _header(
+    metadata: Metadata,
+    found: Backend,
+    settings: Settings,
+    ranges: tuple[Profile, ...],
+    built: Built,
+    engine: Path,
+) -> Header:
+    return Header(
+        metadata=metadata,
+        backend=found.name,
+        tensorrt=found.version,
+        capabilities=tuple(settings.capabilities),
+        profiles=ranges,
+        layers=built.layers,
+        seconds=built.seconds,
+        size=len(built.plan),
+        sha256=digest(engine),
+        flags=settings.flags,
+    )

@@ -1,0 +1,116 @@
+"""What stands beside an engine: `model.engine.json` says what `model.engine` is, and whether it is whole.
+
+Nothing here needs TensorRT or torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, field, frozen
+from peirce.digests import digest_of
+from peirce.errors import ModelFileError
+from peirce.files import write_json
+from peirce.reading import opened, read_json
+
+from peirce_export.metadata import Metadata
+from peirce_export.tensorrt.profiles import Profile, Range
+
+FORMAT = 1
+"""The version of this file; a newer one is refused."""
+
+
+@frozen(kw_only=True)
+class Header:
+    """What an engine is.
+
+    Args:
+        metadata: of the ONNX file that it was built from: signature, spec, provenance, precision.
+        backend: `rtx` or `tensorrt`.
+        tensorrt: the version that built it; an engine runs with that version alone, but for `version_compatible`.
+        capabilities: the compute capabilities that it runs on; empty for the GPU's that built it.
+        profiles: the sizes that it was built for.
+        layers: of the parsed network.
+        seconds: that the build took.
+        size: of the engine, in bytes.
+        sha256: of the engine.
+        flags: of TensorRT's builder.
+    """
+
+    metadata: Metadata
+    backend: str
+    tensorrt: str
+    capabilities: tuple[str, ...]
+    profiles: tuple[Profile, ...]
+    layers: int
+    seconds: float
+    size: int
+    sha256: str
+    flags: Mapping[str, bool] = field(factory=dict)
+
+    def write(self, engine: Path) -> None:
+        """Write the header of an engine beside it."""
+        content = asdict(self, recurse=False) | {
+            "format": FORMAT,
+            "metadata": self.metadata.to_properties(),
+            "profiles": [
+                {dim: [r.least, r.best, r.most] for dim, r in each.items()} for each in self.profiles
+            ],
+        }
+        write_json(header_of(engine), content)
+
+    @classmethod
+    def read(cls, engine: Path) -> Header:
+        """The header of an engine.
+
+        Raises:
+            ModelFileError: it is missing, damaged, or of a newer Peirce.
+        """
+        path = header_of(engine)
+        try:
+            content: dict[str, Any] = read_json(path)
+            if content.pop("format") != FORMAT:
+                raise ModelFileError(
+                    f"{path} is of a newer Peirce; upgrade peirce, or export the model again"
+                )
+            ranges = [{dim: Range(*sizes) for dim, sizes in each.items()} for each in content.pop("profiles")]
+            metadata = Metadata.from_properties(content.pop("metadata"), str(path))
+            capabilities = tuple(content.pop("capabilities"))
+            header = cls(metadata=metadata, profiles=tuple(ranges), capabilities=capabilities, **content)
+        except FileNotFoundError as error:
+            raise ModelFileError(
+                f"{engine} has no {path.name} beside it, which says what it is; copy both, or write it with "
+                "`peirce export --to tensorrt`"
+            ) from error
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelFileError(
+                f"{path} is damaged ({type(error).__name__}: {error}); export the model again"
+            ) from error
+        return header
+
+    def hold(self, engine: Path) -> str:
+        """Hold an engine against this header; its digest.
+
+        Raises:
+            ModelFileError: it is not the one that the header was written with.
+        """
+        size = engine.stat().st_size
+        if size != self.size or digest(engine) != self.sha256:
+            raise ModelFileError(
+                f"{engine} is not the engine that {header_of(engine).name} describes ({size:,} bytes of {self.size:,}, "
+                "or another sha256): it is damaged, or one of the two was replaced; export the model again"
+            )
+        return self.sha256
+
+
+def header_of(engine: Path) -> Path:
+    """Where the header of an engine lies."""
+    return engine.with_name(f"{engine.name}.json")
+
+
+def digest(path: Path) -> str:
+    """The sha256 of a file."""
+    with opened(path) as file:
+        return digest_of(file)

@@ -1,0 +1,136 @@
+"""Which part made a node that TensorRT refuses, as the ONNX exporter noted it in the node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import onnx
+from attrs import frozen
+from peirce.errors import ExportError
+from peirce.parts import PART
+
+SHOWN = 5
+"""The most nodes that an error names."""
+
+
+@frozen(kw_only=True)
+class Refusal:
+    """A node that TensorRT does not take.
+
+    Args:
+        operator: its ONNX operator.
+        node: its name.
+        reason: in TensorRT's words.
+        attributes: of the node, as text.
+        module: the path of the module that made it, as in `model.named_modules()`.
+        part: the part that it belongs to, such as `positions.logirpe`; empty where none is known.
+    """
+
+    operator: str
+    node: str
+    reason: str
+    attributes: str
+    module: str
+    part: str
+
+    def __str__(self) -> str:
+        who = self.part or "the model"
+        detail = f" ({self.attributes})" if self.attributes else ""
+        return f"{who}: {self.operator}{detail} in {self.module or 'the graph'}: {self.reason}"
+
+
+class NotTaken(ExportError):  # noqa: N818  what TensorRT does with it is the better name
+    """TensorRT does not take the graph of a model.
+
+    Attributes:
+        refusals: the nodes, each with its part.
+    """
+
+    refusals: tuple[Refusal, ...] = ()
+
+
+def not_taken(refusals: Sequence[Refusal]) -> NotTaken:
+    """The error that names parts, operators, attributes and nodes."""
+    groups: dict[str, list[Refusal]] = {}
+    for each in refusals:
+        groups.setdefault(str(each), []).append(each)
+    lines = []
+    for text, same in list(groups.items())[:SHOWN]:
+        names = ", ".join(each.node or "without a name" for each in same[:SHOWN])
+        more = f" and {len(same) - SHOWN} more" if len(same) > SHOWN else ""
+        lines.append(f"{text} (nodes {names}{more})")
+    rest = f"\nand {len(groups) - SHOWN} more kinds of node" if len(groups) > SHOWN else ""
+    error = NotTaken(
+        "TensorRT does not take the model:\n"
+        + "\n".join(lines)
+        + rest
+        + "\nWrite that part with operators that "
+        "TensorRT takes, or export to ONNX and run it with ONNX Runtime"
+    )
+    error.refusals = tuple(refusals)
+    return error
+
+
+def refusals(parser: Any, graph: onnx.GraphProto) -> tuple[Refusal, ...]:
+    """What a parser of TensorRT refused, with the parts behind it.
+
+    Args:
+        parser: after a parse that failed.
+        graph: what it parsed, as Peirce's ONNX exporter wrote it.
+    """
+    nodes = list(_all(graph))
+    return tuple(
+        _refusal(error, node)
+        for error in (parser.get_error(i) for i in range(parser.num_errors))
+        for node in _meant(error, nodes) or [onnx.NodeProto()]
+    )
+
+
+def _refusal(error: Any, node: onnx.NodeProto) -> Refusal:
+    notes = {entry.key: entry.value for entry in node.metadata_props}
+    return Refusal(
+        operator=node.op_type or error.node_operator() or "the graph",
+        node=node.name,
+        reason=" ".join(error.desc().split()),
+        attributes=", ".join(_attribute(each) for each in node.attribute),
+        module=_module(notes.get("namespace", "")),
+        part=notes.get(PART, ""),
+    )
+
+
+def _meant(error: Any, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """The nodes that an error is about.
+
+    Some errors name no node, only TensorRT's function that imports the operator. Then all nodes of that operator are
+    meant, or those among them with an attribute that the error speaks of.
+    """
+    named = [node for node in nodes if node.name and node.name == error.node_name()]
+    if named:
+        return named
+    operator = error.node_operator() or error.func().removeprefix("import")
+    same = [node for node in nodes if node.op_type == operator]
+    spoken = [node for node in same if any(each.name in error.desc().split() for each in node.attribute)]
+    return spoken or same
+
+
+def _all(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph, and those of the graphs within them."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _all(inner)
+
+
+def _module(namespace: str) -> str:
+    """The path of the module that made a node, as torch wrote it: `network.layers.0.attention`."""
+    *modules, _ = [step.partition(": ")[0] for step in namespace.split("/")]
+    return (modules or [""])[-1].removeprefix("model").removeprefix(".")
+
+
+def _attribute(attribute: onnx.AttributeProto) -> str:
+    if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS, onnx.AttributeProto.TENSOR):
+        return attribute.name
+    value = onnx.helper.get_attribute_value(attribute)
+    return f"{attribute.name}={value.decode() if isinstance(value, bytes) else value}"

@@ -1,0 +1,57 @@
+"""An engine as verification sees it: it runs on a GPU, and its structure is its header's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from peirce.parts import Signature
+
+from peirce_export.failures import NameMismatch
+from peirce_export.tensorrt.engine import EngineFile
+from peirce_export.tensorrt.header import Header
+from peirce_export.verify import Verifiable
+
+TF32 = (5e-3, "TF32 rounds the factors of products at 5e-4.")
+
+
+class EngineGraph(Verifiable):
+    """An engine, to verify.
+
+    Raises:
+        ModelFileError: the engine or its header is missing or damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.header = path, Header.read(path)
+        self.metadata = self.header.metadata
+
+    def check(self, signature: Signature) -> None:
+        """Names, dtypes and dims, as the header has them."""
+        if self.metadata.signature != signature:
+            raise NameMismatch(
+                f"{self.path} was built for other inputs and outputs than the model's; export the model again"
+            )
+
+    def shape(self, output: str) -> tuple[str | int, ...]:
+        """The dims of an output."""
+        return self.metadata.signature.output(output).dims
+
+    @contextmanager
+    def opened(self, providers: Sequence[str] | None) -> Iterator[EngineFile]:
+        """The engine on the GPU."""
+        with closing(EngineFile(self.path)) as engine:
+            yield engine
+
+    def tolerance(self) -> tuple[float, str]:
+        """That of the precision, or of TF32 where products may compute in it."""
+        usual = super().tolerance()
+        tf32 = self.header.flags.get("tf32", False) and self.metadata.precision == "float32"
+        return TF32 if tf32 else usual
+
+    def largest(self, signature: Signature) -> Mapping[str, int]:
+        """No case is larger than the profiles."""
+        return {
+            dim: max(each[dim].most for each in self.header.profiles) for dim in self.header.profiles[0]
+        } | {dim: size for dim, size in signature.largest.items() if dim not in self.header.profiles[0]}

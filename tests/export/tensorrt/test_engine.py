@@ -1,0 +1,133 @@
+"""Engines: parsed and built by TensorRT, without a GPU; their headers; what is refused, by name."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from every_part import SEARCHES, SPECS
+from peirce import Session
+from peirce.compose import build
+from peirce.errors import ExportError, InputError, ModelFileError
+from peirce.registry import Registry
+from peirce_export.tensorrt import backends
+from peirce_export.tensorrt.exporter import TensorRTExporter, TensorRTOptions
+from peirce_export.tensorrt.header import Header, header_of
+from peirce_export.tensorrt.profiles import Range
+from peirce_export.tensorrt.refusals import NotTaken
+
+RTX = pytest.mark.skipif(
+    not backends.installed("rtx"), reason="TensorRT for RTX is not installed; `tox -e tensorrt`"
+)
+SIZES = ("batch=1:2:4", "length=1:16:32")
+
+
+def exported(name: str, path: Path, registry: Registry, **options: object) -> tuple[str, ...]:
+    known = {"compute_capability": "8.9", "profile": SIZES} | options
+    return (
+        TensorRTExporter(TensorRTOptions(**known)).export(build(SPECS[name], registry=registry), path).notes
+    )
+
+
+@pytest.mark.skipif(backends.installed("rtx"), reason="TensorRT for RTX is installed")
+def test_without_tensorrt_it_says_what_to_install(registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=re.escape("pip install 'peirce[tensorrt-rtx]'")):
+        exported("bert-base", tmp_path / "model.engine", registry, backend="rtx")
+    assert not list(tmp_path.iterdir())
+
+
+@RTX
+@pytest.mark.parametrize("name", [name for name in SPECS if name not in SEARCHES])
+def test_every_part_parses_and_builds(name: str, registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "model.engine"
+    symbols = build(SPECS[name], registry=registry).signature.symbols
+    sizes = [text for text in SIZES if text.partition("=")[0] in symbols]
+    notes = exported(name, path, registry, profile=sizes)
+    assert re.search(r"model.engine: [0-9,]+ MB, [1-9]\d* layers, built in .* for 8.9; profiles", notes[-1])
+    assert Header.read(path).size == path.stat().st_size > 0
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["model.engine", "model.engine.json"]
+
+
+@RTX
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_half_precision(precision: str, registry: Registry, tmp_path: Path) -> None:
+    exported("folnet-base", tmp_path / "model.engine", registry, precision=precision)
+    assert Header.read(tmp_path / "model.engine").metadata.precision == precision
+
+
+@RTX
+def test_a_generator_has_two_engines(registry: Registry, tmp_path: Path) -> None:
+    exported("causal", tmp_path / "model.engine", registry, generate=True, profile=(*SIZES, "past=1:8:31"))
+    (step,) = Header.read(tmp_path / "model.step.engine").profiles
+    assert step == {"batch": Range(1, 2, 4), "past": Range(1, 8, 31)}
+
+
+@RTX
+def test_what_tensorrt_does_not_take_is_told_by_its_part(tmp_path: Path) -> None:
+    source = tmp_path / "counted.py"
+    source.write_text(
+        "import peirce, torch\n"
+        "from peirce.parts import UnaryPosition\n"
+        "class Counted(UnaryPosition):\n"
+        "    name = 'counted'\n"
+        "    def __init__(self, options, dims):\n"
+        "        super().__init__(options, dims)\n"
+        "        self.weight = torch.nn.Parameter(torch.ones(dims.unary))\n"
+        "    def unary(self, tokens):\n"
+        "        ids = tokens.inputs['input_ids'] % 8\n"
+        "        ones = torch.ones(ids.shape, dtype=self.weight.dtype)\n"
+        "        seen = ones.new_zeros(ids.shape[0], 8).scatter_add(1, ids, ones)\n"
+        "        return seen.gather(1, ids).unsqueeze(2) * self.weight\n"
+        "@peirce.hookimpl\n"
+        "def register_positions():\n"
+        "    return [Counted]\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        registry = Registry.discover(extra_plugins=["counted"])
+        model = build(
+            SPECS["bert-base"].replace({"model.positions": [{"use": "counted"}]}), registry=registry
+        )
+        with pytest.raises(NotTaken) as caught:
+            TensorRTExporter(TensorRTOptions(compute_capability="8.9", profile=SIZES)).export(
+                model, tmp_path / "model.engine"
+            )
+    (refusal, *_) = caught.value.refusals
+    assert (refusal.part, refusal.operator, refusal.node) == (
+        "positions.counted", "ScatterElements", "node_scatter_add",
+    )  # fmt: skip
+    assert "reduction=add" in refusal.attributes
+    assert "positions.counted: ScatterElements (" in str(caught.value)
+    assert [each.name for each in tmp_path.glob("*model*")] == []
+
+
+@RTX
+def test_an_engine_is_refused_where_it_cannot_run(registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "model.engine"
+    exported("bert-base", path, registry)
+    if not backends.has_gpu():
+        with pytest.raises(
+            InputError, match=r"runs on an NVIDIA GPU \(compute capability 8.9\), and CUDA sees none"
+        ):
+            Session(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(ModelFileError, match=r"is not the engine that model\.engine\.json describes"):
+        Session(path)
+    path.write_bytes(whole)
+    header = header_of(path)
+    content = json.loads(header.read_text())
+    header.write_text(json.dumps(content | {"format": 99}))
+    with pytest.raises(ModelFileError, match="of a newer Peirce"):
+        Session(path)
+    header.unlink()
+    with pytest.raises(ModelFileError, match=r"has no model.engine.json beside it"):
+        Session(path)
+
+
+@RTX
+def test_unknown_capabilities_are_refused_before_any_work(registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=r"does not build for compute capability 9.0, only for 7.5, 8.0"):
+        exported("bert-base", tmp_path / "model.engine", registry, compute_capability="9.0")
