@@ -7,8 +7,16 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NOT_BENCHMARKS = {"__main__", "direct_gather", "measuring", "plain_folnet", "lengths", "pretraining"}
-"""What others import; and what trains for minutes and measures no speed: run those two by themselves."""
+NOT_BENCHMARKS = {
+    "__main__",
+    "direct_gather",
+    "measuring",
+    "plain_folnet",
+    "tables",
+    "lengths",
+    "pretraining",
+}
+"""What others import, what makes pages, and what trains for minutes and measures no speed: run it by itself."""
 
 
 def main() -> None:

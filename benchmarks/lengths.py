@@ -32,7 +32,7 @@ TEXT = ROOT.parent / "shared" / "data" / "text" / "wikitext2-valid.txt.gz"
 COMMON = """
 [model.input]
 vocabulary = 1000
-max_length = 128
+max_length = 512
 [[model.heads]]
 use = "mlm"
 """

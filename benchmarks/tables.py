@@ -1,0 +1,427 @@
+"""The tables of figures on the documentation's pages, each made from a file of `results/`.
+
+A table stands between two comments. The first says how it is made:
+
+    <!-- table: ranking tega-umls.csv experiment=tega/table7 filtering=graph -->
+
+    | ... |
+
+    <!-- end of table -->
+
+`python benchmarks/tables.py` lists the tables that are not what their files give, and `--write` makes them anew. A row
+whose runs came from a changed tree, from another spec than today's or from another filtering is marked, below the
+table as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from statistics import fmean, geometric_mean
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
+TABLE = re.compile(r"(<!-- table: (?P<how>[^\n]+?) -->\n)(?:(?!<!--).)*(<!-- end of table -->)", re.S)
+NONE = "-"
+MARKS = {
+    "†": "a tree with changes that no commit has",
+    "‡": "another spec than today's, or an older record that does not tell its spec",
+    "§": "evaluated before the filtering that is published was measured",
+}
+FILTERED = {"graph": "", "graphs": ", all graphs", "before": ", valid and test"}
+
+Row = dict[str, str]
+Values = list[float]
+
+
+@cache
+def read(name: str) -> tuple[Row, ...]:
+    """The rows of a CSV file of results."""
+    with (RESULTS / name).open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+@cache
+def read_json(name: str) -> tuple[dict[str, Any], ...]:
+    """The rows of a JSON file of results."""
+    return tuple(json.loads((RESULTS / name).read_text(encoding="utf-8"))["rows"])
+
+
+def any_rows(name: str) -> Sequence[Mapping[str, Any]]:
+    """The rows of a file of either kind."""
+    return read(name) if name.endswith(".csv") else read_json(name)
+
+
+def runs(rows: Sequence[Row], key: str) -> dict[str, list[Row]]:
+    """Rows by what they have in a column, in the file's order."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row[key], []).append(row)
+    return found
+
+
+def spread(values: Values, digits: int = 1) -> str:
+    """Mean (lowest-highest)."""
+    if not values:
+        return NONE
+    mean, low, high = (f"{value:.{digits}f}" for value in (fmean(values), min(values), max(values)))
+    return mean if low == high else f"{mean} ({low}-{high})"
+
+
+class Ranking:
+    """Results of TEGA's experiments on one graph.
+
+    Args:
+        name: the CSV file.
+        types: the types that means are over; all that a model supports if None.
+    """
+
+    def __init__(self, name: str, types: frozenset[str] | None = None) -> None:
+        self.rows = [row for row in read(name) if types is None or row["type"] in types]
+        self.graph = self.rows[0]["graph"]
+
+    def of(self, spec: str) -> list[Row]:
+        """A model's rows, of today's spec where there are any."""
+        own = [row for row in self.rows if row["spec"] == spec]
+        today = [row for row in own if row["spec_digest"] == digests(self.graph).get(spec)]
+        return today or own
+
+    def others(self, spec: str) -> list[Row]:
+        """A model's rows of other specs, where there are some of today's."""
+        today = self.of(spec)
+        return [row for row in self.rows if row["spec"] == spec and row not in today]
+
+    def values(
+        self,
+        spec: str,
+        cell: str,
+        filtering: str = "graph",
+        evaluation: str = "all",
+        rows: Sequence[Row] | None = None,
+    ) -> Values:
+        """MRR in percent by seed.
+
+        Args:
+            spec: a ready spec.
+            cell: types and answers, such as `seen/inferred`; a type's name stands for that type.
+            filtering: which other answers took no part in a ranking.
+            evaluation: the group of types that was asked, and how.
+            rows: the model's rows; those of today's spec if None.
+        """
+        types, answers = cell.split("/")
+        seen = {"seen": ("True",), "unseen": ("False",)}.get(types, ("True", "False"))
+        own = [
+            row
+            for row in (self.of(spec) if rows is None else rows)
+            if (row["evaluation"], row["answers"], row["filtering"]) == (evaluation, answers, filtering)
+            and row["seen"] in seen
+            and types in ("seen", "unseen", "all", row["type"])
+        ]
+        return [
+            100 * fmean(float(row["mrr"]) for row in found) for _, found in sorted(runs(own, "seed").items())
+        ]
+
+    def types(self, spec: str) -> set[str]:
+        """The types that a model was evaluated on."""
+        return {row["type"] for row in self.of(spec)}
+
+
+def definitions() -> Any:
+    """TEGA's experiments."""
+    from peirce_kg.experiments.tables import definitions
+
+    return definitions()
+
+
+@cache
+def digests(graph: str) -> dict[str, str]:
+    """What today's specs of TEGA's experiments are known by."""
+    from peirce_kg.experiments.running import TegaRuns
+
+    found = definitions()
+    tables = (table for table in found.tables.values() if table.measure == "mrr")
+    return {
+        cell.spec.name: cell.spec_digest
+        for table in tables
+        for cell in TegaRuns(
+            table=table,
+            scale=found.scales["small"],
+            definitions=found,
+            graph=graph,
+            directory=Path(),
+            seeds=(0,),
+        ).cells()
+    }
+
+
+def marks(rows: Sequence[Row], graph: str, filtering: str) -> str:
+    """What must be known of a run behind a row of a table."""
+    found = ""
+    if any(row["commit"].endswith("+") for row in rows):
+        found += "†"
+    if any(row["spec_digest"] != digests(graph).get(row["spec"]) for row in rows):
+        found += "‡"
+    if filtering not in {row["filtering"] for row in rows}:
+        found += "§"
+    return found
+
+
+def common(ranking: Ranking, specs: Sequence[str]) -> frozenset[str]:
+    """The types that all of some models support."""
+    return frozenset.intersection(*(frozenset(ranking.types(spec)) for spec in specs))
+
+
+def labels(experiment: str, more: Sequence[str] = ()) -> dict[str, str]:
+    """The specs of an experiment's rows, and of rows of other experiments, by label."""
+    tables = definitions().tables
+    everywhere = {row.label: row.spec for table in tables.values() for row in table.rows}
+    own = {row.label: row.spec for row in tables[experiment.rpartition("/")[2]].rows}
+    return own | {label: everywhere[label] for label in more}
+
+
+def ranking(
+    name: str,
+    experiment: str,
+    filtering: str = "graph",
+    cells: str = "seen/entailed seen/inferred unseen/entailed unseen/inferred",
+    evaluations: str = "all",
+    more: str = "",
+    shared: str = "",
+    older: str = "",
+) -> Iterator[str]:
+    """MRR of an experiment's rows, mean (lowest-highest).
+
+    Args:
+        name: the CSV file.
+        experiment: such as `tega/table7`.
+        filtering: one filtering or several, with commas.
+        cells: the columns under each of them.
+        evaluations: how it was asked, one or several, with commas; a column's head begins with their names.
+        more: labels of rows that other experiments have, with commas.
+        older: `out` leaves out rows that have no figures under the first filtering.
+        shared: anything, for means over the types that all rows support, beside their number of types.
+    """
+    specs = labels(experiment, list(filter(None, more.split(","))))
+    whole = Ranking(name)
+    specs = {label: spec for label, spec in specs.items() if whole.of(spec)}
+    taken = Ranking(name, common(whole, list(specs.values()))) if shared else whole
+    asked = [
+        (evaluation, cell, filtered)
+        for evaluation in evaluations.split(",")
+        for filtered in filtering.split(",")
+        for cell in cells.split()
+        if (filtered, cell.split("/")[1]) != ("before", "entailed")
+    ]
+    heads = [
+        (f"{evaluation}: " if "," in evaluations else "") + ", ".join(cell.split("/")) + FILTERED[filtered]
+        for evaluation, cell, filtered in asked
+    ]
+    lead = [f"Table {experiment.removeprefix('tega/table')}" if "table" in experiment else "", "seeds"]
+    lines, said = [], ""
+    for label, spec in specs.items():
+        for rows in (taken.of(spec), taken.others(spec)):
+            if not rows:
+                continue
+            measured = {row["run"] for row in rows if row["filtering"] == filtering.split(",")[0]}
+            rows = [row for row in rows if row["run"] in measured] or rows
+            if older and not measured:
+                continue
+            figures = [
+                taken.values(spec, cell, filtered, evaluation, rows) for evaluation, cell, filtered in asked
+            ]
+            seeds = ", ".join(
+                found[0]["seed"] + marks(found, whole.graph, filtering.split(",")[0])
+                for _, found in sorted(runs(rows, "seed").items())
+            )
+            said += seeds
+            types = [str(len(whole.types(spec)))] if shared else []
+            lines.append([label, *types, seeds, *map(spread, figures)])
+    if shared:
+        lead.insert(1, "types")
+    yield from table([*lead, *heads], lines)
+    yield from below(said)
+
+
+def seeds(name: str, experiment: str, cells: str, filtering: str = "graph") -> Iterator[str]:
+    """MRR of each run of an experiment's rows by itself.
+
+    Args:
+        name: the CSV file.
+        experiment: such as `tega/table7`.
+        cells: the columns; a type's name stands for that type.
+        filtering: which answers are filtered.
+    """
+    whole, lines, said = Ranking(name), [], ""
+    for label, spec in labels(experiment).items():
+        for seed, rows in sorted(runs(whole.of(spec), "seed").items()):
+            own = marks(rows, whole.graph, filtering)
+            said += own
+            figures = [whole.values(spec, cell, filtering, rows=rows) for cell in cells.split()]
+            lines.append([label, seed + own, *map(spread, figures)])
+    heads = [cell.replace("/", ", ") + FILTERED[filtering] for cell in cells.split()]
+    yield from table(["", "seed", *heads], lines)
+    yield from below(said)
+
+
+def accuracy(name: str, split: str, by: str, count: str) -> Iterator[str]:
+    """Accuracy in percent of the networks of a text experiment, mean (lowest-highest) over the seeds.
+
+    Args:
+        name: the CSV file.
+        split: what they were tested on.
+        by: what the columns are.
+        count: the column that says how many examples a row is about.
+    """
+    columns = list(dict.fromkeys(row[by] for row in read(name) if row["split"] == split))
+    lines, said = [], ""
+    for arm, rows in runs(read(name), "arm").items():
+        figures = [shares(name, arm, split, {by: column}, count) for column in columns]
+        seeds = ", ".join(
+            found[0]["seed"] + "†" * found[0]["commit"].endswith("+") for found in runs(rows, "run").values()
+        )
+        said += seeds
+        lines.append([arm, seeds, *(spread(values, 0) for values in figures)])
+    yield from table(["", "seeds", *columns], lines)
+    yield from below(said)
+
+
+def shares(name: str, arm: str, split: str, where: Mapping[str, str], count: str) -> Values:
+    """The percentage of examples that each run of a network has right."""
+    own = [
+        row
+        for row in read(name)
+        if (row["arm"], row["split"]) == (arm, split) and where.items() <= row.items()
+    ]
+    return [
+        100 * sum(int(row["right"]) for row in found) / sum(int(row[count]) for row in found)
+        for found in runs(own, "run").values()
+    ]
+
+
+def columns(name: str, *wanted: str) -> Iterator[str]:
+    """Columns of a benchmark's rows.
+
+    Args:
+        name: the JSON or CSV file.
+        wanted: a key, or `Head=key:digits` for numbers of so many significant digits; a head begins with a capital.
+    """
+    heads, cells = zip(*map(_column, wanted), strict=True)
+    yield from table(heads, [[cell(row) for cell in cells] for row in any_rows(name)])
+
+
+def pivot(
+    name: str, *values: str, rows: str, across: str, only: str = "", geometric: str = "", **more: str
+) -> Iterator[str]:
+    """A benchmark's figures with a column for each value of a key, and a line for each row and measure.
+
+    Args:
+        name: the JSON or CSV file.
+        values: the measures, as those of `columns`.
+        rows: the key of the rows.
+        across: the key of the columns.
+        only: the rows that are shown, with commas.
+        geometric: what the line of geometric means over all rows is called; there is none if empty.
+        more: what a row has in other columns, several values with commas.
+    """
+    found = [
+        row for row in any_rows(name) if all(str(row[key]) in value.split(",") for key, value in more.items())
+    ]
+    heads = list(dict.fromkeys(row[across] for row in found))
+    labels = only.split(",") if only else list(dict.fromkeys(row[rows] for row in found))
+    lines = []
+    for label in labels:
+        for head, cell in map(_column, values):
+            own = {row[across]: cell(row) for row in found if row[rows] == label}
+            lines.append([f"`{label}`", *[head] * (len(values) > 1), *(own.get(one, NONE) for one in heads)])
+    if geometric:
+        key, _, digits = values[0].rpartition(":")
+        means = [geometric_mean(row[key] for row in found if row[across] == one) for one in heads]
+        lines.append([geometric, *(significant(mean, int(digits)) for mean in means)])
+    yield from table([rows, *[""] * (len(values) > 1), *map(str, heads)], lines)
+
+
+def _column(text: str) -> tuple[str, Callable[[Mapping[str, Any]], str]]:
+    head, _, rest = text.rpartition("=")
+    key, _, digits = rest.partition(":")
+
+    def cell(row: Mapping[str, Any]) -> str:
+        value = row.get(key, "")
+        return NONE if value == "" else significant(float(value), int(digits)) if digits else str(value)
+
+    return head or key, cell
+
+
+def significant(value: float, digits: int) -> str:
+    """A number rounded to some significant digits, such as 1,030,000 or 0.148."""
+    rounded = float(f"{value:.{digits}g}")
+    whole = len(str(int(abs(rounded)))) if abs(rounded) >= 1 else 0
+    places = max(0, digits - whole)
+    return f"{rounded:,.{places}f}"
+
+
+def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A table in Markdown."""
+    yield f"| {' | '.join(heads)} |".replace("|  |", "| |")
+    yield "|---" * len(heads) + "|"
+    for line in lines:
+        yield f"| {' | '.join(line)} |".replace("|  |", "| |")
+
+
+def below(said: str) -> Iterator[str]:
+    """The line below a table that says what its marks mean."""
+    if any(mark in said for mark in MARKS):
+        yield ""
+        yield "; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in said) + "."
+
+
+MAKERS: dict[str, Callable[..., Iterator[str]]] = {
+    "ranking": ranking,
+    "seeds": seeds,
+    "accuracy": accuracy,
+    "columns": columns,
+    "pivot": pivot,
+}
+
+
+def made(how: str) -> str:
+    """The table that a comment asks for."""
+    maker, name, *words = shlex.split(how)
+    options = dict(word.split("=", 1) for word in words if re.match(r"[a-z]+=", word))
+    return "\n".join(
+        MAKERS[maker](name, *(word for word in words if not re.match(r"[a-z]+=", word)), **options)
+    )
+
+
+def remade(text: str) -> str:
+    """A page with its tables made anew."""
+    return TABLE.sub(lambda found: f"{found[1]}\n{made(found['how'])}\n\n{found[3]}", text)
+
+
+def pages() -> list[Path]:
+    """The pages with tables that are made."""
+    return [path for path in sorted(DOCS.rglob("*.md")) if TABLE.search(path.read_text(encoding="utf-8"))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--write", action="store_true", help="make them anew")
+    options = parser.parse_args()
+    old = [path for path in pages() if remade(text := path.read_text(encoding="utf-8")) != text]
+    for path in old:
+        if options.write:
+            path.write_text(remade(path.read_text(encoding="utf-8")), encoding="utf-8")
+        print(path.relative_to(ROOT), "is made anew" if options.write else "is not what its files give")
+    if old and not options.write:
+        sys.exit("python benchmarks/tables.py --write makes them anew")
+
+
+if __name__ == "__main__":
+    main()
