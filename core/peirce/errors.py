@@ -5,12 +5,33 @@ Every message says what failed, where, why, and what to do next.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
+LONGEST, _TAIL = 2000, 500
+"""The most characters of a message, and how many of them are its end, where the next step stands."""
+_NOTE = 60
+_LONGEST_NAME = 200
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+"""What a terminal obeys or cannot show: all of C0 and C1 but tabs and line feeds, marks of direction, surrogates."""
+
+_LACK = re.compile(
+    r"not enough memory|out of memory|can(?:'t|not) allocate|failed to allocate memory|bad_?alloc|alloc_failed",
+    re.IGNORECASE,
+)
+
 
 class PeirceError(Exception):
-    """Something the user can put right; the command line prints it without a traceback and exits with 2."""
+    """Something the user can put right; the command line prints it without a traceback and exits with 2.
+
+    Its text may quote files from outside, and is safe to print: see `printable`.
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class SpecError(PeirceError):
@@ -19,6 +40,10 @@ class SpecError(PeirceError):
 
 class RegistryError(PeirceError):
     """A plug-in, a part or a registry.toml that cannot be used."""
+
+
+class PluginError(RegistryError):
+    """A plug-in that failed while a command used it; the command line exits with 1."""
 
 
 class PlanError(SpecError):
@@ -33,6 +58,10 @@ class InputError(PeirceError, ValueError):
     """Inputs to a model or a session that its signature does not allow."""
 
 
+class OutOfMemoryError(InputError, MemoryError):
+    """Inputs that there was not enough memory for."""
+
+
 class ExportError(PeirceError):
     """A model that could not be exported."""
 
@@ -41,9 +70,55 @@ class TaskError(PeirceError):
     """Data or settings that a task cannot use."""
 
 
+class BusyError(PeirceError):
+    """A place that another process writes to."""
+
+
+class WriteError(PeirceError):
+    """A disk that takes no more; the request was right, so the command line exits with 1.
+
+    Args:
+        what: what was written, and where.
+        number: the system's number of the error.
+        why: the same in words.
+        safe: what is whole all the same.
+        advice: what to do.
+    """
+
+    def __init__(self, what: str, number: int, why: str, safe: str, advice: str) -> None:
+        super().__init__(f"{what} cannot be written: {why}; {safe}; {advice}, and run it again")
+        self.what, self.number = what, number
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out; torch and the runtimes have no class for it in common."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, Exception) and _LACK.search(str(error)) is not None)
+    )
+
+
+def escaped(text: object) -> str:
+    """A text as a terminal may show it: control characters, marks of direction and surrogates as `\\uXXXX`."""
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match.group()):04x}", str(text))
+
+
+def printable(text: object, longest: int = LONGEST) -> str:
+    """A text as a message may quote it: `escaped`, and the middle cut out where it is too long."""
+    shown = escaped(text)
+    if len(shown) <= longest:
+        return shown
+    tail = min(_TAIL, longest // 4)
+    head = max(longest - tail - _NOTE, 1)
+    cut = len(shown) - head - tail
+    return f"{shown[:head]} ... ({cut:,} characters are left out) ... {shown[-tail:]}"
+
+
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """The known names, most similar to `name` first."""
-    return sorted(known, key=lambda other: (-SequenceMatcher(None, str(name), other).ratio(), other))
+    start = str(name)[:_LONGEST_NAME]
+    return sorted(known, key=lambda other: (-SequenceMatcher(None, start, other).ratio(), other))
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
@@ -55,7 +130,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
         known: the valid ones.
     """
     what, of, owner = kind.partition(" of ")
-    subject = f"unknown {what} {name!r}{of}{owner}"
+    subject = f"unknown {what} {printable(repr(name), _LONGEST_NAME)}{of}{owner}"
     names = nearest(name, known)
     if not names:
         return f"{subject}; there are none"

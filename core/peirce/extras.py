@@ -1,7 +1,10 @@
-"""What commands and features need beside the core, asked for before any work is done."""
+"""What commands and features need beside the core: packages, asked for before any work is done, and processes."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 from peirce.errors import TaskError
@@ -34,3 +37,21 @@ def require_training() -> None:
         TaskError: as `require`.
     """
     require("training", "accelerate", "tensorboard", "matplotlib", extra="train")
+
+
+_SAFE_PATH = "PYTHONSAFEPATH"
+"""With this variable, Python looks for modules neither in the working directory nor beside a script."""
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Processes of Python that are started within it import nothing from the working directory."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_SAFE_PATH, None)
+        else:
+            os.environ[_SAFE_PATH] = before

@@ -1,10 +1,12 @@
-"""Where the registry.toml that ships with Peirce lies, and which version this is.
+"""Where the registry.toml that ships with Peirce lies, which version this is, and what memory this machine has.
 
 A wheel holds `registry.toml` inside the package; an editable install finds it at the root of the repository.
 """
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,23 @@ def packaged_registry() -> Path:
     """The registry.toml that is in force when no other is found."""
     inside = _PACKAGE / "registry.toml"
     return inside if inside.exists() else _PACKAGE.parents[1] / "registry.toml"
+
+
+def machine_memory() -> float:
+    """The bytes of memory that this process may take at most; infinity where the system does not say."""
+    found = float("inf")
+    with suppress(AttributeError, OSError, ValueError):
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # of a container, on Linux
+        with suppress(OSError, ValueError):
+            found = min(found, int(Path("/sys/fs/cgroup", limit).read_text(encoding="ascii")))
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        limit_of_process = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit_of_process != resource.RLIM_INFINITY:
+            found = min(found, limit_of_process)
+    return found
 
 
 def __getattr__(name: str) -> Any:

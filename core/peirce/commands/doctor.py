@@ -21,8 +21,10 @@ _EXTRAS = {
     "ray": ("ray",),
     "text": ("tokenizers", "datasets", "scikit-learn", "pytorch-optimizer"),
     "transformers": ("transformers",),
+    "logic": ("spacy",),
     "testing": ("pytest", "hypothesis"),
-    "tensorrt": ("tensorrt",),
+    "tensorrt": ("tensorrt", "cuda-bindings", "onnx", "onnxscript", "onnxruntime"),
+    "tensorrt-rtx": ("tensorrt-rtx-cu13", "cuda-bindings", "onnx", "onnxscript", "onnxruntime"),
 }
 # One ONNX graph, `y = Identity(x)` for a float32 vector, so that a provider can be started without onnx.
 _IDENTITY = bytes.fromhex(

@@ -3,70 +3,75 @@
 The core's own commands are named in `lines`; all others come from the entry-point group `peirce.commands`. Each is
 a typer application, or a function that typer can make one of, and is imported when it runs.
 
-Exit codes: 0 ok, 1 a check failed, 2 bad input.
+Exit codes: 0 ok, 1 a check or a plug-in failed or a disk takes no more, 2 bad input, 143 ended by SIGTERM.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Sequence
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated, Any
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout, suppress
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
-from attrs import frozen
 
+from peirce.commands.ending import Terminated, ending_in_order
 from peirce.commands.lines import CORE, packaged_lines
-from peirce.errors import PeirceError, RegistryError
-from peirce.registry import VARIABLE
+from peirce.commands.running import Command, loaded_command, run_command
+from peirce.commands.show import as_json
+from peirce.digests import VARIABLE as NO_DIGESTS
+from peirce.disk import refused, unwritten
+from peirce.errors import PeirceError, PluginError, RegistryError, WriteError, lacks_memory, printable
+from peirce.extras import safe_path
+from peirce.registry import VARIABLE, Announced, announcements, in_a_line, set_aside_unreadable
 
+_log = logging.getLogger("peirce")
 GROUP = "peirce.commands"
-
-
-@frozen(kw_only=True)
-class Command:
-    """A command that has not been imported.
-
-    Args:
-        name: what the user types.
-        help: one line.
-        owners: every distribution that announces it; more than one is an error when it runs.
-        target: `module:attribute`.
-    """
-
-    name: str
-    help: str
-    owners: tuple[str, ...]
-    target: str
+TRACEBACK = "PEIRCE_TRACEBACK"
+"""With this variable, an error is shown with its traceback."""
 
 
 def commands() -> tuple[Command, ...]:
     """Every command there is: the core's, then the announced ones by name; none is imported."""
     helps = packaged_lines()
     found = {
-        name: Command(name=name, help=helps.get(name, ""), owners=("peirce",), target=target)
-        for name, target in CORE.items()
+        name: Command(name=name, help=helps.get(name, ""), target=target) for name, target in CORE.items()
     }
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, _owner(entry))):
-        owner = _owner(entry)
-        before = found.get(entry.name)
-        owners = (*before.owners, owner) if before else (owner,)
-        text = helps.get(entry.name, "") if owner == "peirce" else _summary(entry)
-        found[entry.name] = Command(
-            name=entry.name,
-            help=f"(announced by {' and '.join(owners)})" if before else text,
-            owners=owners,
-            target=entry.value,
-        )
+    claims: dict[str, list[Announced]] = {}
+    for entry in sorted(announcements(GROUP), key=lambda entry: (entry.name, entry.distribution)):
+        claims.setdefault(entry.name, []).append(entry)
+    for name, entries in claims.items():
+        if name in CORE:  # with them a plug-in is switched off, so that none may stand in their way
+            _log.warning(
+                "%s announces a command %r, which is the core's; it is not used",
+                entries[0].distribution,
+                name,
+            )
+            continue
+        found[name] = Command(name=name, help=_help(entries, helps), entries=tuple(entries))
     return tuple(found.values())
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands; those of plug-ins that are switched off are not listed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        try:
+            off = {command.name for command in commands() if command.entries and not command.on()}
+        except RegistryError:  # the registry.toml in force is broken, which whoever needs it says
+            off = set()
+        return [name for name in super().list_commands(ctx) if name not in off]
 
 
 def application() -> typer.Typer:
     """The whole command line, with a stand-in for each command that imports it when it runs."""
     app = typer.Typer(
         name="peirce",
+        cls=_Commands,
         help="Compose logic-biased neural networks, train them, export them and run them.",
         no_args_is_help=True,
         add_completion=False,
@@ -90,26 +95,86 @@ def application() -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    given = sys.argv[1:] if arguments is None else arguments
+    printed = _Printed(sys.stdout)
+    set_aside_unreadable()
     try:
-        typer.main.get_command(application()).main(args=_kept(arguments), prog_name="peirce")
-    except PeirceError as error:
-        typer.secho(f"error: {error}", err=True, fg="red")
-        sys.exit(2)
+        # No process that a command starts imports from the working directory.
+        with safe_path(), ending_in_order(), redirect_stdout(printed) if "--json" in given else nullcontext():
+            try:
+                typer.main.get_command(application()).main(args=_kept(given), prog_name="peirce")
+            finally:
+                sys.stdout.flush()  # a disk that takes no more is told of here, and not when Python has ended
+    except Terminated as end:
+        typer.secho("ended by a signal; what was whole is kept, and nothing else", err=True)
+        sys.exit(end.code)
     except BrokenPipeError:
         # Whoever read the output, such as `head`, has closed it; flushing at exit would complain once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _mute()
         sys.exit(1)
-    except OSError as error:
-        # A full disk, a folder without permission, a name that is too long: the user's to put right.
-        typer.secho(
-            f"error: {error}; check the path, its permissions and the space there", err=True, fg="red"
+    except Exception as error:
+        _tell(error, document="--json" in given and not printed.anything)
+
+
+class _Printed:
+    """A stream that knows whether anything was written to it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.anything = stream, False
+
+    def write(self, text: str) -> int:
+        """Write text."""
+        self.anything = self.anything or bool(text)
+        return self.stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def _tell(error: Exception, *, document: bool) -> NoReturn:
+    """Say in one line what went wrong, and exit.
+
+    Args:
+        error: what went wrong.
+        document: whether to print it as a JSON object too.
+    """
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    number = refused(error)
+    if number is not None and not isinstance(error, WriteError):
+        what = str(getattr(error, "filename", None) or "what the command writes")
+        error = unwritten(what, number, "what was whole before is as it was")
+    if isinstance(error, PeirceError):
+        text, code = str(error), 1 if isinstance(error, WriteError | PluginError) else 2
+    elif isinstance(error, OSError):
+        # A folder without permission, a name that is too long: the user's to put right.
+        text, code = f"{printable(error)}; check the path, its permissions and the space there", 2
+    elif lacks_memory(error):
+        cause = printable(" ".join(str(error).split()), 300) or type(error).__name__
+        text, code = f"there is not enough memory ({cause}); lower the batch or the sizes of the model", 2
+    else:
+        text = (
+            f"{in_a_line(error)}. This is a fault of Peirce; {TRACEBACK}=1 shows the traceback, for a report"
         )
-        sys.exit(2)
+        code = 1
+    with suppress(OSError):
+        typer.secho(f"error: {text}", err=True, fg="red")
+    try:
+        if document:
+            as_json("peirce.error/1", error=text)
+        sys.stdout.flush()
+    except OSError:
+        _mute()
+    sys.exit(code)
 
 
-def _kept(arguments: Sequence[str] | None) -> list[str]:
+def _mute() -> None:
+    """Write nothing more to standard output, at which Python would fail once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _kept(given: Sequence[str]) -> list[str]:
     """The arguments, with each `--` doubled, since a stand-in's parser takes the first of two away."""
-    given = sys.argv[1:] if arguments is None else arguments
     return [kept for argument in given for kept in (["--", "--"] if argument == "--" else [argument])]
 
 
@@ -117,6 +182,10 @@ def _global_options(
     registry: Annotated[
         str | None, typer.Option("--registry", metavar="FILE", help="The registry.toml to use.")
     ] = None,
+    no_digests: Annotated[
+        bool,
+        typer.Option("--no-digests", help="Open models and exported files without a look at their digests."),
+    ] = False,
     version: Annotated[
         bool,
         typer.Option(
@@ -127,6 +196,8 @@ def _global_options(
         ),
     ] = False,
 ) -> None:
+    if no_digests:
+        os.environ[NO_DIGESTS] = "1"  # for the processes that a command starts as well
     if registry is not None:
         # Commands of plug-ins, and the processes that they start, then use the same file.
         os.environ[VARIABLE] = os.path.abspath(registry)
@@ -142,50 +213,19 @@ def _print_version(wanted: bool) -> None:
 
 def _stand_in(command: Command) -> Any:
     def run(context: typer.Context) -> None:
-        code = loaded_command(command).main(
-            args=list(context.args), prog_name=f"peirce {command.name}", standalone_mode=False
-        )
-        if isinstance(code, int) and code:
-            raise typer.Exit(code)
+        run_command(command, loaded_command(command), context.args)
 
     return run
 
 
-def loaded_command(command: Command) -> Any:
-    """What runs a command, with its module imported.
-
-    Raises:
-        RegistryError: several distributions announce it, or it needs a module that is not installed.
-    """
-    if len(command.owners) > 1:
-        raise RegistryError(
-            f"command {command.name!r} is announced by {' and '.join(command.owners)}; uninstall all but one"
-        )
-    module, _, attribute = command.target.partition(":")
-    try:
-        target = getattr(import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        raise RegistryError(
-            f"command {command.name!r} of {command.owners[0]} needs the module {error.name!r}, which is not "
-            f"installed; `pip install 'peirce[all]'` installs what the commands of peirce need"
-        ) from error
-    if isinstance(target, typer.Typer):
-        return typer.main.get_command(target)
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(help=None)(target)
-    return typer.main.get_command(app)
-
-
-def _owner(entry: EntryPoint) -> str:
-    return entry.dist.name if entry.dist is not None else "unknown"
-
-
-def _summary(entry: EntryPoint) -> str:
-    if entry.dist is None:
-        return ""
-    summary = entry.dist.metadata.get("Summary", "")  # type: ignore[attr-defined]
+def _help(entries: Sequence[Announced], helps: Mapping[str, str]) -> str:
+    (first, *others) = entries
+    if others:
+        return f"(announced by {' and '.join(entry.distribution for entry in entries)})"
+    if first.distribution == "peirce":
+        return helps.get(first.name, "")
     # Help shows the first sentence alone, and who gives the command belongs to it.
-    return f"{summary.partition('. ')[0].rstrip('.')} ({entry.dist.name})".strip()
+    return f"{first.summary.partition('. ')[0].rstrip('.')} ({first.distribution})".strip()
 
 
 if __name__ == "__main__":

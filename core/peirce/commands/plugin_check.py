@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,14 @@ from peirce.commands.show import as_table
 
 _OUTCOMES = ("passed", "failed", "expected failure", "not run", "does not apply")
 _TAIL = 20_000
+_PYTEST = """
+import pytest
+from peirce.registry import set_aside_unreadable
+set_aside_unreadable()
+raise SystemExit(pytest.main())
+"""
+_PYTEST_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+"""What would change how the suite runs."""
 
 
 @frozen(kw_only=True)
@@ -71,34 +80,41 @@ class CheckedPlugin:
         return "\n\n".join([*texts, *([self.error] if self.error else [])])
 
 
-def run_suite(plugin: str, *, strict: bool) -> CheckedPlugin:
-    """Run every check over the parts of a plug-in.
+def run_suite(
+    plugin: str, *, strict: bool, thorough: bool = False, keyword: str = "", expected: Sequence[str] = ()
+) -> CheckedPlugin:
+    """Run the checks over the parts of a plug-in.
 
     Args:
         plugin: `distribution:entry-point`, or a module's name.
         strict: whether a check that could not run is a failure.
+        thorough: whether more examples are tried.
+        keyword: which checks and parts, as pytest's `-k` takes them; all if empty.
+        expected: checks that are known to fail, `CHECK[KIND.NAME]=REASON` each.
     """
     result = CheckedPlugin()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         report, log = folder / "report.jsonl", folder / "log"
-        # -P keeps the working directory off the import path; an empty configuration and --noconftest ignore any there.
+        # An empty configuration and --noconftest ignore those of the working directory, and -P its modules.
         configuration = folder / "pytest.ini"
         configuration.write_text("[pytest]\n", encoding="utf-8")
         report.touch()
-        command = [sys.executable, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite"]
-        command += [
-            "--peirce-plugin",
-            plugin,
-            "-c",
-            str(configuration),
-            "--noconftest",
-            "-p",
-            "no:cacheprovider",
-        ]
-        command += [f"--peirce-report={report}", *(["--peirce-strict"] if strict else [])]
+        command = [sys.executable, "-P", "-c", _PYTEST, "--pyargs", "peirce.testing.suite"]
+        command += ["--peirce-plugin", plugin, f"--peirce-report={report}"]
+        command += ["-c", str(configuration), "--noconftest", "-p", "no:cacheprovider"]
+        command += ["-p", "peirce.testing.plugin", *(["--peirce-strict"] if strict else [])]
+        command += [*(["--peirce-thorough"] if thorough else []), *(["-k", keyword] if keyword else [])]
+        command += [f"--peirce-expect={each}" for each in expected]
+        environment = {name: value for name, value in os.environ.items() if name not in _PYTEST_VARIABLES}
+        environment |= {
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "drawn"),
+        }
         with log.open("wb") as output, report.open("rb") as events, _bar(plugin) as advance:
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment
+            )
             try:
                 begun = b""  # a line of which the rest is still being written
                 while True:
@@ -138,9 +154,8 @@ def show(result: CheckedPlugin) -> None:
         return
     failed, ran = len(result.of("failed")), len(result.checks) - len(result.of("does not apply"))
     said = f"{failed} of {ran} checks failed" if failed else f"{len(result.of('passed'))} checks passed"
-    typer.secho(
-        f"{said} on {len(parts)} part{'s' if len(parts) != 1 else ''}", fg="red" if failed else "green"
-    )
+    count = sum(not part.startswith("plugins.") for part in parts)  # a plug-in is no part of its own
+    typer.secho(f"{said} on {count} part{'s' if count != 1 else ''}", fg="red" if failed else "green")
 
 
 Advance = Callable[[int | None, str], None]

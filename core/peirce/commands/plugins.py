@@ -142,6 +142,16 @@ def check(
     ],
     json: Json = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on checks that could not run.")] = False,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Try more examples, and larger exports.")
+    ] = False,
+    keyword: Annotated[
+        str, typer.Option("-k", metavar="EXPRESSION", help="Run these checks and parts only, as pytest's -k.")
+    ] = "",
+    expect: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CHECK[KIND.NAME]=REASON", help="A check that is known to fail; repeatable."),
+    ] = None,
 ) -> None:
     """Import a plug-in and run the conformance suite over its parts."""
     from peirce.commands.plugin_check import run_suite, show
@@ -162,7 +172,7 @@ def check(
         raise RegistryError(
             "the conformance suite needs pytest and hypothesis: pip install 'peirce[testing]'"
         )
-    result = run_suite(wanted.name, strict=strict)
+    result = run_suite(wanted.name, strict=strict, thorough=thorough, keyword=keyword, expected=expect or ())
     if json:
         as_json(
             "peirce.plugins.check/1",

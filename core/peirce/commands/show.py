@@ -9,6 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from peirce.errors import escaped
+from peirce.registry import output_back
+
 METAVARS = {
     "SPEC": "a spec: a path that ends in `.toml` or has a separator, or a ready spec's name",
     "MODEL": "the folder of a saved model; where the help says so, a spec as well",
@@ -32,6 +35,7 @@ METAVARS = {
     "DATA": "what an experiment learns from: a knowledge graph, or a folder of files",
     "LABEL": "a row of a table",
     "EXPERIMENT": "an experiment, such as `tega/table7`",
+    "LIMIT": "a time, a size of memory or both, such as `60s,4GB`",
     "KEY=VALUE": "a setting; its value is TOML, or else text",
 }
 """What stands for a value in the help of commands, each always for the same."""
@@ -54,7 +58,10 @@ _PIPED_WIDTH = 200
 
 def as_json(schema: str, **content: Any) -> None:
     """Print one object whose `schema` names its layout and version, such as `peirce.list/1`."""
-    typer.echo(json.dumps({"schema": schema, **content}, indent=2, ensure_ascii=False, default=str))
+    text = json.dumps({"schema": schema, **content}, indent=2, ensure_ascii=False, default=str)
+    with output_back():
+        # What is escaped can only stand inside a string, where JSON writes it so.
+        typer.echo(escaped(text))
 
 
 def as_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
@@ -67,7 +74,7 @@ def as_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: s
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        table.add_row(*(Text("" if cell is None else escaped(cell)) for cell in row))
     console().print(table)
 
 

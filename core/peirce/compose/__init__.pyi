@@ -5,7 +5,6 @@ from .exporting import is_saved as is_saved
 from .exporting import verify as verify
 from .loading import ProvenanceWarning as ProvenanceWarning
 from .loading import load as load
-from .provenance import check_format as check_format
 from .provenance import differences as differences
 from .provenance import provenance_of as provenance_of
 from .resolution import resolve as resolve

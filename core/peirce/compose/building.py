@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -15,6 +13,7 @@ from peirce.errors import InputError, PeirceError, SpecError
 from peirce.model import Model
 from peirce.parts import Architecture, ModulePart, Plan, initialise, watched
 from peirce.registry import Registry, default_registry, load_spec
+from peirce.resources import machine_memory
 from peirce.spec import Spec
 
 
@@ -100,7 +99,7 @@ def _refuse_beyond_memory(plan: Plan, registry: Registry) -> None:
     Raises:
         SpecError: the model is too large; the message has both numbers.
     """
-    memory = _machine_memory()
+    memory = machine_memory()
     needed = plan.dims.layers * _LAYER_BYTES
     width = torch.get_default_dtype().itemsize if torch.get_default_device().type != "meta" else 0
     sizes = plan.dims.known()
@@ -115,18 +114,6 @@ def _refuse_beyond_memory(plan: Plan, registry: Registry) -> None:
             f"{plan.spec.at('model.dims')}: a model of these sizes needs about {needed / 1e9:,.1f} GB; this machine "
             f"has {memory / 1e9:,.1f} GB. Lower the sizes of model.dims and model.input"
         )
-
-
-def _machine_memory() -> float:
-    """The bytes of memory that this process may take at most; infinity where the system does not say."""
-    try:
-        found: float = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return float("inf")
-    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # of a container, on Linux
-        with suppress(OSError, ValueError):
-            found = min(found, int(Path("/sys/fs/cgroup", limit).read_text(encoding="ascii")))
-    return found
 
 
 def _count_parameters(spec: Spec, registry: Registry) -> int:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from peirce.compose.session import opened_by
-from peirce.errors import ExportError, ModelFileError, unknown
+from peirce.disk import writing
+from peirce.errors import ExportError, InputError, ModelFileError, unknown
+from peirce.files import AS_IT_WAS
 from peirce.model import Progress, Report
+from peirce.owners import owned
 from peirce.spec import is_path
 
 if TYPE_CHECKING:
@@ -44,6 +48,8 @@ def export(
         RegistryError: no exporter has that name.
         ExportError: the exporter has no such option, the export failed, or what was written does not match.
         ModelFileError, SpecError: the directory or the spec cannot be used.
+        BusyError: another process exports to the file.
+        WriteError: the disk takes no more.
     """
     if registry is None:
         from peirce.registry import default_registry
@@ -58,15 +64,28 @@ def export(
         chosen = part.Options(**options)
     except (TypeError, ValueError) as error:
         raise ExportError(f"exporter {to!r} cannot use these options: {error}") from error
-    if isinstance(model, str | os.PathLike):
-        model = read_model(model, registry)
-    report = part(chosen).export(model, Path(path))
+    with _alone(Path(path)):
+        if isinstance(model, str | os.PathLike):
+            model = read_model(model, registry)
+        report = part(chosen).export(model, Path(path))
     if not isinstance(report, Report):
         raise ExportError(
             f"exporter {to!r} wrote {os.fspath(path)} and returned a {type(report).__name__}; it must return a "
             "peirce.model.Report, such as Report(file=path, passed=True, notes=())"
         )
     return report
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep other processes from exporting to a file; a place where no file can be is the exporter's to refuse."""
+    with writing(str(path), AS_IT_WAS), ExitStack() as stack:
+        if path.parent.is_dir() and (path.is_file() or not path.exists()):
+            try:
+                stack.enter_context(owned(path, folder=False))
+            except OSError as error:
+                raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
+        yield
 
 
 def verify(
@@ -78,10 +97,10 @@ def verify(
     progress: Progress | None = None,
     registry: Registry | None = None,
 ) -> Report:
-    """Hold an exported file against its model, with the runtime of its suffix.
+    """Hold an exported file against its model, with the runtime of its suffix, or a saved model against its digests.
 
     Args:
-        file: the exported file.
+        file: the exported file, or the directory of a saved model.
         model: the model, the directory of a saved one, or a spec, as for `export`; the file's own directory if None.
         seed: of the random inputs.
         providers: what computes, in the runtime's own names; None takes the CPU where there is a choice.
@@ -96,6 +115,12 @@ def verify(
         ModelFileError: the file or the model is missing, damaged or foreign, or no runtime knows the suffix.
     """
     file = Path(file)
+    if file.is_dir():
+        if model is not None:
+            raise InputError(f"{file} is a saved model, held against its digests alone; leave out the model")
+        from peirce.compose.folder import verify_folder
+
+        return verify_folder(file)
     runtime = opened_by(file)
     if model is None:
         model = file.parent

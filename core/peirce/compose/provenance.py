@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from peirce.errors import ModelFileError
+from peirce.model import PROVENANCE_FORMAT
 
 if TYPE_CHECKING:
     from peirce.parts import Plan
     from peirce.registry import Registry
-
-FORMAT = 1
-"""The newest format of provenance.json that this version reads, and the one that it writes."""
 
 
 def provenance_of(plan: Plan, registry: Registry) -> dict[str, Any]:
@@ -27,7 +24,7 @@ def provenance_of(plan: Plan, registry: Registry) -> dict[str, Any]:
             "version": entry.version,
         }
     return {
-        "format": FORMAT,
+        "format": PROVENANCE_FORMAT,
         "peirce": version("peirce"),
         "torch": version("torch"),
         "parts": dict(sorted(parts.items())),
@@ -53,31 +50,6 @@ def differences(recorded: Mapping[str, Any], registry: Registry) -> tuple[list[s
         if found != origin:
             other.append(f"{part} was from {wanted} and is now from {_origin(found)}")
     return missing, other
-
-
-def check_format(recorded: Mapping[str, Any], source: str) -> None:
-    """Refuse a provenance that this version cannot read.
-
-    Raises:
-        ModelFileError: it is no provenance, or its format is newer than this version reads.
-    """
-    found = recorded.get("format")
-    if not isinstance(found, int) or not isinstance(recorded.get("parts"), dict):
-        raise ModelFileError(f"{source} is not the provenance of a Peirce model: it has no format and parts")
-    if found > FORMAT:
-        raise ModelFileError(
-            f"{source} has format {found}, newer than {FORMAT}, the newest that this version of Peirce reads; it was "
-            f"written by peirce {recorded.get('peirce', '?')}: upgrade peirce"
-        )
-    if not all(_is_origin(part, origin) for part, origin in recorded["parts"].items()):
-        raise ModelFileError(
-            f"{source} is damaged: each of its parts must be KIND.NAME with a plugin, a distribution and a version; "
-            "restore it from where the model was saved"
-        )
-
-
-def _is_origin(part: str, origin: Any) -> bool:
-    return "." in part and isinstance(origin, dict) and {"plugin", "distribution", "version"} <= origin.keys()
 
 
 def _origin(origin: Mapping[str, Any]) -> str:

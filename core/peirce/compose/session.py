@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from peirce.digests import checked
 from peirce.errors import InputError, ModelFileError, RegistryError, unknown
-from peirce.model import Generated, OpenFile, Runtime, decoding, generate
-from peirce.parts import Signature, TensorSpec
+from peirce.model import Generated, OpenFile, Runtime, decoding, fitting, generate
+from peirce.parts import Signature, TensorSpec, check_sizes, room, within_memory
 from peirce.registry import runtime_of
 
 MOST_THREADS = 1024
@@ -44,6 +45,12 @@ class Session:
         providers: what computes, in the runtime's own names, in order of preference. None leaves the choice to it:
             ONNX Runtime takes CUDA where it works, then the CPU.
         threads: threads within an operator; None leaves the choice to the runtime.
+        digests: whether the file is held against the digest that it carries; if None it is, unless `PEIRCE_NO_DIGESTS`
+            is set.
+
+    Attributes:
+        digest: the digest that the file carries and was held against; None where it carries none, or was not held
+            against it.
 
     Raises:
         ModelFileError: the file is missing, damaged, or was not exported by Peirce, or no runtime knows its suffix.
@@ -51,12 +58,18 @@ class Session:
     """
 
     def __init__(
-        self, path: str | Path, providers: Sequence[str] | None = None, threads: int | None = None
+        self,
+        path: str | Path,
+        providers: Sequence[str] | None = None,
+        threads: int | None = None,
+        digests: bool | None = None,
     ) -> None:
         if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
             raise InputError(f"threads is {threads!r}; it must be an integer from 1 to {MOST_THREADS}")
         self.path = Path(path)
-        self._file: OpenFile | None = opened_by(self.path).open(self.path, providers, threads)
+        runtime = opened_by(self.path)
+        self.digest: str | None = runtime.check(self.path) if checked(digests) else None
+        self._file: OpenFile | None = runtime.open(self.path, providers, threads)
         self.signature: Signature = self._file.signature
         self.providers: tuple[str, ...] = self._file.providers
         self._dtypes = {
@@ -90,7 +103,10 @@ class Session:
             if name not in known:
                 raise InputError(unknown("output", name, known))
         feeds = self._feeds(inputs)
-        return dict(zip(names, self._opened().run(feeds, names), strict=True)) if names else {}
+        if not names:
+            return {}
+        with within_memory(lambda: _shapes(feeds)):
+            return dict(zip(names, self._opened().run(feeds, names), strict=True))
 
     def generate(self, inputs: Mapping[str, Any], **settings: Any) -> tuple[Generated, ...]:
         """Generate a text for each prompt, token for token what `Model.generate` gives.
@@ -107,7 +123,13 @@ class Session:
             ModelFileError: the file of the step is missing, or belongs to another model.
         """
         how = decoding(**settings)
-        return generate(self._opened().stepper()(self._feeds(inputs)), how)
+        opened = self._opened()
+        begin, feeds = opened.stepper(), self._feeds(inputs)
+        if opened.generated is not None:
+            free = room(self.signature, opened.generated, feeds[opened.generated].shape[1])
+            how = fitting(how, free, asked="max_new" in settings)
+        with within_memory(lambda: _shapes(feeds)):
+            return generate(begin(feeds), how)
 
     def close(self) -> None:
         """Let go of the model's memory; the session cannot run after it."""
@@ -140,10 +162,18 @@ class Session:
         for spec in self.signature.inputs:
             if spec.name in inputs:
                 feeds[spec.name] = self._checked(spec, inputs[spec.name], bound)
+        here = not any("CUDA" in name or "Tensorrt" in name for name in self.providers)
+        sizes = {dim: size for dim, (size, _) in bound.items()}
+        check_sizes(self.signature, sizes, self._item() if here else None)
         for spec in self.signature.inputs:
             if spec.name not in feeds:
                 feeds[spec.name] = self._filled(spec, bound)
         return feeds
+
+    def _item(self) -> int:
+        """Bytes of a floating number, as far as an output has any."""
+        real = [self._dtypes[spec.name].itemsize for spec in self.signature.outputs if spec.dtype == "float"]
+        return max(real, default=1)
 
     def _checked(self, spec: TensorSpec, value: Any, bound: dict[str, tuple[int, str]]) -> NDArray[Any]:
         wanted = self.dtype(spec.name)
@@ -192,6 +222,10 @@ class Session:
             )
         shape = [dim if isinstance(dim, int) else bound[dim][0] for dim in spec.dims]
         return np.full(shape, spec.default, self.dtype(spec.name))
+
+
+def _shapes(feeds: Mapping[str, NDArray[Any]]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in feeds.items()}
 
 
 def _dims(spec: TensorSpec) -> str:

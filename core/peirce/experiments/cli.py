@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from peirce.commands import Json, as_json, as_table
+from peirce.disk import writing
 from peirce.errors import TaskError, unknown
 from peirce.registry import EXPERIMENTS, Registry
 
@@ -53,60 +54,97 @@ def list_experiments(json: Json = False) -> None:
     as_table(("scale", "meaning"), scales)
 
 
+Name = Annotated[
+    str,
+    typer.Argument(metavar="EXPERIMENT", help="Such as tega/table7; `peirce experiments list` shows them."),
+]
+Data = Annotated[
+    str,
+    typer.Option(
+        "--graph",
+        "--data",
+        metavar="DATA",
+        help="What it learns from. A knowledge graph: a folder of train, valid and test files (.tsv, .nt, also "
+        ".gz), one such file, or a data set of pykeen. For other tasks: the folder of their files.",
+    ),
+]
+Scale = Annotated[
+    str, typer.Option("--scale", help="How large everything is; the experiment's first if absent.")
+]
+Directory = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        help="Where models and results go; tables share what is trained there. Absent: runs/experiments, or a "
+        "folder of the experiment's own.",
+    ),
+]
+Seeds = Annotated[str, typer.Option("--seeds", help="Seeds of the models, with commas between them.")]
+Rows = Annotated[
+    list[str] | None,
+    typer.Option("--row", metavar="LABEL", help="Only this row of the table; repeatable."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting that differs from the scale's: model.KEY, task.KEY or train.KEY. Repeatable.",
+    ),
+]
+
+
 @app.command("run")
 def run_experiment(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXPERIMENT", help="Such as tega/table7; `peirce experiments list` shows them."
-        ),
-    ],
-    data: Annotated[
-        str,
-        typer.Option(
-            "--graph",
-            "--data",
-            metavar="DATA",
-            help="What it learns from. A knowledge graph: a folder of train, valid and test files (.tsv, .nt, also "
-            ".gz), one such file, or a data set of pykeen. For other tasks: the folder of their files.",
-        ),
-    ],
-    scale: Annotated[
-        str, typer.Option("--scale", help="How large everything is; the experiment's first if absent.")
-    ] = "",
-    directory: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Where models and results go; tables share what is trained there. Absent: runs/experiments, or a "
-            "folder of the experiment's own.",
-        ),
-    ] = None,
-    seeds: Annotated[
-        str, typer.Option("--seeds", help="Seeds of the models, with commas between them.")
-    ] = "0,1,2",
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--row", metavar="LABEL", help="Only this row of the table; repeatable."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="A setting that differs from the scale's: model.KEY, task.KEY or train.KEY. Repeatable.",
-        ),
-    ] = None,
+    name: Name,
+    data: Data,
+    scale: Scale = "",
+    directory: Directory = None,
+    seeds: Seeds = "0,1,2",
+    only: Rows = None,
+    settings: Settings = None,
     json: Json = False,
 ) -> None:
     """Train and evaluate what a table needs and is not there yet; write it as Markdown, CSV and a picture."""
+    _do(name, data, scale, directory, seeds, only, settings, json=json, only_evaluate=False)
+
+
+@app.command("evaluate")
+def evaluate_experiment(
+    name: Name,
+    data: Data,
+    scale: Scale = "",
+    directory: Directory = None,
+    seeds: Seeds = "0,1,2",
+    only: Rows = None,
+    settings: Settings = None,
+    json: Json = False,
+) -> None:
+    """Evaluate again the models that `run` trained into the folder, train nothing, and write the table anew."""
+    _do(name, data, scale, directory, seeds, only, settings, json=json, only_evaluate=True)
+
+
+def _do(
+    name: str,
+    data: str,
+    scale: str,
+    directory: Path | None,
+    seeds: str,
+    only: list[str] | None,
+    settings: list[str] | None,
+    *,
+    json: bool,
+    only_evaluate: bool,
+) -> None:
     from rich.console import Console
 
+    from peirce.experiments.matrix import KEPT
     from peirce.extras import require_training
     from peirce.model import ExperimentRequest
     from peirce.spec import parse_override
+    from peirce.training import alone_in
 
     require_training()
     found = _experiments()
@@ -127,8 +165,10 @@ def run_experiment(
         seeds=read_seeds(seeds),
         settings=dict(map(parse_override, settings or ())),
         command=shlex.join(["peirce", *sys.argv[1:]]),
+        only_evaluate=only_evaluate,
     )
-    report = experiment.run(request, Console(stderr=True))
+    with writing(f"results in {request.directory}", KEPT), alone_in(request.directory):
+        report = experiment.run(request, Console(stderr=True))
     if json:
         files = list(map(str, report.files))
         as_json(SCHEMA, experiment=name, facts=report.facts, figures=report.figures, files=files)

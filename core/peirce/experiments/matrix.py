@@ -15,9 +15,12 @@ import numpy as np
 from attrs import field, frozen
 from rich.console import Console
 
+from peirce.disk import writing
 from peirce.errors import TaskError
 from peirce.experiments.results import commit, digest, read_rows, write_rows
 from peirce.extras import require_training
+from peirce.files import write_json
+from peirce.reading import read_json
 
 if TYPE_CHECKING:
     from peirce.model import Task
@@ -26,13 +29,29 @@ if TYPE_CHECKING:
     from peirce.training import TrainingOptions, TrainResult
 
 RESULTS = "results.csv"
+ORIGIN = "origin.json"
+"""Which tree trained a cell, and how long, beside its model; an evaluation that is made again does not change it."""
+KEPT = "what was done before is kept, and the same command goes on from there"
+"""What is safe of a matrix when the disk takes no more."""
 _UNREAD = frozenset({"batch_size", "predictions"})
 """Options of tasks that what they read does not depend on, so that cells which differ in them share it."""
 
 
 @frozen(kw_only=True)
 class ResultRow:
-    """One row of results: what a trained cell is and what it took; subclasses add the figures."""
+    """One row of results: what a trained cell is and what it took; subclasses add the figures.
+
+    Args:
+        run: what the cell is known by.
+        seed: its seed.
+        parameters: how many its model has.
+        steps: of its training.
+        seconds: that its training took.
+        commit: the tree that trained it, with a plus sign if files differed from the commit.
+        command: how its matrix was started.
+        spec_digest: what its spec is known by (`Cell.spec_digest`); empty in results that are older than this column.
+        evaluated: the tree that evaluated it; empty if older, too.
+    """
 
     run: str
     seed: int = field(converter=int)
@@ -41,6 +60,8 @@ class ResultRow:
     seconds: float = field(converter=float)
     commit: str
     command: str
+    spec_digest: str = ""
+    evaluated: str = ""
 
 
 class _Known(Protocol):
@@ -73,6 +94,11 @@ class Cell:
     training: TrainingOptions
     run: str
     start: Path | None = None
+
+    @property
+    def spec_digest(self) -> str:
+        """What the spec is known by, so that results of another one can be told."""
+        return digest(self.spec.to_toml())
 
 
 def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, seed: int, *more: Any) -> str:
@@ -130,12 +156,14 @@ class Matrix(ABC, Generic[C, R]):
     Args:
         directory: where models and results go.
         command: how the matrix was started; kept beside every result.
+        only_evaluate: whether trained cells are evaluated again, and no cell is trained.
         registry: where parts are looked up; the default registry if None.
         prepared: the data that cells share.
     """
 
     directory: Path
     command: str = ""
+    only_evaluate: bool = False
     registry: Registry | None = None
     prepared: PreparedData = field(factory=PreparedData, repr=False)
 
@@ -192,19 +220,38 @@ class Matrix(ABC, Generic[C, R]):
             The rows of the matrix's cells, cell by cell, earlier ones included.
 
         Raises:
-            PeirceError: a cell cannot be done; those before it are kept.
+            PeirceError: a cell cannot be done; those before it are kept. With `only_evaluate`: none is trained.
+            BusyError: another process writes into the directory.
         """
-        from peirce.training import is_first_process
+        from peirce.training import alone_in
 
         require_training()
+        with writing(f"results in {self.directory}", KEPT), alone_in(self.directory):
+            return self._run(console)
+
+    def _run(self, console: Console) -> list[R]:
+        from peirce.training import is_first_process, read_training
+
         cells = list(self.cells())
         kept = self.kept(cells)
+        if self.only_evaluate and not any(read_training(self.path(cell)) for cell in cells):
+            raise TaskError(
+                f"{self.directory} holds no trained model of this experiment with these settings and seeds; train "
+                "them with `peirce experiments run`, or name the folder of one with --output"
+            )
         for number, cell in enumerate(cells, 1):
             title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
             before = [row for row in kept if row.run == cell.run]
-            done = self.complete(before)
+            if self.only_evaluate and read_training(self.path(cell)) is None:
+                console.print(
+                    f"{title}: not trained, left out", markup=False, highlight=False, soft_wrap=True
+                )
+                continue
+            done = self.complete(before) and not self.only_evaluate
             if not done:
-                kept += self._train(cell, before, title, console)
+                known = () if self.only_evaluate else before
+                new = self._train(cell, known, title, console)
+                kept = [row for row in kept if row.run != cell.run or row in known] + new
                 if is_first_process():
                     self.write(kept)
             own = [row for row in kept if row.run == cell.run]
@@ -221,10 +268,23 @@ class Matrix(ABC, Generic[C, R]):
             "seed": cell.seed,
             "parameters": sum(p.numel() for p in trained.model.parameters()),
             "steps": trained.steps,
-            "seconds": round(trained.seconds, 1),
-            "commit": commit(),
-            "command": self.command,
+            **self._origin(cell, trained),
+            "spec_digest": cell.spec_digest,
+            "evaluated": commit(),
         }
+
+    def _origin(self, cell: C, trained: TrainResult) -> dict[str, Any]:
+        """The tree and the command that trained a cell, and the seconds that it took."""
+        path = self.path(cell) / ORIGIN
+        if not path.exists():
+            return {"seconds": round(trained.seconds, 1), "commit": commit(), "command": self.command}
+        try:
+            found = read_json(path)
+            return {"seconds": float(found["seconds"]), **{k: str(found[k]) for k in ("commit", "command")}}
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise TaskError(
+                f"{path} does not say which tree trained the model: {error!r}; remove its folder to train it anew"
+            ) from error
 
     def sources(self, rows: Iterable[ResultRow], model: str) -> list[str]:
         """What figures come from: the parameters and the commit of each model, and the command.
@@ -238,13 +298,14 @@ class Matrix(ABC, Generic[C, R]):
         return [*lines, *([f"`{self.command}`"] if self.command else [])]
 
     def _train(self, cell: C, before: Sequence[R], title: str, console: Console) -> list[R]:
-        from peirce.training import Checkpoints, read_training, train, with_tokenizer
+        from peirce.training import Checkpoints, is_first_process, read_training, train, with_tokenizer
 
         told = console if console.is_terminal or not self.quiet else None
         if told is not None:
             told.rule(title)
         data = self.prepared.of(cell.task if cell.start is None else with_tokenizer(cell.task, cell.start))
         path = self.path(cell)
+        trained_before = read_training(path) is not None
         try:
             trained = train(
                 self.begun(cell, data, console),
@@ -252,7 +313,7 @@ class Matrix(ABC, Generic[C, R]):
                 cell.training,
                 path,
                 seed=cell.seed,
-                resume=bool(Checkpoints(path, 1).paths()) or read_training(path) is not None,
+                resume=bool(Checkpoints(path, 1).paths()) or trained_before,
                 registry=self.registry,
                 console=told,
                 data=data,
@@ -260,6 +321,8 @@ class Matrix(ABC, Generic[C, R]):
             )
         except TaskError as error:
             return list(self.failed(cell, error))
+        if not trained_before and is_first_process():
+            write_json(path / ORIGIN, self._origin(cell, trained))
         return list(self.measured(cell, trained, data, before))
 
 

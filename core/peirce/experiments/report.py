@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from rich.markup import escape
 from rich.table import Table
 
@@ -85,6 +85,7 @@ class FigureTable:
         shaded: the columns that the picture sets off, and what they are.
         constant: the rows that depend on no training, which a picture of lines dots.
         digits: how many decimals are shown of a figure below 1,000.
+        drawn: the columns in the picture; all of them when empty.
     """
 
     name: str
@@ -101,6 +102,7 @@ class FigureTable:
     shaded: tuple[Sequence[str], str] = ((), "")
     constant: Sequence[str] = ()
     digits: int = 1
+    drawn: Sequence[str] = ()
 
     @property
     def all_figures(self) -> list[Figure]:
@@ -151,6 +153,9 @@ class FigureTable:
 
     def picture(self) -> bytes:
         """The figures as PNG."""
+        if self.drawn:
+            figures = {k: [f for f in own if f.column in self.drawn] for k, own in self.figures.items()}
+            return evolve(self, columns=tuple(self.drawn), figures=figures, drawn=()).picture()
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Picture
 

@@ -20,6 +20,7 @@ import attrs
 
 from peirce.errors import TaskError
 from peirce.files import write_whole
+from peirce.reading import read
 
 Row = TypeVar("Row")
 
@@ -29,7 +30,7 @@ def read_rows(path: Path, of: type[Row]) -> list[Row]:
 
     Args:
         path: the CSV file.
-        of: the attrs class of a row; its converters read the cells.
+        of: the attrs class of a row; its converters read the cells, and a column that older files lack has a default.
 
     Raises:
         TaskError: the file holds something else.
@@ -38,9 +39,11 @@ def read_rows(path: Path, of: type[Row]) -> list[Row]:
         return []
     names = [attribute.name for attribute in attrs.fields(of)]  # type: ignore[arg-type]
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [of(**{name: row[name] for name in names}) for row in csv.DictReader(file)]
-    except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
+        table = csv.DictReader(io.StringIO(read(path, "table").decode(), newline=""))
+        return [of(**{name: row[name] for name in names if name in row}) for row in table]
+    except OSError as error:
+        raise TaskError(f"{path} cannot be read: {error}; move it away to begin anew") from error
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
         raise TaskError(f"{path} is no file of results: {error!r}; move it away to begin anew") from error
 
 

@@ -239,7 +239,7 @@ def _spread(ids: Tensor, groups: int, shared: int) -> Tensor:
     return ids[None, :, None, :].expand(groups, -1, shared, -1)
 
 
-# --- under torch.export and torch.compile: by bucket, without a loop over the symbolic length -----
+# --- under torch.export and torch.compile: without a loop over the symbolic length ----------------
 
 
 def _traced_score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
@@ -256,16 +256,16 @@ def _traced_score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) ->
 
 
 def _traced_mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
-    kinds, groups, count, size = table.shape
-    exact = at_least_float32(w)
-    zeros = exact.new_zeros(groups, w.shape[1], w.shape[2], count)
-    sums = zeros.scatter_add(3, _spread(ids, groups, w.shape[2]), exact).to(w.dtype)
-    if rows is None:
-        return _product(sums, table[0])
-    every = _product(sums, table.permute(1, 2, 0, 3).flatten(2))
-    every = every.reshape(groups, w.shape[1], w.shape[2], kinds, size)
-    own = rows[None, :, None, None, None].expand(groups, -1, w.shape[2], 1, size)
-    return every.gather(3, own).squeeze(3)
+    """Without a sum by index, which TensorRT does not take, and which ONNX Runtime computes on one thread."""
+    kinds, groups, buckets, size = table.shape
+    if kinds == 1 and buckets <= size:
+        exact = at_least_float32(w)
+        places = F.embedding(ids, torch.eye(buckets, dtype=exact.dtype, device=w.device))
+        return _product(torch.matmul(exact, places).to(w.dtype), table[0])
+    if rows is not None:
+        ids = ids + rows.unsqueeze(1) * buckets
+    vectors = table.transpose(0, 1).flatten(1, 2).index_select(1, ids.flatten())
+    return torch.matmul(w, vectors.view(groups, *ids.shape, size))
 
 
 def _product(values: Tensor, tables: Tensor) -> Tensor:

@@ -34,6 +34,15 @@ class Task(Part, ABC):
     def __init__(self, options: Any) -> None:
         self.options = options
 
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """Options for the conformance checks beside those of `example`, and the small data that they name.
+
+        Args:
+            folder: an empty folder, for files that the task reads.
+        """
+        return {}
+
     @abstractmethod
     def prepare(self) -> Any:
         """Read or make the data; slow work shows a progress bar."""
@@ -134,10 +143,12 @@ class OpenFile(ABC):
     Attributes:
         signature: the file's inputs and outputs.
         providers: what computes, in the runtime's own names.
+        generated: the input that generation appends tokens to; None for a file that does not generate.
     """
 
     signature: Signature
     providers: tuple[str, ...]
+    generated: str | None = None
 
     @abstractmethod
     def dtype(self, name: str) -> np.dtype[Any]:
@@ -169,6 +180,17 @@ class Runtime(ABC):
 
     Neither its module nor `open` may need torch: a serving machine need not have it.
     """
+
+    def check(self, path: Path) -> str | None:
+        """Hold a file against the digest that it carries, before it is opened.
+
+        Returns:
+            The digest; None for a file without one, which by default is every file.
+
+        Raises:
+            ModelFileError: the file is not what was exported.
+        """
+        return None
 
     @abstractmethod
     def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> OpenFile:

@@ -25,6 +25,7 @@ class ExperimentRequest:
         seeds: the seeds of each row.
         settings: what differs from the scale's, by dotted key: `model.KEY`, `task.KEY`, `train.KEY`.
         command: how the experiment was started; kept beside every result.
+        only_evaluate: evaluate again what is trained, and train nothing.
     """
 
     data: str
@@ -34,6 +35,7 @@ class ExperimentRequest:
     seeds: tuple[int, ...] = (0, 1, 2)
     settings: Mapping[str, Any] = field(factory=dict)
     command: str = ""
+    only_evaluate: bool = False
 
 
 @frozen(kw_only=True)

@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import Attribute, field, frozen, validators
+from attrs import Attribute, evolve, field, frozen, validators
 from numpy.typing import NDArray
 
 from peirce.errors import InputError
@@ -35,7 +35,7 @@ class Decoding:
     """How the next token is chosen.
 
     Args:
-        max_new: the most tokens to generate, `eos_id` included.
+        max_new: the most tokens to generate, `eos_id` included; if not given, also no more than the model has room for.
         eos_id: the token that ends a text; None for texts of `max_new` tokens.
         beams: how many partial texts are followed, the most probable ones; 1 is greedy.
         length_penalty: a finished text is judged by its log-probability divided by its number of tokens to this power.
@@ -112,6 +112,27 @@ def decoding(**settings: Any) -> Decoding:
         return Decoding(**settings)
     except (ValueError, TypeError) as error:
         raise InputError(f"generation: {error.args[0] if error.args else error}") from error
+
+
+def fitting(how: Decoding, room: int | None, *, asked: bool) -> Decoding:
+    """The settings with no more tokens than there is room for.
+
+    Args:
+        how: the settings.
+        room: how many tokens the model may append; None for any number.
+        asked: whether `max_new` was asked for, which is then not lowered.
+
+    Raises:
+        InputError: there is no room for what was asked.
+    """
+    if room is None or how.max_new <= room:
+        return how
+    if asked or room < 1:
+        raise InputError(
+            f"max_new is {how.max_new}, and the longest prompt leaves room for {max(room, 0)} tokens "
+            "(model.input.max_length of the spec); lower max_new, or shorten the prompts"
+        )
+    return evolve(how, max_new=room)
 
 
 def generate(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:

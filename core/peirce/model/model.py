@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,7 +21,10 @@ from peirce.parts import (
     TensorSpec,
     Tokens,
     call_named,
+    check_sizes,
     merge,
+    room,
+    within_memory,
 )
 
 if TYPE_CHECKING:
@@ -63,10 +66,11 @@ class Model(nn.Module):
         Raises:
             InputError: an unknown, missing or misshapen input.
         """
-        if not torch.compiler.is_compiling():
-            self._check(inputs)
-        encoded, tokens = self.network(inputs)
-        return self._outputs(encoded, tokens)
+        if torch.compiler.is_compiling():
+            return self._outputs(*self.network(inputs))
+        self._check(inputs)
+        with within_memory(lambda: _shapes(inputs)):
+            return self._outputs(*self.network(inputs))
 
     def _outputs(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         outputs: dict[str, Any] = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
@@ -91,9 +95,17 @@ class Model(nn.Module):
         Raises:
             InputError: the architecture or the heads do not generate.
         """
-        network, heads = self.generating()
-        if not cache and not torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():
+            return self._advance(inputs, cache)
+        if not cache:
             self._check(inputs)
+        with within_memory(lambda: _shapes(inputs)):
+            return self._advance(inputs, cache)
+
+    def _advance(
+        self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        network, heads = self.generating()
         encoded, tokens, kept = network.advance(inputs, cache)
         if not cache:
             return self._outputs(encoded, tokens), kept
@@ -118,7 +130,7 @@ class Model(nn.Module):
         Raises:
             InputError: the model does not generate, or an input or a setting is wrong.
         """
-        from peirce.model.generation import decoding, generate
+        from peirce.model.generation import decoding, fitting, generate
         from peirce.model.stepping import ModelStepper
 
         how, training = decoding(**settings), self.training
@@ -126,6 +138,9 @@ class Model(nn.Module):
         try:
             self.generating()
             self._check(inputs)
+            name, _ = self.generates()
+            free = room(self.signature, name, inputs[name].shape[1])
+            how = fitting(how, free, asked="max_new" in settings)
             return generate(ModelStepper(self, inputs, cache=cache), how)
         finally:
             self.train(training)
@@ -194,7 +209,8 @@ class Model(nn.Module):
         """Write spec.toml, weights.safetensors, provenance.json and assets/ into a directory, all or nothing.
 
         Args:
-            directory: made if it is not there; a model that stands there is replaced, and other files stay.
+            directory: made if it is not there; a model that stands there is replaced in one step, its assets included,
+                and other files stay.
             assets: files to keep below assets/, by relative path.
 
         Raises:
@@ -205,6 +221,7 @@ class Model(nn.Module):
         saved = Saved(
             spec=self.spec.to_toml(),
             tensors=self.state_dict(),
+            dtype=self._dtypes(),
             provenance=self.provenance,
             assets=assets or {},
         )
@@ -214,6 +231,14 @@ class Model(nn.Module):
     def dtype(self) -> torch.dtype:
         """The floating dtype of the parameters."""
         return next(p.dtype for p in self.parameters() if p.is_floating_point())
+
+    def _dtypes(self) -> str | dict[str, str]:
+        """The floating dtype of all parameters and buffers, or of each by its name where there are several."""
+        named = self.named_parameters(remove_duplicate=False), self.named_buffers(remove_duplicate=False)
+        tensors = [each for kind in named for each in kind]
+        found = {n: str(t.dtype).removeprefix("torch.") for n, t in tensors if t.is_floating_point()}
+        kinds = set(found.values())
+        return found if len(kinds) > 1 else next(iter(kinds), "float32")
 
     def _sign(self) -> Signature:
         inputs = merge(
@@ -248,6 +273,9 @@ class Model(nn.Module):
             raise InputError(
                 f"missing input {', '.join(map(repr, missing))}; the model takes {', '.join(known)}"
             )
+        here = all(value.device.type == "cpu" for value in inputs.values())
+        found = {dim: size for dim, (size, _) in sizes.items()}
+        check_sizes(self.signature, found, self.dtype.itemsize if here else None)
 
 
 def _output(prefix: str, name: str) -> str:
@@ -257,6 +285,10 @@ def _output(prefix: str, name: str) -> str:
 
 def _named(prefix: str, predictions: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {_output(prefix, name): value for name, value in predictions.items()}
+
+
+def _shapes(inputs: Mapping[str, Tensor]) -> dict[str, Sequence[int]]:
+    return {name: value.shape for name, value in inputs.items()}
 
 
 def _check_tensor(spec: TensorSpec, value: Tensor, sizes: dict[str, tuple[int, str]]) -> None:

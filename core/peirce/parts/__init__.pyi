@@ -11,6 +11,9 @@ from .caching import layer_cached_states as layer_cached_states
 from .caching import named_of_layer as named_of_layer
 from .caching import of_layer as of_layer
 from .caching import through as through
+from .capacity import check_sizes as check_sizes
+from .capacity import room as room
+from .capacity import within_memory as within_memory
 from .documented import arguments as arguments
 from .documented import fields as fields
 from .documented import first_line as first_line
@@ -78,4 +81,7 @@ from .state import in_blocks as in_blocks
 from .state import standardise as standardise
 from .token_input import TokenInput as TokenInput
 from .tokens import Tokens as Tokens
+from .tracing import PART as PART
 from .tracing import dense as dense
+from .tracing import made_by as made_by
+from .tracing import noting_parts as noting_parts

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 class Encoded(NamedTuple):
     """What an architecture gives to the heads: final atoms, pooled output, scope and the word embeddings to tie to.
 
-    unary: [b, x, d1]; binary: [b, x, y, d2] or None; pooled: [b, p] or None, p the pooled width; embeddings: [v, d1].
+    unary: [b, x, d1]; binary: [b, x, y, d2] or None; pooled: [b, p] or None, p the pooled width; embeddings: [v, d1];
+    precise: unary atoms and embeddings as they were computed, where an architecture computes in more precision than it
+    gives, else None.
     """
 
     unary: Tensor
@@ -28,6 +30,7 @@ class Encoded(NamedTuple):
     pooled: Tensor | None
     scope: Scope
     embeddings: Tensor
+    precise: tuple[Tensor, Tensor] | None = None
 
 
 class Head(ModulePart):

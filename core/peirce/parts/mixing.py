@@ -246,13 +246,12 @@ class Mixing(nn.Module):
         self, i: int, channels: Mapping[tuple[int, str], Tensor], scope: Scope, biases: Sequence[PairBias]
     ) -> Tensor:
         planned = self.plans[i]
-        assert planned.operator is not None
         assert planned.kernel is not None
         kernel, premise = channels[i, "kernel"], channels[i, "premise"]
         if str(i) in self.attended:
             kernel = self.attended[str(i)](kernel)
         drops = planned.kernel.branch == "U" and planned.kernel.dropout and self.training
-        result = planned.operator.infer(kernel, premise, scope.dropping(self.dropout) if drops else scope)
+        result = planned.infer(kernel, premise, scope.dropping(self.dropout) if drops else scope)
         result = add_pairs(planned, result, kernel, premise, biases)
         return activate(planned.activation, result)
 

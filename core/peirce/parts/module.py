@@ -12,6 +12,7 @@ from torch import nn
 
 from peirce.parts.base import Dims, Part
 from peirce.parts.signature import TensorSpec
+from peirce.parts.tracing import made_by
 
 T = TypeVar("T")
 
@@ -48,7 +49,10 @@ def why_refused(part: type[ModulePart], options: Any, dims: Dims, scope: str) ->
 
 
 def call_named(what: str, function: Callable[..., T], *arguments: Any) -> T:
-    """Call a part. What it raises gets a note that names it, such as `position 'shaw'`."""
+    """Call a part. What it raises gets a note that names it, such as `position 'shaw'`; so do exported nodes."""
+    if torch.compiler.is_exporting():
+        with made_by(what):
+            return function(*arguments)
     if torch.compiler.is_compiling():
         return function(*arguments)
     try:

@@ -10,10 +10,13 @@ from attrs import frozen
 from peirce.errors import PlanError
 from peirce.parts.base import Dims
 from peirce.parts.operator import Branch, Operator, Reader, Writer
+from peirce.parts.tracing import made_by
 from peirce.spec import ScopeSpec, Spec
 
 if TYPE_CHECKING:
-    pass
+    from torch import Tensor
+
+    from peirce.algebra import Scope
 
 
 BRANCH_NAMES: Mapping[Branch, str] = {"U": "unary", "B": "binary"}
@@ -54,6 +57,12 @@ class PlannedOperator(Planned):
     kernel: Reader | None = None
     premise: Reader | None = None
     output: Writer | None = None
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        """What the operator infers; the nodes of an exported graph say that they are its own."""
+        assert self.operator is not None
+        with made_by(str(self)):
+            return self.operator.infer(kernel, premise, scope)
 
 
 @frozen(kw_only=True)

@@ -87,11 +87,11 @@ class RecurrentOperator(Part, nn.Module, ABC):
         """The same equations as literal loops over nested lists, for one example.
 
         Args:
-            atoms: [x][d1].
+            atoms: x lists of d1 numbers.
             parameters: the parameters and buffers, nested lists by their names in the state dict.
 
         Returns:
-            The outputs, [x][r].
+            The outputs, x lists of r numbers.
         """
 
 

@@ -209,8 +209,6 @@ class TokenInput(nn.Module):
 
     def _ask(self, part: nn.Module, method: Callable[..., T], *arguments: object) -> T:
         """What a position or an augmenter answers; an error of its own says whose it is."""
-        if torch.compiler.is_compiling():
-            return method(*arguments)
         return call_named(self._labels[part], method, *arguments)
 
     def _at(self, place: Place) -> list[nn.Module]:

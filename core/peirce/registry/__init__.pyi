@@ -2,6 +2,11 @@ from .discovery import announced_by as announced_by
 from .discovery import installed_plugins as installed_plugins
 from .discovery import known_names as known_names
 from .discovery import named_plugin as named_plugin
+from .discovery import shared_packages as shared_packages
+from .discovery import switched_off as switched_off
+from .distributions import Announced as Announced
+from .distributions import announcements as announcements
+from .distributions import set_aside_unreadable as set_aside_unreadable
 from .file import EXPERIMENTS as EXPERIMENTS
 from .file import KINDS as KINDS
 from .file import PREFERABLE as PREFERABLE
@@ -10,6 +15,12 @@ from .file import RegistryFile as RegistryFile
 from .file import canonical as canonical
 from .file import edit_registry_file as edit_registry_file
 from .file import find_registry_file as find_registry_file
+from .foreign import ForeignError as ForeignError
+from .foreign import in_a_line as in_a_line
+from .foreign import output_aside as output_aside
+from .foreign import output_back as output_back
+from .foreign import run_foreign as run_foreign
+from .foreign import signals as signals
 from .hookspecs import hookimpl as hookimpl
 from .names import Plugin as Plugin
 from .names import Quarantined as Quarantined

@@ -6,10 +6,11 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
+from itertools import takewhile
 from types import ModuleType
 
 from peirce.errors import RegistryError, unknown
+from peirce.registry.distributions import Announced, announcements
 from peirce.registry.file import RegistryFile, canonical
 from peirce.registry.names import Plugin
 
@@ -23,17 +24,35 @@ Wanted = tuple[Plugin, object]
 def installed_plugins() -> tuple[Plugin, ...]:
     """Every plug-in that an installed distribution announces, sorted; none is imported."""
     found: dict[str, Plugin] = {}
-    for entry in entry_points(group=GROUP):
-        plugin = _announced(entry)
-        found.setdefault(plugin.name, plugin)
+    for entry in announcements(GROUP):
+        owner = canonical(entry.distribution)
+        name = f"{owner}:{entry.name}"
+        found.setdefault(
+            name, Plugin(name=name, module=entry.target, distribution=owner, version=entry.version)
+        )
     return tuple(found[name] for name in sorted(found))
 
 
-def _announced(entry: EntryPoint) -> Plugin:
-    distribution = entry.dist
-    owner = canonical(distribution.name) if distribution is not None else "unknown"
-    version = distribution.version if distribution is not None else None
-    return Plugin(name=f"{owner}:{entry.name}", module=entry.value, distribution=owner, version=version)
+def switched_off(entry: Announced, file: RegistryFile, installed: Iterable[Plugin]) -> tuple[str, ...]:
+    """The plug-ins that an entry point beside them, such as a command, belongs to, where all of them are off.
+
+    It belongs to those of its distribution whose modules are nearest to its own: `lab.logic.cli` to `lab.logic.plugin`
+    rather than to `lab.text.plugin`. What ships with the core itself belongs to none.
+    """
+    owner = canonical(entry.distribution)
+    plugins = [plugin for plugin in installed if plugin.distribution == owner]
+    shared = [shared_packages(plugin.module, entry.module) for plugin in plugins]
+    nearest = max(shared, default=0)
+    if not plugins or (nearest == 0 and owner == "peirce"):
+        return ()
+    own = [plugin.name for plugin, much in zip(plugins, shared, strict=True) if much == nearest]
+    return () if any(file.is_on(name) for name in own) else tuple(own)
+
+
+def shared_packages(one: str, other: str) -> int:
+    """How many packages two modules share, from the top."""
+    pairs = zip(one.partition(":")[0].split("."), other.split("."), strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def active_plugins(

@@ -20,6 +20,7 @@ from attrs import field, frozen
 
 from peirce.errors import RegistryError, unknown
 from peirce.files import write_whole
+from peirce.reading import read_text, read_toml
 from peirce.resources import packaged_registry
 
 FORMAT = 1
@@ -88,14 +89,12 @@ class RegistryFile:
             RegistryError: it is absent, is no TOML, has another format, or has an unknown key or wrong value.
         """
         try:
-            text = path.read_text(encoding="utf-8")
+            data = read_toml(path)
         except (OSError, UnicodeDecodeError) as error:
             raise RegistryError(f"cannot read the registry file {path}: {error}") from error
-        try:
-            data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise RegistryError(f"{path} is not valid TOML: {error}") from error
-        except (RecursionError, ValueError) as error:
+        except ValueError as error:
             # Lists nested beyond all use, an integer of thousands of digits.
             raise RegistryError(f"{path} cannot be read: {error}") from None
         return cls(path=path, origin=origin, **_checked(data, path))
@@ -151,7 +150,7 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
                 f"{target} exists and is not a registry file of Peirce (it lacks `format = {FORMAT}`); go to "
                 f"another folder, or name a file with --registry"
             )
-    document = tomlkit.parse(source.read_text(encoding="utf-8"))
+    document = tomlkit.parse(read_text(source, "spec"))
     change(document)
     text = tomlkit.dumps(document)
     _checked(tomllib.loads(text), target)
@@ -178,7 +177,7 @@ def canonical(plugin: str) -> str:
 def _is_ours(path: Path) -> bool:
     """Whether a registry.toml is a file of Peirce; others may use that name too."""
     try:
-        return bool(_OURS.search(path.read_text(encoding="utf-8")))
+        return bool(_OURS.search(read_text(path, "spec")))
     except (OSError, UnicodeDecodeError):
         return False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Iterable
+from functools import partial
 from importlib import import_module
 
 import pluggy
@@ -17,6 +18,7 @@ from peirce.errors import unknown
 from peirce.registry import hookspecs
 from peirce.registry.announced import READERS, Read
 from peirce.registry.file import ANNOUNCED, EXPERIMENTS, KINDS
+from peirce.registry.foreign import ForeignError, in_a_line, run_foreign
 from peirce.registry.names import Plugin, Quarantined, Registered
 from peirce.registry.rules import why_no_part
 
@@ -44,21 +46,20 @@ def load(plugins: Iterable[tuple[Plugin, object]], kinds: Iterable[str]) -> Load
         kinds: what they are asked for; the hook of each is `register_KIND`.
     """
     kinds = tuple(kinds)
-    manager = _manager()
+    modules: list[object] = []
     loaded: list[Plugin] = []
     registered: list[Registered] = []
     quarantined: list[Quarantined] = []
     for plugin, module in plugins:
         try:
-            # An import may do anything, raise SystemExit included; none of it may stop the rest.
-            module = import_module(plugin.module) if module is None else module
-            if manager.is_registered(module):
+            module = run_foreign(partial(import_module, plugin.module)) if module is None else module
+            if any(module is another for another in modules):
                 continue
-            own = _registered(plugin, module, kinds)
-        except (Exception, SystemExit) as error:
-            quarantined.append(_quarantine(plugin, error))
+            own = run_foreign(partial(_registered, plugin, module, kinds))
+        except ForeignError as error:
+            quarantined.append(_quarantine(plugin, error.__cause__ or error))
             continue
-        manager.register(module, plugin.name)
+        modules.append(module)
         loaded.append(plugin)
         registered += own
     return Loaded(plugins=tuple(loaded), registered=tuple(registered), quarantined=tuple(quarantined))
@@ -159,5 +160,4 @@ def _cause(plugin: Plugin, error: BaseException) -> str:
         if plugin.module == error.name or plugin.module.startswith(error.name + "."):
             return f"there is no module {error.name!r}"
         return f"it needs the module {error.name!r}, which is not installed"
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return in_a_line(error)

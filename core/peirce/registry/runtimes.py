@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from peirce.errors import RegistryError, unknown
 from peirce.model import Runtime
+from peirce.registry.discovery import installed_plugins, switched_off
+from peirce.registry.distributions import announcements
+from peirce.registry.file import find_registry_file
+from peirce.registry.foreign import ForeignError, in_a_line, run_foreign
 from peirce.registry.registry import Catalogue, default_catalogue
 
 GROUP = "peirce.runtimes"
@@ -27,22 +30,37 @@ def runtime_of(path: str | os.PathLike[str], registry: Catalogue | None = None) 
         RegistryError: there is no runtime for such files, its module is not there, or it is no `Runtime`.
     """
     suffix = Path(path).suffix.removeprefix(".").lower()
-    announced = {entry.name: entry.value for entry in entry_points(group=GROUP)} if registry is None else {}
-    if suffix in announced:
-        target = announced[suffix]
+    off: dict[str, tuple[str, ...]] = {}
+    targets: dict[str, str] = {}
+    if registry is None:
+        file, installed = find_registry_file(), installed_plugins()
+        for entry in announcements(GROUP):
+            if plugins := switched_off(entry, file, installed):
+                off[entry.name] = plugins
+            else:
+                targets[entry.name] = entry.target
+    if suffix in targets:
+        target = targets[suffix]
     else:
         catalogue = registry or default_catalogue()
-        known = {*announced, *catalogue.names("runtimes")}
+        known = {*targets, *catalogue.names("runtimes")}
+        if suffix in off and suffix not in known:
+            raise RegistryError(
+                f"the runtime of .{suffix} files belongs to {' and '.join(off[suffix])}, which is switched off; "
+                f"`peirce plugins enable {off[suffix][0]}` switches it on"
+            )
         if suffix not in known:
             raise RegistryError(unknown("suffix of a file to run", suffix, known))
         target = catalogue.entry("runtimes", suffix).part
     module, _, attribute = target.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+        found = run_foreign(lambda: getattr(import_module(module), attribute))
+    except ForeignError as error:
+        cause = error.__cause__ or error
+        said = cause if isinstance(cause, ImportError | AttributeError) else in_a_line(cause)
         raise RegistryError(
-            f"the runtime of .{suffix} files, {target}, cannot be imported: {error}"
-        ) from error
+            f"the runtime of .{suffix} files, {target}, cannot be imported: {said}"
+        ) from cause
     if not (isinstance(found, type) and issubclass(found, Runtime)):
         raise RegistryError(
             f"the runtime of .{suffix} files, {target}, is no peirce.model.Runtime; upgrade its distribution"

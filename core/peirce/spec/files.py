@@ -12,15 +12,13 @@ from typing import Any
 import tomlkit
 from attrs import Factory, field, frozen
 
+from peirce import reading
 from peirce.errors import SpecError
+from peirce.reading import DEEPEST, TooDeepError, parse_toml, too_deep
 from peirce.spec.toml_lines import KeyPath, join_key, key_lines, split_key
 
 Ready = Callable[[str], Path]
 """Finds the file of a ready spec by its name; it raises `SpecError` where there is none."""
-
-DEEPEST = 64
-"""Files that may extend each other in a row, and tables and lists that may hold each other: far more than any spec
-has, and few enough for the recursion over them."""
 
 _SYNTAX = re.compile(
     r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)", re.DOTALL
@@ -101,8 +99,7 @@ def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ..
             f"{_short(path)}: more than {DEEPEST} specs extend each other; put some of them together"
         )
     try:
-        # Editors on Windows begin a file with a byte-order mark, which is no part of the TOML.
-        text = path.read_text(encoding="utf-8-sig")
+        text = reading.read_text(path, "spec")
     except FileNotFoundError:
         raise SpecError(f"no spec file {_short(path)}.{_specs_in(path.parent)}") from None
     except UnicodeDecodeError as error:
@@ -110,7 +107,7 @@ def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ..
     except IsADirectoryError:
         raise SpecError(f"{_short(path)} is a folder, not a spec.{_specs_in(path)}") from None
     except OSError as error:
-        raise SpecError(f"{_short(path)}: cannot be read: {error.strerror}") from None
+        raise SpecError(f"{_short(path)}: cannot be read: {error.strerror or error}") from None
     return read_text(text, _short(path), ready, seen=(*seen, identity), folder=path.parent)
 
 
@@ -119,16 +116,14 @@ def read_text(
 ) -> Document:
     """The document of a text with what it extends merged in; a relative `extend` starts from `folder`."""
     try:
-        data = tomllib.loads(text)
+        data = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(_syntax_error(error, text, source)) from None
-    except RecursionError:
+    except TooDeepError:
         raise SpecError(f"{source}: {_TOO_DEEP}") from None
     except ValueError as error:
         # What tomllib lets through: an integer of thousands of digits, a date that there is not.
         raise SpecError(f"{source}: not valid TOML: {error}") from None
-    if too_deep(data, DEEPEST):
-        raise SpecError(f"{source}: {_TOO_DEEP}")
     lines = {path: f"{source}:{line}" for path, line in key_lines(text.replace("\r\n", "\n")).items()}
     document = Document(data, Locations(lines, source))
     if "extend" not in data:
@@ -146,21 +141,6 @@ def read_text(
 
 
 _TOO_DEEP = f"tables and lists are nested more than {DEEPEST} deep; no key of a spec needs that"
-
-
-def too_deep(value: Any, most: int) -> bool:
-    """Whether tables and lists hold each other to more than so many levels; without recursion of its own."""
-    level = [value]
-    for _ in range(most + 1):
-        level = [
-            item
-            for each in level
-            if isinstance(each, Mapping | list | tuple)
-            for item in (each.values() if isinstance(each, Mapping) else each)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _cut(text: str) -> str:
@@ -210,7 +190,7 @@ def _specs_in(folder: Path) -> str:
 
 def summary_of(path: Path) -> str:
     """What a ready spec is: the comment in its first line."""
-    return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
+    return reading.read_text(path, "spec").partition("\n")[0].removeprefix("#").strip()
 
 
 def parse_override(text: str) -> tuple[str, Any]:
@@ -223,10 +203,10 @@ def parse_override(text: str) -> tuple[str, Any]:
     except ValueError as error:
         raise SpecError(f"cannot read {text!r} as KEY=VALUE, such as model.dims.layers=2: {error}") from None
     try:
-        return dotted.strip(), tomllib.loads(f"value = {value}")["value"]
+        return dotted.strip(), parse_toml(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return dotted.strip(), value.strip()
-    except (RecursionError, ValueError) as error:
+    except ValueError as error:
         raise SpecError(f"cannot read the value of {_cut(dotted)}: {error}") from None
 
 

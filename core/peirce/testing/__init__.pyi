@@ -1,1 +1,2 @@
 from .conformance import Conformance as Conformance
+from .conformance import Outcome as Outcome

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import hypothesis
+import torch
 from attrs import define, frozen
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -18,7 +19,7 @@ from peirce.registry import Registered, Registry
 from peirce.testing import strategies
 from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError
 from peirce.testing.strategies import Example
-from peirce.testing.subjects import Subject, subjects_of
+from peirce.testing.subjects import ExporterSubject, Subject, TaskSubject, subjects_of
 
 _OURS = {Path(__file__).parent, Path(hypothesis.__file__).parent}
 
@@ -26,12 +27,17 @@ GUIDE = "docs/guide/write-a-plugin/checks.md"
 """Where every check has a section, `check-NAME`."""
 
 
+THOROUGH = 4.0
+"""How many times as many examples a thorough run tries."""
+
+
 @define
 class Case:
-    """A part under check, with the registry that it came from."""
+    """A part under check, with the registry that it came from; `thorough` tries more examples."""
 
     entry: Registered
     registry: Registry
+    thorough: bool = False
 
     @property
     def part(self) -> type[Part]:
@@ -41,12 +47,22 @@ class Case:
     @cached_property
     def subjects(self) -> tuple[Subject, ...]:
         """The part with its example options, then with every other choice of an option that has a few."""
-        return tuple(subjects_of(self.entry, self.registry))
+        return tuple(subjects_of(self.entry, self.registry, THOROUGH if self.thorough else 1.0))
 
     @property
     def subject(self) -> Subject:
         """The part with its example options."""
         return self.subjects[0]
+
+    @cached_property
+    def task(self) -> TaskSubject:
+        """The part as a task, with small data."""
+        return TaskSubject(self.entry, self.registry)
+
+    @cached_property
+    def exporter(self) -> ExporterSubject:
+        """The part as an exporter, with a tiny model."""
+        return ExporterSubject(self.entry, self.registry)
 
     def each(
         self, body: Callable[[Subject], None], *, where: Callable[[Subject], bool] | None = None
@@ -109,7 +125,8 @@ class Check:
             NotApplicableError: the check says nothing about the part as it turned out.
         """
         try:
-            self.function(case)
+            with _given_back():
+                self.function(case)
         except (NotRunError, NotApplicableError):
             raise
         except Exception as error:
@@ -130,6 +147,18 @@ class Check:
             f"  read on:  {self.link}",
         ]
         return "\n".join(lines)
+
+
+@contextmanager
+def _given_back() -> Iterator[None]:
+    """Give back torch's defaults: what a part changes of them is a finding of one check, not of all that follow."""
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+            torch.set_grad_enabled(grad)
 
 
 def _raised(error: Exception) -> list[str]:
@@ -162,13 +191,15 @@ def holds(
     count: int | None = None,
     **which: Any,
 ) -> None:
-    """Try a body on generated examples and sizes, and show the smallest one that fails.
+    """Try a body on an example of each kind of scope, padded and not, and then on generated ones.
+
+    Both are the same in every run. Of generated examples the smallest one that fails is shown.
 
     Args:
         subject: the part, which is given other sizes where it can have them.
         body: raises when the promise does not hold.
         kinds: the kinds of scope to try; those that the subject takes when it is absent.
-        count: how many examples; as the subject affords when it is absent.
+        count: how many examples, those of each kind included; as the subject affords when it is absent.
         which: passed on to `strategies.views`.
 
     Raises:
@@ -179,10 +210,22 @@ def holds(
         wanted, takes = " and ".join(kinds or ()), ", ".join(subject.kinds) or "none"
         raise NotApplicableError(f"it is about {wanted} scopes, and the part takes: {takes}")
 
+    def attempt(example: Example, sizes: Dims) -> None:
+        sized = subject.resized(sizes)
+        try:
+            body(sized, example)
+        except Exception as error:
+            error.add_note(f"in a {example.view}\n{sized.sizes}, seed {example.seed}")
+            raise
+
+    certain = strategies.certain(usable, which.get("padded"), empty_rows=which.get("empty_rows", False))
+    for example, sizes in certain:
+        attempt(example, sizes)
+
     @settings(
-        max_examples=count or subject.examples,
+        max_examples=max(2, round((count or subject.examples) * subject.effort) - len(certain)),
         deadline=None,
-        derandomize=bool(os.environ.get("CI")),
+        derandomize=True,
         database=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
@@ -191,12 +234,7 @@ def holds(
     )
     @given(example=strategies.examples(usable, **which), sizes=strategies.dims())
     def promise(example: Example, sizes: Dims) -> None:
-        sized = subject.resized(sizes)
-        try:
-            body(sized, example)
-        except Exception as error:
-            error.add_note(f"in a {example.view}\n{sized.sizes}, seed {example.seed}")
-            raise
+        attempt(example, sizes)
 
     promise()
 

@@ -94,14 +94,17 @@ def fitting(spec: Spec, registry: Registry) -> Spec:
     raise refused
 
 
-def around(entry: Registered, options: Any, registry: Registry, *, scope: str | None = None) -> Spec:
-    """The smallest spec that holds a part: few operators, since exports take as long as the graph is large.
+def around(
+    entry: Registered, options: Any, registry: Registry, *, scope: str | None = None, small: bool = False
+) -> Spec:
+    """A small spec that holds a part: few operators, since exports take as long as the graph is large.
 
     Args:
         entry: the part.
         options: its options.
         registry: where the others are looked up.
         scope: the kind of scope, where the architecture does not fix it; what the part asks for if None.
+        small: whether the suite's companion comes before the registry's own architectures, as it is the smallest.
 
     Raises:
         NotRunError: no registered architecture can hold the part.
@@ -114,7 +117,12 @@ def around(entry: Registered, options: Any, registry: Registry, *, scope: str | 
     places = set(entry.part.places()) if entry.kind == "positions" else set()
     candidates = sorted(
         registry.entries("architectures"),
-        key=lambda e: (last(e), len(places - e.part.places), not e.part.layer, not e.part.fixed_layer),
+        key=lambda e: (
+            last(e) is not small,
+            len(places - e.part.places),
+            not e.part.layer,
+            not e.part.fixed_layer,
+        ),
     )
     why = []
     for architecture in (candidate.part for candidate in candidates):
@@ -125,8 +133,8 @@ def around(entry: Registered, options: Any, registry: Registry, *, scope: str | 
         except PeirceError as error:
             why.append(f"{architecture.name}: {error}")
             continue
-        for small in (_few_operators(spec, registry), spec):
-            trial = with_part(small, entry, options, registry)
+        for begun in (_few_operators(spec, registry), spec):
+            trial = with_part(begun, entry, options, registry)
             if trial is None:
                 why.append(f"{architecture.name}: its layer is fixed")
                 break

@@ -22,6 +22,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="MODULE|DIST:ENTRY",
         help="plug-in to check with `--pyargs peirce.testing.suite`; repeatable; without it, everything registered",
     )
+    group.addoption(
+        "--peirce-expect",
+        action="append",
+        default=[],
+        metavar="CHECK[KIND.NAME]=REASON",
+        help="a check that is known to fail, with the reason; repeatable",
+    )
+    group.addoption("--peirce-thorough", action="store_true", help="try more examples, and larger exports")
     group.addoption("--peirce-strict", action="store_true", help="a check that could not run is a failure")
     group.addoption(
         "--peirce-report", metavar="FILE", help="write how each check ends to FILE, one JSON object a line"
@@ -45,10 +53,10 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """`--peirce-list`: print and exit."""
     if not config.getoption("peirce_list"):
         return None
-    from peirce.registry import KINDS
+    from peirce.testing.beside import CHECKED
     from peirce.testing.checks import CHECKS
 
-    for kind in KINDS:
+    for kind in CHECKED:
         covering = [check for check in CHECKS if kind in check.kinds]
         print(f"{kind}: {len(covering)} check{'s' if len(covering) != 1 else ''}")
         for check in covering:
@@ -66,7 +74,11 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
 
     conformance: Any = obj
     try:
-        named = conformance.named(collector.config.getoption("peirce_plugin"))
+        config = collector.config
+        expected = dict(each.partition("=")[::2] for each in config.getoption("peirce_expect"))
+        named = conformance.named(
+            config.getoption("peirce_plugin"), expected, thorough=config.getoption("peirce_thorough")
+        )
         return list(named.items(collector))
     except PeirceError as error:
         raise collector.CollectError(f"conformance suite: {error}") from error
@@ -106,7 +118,8 @@ class _Tally:
         if not self.outcomes and not self.asked:
             return
         terminalreporter.section("Peirce conformance")
-        parts = {part for outcome, _, part in self.outcomes if outcome == "ran"}
+        ran = {part for outcome, _, part in self.outcomes if outcome == "ran"}
+        parts = {part for part in ran if not part.startswith("plugins.")}  # a plug-in is none of its own
         terminalreporter.line(f"{self.ran} checks ran on {len(parts)} parts")
         for outcome in ("not run", "does not apply"):
             names = [f"{check}[{part}]" for given, check, part in self.outcomes if given == outcome]

@@ -39,6 +39,48 @@ class Example:
         return f"<{self.view}, seed {self.seed}>"
 
 
+def sized(heads: int, size: int, binary: int, other: int) -> Dims:
+    """Sizes of a network whose unary width is its heads times their size, as tied attention heads need."""
+    return evolve(
+        BASE, heads=heads, head_size=size, unary=heads * size, binary=binary, feedforward_unary=other,
+        feedforward_binary=other, recurrent=other, pooled=other + 1,
+    )  # fmt: skip
+
+
+SHAPES = ((2, 2), (1, 3), (3, 2), (2, 3), (1, 1))
+"""Heads and their sizes."""
+
+
+def certain(
+    kinds: Sequence[str], padded: bool | None = None, *, empty_rows: bool = False
+) -> list[tuple[Example, Dims]]:
+    """An example of each kind of scope, without padding and with it on both sides, each at other sizes.
+
+    Args:
+        kinds: the kinds of scope.
+        padded: whether there are padding tokens; both when it is absent.
+        empty_rows: whether a real token may see nothing, in the kind `relation`.
+    """
+    pads = torch.tensor([[True, True, True, False], [False, True, True, True]])
+    related = torch.tensor([[1, 1, 0, 0], [0, 1, 0, 1], [1, 0, 1, 0], [0, 0, 1, 1]]).bool()
+    if empty_rows:
+        related = related & ~torch.tensor([[False], [True], [False], [False]])
+    found: list[tuple[Example, Dims]] = []
+    for kind in kinds:
+        for real in (None, pads):
+            if padded is not None and padded is (real is None):
+                continue
+            view = View(
+                kind=kind, batch=2, length=4, real=real,
+                prefix=torch.tensor([1, 2]) if kind == "prefix" else None,
+                relation=torch.stack([related, related.T]) if kind == "relation" else None,
+            )  # fmt: skip
+            place = len(found)
+            heads, size = SHAPES[place % len(SHAPES)]
+            found.append((Example(view, place), sized(heads, size, 1 + place % 4, 1 + (place + 2) % 5)))
+    return found
+
+
 def seeds() -> st.SearchStrategy[int]:
     """A seed for the values of an example."""
     return st.integers(0, 2**16)
@@ -47,7 +89,7 @@ def seeds() -> st.SearchStrategy[int]:
 @st.composite
 def dims(draw: st.DrawFn) -> Dims:
     """Sizes of a small network whose unary width is its heads times their size, as tied attention heads need."""
-    heads, size = draw(st.sampled_from([(2, 2), (1, 3), (3, 2), (2, 3), (1, 1)]))
+    heads, size = draw(st.sampled_from(SHAPES))
     return evolve(
         BASE, heads=heads, head_size=size, unary=heads * size, binary=draw(st.integers(1, 4)),
         feedforward_unary=draw(st.integers(1, 5)), feedforward_binary=draw(st.integers(1, 5)),

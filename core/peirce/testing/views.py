@@ -29,6 +29,7 @@ class View:
         real: bool [b, x], the real tokens; None when no token is padding and none is masked.
         prefix: int64 [b], how many real tokens see each other both ways; for kind `prefix`.
         relation: bool [b, x, a], who may attend to whom; for kind `relation`.
+        device: where its tensors are.
     """
 
     kind: str
@@ -37,19 +38,20 @@ class View:
     real: Tensor | None = None
     prefix: Tensor | None = None
     relation: Tensor | None = None
+    device: str = "cpu"
 
     @property
     def index(self) -> Tensor:
         """int64 [b or 1, x]: positions, counted over real tokens."""
         if self.real is None:
-            return torch.arange(self.length).unsqueeze(0)
+            return torch.arange(self.length, device=self.device).unsqueeze(0)
         return (self.real.long().cumsum(1) - 1).clamp_min(0)
 
     def scope(self) -> Scope:
         """The scope as the composer makes it, with its fast forms."""
         scope = Scope.padding(self.real)
         if self.kind == "causal":
-            return scope & Scope.past(self.length)
+            return scope & Scope.past(self.length, torch.device(self.device))
         if self.kind == "prefix":
             assert self.prefix is not None
             return scope & Scope.prefix(self.prefix, self.index)
@@ -90,6 +92,13 @@ class View:
             None if value is None else value[order] for value in (self.real, self.prefix, self.relation)
         )
         return evolve(self, batch=len(order), real=real, prefix=prefix, relation=relation)
+
+    def on(self, device: str) -> View:
+        """The same on a device."""
+        real, prefix, relation = (
+            None if value is None else value.to(device) for value in (self.real, self.prefix, self.relation)
+        )
+        return evolve(self, real=real, prefix=prefix, relation=relation, device=device)
 
     def __str__(self) -> str:
         parts = [f"{self.kind} scope, batch {self.batch}, length {self.length}"]

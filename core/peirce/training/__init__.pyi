@@ -16,6 +16,7 @@ from .options import make_task as make_task
 from .options import one_of as one_of
 from .options import plain as plain
 from .options import training_options as training_options
+from .processes import alone_in as alone_in
 from .processes import is_first_process as is_first_process
 from .randomness import isolated as isolated
 from .recomputation import layers_of as layers_of

@@ -11,7 +11,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from attrs import frozen
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from peirce.containers import tensors as header_of
 from peirce.errors import TaskError
 from peirce.files import sync
+from peirce.reading import check, read_json
 
 FORMAT = 1
 """The newest format of checkpoints that this version reads, and the one that it writes."""
@@ -68,9 +71,8 @@ class Checkpoints:
 
     def begin(self, step: int) -> Path:
         """An empty folder to write the checkpoint of a step into; one process calls this."""
+        self.sweep()
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in (*self.folder.glob(f".*{_WRITING}"), *self.folder.glob(f".*{_REPLACED}")):
-            shutil.rmtree(left)
         writing = self.writing(step)
         writing.mkdir()
         return writing
@@ -101,14 +103,30 @@ class Checkpoints:
         sync(self.folder)
         shutil.rmtree(replaced, ignore_errors=True)
         for old in self.paths()[: -self.keep]:
-            shutil.rmtree(old)
+            _remove(old)
         return path
+
+    def sweep(self) -> None:
+        """Remove what a training left in the middle of a checkpoint; who owns the directory alone calls this."""
+        for end in (_WRITING, _REPLACED):
+            for left in self.folder.glob(f".step-*{end}"):
+                if _NAME.fullmatch(left.name[1 : -len(end)]):
+                    shutil.rmtree(left, ignore_errors=True)
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    def remove(self) -> None:
+        """Remove every checkpoint, and the folder if nothing else is in it."""
+        for path in self.paths():
+            _remove(path)
+        self.sweep()
 
     def paths(self) -> list[Path]:
         """The folders of the checkpoints, oldest first."""
         if not self.folder.is_dir():
             return []
-        found = [(int(match[1]), p) for p in self.folder.iterdir() if (match := _NAME.fullmatch(p.name))]
+        named = [(int(match[1]), p) for p in self.folder.iterdir() if (match := _NAME.fullmatch(p.name))]
+        found = [(step, path) for step, path in named if any(_own(path))]
         return [path for _, path in sorted(found)]
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
@@ -149,6 +167,14 @@ def _read(path: Path) -> Checkpoint:
         file = path / name
         if not file.is_file():
             raise DamagedError(f"{name} is missing")
+        try:
+            # Before its digest is computed, since the header tells how large the file may be.
+            if name.endswith(_TENSORS):
+                header_of(file)
+            else:
+                check(file, "table")
+        except OSError as error:
+            raise DamagedError(f"{name} cannot be read ({error})") from error
         if _digest(file) != digest:
             raise DamagedError(f"{name} is not what was written (its digest differs)")
     tensors = {Path(name).stem: load_file(path / name) for name in files if name.endswith(_TENSORS)}
@@ -157,12 +183,28 @@ def _read(path: Path) -> Checkpoint:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path, "table")
     except (OSError, ValueError) as error:
         raise DamagedError(f"{path.name} cannot be read ({error})") from error
     if not isinstance(content, dict):
         raise DamagedError(f"{path.name} holds no table")
     return content
+
+
+def _own(path: Path) -> Iterator[Path]:
+    """The files of a checkpoint's folder that belong to it."""
+    if path.is_dir():
+        yield from (
+            file for file in path.iterdir() if file.name in (_MANIFEST, _STATE) or file.suffix == _TENSORS
+        )
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint; what somebody put into its folder stays, and is no checkpoint."""
+    for file in sorted(_own(path), key=lambda file: file.name != _MANIFEST):
+        file.unlink()
+    with suppress(OSError):
+        path.rmdir()
 
 
 def _name(step: int) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import io
+import itertools
 import math
+import os
+import platform
+import time
 from collections.abc import Mapping, Sequence
+from io import BytesIO, FileIO
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +17,16 @@ import numpy as np
 from peirce.files import write_whole
 
 PICTURE, EVENTS = "learning-curves.png", "tensorboard"
+LOGS = "events.out.tfevents.*"
+OUR_LOGS = f"{LOGS}.peirce"
+"""What this version calls its logs; earlier ones did not set theirs apart from those of others."""
 
 
 class Curves:
-    """Writes the points of a training's curves to TensorBoard; nothing in processes other than the first.
+    """Writes the points of a training's curves for TensorBoard; nothing in processes other than the first.
+
+    Each point is on the disk, whole or not at all, when `add` returns. TensorBoard's own writer has a thread, whose
+    failures come late and with a traceback.
 
     Args:
         directory: the training's directory.
@@ -25,27 +35,48 @@ class Curves:
     """
 
     def __init__(self, directory: Path, step: int, *, active: bool) -> None:
-        self._writer: Any = None
+        self._file: FileIO | None = None
         if active:
-            from torch.utils.tensorboard import SummaryWriter
+            folder = directory / EVENTS
+            folder.mkdir(exist_ok=True)
+            name = f"{int(time.time()):010}.{platform.node()}.{os.getpid()}.{next(_NUMBERS)}"
+            self._file = FileIO(folder / OUR_LOGS.replace("*", name), "w")
+            from tensorboard.compat.proto.event_pb2 import SessionLog  # type: ignore[import-untyped]  # it has no types
 
-            self._writer = SummaryWriter(str(directory / EVENTS), purge_step=step + 1)
+            self._write(file_version="brain.Event:2")
+            self._write(step=step + 1, session_log=SessionLog(status=SessionLog.START))
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
         """One point on each of some curves; values that are no numbers are left out."""
-        for name, value in values.items() if self._writer is not None else ():
-            if math.isfinite(value):
-                self._writer.add_scalar(name, value, step)
+        if self._file is not None:
+            from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 
-    def flush(self) -> None:
-        """Make what was added visible to a reader."""
-        if self._writer is not None:
-            self._writer.flush()
+            finite = {name: value for name, value in values.items() if math.isfinite(value)}
+            points = [Summary.Value(tag=name, simple_value=value) for name, value in finite.items()]
+            self._write(step=step, summary=Summary(value=points))
 
     def close(self) -> None:
-        """Write the rest and stop."""
-        if self._writer is not None:
-            self._writer.close()
+        """Write no more."""
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self, **event: Any) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
+
+        assert self._file is not None
+        before, record = self._file.tell(), BytesIO()
+        RecordWriter(record).write(Event(wall_time=time.time(), **event).SerializeToString())
+        content = record.getbuffer()
+        try:
+            while content:
+                content = content[self._file.write(content) :]
+        except OSError:
+            self._file.truncate(before)
+            raise
+
+
+_NUMBERS = itertools.count()
 
 
 def draw(
@@ -91,6 +122,6 @@ def draw(
         )
         below.set_ylabel(str(evaluations[0]["monitor"]))
     panels[-1].set_xlabel("step")
-    picture = io.BytesIO()
+    picture = BytesIO()
     figure.savefig(picture, format="png", dpi=120)
     write_whole(path, picture.getvalue())

@@ -12,6 +12,7 @@ import torch
 
 from peirce.errors import TaskError, unknown
 from peirce.model import ASSETS, Model, Task
+from peirce.reading import check, read
 from peirce.training import randomness
 from peirce.training.options import TrainingOptions
 from peirce.training.start import fitting
@@ -90,7 +91,7 @@ def check_data(model: Model, directory: Path, task: Task, data: Any) -> None:
     different = [key for key, value in overrides.items() if model.spec.replace({key: value}) != model.spec]
     for name, content in task.assets(data).items():
         path = directory / ASSETS / name
-        if path.is_file() and path.read_bytes() != content:
+        if path.is_file() and (check(path) != len(content) or read(path, "asset") != content):
             different.append(f"{ASSETS}/{name}")
     if different:
         raise TaskError(

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peirce.compose import build, resolve
+from peirce.disk import refused, writing
 from peirce.errors import SpecError, TaskError
 from peirce.extras import require_training
+from peirce.files import clear
 from peirce.model import Task
+from peirce.owners import finished
 from peirce.registry import Registry, default_registry, load_spec
 from peirce.spec import Spec
 from peirce.training import randomness
-from peirce.training.checkpoints import FOLDER, Checkpoints
-from peirce.training.curves import EVENTS, PICTURE
+from peirce.training.checkpoints import Checkpoints
+from peirce.training.curves import EVENTS, LOGS, OUR_LOGS, PICTURE
 from peirce.training.evaluation import evaluate
 from peirce.training.options import TrainingOptions, TrainResult
 from peirce.training.precheck import precheck
-from peirce.training.processes import accelerator_of, threads
+from peirce.training.processes import accelerator_of, alone_in, launched_first, threads
 from peirce.training.records import METRICS, TRAINING
 from peirce.training.start import SavedModel, Start, fitting, saved_spec, with_tokenizer
 from peirce.training.training import Training
@@ -66,13 +70,46 @@ def train(
         ModelFileError: the model to start from is not complete.
         TaskError: a package is missing, the directory holds another training, the model to start from does not suit
             the spec or the data, a loss is not finite, ...
+        BusyError: another process trains into the directory.
+        WriteError: the disk takes no more; the error says from where the training can go on.
     """
     require_training()
     registry = registry or default_registry()
     spec = _given_spec(spec, start)
     directory = Path(directory)
     precheck(spec, registry)
-    _check_directory(directory, resume=resume, overwrite=overwrite, start=start)
+    _check_place(directory, start)
+    with writing(f"the training in {directory}", partial(_safe, directory)), alone_in(directory):
+        if not (resume or overwrite):
+            _check_fresh(directory)
+        try:
+            return _train(
+                *(spec, task, options, directory, seed, registry, console, data, start),
+                resume=resume,
+                overwrite=overwrite,
+            )
+        except BaseException as error:
+            if launched_first():
+                # The curves of a training that failed by itself tell why.
+                cut = not isinstance(error, Exception) or refused(error) is not None
+                finished(partial(_leave, directory, cut=cut))
+            raise
+
+
+def _train(
+    spec: Spec,
+    task: Task,
+    options: TrainingOptions,
+    directory: Path,
+    seed: int,
+    registry: Registry,
+    console: Console | None,
+    data: Any,
+    start: str | Path | None,
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> TrainResult:
     saved = SavedModel.read(start, registry) if start is not None else None
     # Where the tokenizer lies is no option that the training was given: it is saved with the model itself.
     given = task.options
@@ -89,7 +126,7 @@ def train(
             begun = saved.give(model)
             del saved
         if accelerator.is_main_process:
-            _clear(directory, overwrite=overwrite and not resume)
+            _clear(directory, resume=resume, overwrite=overwrite)
         accelerator.wait_for_everyone()
         training = Training(task, given, data, options, seed, directory, model, accelerator, console, begun)
         if begun is not None:
@@ -123,17 +160,16 @@ def _suited(spec: Spec, task: Task, data: Any, registry: Registry, saved: SavedM
     return suited
 
 
-def _check_directory(
-    directory: Path, *, resume: bool, overwrite: bool, start: str | Path | None = None
-) -> None:
+def _check_place(directory: Path, start: str | Path | None) -> None:
     if start is not None and Path(start).resolve() == directory.resolve():
         raise TaskError(
             f"{directory} holds the model to start from, which the trained one would replace; give another directory"
         )
     if directory.exists() and not directory.is_dir():
         raise TaskError(f"{directory} is a file; give a directory for the trained model")
-    if resume or overwrite:
-        return
+
+
+def _check_fresh(directory: Path) -> None:
     if (directory / TRAINING).exists() or Checkpoints(directory, 1).paths():
         raise TaskError(
             f"{directory} already holds a training; continue it with --resume, replace it with --overwrite, or give "
@@ -141,11 +177,43 @@ def _check_directory(
         )
 
 
-def _clear(directory: Path, *, overwrite: bool) -> None:
-    """Make the directory, without what an earlier training left if that is to be replaced."""
+def _clear(directory: Path, *, resume: bool, overwrite: bool) -> None:
+    """Make the directory, without what trainings left that ended early, or all of one that is to be replaced.
+
+    Files that no training writes stay.
+    """
     directory.mkdir(parents=True, exist_ok=True)
+    clear(directory)
+    checkpoints = Checkpoints(directory, 1)
+    checkpoints.sweep()
+    if resume:
+        return
+    _remove_logs(directory, LOGS if overwrite else OUR_LOGS)
     if overwrite:
-        for folder in (FOLDER, EVENTS):
-            shutil.rmtree(directory / folder, ignore_errors=True)
+        checkpoints.remove()
         for name in (TRAINING, METRICS, PICTURE):
             (directory / name).unlink(missing_ok=True)
+
+
+def _leave(directory: Path, *, cut: bool) -> None:
+    """Remove what a training that ends early has half written; all of it, if it was cut off before a checkpoint."""
+    checkpoints = Checkpoints(directory, 1)
+    checkpoints.sweep()
+    if cut and not checkpoints.paths() and not (directory / TRAINING).exists():
+        _remove_logs(directory, OUR_LOGS)
+
+
+def _remove_logs(directory: Path, names: str) -> None:
+    folder = directory / EVENTS
+    for path in folder.glob(names):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _safe(directory: Path) -> str:
+    """What there is of a training that could not go on."""
+    paths = Checkpoints(directory, 1).paths()
+    if paths:
+        return f"{paths[-1]} is whole, and --resume goes on from it"
+    return "nothing of it is left, since it had no checkpoint yet"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from peirce.errors import TaskError
+from peirce.owners import owned
 from peirce.training.options import TrainingOptions
 
 
@@ -48,6 +51,31 @@ def is_first_process() -> bool:
     from accelerate.state import PartialState
 
     return bool(PartialState().is_main_process)
+
+
+_RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
+"""Where launchers tell a process its number, as Accelerate looks for it."""
+
+
+def launched_first() -> bool:
+    """Whether this is the first process of several, or the only one, before Accelerate joins them."""
+    return all(os.environ.get(name, "0") == "0" for name in _RANKS)
+
+
+@contextmanager
+def alone_in(directory: Path) -> Iterator[None]:
+    """Within it no other training writes to a folder, which is made if it is not there.
+
+    Of several processes of one training, the first asks for all of them.
+
+    Raises:
+        BusyError: another one does.
+    """
+    if not launched_first():
+        yield
+        return
+    with owned(directory, folder=True):
+        yield
 
 
 @contextmanager

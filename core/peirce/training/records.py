@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from peirce.errors import TaskError
 from peirce.files import write_json
 from peirce.model import Task
+from peirce.reading import read_json
 from peirce.training.options import TrainingOptions, TrainResult, plain
 
 TRAINING, METRICS = "training.json", "metrics.json"
@@ -66,10 +66,10 @@ def read_training(directory: Path) -> dict[str, Any] | None:
     """
     path = directory / TRAINING
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise TaskError(
             f"{path} cannot be read: {error}; restore it from where the model was trained"
         ) from error

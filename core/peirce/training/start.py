@@ -7,8 +7,6 @@ written to `training.json`.
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,10 @@ import torch
 from attrs import frozen
 
 from peirce.compose import load
+from peirce.digests import digest_of
 from peirce.errors import TaskError
-from peirce.model import ASSETS, SPEC, WEIGHTS, Model, Task
+from peirce.model import ASSETS, SPEC, WEIGHTS, Model, Task, saved_files
+from peirce.reading import parse_json, read
 from peirce.registry import Registry, load_spec
 from peirce.spec import Spec, to_plain
 
@@ -49,6 +49,7 @@ class Start:
         heads_left: prefixes of the saved model's heads that the new one lacks.
         parameters_new: how many numbers the new heads hold.
         changed: keys of the spec that differ, heads aside.
+        converted: dtypes of the saved model that are not those of the new one, to which its tensors were converted.
     """
 
     directory: str
@@ -60,6 +61,7 @@ class Start:
     heads_left: tuple[str, ...]
     parameters_new: int
     changed: tuple[str, ...]
+    converted: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         with_heads = f" and {_named(self.heads_taken)}" if self.heads_taken else ""
@@ -73,6 +75,8 @@ class Start:
             parts.append(f"left behind: {_named(self.heads_left)}")
         if self.changed:
             parts.append(f"the spec differs in {', '.join(self.changed)}")
+        if self.converted:
+            parts.append(f"converted from {' and '.join(self.converted)}")
         return "; ".join(parts)
 
     def plain(self) -> dict[str, Any]:
@@ -143,8 +147,8 @@ class SavedModel:
         """
         directory = Path(directory)
         model = load(directory, registry=registry)
-        with (directory / WEIGHTS).open("rb") as file:
-            return cls(directory, model, hashlib.file_digest(file, "sha256").hexdigest())
+        with saved_files(directory, digests=False) as files:
+            return cls(directory, model, digest_of(files.path(WEIGHTS)))
 
     def check_vocabulary(self, assets: Mapping[str, bytes]) -> None:
         """Refuse data whose token ids mean something else than those that the model knows.
@@ -158,7 +162,10 @@ class SavedModel:
         ours = {name: content for name, content in assets.items() if Path(name).stem in _VOCABULARIES}
         folder = self.directory / ASSETS
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
-        theirs = {path.name: path.read_bytes() for path in paths if path.stem in _VOCABULARIES}
+        try:
+            theirs = {path.name: read(path, "vocabulary") for path in paths if path.stem in _VOCABULARIES}
+        except OSError as error:
+            raise TaskError(f"the vocabulary in {folder} cannot be read: {error}; restore it") from error
         if not ours or not theirs:
             return
         shared = ours.keys() & theirs.keys()
@@ -212,7 +219,12 @@ class SavedModel:
             heads_left=tuple(prefix for prefix in saved if prefix not in fits),
             parameters_new=sum(t.numel() for prefix in new for t in _of(prefix, ours).values()),
             changed=_changed(model.spec, self.model.spec),
+            converted=tuple(sorted({_dtype(t) for n, t in taken.items() if t.dtype != ours[n].dtype})),
         )
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 Tensors = dict[str, torch.Tensor]
@@ -303,7 +315,7 @@ def _same(first: bytes, second: bytes) -> bool:
     if first == second:
         return True
     try:
-        return bool(json.loads(first) == json.loads(second))
+        return bool(parse_json(first) == parse_json(second))
     except ValueError:
         return False
 

@@ -19,6 +19,7 @@ import torch
 from attrs import define, field
 from torch import Tensor
 
+from peirce.disk import writing
 from peirce.errors import TaskError
 from peirce.model import Model, Task
 from peirce.spec import to_plain
@@ -244,8 +245,12 @@ class Training:
     def _save(self) -> None:
         """Write a checkpoint; every process adds its own random generators."""
         self._settle()
-        self.curves.flush()
-        accelerator, progress, step = self.accelerator, self.progress, self.progress.step
+        step = self.progress.step
+        with writing(f"the checkpoint of step {step} in {self.directory}", "those before it are whole"):
+            self._write(step)
+
+    def _write(self, step: int) -> None:
+        accelerator, progress = self.accelerator, self.progress
         if self.main:
             self.checkpoints.begin(step)
         accelerator.wait_for_everyone()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from attrs import field, frozen, validators
 
 from peirce.errors import SpecError, TaskError, unknown
+from peirce.reading import read_toml
 from peirce.spec import structure
 
 FORMAT = 1
@@ -92,7 +92,7 @@ def load_recipe(name: str | Path) -> Recipe:
         name = ready[text]
     path = Path(name)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        table = read_toml(path)
     except OSError as error:
         raise TaskError(f"recipe {path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,21 @@ import attrs
 from attrs import frozen
 from rich.console import Console
 
+from peirce.containers import tensors
+from peirce.disk import writing
 from peirce.errors import TaskError
 from peirce.experiments.finetune.grid import Case, Point, shown
 from peirce.experiments.finetune.recipe import Recipe
 from peirce.experiments.finetune.results import Results, Run
-from peirce.experiments.matrix import Cell, Matrix, settings_by_part
+from peirce.experiments.matrix import KEPT, Cell, Matrix, settings_by_part
 from peirce.model import WEIGHTS
+from peirce.reading import opened
 from peirce.registry import Registry, default_registry
 from peirce.training import (
-    FOLDER,
     HARMLESS,
+    Checkpoints,
     TrainResult,
+    alone_in,
     is_first_process,
     make_task,
     plain,
@@ -125,7 +128,7 @@ class Search(Matrix[SearchCell, Run]):
     ) -> Iterator[Run]:
         """The run of a trained cell."""
         # The trained model is saved; checkpoints hold it again, with twice its size in moments.
-        shutil.rmtree(self.path(cell) / FOLDER, ignore_errors=True)
+        Checkpoints(self.path(cell), 1).remove()
         yield _run(cell, trained.metrics, trained.seconds)
 
     def failed(self, cell: SearchCell, error: TaskError) -> Iterator[Run]:
@@ -166,10 +169,12 @@ class Search(Matrix[SearchCell, Run]):
 
         Raises:
             TaskError: the settings do not suit the task or the model, or a directory holds another training.
+            BusyError: another process writes into the directory.
         """
-        rows = self.run(console)
-        if is_first_process():
-            self.write(rows)
+        with writing(f"results in {self.directory}", KEPT), alone_in(self.directory):
+            rows = self.run(console)
+            if is_first_process():
+                self.write(rows)
         return self.results(rows)
 
 
@@ -195,8 +200,12 @@ def search(
         )
     if model.resolve() == directory.resolve():
         raise TaskError(f"{directory} holds the model to start from; give another directory for the runs")
-    with (model / WEIGHTS).open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        tensors(model / WEIGHTS)
+        with opened(model / WEIGHTS) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it is one
+    except OSError as error:
+        raise TaskError(f"{model / WEIGHTS} cannot be read: {error}; save or copy it again") from error
     return Search(
         model=model,
         digest=digest,

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
+import numpy as np
 import torch
 
+from peirce.model import Task
 from peirce.parts import (
     PLACES,
     SUPPORTED_API,
@@ -59,8 +61,13 @@ def _general(part: type[Any]) -> list[str]:
     taken = [f.name for f in attrs.fields(part.Options) if f.name in ("use", "as", "activation")]
     if taken:
         wrong.append(f"Options has the fields {taken}, which a spec keeps for itself")
-    if example_options(part) != example_options(part):
+    if not issubclass(part, Task) and example_options(part) != example_options(part):
         wrong.append("two Options made from the same values are not equal")
+    shared = [name for name, one, two in _twice(part) if one is two and isinstance(one, _MUTABLE)]
+    wrong += [
+        f"the default of the option {name!r} is one object that all parts share; use factory="
+        for name in shared
+    ]
     from peirce.testing.checks import NAMES
 
     if not isinstance(part.expected_failures, Mapping):
@@ -75,12 +82,24 @@ def _general(part: type[Any]) -> list[str]:
     return wrong
 
 
+_MUTABLE = (list, dict, set, bytearray, torch.Tensor, np.ndarray)
+
+
+def _twice(part: type[Any]) -> list[tuple[str, Any, Any]]:
+    """Each option by name, as two tables of options made from the example have it."""
+    one, two = example_options(part), example_options(part)
+    return [(f.name, getattr(one, f.name), getattr(two, f.name)) for f in attrs.fields(part.Options)]
+
+
 def _specific(part: type[Any]) -> list[str]:
     if issubclass(part, Operator | StateOperator | RecurrentOperator):
         return _operator(part)
     if issubclass(part, Position):
         known = [base.__name__ for base in PLACES.values()]
-        return [] if part.places() else [f"it serves no place: subclass one of {', '.join(known)}"]
+        served = tuple(place for place, base in PLACES.items() if issubclass(part, base))
+        if tuple(part.places()) != served:
+            return [f"places() answers {list(part.places())}, and its base classes serve {list(served)}"]
+        return [] if served else [f"it serves no place: subclass one of {', '.join(known)}"]
     if issubclass(part, Head):
         unknown = sorted(set(part.needs) - {"pooled", "binary", "past"})
         return [f"needs = {unknown} is none of pooled, binary and past"] if unknown else []

@@ -14,6 +14,7 @@ from peirce.errors import ExportError
 from peirce.parts import GenerativeArchitecture, TensorSpec
 from peirce.testing.check import Case, check
 from peirce.testing.checks.declared import NETWORK
+from peirce.testing.companions import companied
 from peirce.testing.compare import same
 from peirce.testing.composed import around, build_random, fitting, tiny_spec
 from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError
@@ -105,15 +106,18 @@ def _drawn(spec: TensorSpec, generator: torch.Generator) -> torch.Tensor:
     contract="an exported model gives in ONNX Runtime what torch gives, at other sizes than it was traced at",
 )
 def onnx(case: Case) -> None:
-    """The smallest model that holds the part, by the registry's exporter, which verifies what it wrote."""
+    """The smallest model that holds the part, by the registry's exporter, which verifies what it wrote.
+
+    A thorough run takes an architecture of the registry's own.
+    """
     if "onnx" not in case.registry.names("exporters"):
         raise NotRunError("not run: no exporter")
-    subject = case.subject
-    spec = around(case.entry, subject.options, case.registry)
-    model = build_random(spec, case.registry, dtype=torch.float32)
+    registry = case.registry if case.thorough else companied(case.registry)
+    spec = around(case.entry, case.subject.options, registry, small=not case.thorough)
+    model = build_random(spec, registry, dtype=torch.float32)
     directory = Path(mkdtemp(prefix="peirce-check-"))
     try:
-        export(model, path=directory / "model.onnx", to="onnx", registry=case.registry)
+        export(model, path=directory / "model.onnx", to="onnx", registry=registry)
     except ExportError as error:
         with suppress(OSError):
             directory.rmdir()  # empty if nothing was written; a file that failed stays, since the error names it

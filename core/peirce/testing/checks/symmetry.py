@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from peirce.parts import RecurrentOperator
 from peirce.testing.check import Case, check, holds
 from peirce.testing.checks.declared import NETWORK
-from peirce.testing.compare import same
+from peirce.testing.compare import same, zero
 from peirce.testing.failures import NotApplicableError
 from peirce.testing.strategies import Example
 from peirce.testing.subjects import Subject
@@ -130,6 +130,27 @@ def padding(case: Case) -> None:
 
 
 @check(
+    "heads",
+    "architectures",
+    contract="what is given of padding and of pairs outside the scope is exactly zero",
+)
+def outside(case: Case) -> None:
+    """Outputs that speak of tokens or of pairs."""
+
+    def body(subject: Subject, example: Example) -> None:
+        view = example.view
+        assert view.real is not None
+        tensors = subject.draw(view, example.generator())
+        for slot, result in subject.once(tensors, view):
+            if not result.is_floating_point() or slot.tokens not in ((1,), (1, 2)):
+                continue
+            out = ~view.real if len(slot.tokens) == 1 else ~view.allowed()
+            zero(result[out], f"{slot.name} outside the scope")
+
+    case.each(lambda subject: holds(subject, body, padded=True, count=4))
+
+
+@check(
     "operators",
     "architectures",
     contract="in causal and prefix scopes nothing depends on what may not be seen, softmax denominators included",
@@ -156,7 +177,7 @@ def no_look_ahead(case: Case) -> None:
         ):
             for (slot, result), (_, new) in zip(results, others, strict=True):
                 if _is_past(slot):
-                    name = f"{slot.name} of the first {cut} tokens {what}"
+                    name = f"it looks at the future: {slot.name} of the first {cut} tokens {what}"
                     same(slot.pick(new, past), slot.pick(result, past), name, tolerance=1e-11)
 
     def each(subject: Subject) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from peirce.testing.subjects.architectures import ArchitectureSubject
 from peirce.testing.subjects.base import Outputs, Subject
+from peirce.testing.subjects.exporters import ExporterSubject
 from peirce.testing.subjects.finding import subjects_of
 from peirce.testing.subjects.heads import HeadSubject
 from peirce.testing.subjects.operators import (
@@ -16,10 +17,12 @@ from peirce.testing.subjects.operators import (
     prepare,
 )
 from peirce.testing.subjects.positions import PositionSubject
+from peirce.testing.subjects.tasks import TaskSubject
 from peirce.testing.subjects.tokens import TokenSubject
 
 __all__ = [
     "ArchitectureSubject",
+    "ExporterSubject",
     "HeadSubject",
     "OperatorSubject",
     "Outputs",
@@ -27,6 +30,7 @@ __all__ = [
     "RecurrentOperatorSubject",
     "StateOperatorSubject",
     "Subject",
+    "TaskSubject",
     "TokenSubject",
     "prepare",
     "subjects_of",

@@ -27,12 +27,14 @@ class Subject(ABC):
     Attributes:
         examples: how many generated examples a property is tried on.
         module: whether the part has parameters.
+        effort: how many of these examples are tried, as a factor.
     """
 
     part: type[Any]
     options: Any
     label: str
     dims: Dims = BASE
+    effort: float = 1.0
     examples: ClassVar[int] = 12
     module: ClassVar[bool] = True
 

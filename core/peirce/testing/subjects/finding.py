@@ -30,11 +30,18 @@ _SIZED: Mapping[type[Part], type[SizedSubject]] = {
 """By contract."""
 
 
-def subjects_of(entry: Registered, registry: Registry) -> Iterator[Subject]:
-    """The part with its example options, then with each other choice of an option that has a few."""
+def subjects_of(entry: Registered, registry: Registry, effort: float = 1.0) -> Iterator[Subject]:
+    """The part with its example options, then with each other choice of an option that has a few.
+
+    Args:
+        entry: the part.
+        registry: where others are looked up.
+        effort: how many examples the first is tried on, as a factor; the others get half of them.
+    """
     options = example_options(entry.part)
     labelled = [("its example options", options), *choices(options)]
     for i, (label, chosen) in enumerate(labelled):
+        share = effort if i == 0 else effort / 2
         if entry.kind == "architectures":
             # Every kind of scope once; the other choices in the two scopes that differ most.
             kinds = SCOPE_KINDS if i == 0 else ("bidirectional", "causal")
@@ -46,11 +53,11 @@ def subjects_of(entry: Registered, registry: Registry) -> Iterator[Subject]:
                     if i == 0 and kind == "bidirectional":
                         raise BrokenError(f"a tiny model of it cannot be composed: {error}") from error
             yield ArchitectureSubject(
-                part=entry.part, options=chosen, label=label, specs=specs, registry=registry
+                part=entry.part, options=chosen, label=label, effort=share, specs=specs, registry=registry
             )
             continue
         subject = next(found for base, found in _SIZED.items() if issubclass(entry.part, base))(
-            entry.part, chosen, label
+            entry.part, chosen, label, effort=share
         )
         refused = refusal(entry.part, chosen, subject.dims)
         if refused is None:

@@ -42,7 +42,13 @@ class HeadSubject(TokenSubject):
     def predict(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope) -> dict[str, Tensor]:
         """The head's outputs by name."""
         unary, binary, pooled, embeddings = tensors[-4:]
-        encoded = Encoded(scope.zero_unary(unary), scope.zero_binary(binary), pooled, scope, embeddings)
+        encoded = Encoded(
+            scope.zero_unary(unary),
+            None if "binary" in self.absent else scope.zero_binary(binary),
+            None if "pooled" in self.absent else pooled,
+            scope,
+            embeddings,
+        )
         return made(encoded, self.tokens(tensors, view))
 
     def gives(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope) -> Outputs:

@@ -1,0 +1,97 @@
+"""Whether the files of a saved model are what was saved: the folder alone, without torch and without the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from peirce.containers import tensors
+from peirce.errors import ModelFileError, PeirceError
+from peirce.model import PROVENANCE, SPEC, WEIGHTS, Report, SavedFiles, saved_files
+from peirce.spec import Spec
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SCHEMA = "peirce.verify-folder/1"
+OK, UNKNOWN, DAMAGED = "ok", "no digest", "damaged"
+
+
+@frozen(kw_only=True)
+class FolderReport(Report):
+    """What a saved model's folder holds.
+
+    Args:
+        states: of each file `ok`, `no digest` or `damaged`.
+        sizes: the bytes of each file.
+    """
+
+    states: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for JSON."""
+        files = {name: {"state": state, "bytes": self.sizes[name]} for name, state in self.states.items()}
+        return {**Report.to_dict(self), "schema": SCHEMA, "files": files}
+
+    def __rich__(self) -> RenderableType:
+        """The report for a terminal."""
+        from rich.console import Group
+        from rich.text import Text
+
+        colours = {OK: "green", UNKNOWN: "yellow", DAMAGED: "bold red"}
+        lines = [
+            Text(f"{name}: ").append(state, colours[state]).append(f", {self.sizes[name]:,} bytes")
+            for name, state in self.states.items()
+        ]
+        return Group(*lines, Report.__rich__(self))
+
+
+def verify_folder(directory: Path) -> FolderReport:
+    """Hold each file of a saved model against its digest, and read what can be read without the model's parts.
+
+    Args:
+        directory: where the model was saved.
+
+    Raises:
+        ModelFileError: there is no saved model.
+    """
+    try:
+        with saved_files(directory, digests=False) as files:
+            damaged = files.damaged()
+            sizes = {PROVENANCE: (directory / PROVENANCE).stat().st_size, **files.sizes()}
+            notes = [f"{name} is not what was saved: its content has another digest" for name in damaged]
+            notes += [note for name, note in _unreadable(files).items() if name not in damaged]
+    except ModelFileError as error:
+        if not any((directory / name).exists() for name in (SPEC, WEIGHTS, PROVENANCE)):
+            raise
+        return FolderReport(file=directory, passed=False, notes=(str(error),), states={}, sizes={})
+    broken = {note.partition(" ")[0] for note in notes}
+    known = UNKNOWN if files.digests is None else OK
+    if broken:
+        notes.append("restore what is damaged from where the model was saved, or save the model again")
+    elif files.digests is None:
+        notes.append("Peirce 0.1 saved this model, without digests; save it again to have them")
+    return FolderReport(
+        file=directory,
+        passed=not broken,
+        notes=tuple(notes),
+        states={name: DAMAGED if name in broken else known for name in sizes},
+        sizes=sizes,
+    )
+
+
+def _unreadable(files: SavedFiles) -> dict[str, str]:
+    found = {}
+    try:
+        Spec.from_toml(files.text(SPEC), source=SPEC)
+    except (PeirceError, ValueError) as error:
+        found[SPEC] = f"{SPEC} cannot be read: {error}"
+    try:
+        tensors(files.path(WEIGHTS))
+    except OSError as error:
+        found[WEIGHTS] = f"{WEIGHTS} cannot be read: {error}"
+    return found
