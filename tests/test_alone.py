@@ -103,7 +103,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_package_that_stands_alone_passes(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert alone.main(["peirce_toy"]) == 0
     said = capsys.readouterr().out
-    assert said == "peirce_toy: 1 checks on 1 parts, 2 modules imported, beside peirce, peirce_export\n"
+    assert said == "peirce_toy: 2 checks on 1 parts, 2 modules imported, beside peirce, peirce_export\n"
 
 
 def test_one_whose_check_fails_does_not(toy: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,10 +103,14 @@ def test_every_kind_has_a_hook_with_a_sentence() -> None:
         assert not inspect.signature(hook).parameters
 
 
+BY_NAME = ("gpu", "tensorrt", "tensorrt-rtx", "logic")
+"""Extras that no environment of every change installs."""
+
+
 def test_constraints_pin_all_that_ci_installs(project: dict[str, Any], tox: ConfigParser) -> None:
     pinned = pins(ROOT / "constraints.txt")
     assert pinned["torch"] == Version("2.13.0")
-    for requirement in requirements(project, "gpu", "tensorrt"):
+    for requirement in requirements(project, *BY_NAME):
         assert normal(requirement.name) in pinned, f"{requirement} is not pinned"
         assert pinned[normal(requirement.name)] in requirement.specifier, (
             f"{requirement} excludes its own pin"
@@ -120,7 +124,7 @@ def test_constraints_pin_all_that_ci_installs(project: dict[str, Any], tox: Conf
 
 def test_the_lowest_releases_are_the_lower_bounds(project: dict[str, Any]) -> None:
     bounds = {}
-    for requirement in requirements(project, "gpu", "tensorrt", "docs"):
+    for requirement in requirements(project, *BY_NAME, "docs"):
         (bound,) = [one for one in requirement.specifier if one.operator == ">="]
         bounds[normal(requirement.name)] = Version(bound.version)
     lowest = pins(ROOT / "tests" / "lowest.txt")
@@ -132,7 +136,7 @@ def test_the_lowest_releases_are_the_lower_bounds(project: dict[str, Any]) -> No
 def test_extras(project: dict[str, Any]) -> None:
     extras = project["project"]["optional-dependencies"]
     everyday = ["onnx", "train", "kg", "ray", "text", "transformers", "testing"]
-    assert set(extras) == {*everyday, "gpu", "tensorrt", "docs", "all"}
+    assert set(extras) == {*everyday, *BY_NAME, "docs", "all"}
     assert extras["all"] == [f"peirce[{','.join(everyday)}]"]
     assert "onnxruntime" in {Requirement(line).name for line in extras["onnx"]}
     assert "onnxruntime-gpu" in {Requirement(line).name for line in extras["gpu"]}
@@ -158,7 +162,7 @@ def test_tox_runs_what_every_change_must_pass(tox: ConfigParser) -> None:
         "layers",
         "tests",
     ]
-    for name in ("alone", "demo", "docs", "bench", "export-all", "lowest"):
+    for name in ("alone", "demo", "docs", "bench", "export-all", "tensorrt", "lowest"):
         assert tox.get(f"testenv:{name}", "description")
     assert tox["testenv"]["package"] == "wheel"
     for name in ("lint", "layers"):

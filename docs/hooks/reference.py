@@ -111,7 +111,7 @@ def commands_page() -> str:
     lines = ["# Commands", "", "Exit codes: 0 for success, 1 for a check that failed, 2 for bad input.", ""]
     lines += _table(("in usage", "stands for"), [(f"`{name}`", said) for name, said in METAVARS.items()])
     for command in commands():
-        if "peirce" not in command.owners:
+        if not command.target and all(entry.distribution != "peirce" for entry in command.entries):
             continue
         loaded = loaded_command(command)
         lines += [f"## peirce {command.name}", "", command.help, ""]

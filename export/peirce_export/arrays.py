@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from peirce.containers import read_npz
 from peirce.errors import InputError
 from peirce.files import replacing
+
+if TYPE_CHECKING:
+    from peirce.containers import Claim
 
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
@@ -21,8 +24,12 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
     return path
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path, claim: Claim | None = None) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file.
+
+    Args:
+        path: the file.
+        claim: is asked of the name, dtype and shape of each before it is read.
 
     Raises:
         InputError: the file is missing, is no .npz file, or holds Python objects.
@@ -30,14 +37,8 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise InputError(f"{path} is not a file; write one with numpy.savez(FILE, input_ids=..., ...)")
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise InputError(
-                f"{path} holds one array without a name; write it with numpy.savez, by input name"
-            )
-        with loaded as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} cannot be read as a .npz file of plain arrays: {error}") from error
+        return read_npz(path, claim)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read as a .npz file: {error}; write it with numpy.savez, by input name"
+        ) from error

@@ -16,6 +16,7 @@ import typer
 from peirce.commands import Json, as_json
 from peirce.errors import ExportError, InputError, unknown
 from peirce.model import Report
+from peirce.registry import output_back
 from typer.core import TyperCommand
 
 from peirce_export.failures import Mismatch
@@ -96,22 +97,57 @@ exporting.command(cls=ExportCommand)(export)
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported file.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="PATH", help="An exported file, or the folder of a saved model.")
+    ],
     model: Annotated[
         Path | None,
         typer.Option("--model", metavar="MODEL", help="The saved model; FILE's folder by default."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the random inputs.")] = 0,
     provider: Providers = None,
+    alone: Annotated[
+        bool,
+        typer.Option("--alone", help="Hold FILE to its own signature: without a model, and without torch."),
+    ] = False,
+    limit: Annotated[
+        str | None,
+        typer.Option(
+            "--limit",
+            metavar="LIMIT",
+            help="What a FILE that is not trusted may take: a time, memory or both, such as 60s,4GB.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Verify an exported file against its model, on the CPU by default; exit with 1 if they differ."""
-    from peirce.compose import verify as hold
+    """Verify an exported file against its model, or the files of a saved model against their digests.
 
+    On the CPU by default. Exits with 1 where something differs.
+    """
     from peirce_export.steps import steps
+
+    if alone and model is not None:
+        raise InputError("--alone compares with no model; leave out --model, or --alone")
+    if limit is not None:
+        from peirce_export.limits import parse_limit, run_limited
+
+        given = ["--seed", str(seed)] + (["--model", str(model)] if model is not None else [])
+        given += [text for name in provider or () for text in ("--provider", name)]
+        given += [name for name, chosen in (("--alone", alone), ("--json", json)) if chosen]
+        # A name that begins with a hyphen is no option.
+        given += [str(file) if file.is_absolute() else f"./{file}"]
+        with output_back():  # the child writes to standard output itself
+            code = run_limited(["verify", *given], parse_limit(limit), str(file))
+        raise typer.Exit(code)
 
     def work() -> Report:
         with steps(f"verifying {file.name}") as say:
+            if alone and not file.is_dir():
+                from peirce_export.alone import check_alone
+
+                return check_alone(file, seed=seed, providers=provider, progress=say)
+            from peirce.compose import verify as hold
+
             return hold(file, model, seed=seed, providers=provider, progress=say)
 
     _show(work, json)
@@ -131,13 +167,22 @@ def run(
 ) -> None:
     """Run an exported file on the arrays of an .npz file, without torch."""
     from peirce.compose import Session
+    from peirce.parts import check_sizes
 
     from peirce_export.arrays import read_arrays, save_arrays
 
     if not output.parent.is_dir():
         raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
     with Session(file, providers=provider, threads=threads) as session:
-        results = session.run(read_arrays(inputs))
+
+        def claim(name: str, dtype: object, shape: tuple[int, ...]) -> None:
+            known = {spec.name: spec for spec in session.signature.inputs}
+            if name not in known:
+                raise InputError(unknown("input", name, known))
+            sizes = dict(zip(known[name].dims, shape, strict=False))
+            check_sizes(session.signature, {k: v for k, v in sizes.items() if isinstance(k, str)}, None)
+
+        results = session.run(read_arrays(inputs, claim))
         providers = session.providers
     save_arrays(output, results)
     shapes = {
@@ -192,10 +237,12 @@ def _whole(to: str) -> tuple[Any, list[str]]:
     return typer.main.get_command(app), [f"--{name.replace('_', '-')}" for name in own]
 
 
-def _scalar(kind: Any) -> type | None:
-    """What an option's text is read as; None for a type that is written as TOML."""
+def _scalar(kind: Any) -> Any:
+    """What an option's text is read as, a list for one that may be repeated; None for what is written as TOML."""
     members = get_args(kind) if type(None) in get_args(kind) else (kind,)
     (first, *more) = [member for member in members if member is not NoneType]
+    if (get_origin(first), get_args(first)) == (tuple, (str, ...)):
+        return list[str]
     if get_origin(first) is Literal:
         first = type(get_args(first)[0])
     return first if not more and first in (bool, int, float, str) else None

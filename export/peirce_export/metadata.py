@@ -7,13 +7,16 @@ torch nor onnx, so that a session can read a file without them.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from attrs import field, frozen
-from peirce.errors import ModelFileError
+from peirce.errors import ModelFileError, printable
 from peirce.parts import Signature
+
+from peirce_export import schema
 
 FORMAT = 2
 """The version of these properties; a file with a newer one is refused. Version 1 names no masks and no largest
@@ -90,28 +93,26 @@ class Metadata:
                 f"{source} was not exported by Peirce: it has no property '{PREFIX}format'; "
                 "write it with `peirce export`"
             )
-        if not stated.isdigit() or int(stated) > FORMAT:
+        if not re.fullmatch(r"[0-9]{1,9}", stated) or int(stated) > FORMAT:
             raise ModelFileError(
-                f"{source} has export format {stated}, and this Peirce reads formats up to {FORMAT}; "
+                f"{source} has export format {printable(stated, 80)}, and this Peirce reads formats up to {FORMAT}; "
                 "upgrade peirce, or export the model again with this version"
             )
         try:
-            precision = properties[f"{PREFIX}precision"]
-            if precision not in ("float32", "float16", "bfloat16"):
-                raise ValueError(f"precision {precision!r}")
             start = f"{PREFIX}version."
+            versions = {k.removeprefix(start): v for k, v in properties.items() if k.startswith(start)}
             return cls(
-                signature=Signature.from_dict(json.loads(properties[f"{PREFIX}signature"])),
-                spec=properties[f"{PREFIX}spec"],
-                provenance=json.loads(properties[f"{PREFIX}provenance"]),
-                precision=precision,  # type: ignore[arg-type]  # narrowed just above
-                opset_requested=int(properties[f"{PREFIX}opset.requested"]),
-                opset_actual=int(properties[f"{PREFIX}opset.actual"]),
-                role=properties.get(f"{PREFIX}role", MODEL),
-                versions={k.removeprefix(start): v for k, v in properties.items() if k.startswith(start)},
+                signature=schema.signature_of(properties[f"{PREFIX}signature"]),
+                spec=schema.spec_of(properties[f"{PREFIX}spec"]),
+                provenance=schema.provenance_of(properties[f"{PREFIX}provenance"]),
+                precision=schema.precision_of(properties[f"{PREFIX}precision"]),
+                opset_requested=schema.opset_of(properties[f"{PREFIX}opset.requested"]),
+                opset_actual=schema.opset_of(properties[f"{PREFIX}opset.actual"]),
+                role=schema.role_of(properties.get(f"{PREFIX}role", MODEL)),
+                versions={name: schema.version_of(name, text) for name, text in versions.items()},
             )
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError) as error:
+            reason = f"there is no {error}" if isinstance(error, KeyError) else error
             raise ModelFileError(
-                f"{source} has damaged Peirce properties ({type(error).__name__}: {error}); "
-                "export the model again"
+                f"{source} has damaged Peirce properties ({reason}); export the model again"
             ) from error

@@ -12,16 +12,20 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_exporters() -> list[type[Exporter]]:
-    """ONNX."""
+    """ONNX and TensorRT."""
     from peirce_export.onnx.exporter import OnnxExporter
+    from peirce_export.tensorrt.exporter import TensorRTExporter
 
-    return [OnnxExporter]
+    return [OnnxExporter, TensorRTExporter]
 
 
 @hookimpl
 def register_runtimes() -> dict[str, str]:
-    """ONNX Runtime."""
-    return {".onnx": "peirce_export.onnx.runtime:OnnxRuntime"}
+    """ONNX Runtime and TensorRT."""
+    return {
+        ".onnx": "peirce_export.onnx.runtime:OnnxRuntime",
+        ".engine": "peirce_export.tensorrt.runtime:TensorRTRuntime",
+    }
 
 
 @hookimpl
@@ -29,6 +33,6 @@ def register_commands() -> dict[str, str]:
     """Exporting, verifying and running."""
     return {
         "export": "Export a model to another format and verify it.",
-        "verify": "Verify an exported file against its model.",
+        "verify": "Verify an exported file against its model, a saved model alone.",
         "run": "Run an exported file on the arrays of an .npz file.",
     }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from peirce.errors import SpecError
+from peirce.reading import parse_toml
 from peirce.spec import KeyPath, Spec, join_key
 
 _ABSENT = object()
@@ -33,7 +33,7 @@ def _plain(text: str) -> dict[str, Any]:
     """The spec with every default written out, so that one that another version left out is no difference."""
     with suppress(SpecError):  # a key that this version does not know is a difference to tell
         text = Spec.from_toml(text).to_toml()
-    return tomllib.loads(text)
+    return parse_toml(text)
 
 
 def _differences(one: Any, two: Any, path: KeyPath) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 
@@ -11,14 +10,15 @@ import numpy as np
 import peirce
 from attrs import frozen
 from peirce.errors import ModelFileError, PeirceError, TaskError
-from peirce.registry import load_spec
+from peirce.model import PROVENANCE, SPEC, WEIGHTS, saved_files
 from peirce.spec import Spec
 
 from peirce_kg.encoding.assets import read_assets, reads_reversed
 from peirce_kg.encoding.inputs import query_inputs
 from peirce_kg.encoding.literal_inputs import takes_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.engine.answers import QueryTooLargeError, answers, to_ids
+from peirce_kg.engine.answers import Budget, QueryTooLargeError, answers, to_ids
+from peirce_kg.engine.budget import SECONDS
 from peirce_kg.graphs.graph import SPLITS, Graph, Split
 from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.conversion import read_query
@@ -44,7 +44,7 @@ class Reply:
     Args:
         query: the query as it was read.
         answers: the best first.
-        exact: how many exact answers each cumulative graph has; None where the exact answer is too large to compute.
+        exact: how many exact answers each cumulative graph has; None where that is too large to compute, or too long.
         provider: what ran the model.
     """
 
@@ -59,27 +59,28 @@ class Asker:
 
     Args:
         directory: where spec.toml, provenance.json, model.onnx and assets/ lie.
+        seconds: how long the exact answers may take; any time if None.
 
     Raises:
         ModelFileError: a file is missing, damaged or belongs to another model.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, seconds: float | None = SECONDS) -> None:
+        self.directory, self.seconds = directory, seconds
         if not directory.is_dir():
             raise ModelFileError(f"there is no folder {directory}; `peirce train` writes one")
         for name, hint in (
-            ("spec.toml", "`peirce train` writes it"),
-            ("provenance.json", "`peirce train` writes it"),
+            (SPEC, "`peirce train` writes it"),
+            (PROVENANCE, "`peirce train` writes it"),
             (MODEL, f"`peirce export {directory} -o {directory / MODEL}` writes it"),
         ):
             if not (directory / name).is_file():
                 raise ModelFileError(f"{directory} has no {name}; {hint}")
-        self.spec: Spec = load_spec(str(directory / "spec.toml"))
-        _check_provenance(directory / "provenance.json")
         self.vocabulary: Vocabulary
         self.graph: Graph
-        vocabulary, self.graph = read_assets(directory / "assets")
+        with saved_files(directory, without=(WEIGHTS,)) as files:
+            self.spec: Spec = Spec.from_toml(files.text(SPEC), source=str(directory / SPEC))
+            vocabulary, self.graph = read_assets(files)
         self.vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(directory))
         self.session = peirce.Session(directory / MODEL)
         self.outputs = self._outputs()
@@ -145,7 +146,11 @@ class Asker:
     def _exact(self, query: Query) -> dict[Split, set[int]] | None:
         template, groundings = to_ids(query, self.graph)
         try:
-            return {s: set(answers(template, groundings, self.graph.index(s))[0].tolist()) for s in SPLITS}
+            budget = Budget(seconds=self.seconds)
+            return {
+                s: set(answers(template, groundings, self.graph.index(s), budget=budget)[0].tolist())
+                for s in SPLITS
+            }
         except QueryTooLargeError:
             return None
 
@@ -159,12 +164,3 @@ def _system(architecture: str) -> type[Executor]:
     except PeirceError as error:
         warnings.warn(f"which queries {architecture!r} supports is not known here: {error}", stacklevel=2)
         return Executor
-
-
-def _check_provenance(path: Path) -> None:
-    try:
-        version = json.loads(path.read_text(encoding="utf-8"))["format"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{path} cannot be read: {error!r}; save the model again") from error
-    if version != 1:
-        raise ModelFileError(f"{path} has format {version!r}; this version reads format 1: upgrade peirce")

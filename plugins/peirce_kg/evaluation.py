@@ -7,6 +7,7 @@ of the queries' split that the graph before it lacks: A(test) - A(valid) for tes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -23,12 +24,16 @@ from peirce_kg.graphs.graph import SPLITS, Index, Split
 from peirce_kg.queries.language import FREE
 from peirce_kg.sampling.sampler import QuerySet
 
-Filtering = Literal["graphs", "graph"]
-"""Which other answers take no part in a ranking: those on any of the graphs, or on the ranked answers' own alone."""
+Filtering = Literal["graph", "graphs", "before"]
+"""Which other answers take no part in a ranking: those on the ranked answers' own graph, as published, those on any of
+the graphs, or those on their own graph and on the one before it."""
 FILTERINGS: tuple[Filtering, ...] = get_args(Filtering)
+PUBLISHED: Filtering = "graph"
 _FILTERED = {
-    "graphs": "the other members of A(train), A(valid) and A(test)",
     "graph": "the other answers on the same graph (A(train) for entailed answers, A of the split for inferred ones)",
+    "graphs": "the other members of A(train), A(valid) and A(test)",
+    "before": "the other answers on the same graph and on the one before it (A(train) for entailed answers, "
+    "A(valid) and A(test) for inferred ones of test queries)",
 }
 Knowledge = Literal["entailed", "inferred"]
 """Which answers are ranked; TEGA calls them ID (K) and OOD (K)."""
@@ -50,7 +55,7 @@ It raises `UnsupportedQueryError` where it does not support the template."""
 MAX_ROWS = 256
 """The most queries that are scored at once."""
 MAX_NUMBERS = 2**22
-"""The most scores that are held at once, and the most comparisons: the fewer rows, the more entities there are."""
+"""The most scores that are held at once: the fewer rows, the more entities there are."""
 
 
 @frozen
@@ -74,14 +79,21 @@ class Report:
         seen: the types that the scorer was trained on.
         filtering: which other answers took no part in a ranking.
         unsupported: the types that the scorer does not support, which have no cells, and why.
+        beside: the same scores under the other filterings.
     """
 
     scorer: str
     split: Split
     cells: Mapping[str, Mapping[Knowledge, Cell]]
     seen: frozenset[str] = frozenset()
-    filtering: Filtering = "graphs"
+    filtering: Filtering = PUBLISHED
     unsupported: Mapping[str, str] = field(factory=dict)
+    beside: Mapping[Filtering, Report] = field(factory=dict)
+
+    @property
+    def filtered(self) -> Mapping[Filtering, Report]:
+        """The reports under every filtering, this one first."""
+        return {self.filtering: self, **self.beside}
 
     @property
     def protocol(self) -> str:
@@ -116,23 +128,31 @@ class Report:
 
     def metrics(self) -> dict[str, float]:
         """Flat names, such as `entailed/mrr` for the mean over all types, `inferred/mrr/unseen` for that over those not
-        trained on, and `inferred/hits@3/2in` for one type."""
+        trained on, and `inferred/hits@3/2in` for one type. The MRR under another filtering begins with its name, such
+        as `graphs/entailed/mrr/seen`."""
         flat: dict[str, float] = {}
         for knowledge in KNOWLEDGE:
             cells = {name: by[knowledge] for name, by in self.cells.items() if knowledge in by}
-            means = {
-                "" if types == "all" else types: self.mean(knowledge, types)
-                for types in ("all", "seen", "unseen")
-                if self.has(types, knowledge)
-            }
-            for suffix, cell in {**means, **cells}.items():
+            for suffix, cell in {**self._means(knowledge), **cells}.items():
                 end = f"/{suffix}" if suffix else ""
                 flat[f"{knowledge}/mrr{end}"] = cell.mrr
                 flat.update({f"{knowledge}/hits@{k}{end}": value for k, value in cell.hits.items()})
                 flat[f"{knowledge}/queries{end}"] = float(cell.queries)
+        for filtering, report in self.beside.items():
+            for knowledge in KNOWLEDGE:
+                for suffix, cell in report._means(knowledge).items():
+                    flat[f"{filtering}/{knowledge}/mrr{f'/{suffix}' if suffix else ''}"] = cell.mrr
         if self.unsupported:
             flat["inexpressible/types"] = float(len(self.unsupported))
         return flat
+
+    def _means(self, knowledge: Knowledge) -> dict[str, Cell]:
+        """The means that there are, by what their metrics' names end with."""
+        return {
+            "" if types == "all" else types: self.mean(knowledge, types)
+            for types in ("all", "seen", "unseen")
+            if self.has(types, knowledge)
+        }
 
     def silence(self) -> str:
         """What the scorer does not support, and why, to stand beside figures; empty where it supports everything."""
@@ -165,9 +185,9 @@ def evaluate(
     *,
     entities: int,
     seen: Iterable[str] | None = None,
-    filtering: Filtering = "graphs",
+    filtering: Filtering = PUBLISHED,
 ) -> Report:
-    """Rank every answer of sampled queries.
+    """Rank every answer of sampled queries, under every filtering at once.
 
     Args:
         name: what the report calls the scorer.
@@ -176,7 +196,7 @@ def evaluate(
         console: where a progress bar is shown; nowhere when None.
         entities: how many entities there are to score; queries are taken a few at a time where they are many.
         seen: the types that the scorer was trained on; all of them when None.
-        filtering: which other answers take no part in a ranking.
+        filtering: which other answers take no part in the report's own ranking; the others stand in its `beside`.
 
     Raises:
         TaskError: a score is not finite, or there are not as many as entities.
@@ -184,12 +204,12 @@ def evaluate(
     split = sets[0].split
     step = min(MAX_ROWS, max(1, MAX_NUMBERS // entities))
     batches = [(queries, start) for queries in sets for start in range(0, len(queries), step)]
-    tallies: dict[str, dict[Knowledge, list[_Ranked]]] = {}
+    tallies: dict[Filtering, dict[str, dict[Knowledge, list[_Ranked]]]] = {f: {} for f in FILTERINGS}
     silent: dict[str, str] = {}
     for queries, start in track(
         batches, f"evaluating {name}", console=console, disable=console is None, transient=True
     ):
-        kinds = tallies.setdefault(queries.type.name, {})
+        kinds = {f: by.setdefault(queries.type.name, {}) for f, by in tallies.items()}
         if queries.type.name in silent:
             continue
         rows = np.arange(start, min(start + step, len(queries)))
@@ -203,13 +223,18 @@ def evaluate(
                 f"{name} gave scores {list(scores.shape)} to {len(rows)} queries about {entities} entities"
             )
         found = {s: a.select(rows) for s, a in queries.answers.items()}
-        for knowledge, ranked in _ranked(scores, found, split, filtering):
-            kinds.setdefault(knowledge, []).append(ranked)
-    cells = {
-        type_name: {k: cell for k, parts in kinds.items() if (cell := _cell(parts)) is not None}
-        for type_name, kinds in tallies.items()
-    }
-    return Report(name, split, cells, frozenset(cells if seen is None else seen), filtering, silent)
+        for filtered, knowledge, ranked in _ranked(scores, found, split):
+            kinds[filtered].setdefault(knowledge, []).append(ranked)
+    known = frozenset(tallies[filtering] if seen is None else seen)
+
+    def report(filtered: Filtering, beside: Mapping[Filtering, Report]) -> Report:
+        cells = {
+            type_name: {k: cell for k, parts in by.items() if (cell := _cell(parts)) is not None}
+            for type_name, by in tallies[filtered].items()
+        }
+        return Report(name, split, cells, known, filtered, silent, beside)
+
+    return report(filtering, {f: report(f, {}) for f in FILTERINGS if f != filtering})
 
 
 def ranks(scores: Floats, targets: Answers, known: Answers) -> NDArray[np.float64]:
@@ -225,17 +250,15 @@ def ranks(scores: Floats, targets: Answers, known: Answers) -> NDArray[np.float6
     """
     if not np.isfinite(scores).all():
         raise TaskError("a scorer gave a score that is not finite; the ranks would mean nothing")
-    rows, wanted = targets.queries, scores[targets.queries, targets.entities][:, None]
     others = np.where(_mask(known, scores.shape), -np.inf, scores)
-    better = np.empty(len(rows), np.int64)
-    equal = np.empty(len(rows), np.int64)
-    step = max(1, MAX_NUMBERS // scores.shape[1])
-    for start in range(0, len(rows), step):
-        own = slice(start, start + step)
-        compared = others[rows[own]]
-        better[own] = (compared > wanted[own]).sum(axis=1)
-        equal[own] = (compared == wanted[own]).sum(axis=1)
-    return 1.0 + better + equal / 2
+    others.sort(axis=1)
+    found = np.empty(len(targets.entities))
+    for row, (ordered, own) in enumerate(zip(others, pairwise(targets.offsets.tolist()), strict=True)):
+        wanted = scores[row, targets[row]]
+        below, upto = (np.searchsorted(ordered, wanted, side) for side in ("left", "right"))
+        # better ones, and half of the equal ones
+        found[slice(*own)] = 1.0 + (len(ordered) - upto) + (upto - below) / 2
+    return found
 
 
 def random_scorer(seed: int, entities: int) -> Scorer:
@@ -318,15 +341,26 @@ def table(reports: Iterable[Report], title: str) -> Table:
 
 
 def _ranked(
-    scores: Floats, found: Mapping[Split, Answers], split: Split, filtering: Filtering
-) -> Iterator[tuple[Knowledge, _Ranked]]:
-    """Each kind of answers of some queries, with their ranks."""
+    scores: Floats, found: Mapping[Split, Answers], split: Split
+) -> Iterator[tuple[Filtering, Knowledge, _Ranked]]:
+    """Each kind of answers of some queries, with their ranks under each filtering."""
     entities = scores.shape[1]
-    union = np.unique(np.concatenate([a.keys(entities) for a in found.values()]))
-    known = Answers.of(union, len(scores), entities)
     for knowledge, targets in _targets(found, split, entities).items():
-        own = found["train" if knowledge == "entailed" else split]
-        yield knowledge, (targets, ranks(scores, targets, known if filtering == "graphs" else own))
+        own: Split = "train" if knowledge == "entailed" else split
+        place = SPLITS.index(own)
+        graphs: dict[Filtering, tuple[Split, ...]] = {
+            "graph": (own,),
+            "graphs": tuple(found),
+            "before": SPLITS[max(place - 1, 0) : place + 1],
+        }
+        ranked: dict[frozenset[Split], _Ranked] = {}
+        for filtering, names in graphs.items():
+            chosen = frozenset(names)
+            if chosen not in ranked:
+                union = np.unique(np.concatenate([found[name].keys(entities) for name in chosen]))
+                known = Answers.of(union, len(scores), entities)
+                ranked[chosen] = targets, ranks(scores, targets, known)
+            yield filtering, knowledge, ranked[chosen]
 
 
 def _targets(found: Mapping[Split, Answers], split: Split, entities: int) -> dict[Knowledge, Answers]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 import numpy as np
 import torch
+import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.errors import TaskError
 from peirce.model import Model, Task
@@ -29,9 +30,20 @@ from peirce_kg.encoding.literal_inputs import (
 from peirce_kg.encoding.vocabulary import Vocabulary, pad
 from peirce_kg.encoding.writing import SYNTAXES, Syntax
 from peirce_kg.engine.answers import Answers, Groundings, Template
-from peirce_kg.evaluation import FILTERINGS, Filtering, Floats, Report, Scorer, evaluate, protocol, silence
+from peirce_kg.evaluation import (
+    FILTERINGS,
+    PUBLISHED,
+    Filtering,
+    Floats,
+    Report,
+    Scorer,
+    evaluate,
+    protocol,
+    silence,
+)
 from peirce_kg.graphs.graph import SPLITS, Graph, Ints, Split, load_graph
 from peirce_kg.parts.heads.entities import Entities
+from peirce_kg.parts.heads.sets import DistanceRanking
 from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS, NODES
 from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.types import load_types, select
@@ -42,6 +54,8 @@ TYPES = ("1p", "2p", "3p", "2i", "3i", "2in", "2u")
 """The types of a run that names none."""
 POOL = 50
 """Batches whose queries are sorted by length together."""
+ANSWERS = "answers"
+"""All answers of a query, where `labels` is one of them."""
 LITERALS = "atoms/"
 """What stands before the names of the inputs of systems that execute queries themselves, within a batch."""
 _Rows: TypeAlias = list[tuple[int, Ints]]
@@ -66,13 +80,16 @@ class KgQaOptions:
         seed: the seed of the sampled queries; the loop's own seed orders the batches.
         batch_size: how many queries are in a batch.
         balance: whether an epoch repeats the queries of types that have fewer, so that every type weighs the same.
-        labels: `one` draws one answer of a query anew in each epoch; `all` spreads the label over all its answers.
-        syntax: the language that queries are written in; the Lisp-like one does not support some types, and has no
-            variable whose states could be pooled.
+        labels: `one` draws one answer of a query anew in each epoch; `all` spreads the label over all its answers. With
+            `one`, heads that tell answers from the other entities by a margin leave the other answers out, as BetaE and
+            ConE do; in a cross-entropy they count as wrong, as in the published code of SQE, CQD and LMPNN.
+        syntax: the language that queries are written in; `lisp` and `sqe`, which writes relations without parentheses,
+            do not support some types, and have no variable whose states could be pooled.
         reverse: whether queries are written from their end to their beginning, as in TEGA's Table 13.
         group_by_length: whether queries of like length come into one batch, which leaves less padding.
-        filtering: which other answers take no part in an answer's ranking: those on any of the `graphs`, or on the
-            answer's own `graph` alone.
+        filtering: which other answers take no part in an answer's ranking: those on the answer's own `graph` alone, as
+            published; those on any of the `graphs`; or those on its own graph and the one `before` it. The MRR under
+            the others stands beside.
     """
 
     graph: str = "umls"
@@ -92,7 +109,7 @@ class KgQaOptions:
     syntax: Syntax = field(default="efo", validator=validators.in_(SYNTAXES))
     reverse: bool = False
     group_by_length: bool = False
-    filtering: Filtering = field(default="graphs", validator=validators.in_(FILTERINGS))
+    filtering: Filtering = field(default=PUBLISHED, validator=validators.in_(FILTERINGS))
 
 
 @frozen(eq=False)
@@ -129,6 +146,19 @@ class KgQa(Task):
     name = "kgqa"
     source = "TEGA (Zheng et al., 2025), Sections 2 to 4, Appendices G and H"
     Options = KgQaOptions
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """A small graph, and the data of a few types."""
+        rows: dict[str, list[str]] = {split: [] for split in SPLITS}
+        for head in range(12):
+            for relation, step in (("next", 1), ("over", 5), ("back", 11)):
+                split = "valid" if head % 6 == step % 6 else "test" if head % 6 == (step + 1) % 6 else "train"
+                rows[split].append(f"e{head}\t{relation}\te{(head + step) % 12}\n")
+        for split, own in rows.items():
+            (folder / f"{split}.tsv").write_text("".join(own), encoding="utf-8")
+        few = {"types": ("1p", "2p", "2i"), "train_queries": 20, "eval_queries": 5, "batch_size": 8}
+        return {"graph": str(folder), **few}
 
     def prepare(self) -> KgQaData:
         """Read the graph, and read or sample training, validation and test queries with their exact answers."""
@@ -188,15 +218,18 @@ class KgQa(Task):
 
         Yields:
             input_ids, token_kinds: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b] or float32
-            [b, entities]; as uint8, what `graph_inputs.padded` gives; and what `literal_inputs.joined` does, each name
-            after `LITERALS`.
+            [b, entities]; with one answer a query, `ANSWERS`, bool [b, entities]; as uint8, what
+            `graph_inputs.padded` gives; and what `literal_inputs.joined` does, each name after `LITERALS`.
         """
         part = _split(split)
         random = np.random.default_rng([seed, epoch, SPLITS.index(part)])
         for rows in self._rows(data, part, random):
             found = Answers.joined([data.sets[part][i].answers[part].select(own) for i, own in rows])
             labels = self._labels(found, data.graph.entities, random)
-            yield {**_tensors(_inputs(data, part, rows)), "labels": labels}
+            batch = {**_tensors(_inputs(data, part, rows)), "labels": labels}
+            if self.options.labels == "one":
+                batch[ANSWERS] = _all_answers(found, data.graph.entities)
+            yield batch
 
     def _rows(self, data: KgQaData, split: Split, random: np.random.Generator) -> Iterator[_Rows]:
         """What each batch of a pass takes of each set."""
@@ -242,8 +275,11 @@ class KgQa(Task):
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The head's loss, label-smoothed cross-entropy for `entities`."""
-        outputs = model(**_taken(model, batch))
-        return model.loss(_head(model), outputs, batch["labels"])
+        outputs, prefix = model(**_taken(model, batch)), _head(model)
+        labels, ranking = batch["labels"], model.heads[prefix]
+        if ANSWERS in batch and isinstance(ranking, DistanceRanking):
+            labels = F.one_hot(labels, batch[ANSWERS].shape[1]) * 2.0 - batch[ANSWERS].float()
+        return model.loss(prefix, outputs, labels)
 
     def metrics(self, model: Model, data: KgQaData, split: str) -> Mapping[str, float]:
         """Filtered MRR and Hits@k on entailed and inferred answers, on average and per type."""
@@ -288,7 +324,7 @@ class KgQa(Task):
 
 def overrides_of(vocabulary: Vocabulary) -> dict[str, Any]:
     """The size of a vocabulary, and which tokens are entities and the free variable, for a spec's first head."""
-    pooling = {"model.heads.0.pool": "cls"} if vocabulary.syntax == "lisp" else {}
+    pooling = {"model.heads.0.pool": "cls"} if vocabulary.syntax != "efo" else {}
     return {
         **pooling,
         "model.input.vocabulary": len(vocabulary),
@@ -296,6 +332,13 @@ def overrides_of(vocabulary: Vocabulary) -> dict[str, Any]:
         "model.heads.0.count": len(vocabulary.entity_names),
         "model.heads.0.free": vocabulary.free,
     }
+
+
+def _all_answers(found: Answers, entities: int) -> Tensor:
+    """bool [n, entities]."""
+    every = torch.zeros(len(found), entities, dtype=torch.bool)
+    every[torch.from_numpy(found.queries), torch.from_numpy(found.entities)] = True
+    return every
 
 
 def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:

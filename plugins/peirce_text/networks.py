@@ -104,7 +104,7 @@ class NetworkRow(ResultRow):
 
 
 R = TypeVar("R", bound=NetworkRow)
-FACTS = ("parameters", "steps", "seconds", "last_loss", "commit", "command")
+FACTS = ("parameters", "steps", "seconds", "last_loss", "spec_digest", "commit", "evaluated", "command")
 
 
 @frozen(kw_only=True, eq=False)
@@ -277,6 +277,7 @@ class FromScratch(Experiment):
             changes=model,
             seeds=request.seeds,
             command=request.command,
+            only_evaluate=request.only_evaluate,
         )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from peirce.parts import Dims
 from peirce.testing import strategies
+from peirce.testing.check import holds
+from peirce.testing.companions import Score
+from peirce.testing.subjects import OperatorSubject
 from peirce.testing.views import SCOPE_KINDS, View
 
 
@@ -37,6 +41,29 @@ def test_atoms_are_zero_outside_the_scope(data: st.DataObject, sizes: Dims) -> N
     assert atoms.binary.shape == (view.batch, view.length, view.length, sizes.binary)
     assert not atoms.binary[~view.allowed()].any()
     assert sizes.unary == sizes.heads * sizes.head_size
+
+
+@pytest.mark.parametrize("padded", [None, True, False])
+def test_each_kind_of_scope_is_always_tried_padded_and_not(padded: bool | None) -> None:
+    found = strategies.certain(SCOPE_KINDS, padded)
+    sides = {None: {True, False}, True: {True}, False: {False}}[padded]
+    tried = {(example.view.kind, example.view.real is not None) for example, _ in found}
+    assert tried == {(kind, side) for kind in SCOPE_KINDS for side in sides}
+    for example, sizes in found:
+        assert example.view.allowed().any(2).all() or example.view.real is not None
+        assert sizes.unary == sizes.heads * sizes.head_size
+
+
+def test_every_run_tries_the_same() -> None:
+    """With CI set or not: what is drawn follows from the check alone."""
+    subject = OperatorSubject(Score, Score.Options(), "its example options")
+
+    def drawn() -> list[str]:
+        found: list[str] = []
+        holds(subject, lambda sized, example: found.append(f"{sized.sizes} {example}"))
+        return found
+
+    assert drawn() == drawn()
 
 
 @given(strategies.scopes())

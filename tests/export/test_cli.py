@@ -68,7 +68,7 @@ def test_a_spec_has_random_weights_and_says_so(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_a_changed_weight_exits_with_1(
-    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proto = onnx.load(str(saved / "model.onnx"))
     tensor = next(t for t in proto.graph.initializer if "embedding" in t.name)
@@ -84,9 +84,11 @@ def test_a_changed_weight_exits_with_1(
     report = json.loads(capsys.readouterr().out)
     assert report["passed"] is False
     assert report["error"]["kind"] == "ValueMismatch"
-    assert (
-        run("run", path, "--inputs", tmp_path / "changed.failed-inputs.npz", "-o", tmp_path / "out.npz") == 0
-    )
+    again = ("run", path, "--inputs", tmp_path / "changed.failed-inputs.npz", "-o", tmp_path / "out.npz")
+    monkeypatch.setenv("PEIRCE_NO_DIGESTS", "0")  # put back, since the switch sets it
+    assert run(*again) == 2
+    assert "peirce --no-digests" in capsys.readouterr().err
+    assert run("--no-digests", *again) == 0
 
 
 def test_a_fixed_dim_exits_with_1(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,7 +150,7 @@ def test_files_that_cannot_be_run(hand_file: Path, tmp_path: Path) -> None:
     renamed = tmp_path / "renamed.onnx"
     onnx.save(proto, str(renamed))
     with pytest.raises(ModelFileError, match=r"has inputs ids,.*its signature says input_ids"):
-        Session(renamed)
+        Session(renamed, digests=False)
     del proto.metadata_props[:]
     onnx.save(proto, str(renamed))
     with pytest.raises(ModelFileError, match=r"was not exported by Peirce"):

@@ -27,10 +27,12 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 
-def small(name: str, registry: Registry, *, width: int = 6, **settings: Any) -> Model:
-    """A ready spec in float64 for five entities, with parameters that no symmetry hides."""
+def small(name: str, registry: Registry, *, width: int = 6, bare: bool = False, **settings: Any) -> Model:
+    """A ready spec in float64 for five entities, with parameters that no symmetry hides; `bare` of its options."""
     head = {f"model.heads.0.{key}": value for key, value in settings.items()}
     changes = {"model.dims.unary": width, **SMALL[name], **overrides_of(VOCABULARY), **head}
+    if bare:
+        changes["model.options"] = {}
     model = build(load_spec(name, changes), registry=registry, dtype=torch.float64).eval()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():

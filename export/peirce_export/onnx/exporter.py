@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 import torch
 from attrs import evolve, field, frozen
+from peirce.disk import writing
 from peirce.errors import ExportError
+from peirce.files import AS_IT_WAS, scratch
 from peirce.kernels import folded
 from peirce.model import Exporter, Model
-from peirce.parts import Signature
+from peirce.parts import PART, RecurrentOperator, Signature, noting_parts
 from torch import Tensor, nn
 
 from peirce_export import cases
 from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
 from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
-from peirce_export.metadata import MODEL, TOP, Metadata, Precision
+from peirce_export.metadata import MODEL, TOP, Metadata, Precision, step_of
+from peirce_export.onnx.digest import sign
 from peirce_export.onnx.structure import OnnxGraph
 from peirce_export.onnx.warnings_of_others import silenced
 from peirce_export.report import Verification, together
@@ -93,6 +95,7 @@ class OnnxExporter(Exporter):
 
         Raises:
             ExportError: torch.onnx cannot export the model.
+            WriteError: the disk takes no more.
             NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
         """
         path = Path(path)
@@ -103,40 +106,38 @@ class OnnxExporter(Exporter):
             raise ExportError(f"{path} is a directory or a device; name a file, such as model.onnx")
         precision = precision_of(model) if self.options.precision is None else checked(self.options.precision)
         try:
-            scratch = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+            with writing(str(path), AS_IT_WAS), scratch(path) as folder:
+                report = self._written(model, folder / "new", path, precision)
         except OSError as error:
             raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
+        return evolve(report, file=path)
+
+    def _written(self, model: Model, folder: Path, path: Path, precision: Precision) -> Verification:
+        """Write and verify the files in a new folder, and move them to their place."""
+        folder.mkdir()
         try:
             with steps(f"exporting {path.name}") as say:
                 reports = []
                 for role in self._roles(precision):
-                    file = file_of(role, scratch / path.name)
+                    file = file_of(role, folder / path.name)
                     say(f"tracing {role}")
                     graph = trace(view(role, model), self.options.opset, precision)
                     say(f"writing {role}")
                     write(graph, file, self.options.external_above)
                     reports.append(verify(OnnxGraph(file), model, seed=self.options.seed, progress=say))
-                report = together(reports)
+                report = together(reports[::-1])
         except Mismatch as fault:
-            if not os.listdir(scratch):
-                scratch.rmdir()
+            if not os.listdir(folder):
                 raise
-            raise _kept(fault, scratch, path) from fault
-        except OSError as error:
-            shutil.rmtree(scratch, ignore_errors=True)
-            raise ExportError(f"{path} cannot be written: {error}; make room, or write elsewhere") from error
-        except BaseException:
-            shutil.rmtree(scratch, ignore_errors=True)
-            raise
+            raise _kept(fault, folder, path) from fault
         # The data first: a new graph never stands beside old data.
-        for name in sorted(os.listdir(scratch), key=lambda name: name == path.name):
-            os.replace(scratch / name, path.with_name(name))
-        scratch.rmdir()
-        return evolve(report, file=path)
+        for name in sorted(os.listdir(folder), key=lambda name: name == path.name):
+            os.replace(folder / name, path.with_name(name))
+        return report
 
     def _roles(self, precision: Precision) -> tuple[str, ...]:
         if self.options.generate:
-            return tuple(ROLES)
+            return tuple(reversed([*ROLES]))  # the graph of a step first: the other one holds its digest
         if not self.options.top_k:
             return (MODEL,)
         if precision != "float32":
@@ -170,8 +171,11 @@ def trace(model: Exported, opset: int, precision: Precision) -> ir.Model:
         {axis: symbols[dim] for axis, dim in enumerate(spec.dims) if isinstance(dim, str)}
         for spec in signature.inputs
     )
+    # torch cannot note anything in the nodes of a scan.
+    recurrent = any(isinstance(module, RecurrentOperator) for module in twin.modules())
+    noting = nullcontext if recurrent else noting_parts
     try:
-        with silenced(), torch.no_grad(), folded(twin):
+        with silenced(), torch.no_grad(), folded(twin), noting():
             program = torch.onnx.export(
                 _Boundary(twin, signature).eval(),
                 example,
@@ -188,6 +192,7 @@ def trace(model: Exported, opset: int, precision: Precision) -> ir.Model:
         raise _untraceable(error, signature) from error
     assert program is not None
     graph = program.model
+    _note_parts(graph, program.exported_program)
     _clean(graph)
     actual = graph.opset_imports[""]
     graph.metadata_props.update(_metadata(model, signature, precision, opset, actual).to_properties())
@@ -195,10 +200,14 @@ def trace(model: Exported, opset: int, precision: Precision) -> ir.Model:
 
 
 def write(graph: ir.Model, path: Path, external_above: int = EXTERNAL_ABOVE) -> None:
-    """Write a graph; above `external_above` bytes its weights go into `path` + `.data`."""
+    """Write a graph with its digest; above `external_above` bytes its weights go into `path` + `.data`.
+
+    If the graph of a step lies beside it, it belongs to this one.
+    """
     size = sum(value.const_value.nbytes for value in graph.graph.initializers.values() if value.const_value)
     data = f"{path.name}.data" if size > external_above else None
     ir.save(graph, path, external_data=data)
+    sign(path, [step for step in (step_of(path),) if step.is_file()])
 
 
 class _Boundary(nn.Module):
@@ -226,6 +235,16 @@ def _example(signature: Signature, case: cases.Case, dtype: torch.dtype) -> tupl
     arrays = cases.inputs(signature, case, 0, np.dtype(np.float32))
     tensors = (torch.from_numpy(array) for array in arrays.values())
     return tuple(tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in tensors)
+
+
+def _note_parts(graph: ir.Model, program: torch.export.ExportedProgram | None) -> None:
+    """Write into each node the part that made it, as tracing noted it."""
+    nodes = () if program is None else program.graph.nodes
+    makers = {node.name: (node.meta.get("custom") or {}).get(PART) for node in nodes}
+    for node in graph.graph.all_nodes():
+        name = node.metadata_props.get("pkg.torch.onnx.fx_node", "").partition(" ")[0].removeprefix("%")
+        if maker := makers.get(name):
+            node.metadata_props[PART] = maker
 
 
 def _clean(graph: ir.Model) -> None:
@@ -287,14 +306,14 @@ def _untraceable(error: BaseException, signature: Signature) -> ExportError:
     return ExportError(f"torch.onnx could not export the model: {cause}")
 
 
-def _kept(fault: Mismatch, scratch: Path, path: Path) -> Mismatch:
+def _kept(fault: Mismatch, folder: Path, path: Path) -> Mismatch:
     """The fault again, with the failed export under a name that stays."""
     place, number = path.with_name(f"{path.name}.rejected"), 2
     while place.exists():
         place, number = path.with_name(f"{path.name}.rejected-{number}"), number + 1
-    os.replace(scratch, place)
+    os.replace(folder, place)
     moved = fault.saying(
-        str(fault).replace(str(scratch), str(place)) + f"\nThe file that failed is kept: {place / path.name}"
+        str(fault).replace(str(folder), str(place)) + f"\nThe file that failed is kept: {place / path.name}"
     )
     moved.report = None if fault.report is None else evolve(fault.report, file=place / path.name)
     if isinstance(fault, ValueMismatch) and isinstance(moved, ValueMismatch) and fault.inputs is not None:

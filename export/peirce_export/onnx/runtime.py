@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attrs import evolve
+from peirce.digests import checked
+from peirce.errors import ModelFileError
 from peirce.model import Progress, Runtime
 
+from peirce_export.onnx.digest import RewrittenError, check
 from peirce_export.onnx.session import OnnxFile
 
 if TYPE_CHECKING:
@@ -18,6 +22,10 @@ if TYPE_CHECKING:
 
 class OnnxRuntime(Runtime):
     """ONNX Runtime."""
+
+    def check(self, path: Path) -> str | None:
+        """Hold a file against its digest; see `peirce_export.onnx.digest`."""
+        return check(path)
 
     def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> OnnxFile:
         """Load a file."""
@@ -36,4 +44,15 @@ class OnnxRuntime(Runtime):
         from peirce_export.onnx.structure import OnnxGraph
         from peirce_export.verify import verify
 
-        return verify(OnnxGraph(path), model, seed=seed, providers=providers, progress=progress)
+        report = verify(OnnxGraph(path), model, seed=seed, providers=providers, progress=progress)
+        # The digest after what it computes, which tells more of a file that was changed.
+        try:
+            if not checked(None) or check(path):
+                return report
+            note = "the file carries no digest, as those of Peirce 0.1"
+        except RewrittenError as error:
+            note = str(error)
+        except ModelFileError as error:
+            said = "It computes what the model computes" + "".join(f"; {each}" for each in report.notes)
+            raise ModelFileError(f"{error}. {said}") from error
+        return evolve(report, notes=(*report.notes, note))

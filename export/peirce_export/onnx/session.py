@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]
 from numpy.typing import NDArray
-from peirce.errors import InputError, ModelFileError, unknown
+from peirce.errors import InputError, ModelFileError, lacks_memory, unknown
 from peirce.model import Ids, OpenFile
+from peirce.parts import TensorSpec
 
 from peirce_export.metadata import NEXT, PREFILL, Metadata, step_of
+from peirce_export.onnx.frame import read_frame
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 BFLOAT16 = "tensor(bfloat16)"
@@ -32,6 +34,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "tensor(double)": np.dtype(np.float64),
     BFLOAT16: np.dtype(np.float32),
 }
+_FATAL = 4
 FIX_BOTH = "pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu"
 
 
@@ -74,7 +77,15 @@ class OnnxFile(OpenFile):
     ) -> None:
         self.path, self._threads = path, threads
         self._of_step: OnnxFile | None = None
+        frame = read_frame(path)
+        self.metadata = Metadata.from_properties(frame.properties, str(path))
+        self.signature = self.metadata.signature
+        for kind, specs in (("input", self.signature.inputs), ("output", self.signature.outputs)):
+            for spec in specs:
+                _check_served(path, kind, spec.name, frame.types.get(spec.name))
         options = ort.SessionOptions()
+        # What it would log is in the error that it raises.
+        options.log_severity_level = _FATAL
         if threads is not None:
             options.intra_op_num_threads = threads
         self._session: Any = _start(path, options, _chosen(providers))
@@ -85,12 +96,7 @@ class OnnxFile(OpenFile):
                 f"{', '.join(missing)} did not start; in effect: {', '.join(self.providers)}. "
                 f"{both_runtimes() or 'Check its driver and libraries, or name other providers'}"
             )
-        properties = self._session.get_modelmeta().custom_metadata_map
-        self.metadata = Metadata.from_properties(properties, str(path))
-        self.signature = self.metadata.signature
-        self._types = {
-            node.name: node.type for node in (*self._session.get_inputs(), *self._session.get_outputs())
-        }
+        self._types: dict[str, str] = {}
         self._check_names()
 
     def dtype(self, name: str) -> np.dtype[Any]:
@@ -133,11 +139,12 @@ class OnnxFile(OpenFile):
                 )
             path = step_of(self.path)
             self._of_step = OnnxFile(path, self.providers, self._threads)
-            if self._of_step.metadata.spec != self.metadata.spec:
+            if self._of_step.metadata.spec != self.metadata.spec or not _follows(self, self._of_step):
                 raise ModelFileError(
                     f"{path} is a step of another model than {self.path}; export the model again with "
                     "`--set generate=true`"
                 )
+        self.generated = self._of_step.signature.inputs[0].name
         return partial(OnnxStepper, self, self._of_step)
 
     def close(self) -> None:
@@ -149,22 +156,43 @@ class OnnxFile(OpenFile):
     def _running(self, call: Callable[[], Any]) -> Any:
         try:
             return call()
-        except Exception as error:  # ONNX Runtime's exceptions have no common base class
-            if type(error).__module__.partition(".")[0] != "onnxruntime":
-                raise
-            raise InputError(f"{self.path}: ONNX Runtime could not run these inputs: {error}") from error
+        except (
+            Exception
+        ) as error:  # ONNX Runtime's exceptions have no common base class, and its bindings raise others
+            if lacks_memory(error):
+                raise MemoryError(str(error)) from error
+            said = " ".join(str(error).split())
+            raise InputError(f"{self.path}: ONNX Runtime could not run these inputs: {said}") from error
 
     def _check_names(self) -> None:
         for kind, nodes, specs in (
             ("input", self._session.get_inputs(), self.signature.inputs),
             ("output", self._session.get_outputs(), self.signature.outputs),
         ):
+            self._types |= {node.name: node.type for node in nodes}
             graph, stated = [node.name for node in nodes], [spec.name for spec in specs]
             if graph != stated:
                 raise ModelFileError(
                     f"{self.path} has {kind}s {', '.join(graph)}, but its signature says "
                     f"{', '.join(stated)}; it was changed after export: export the model again"
                 )
+            for node, spec in zip(nodes, specs, strict=True):
+                self._check_type(kind, node, spec)
+
+    def _check_type(self, kind: str, node: Any, spec: TensorSpec) -> None:
+        """Refuse a graph whose dtypes or ranks are not those of its signature, by which callers go."""
+        real = {"float32": "tensor(float)", "float16": "tensor(float16)", "bfloat16": BFLOAT16}
+        # The copy of a file in bfloat16 that verification runs computes in float32.
+        wider = {"tensor(float)"} if self.metadata.precision == "bfloat16" else set()
+        stated = (
+            {real[self.metadata.precision], *wider} if spec.dtype == "float" else {f"tensor({spec.dtype})"}
+        )
+        rank = len(node.shape)
+        if node.type not in stated or rank != len(spec.dims):
+            raise ModelFileError(
+                f"{self.path}: {kind} {spec.name!r} is {node.type} of {rank} dims, and the signature says "
+                f"{min(stated)} of {len(spec.dims)}; it was changed after export: export the model again"
+            )
 
 
 class OnnxStepper:
@@ -228,14 +256,37 @@ def _chosen(providers: Sequence[str] | None) -> list[str]:
     return list(providers)
 
 
+def _check_served(path: Path, kind: str, name: str, found: str | None) -> None:
+    if found is not None and found not in DTYPES:
+        served = ", ".join(name.removeprefix("tensor(").removesuffix(")") for name in DTYPES)
+        raise ModelFileError(
+            f"{path}: {kind} {name!r} is {found}, which a session does not serve; "
+            f"it serves tensors of {served}"
+        )
+
+
+def _follows(prefill: OnnxFile, step: OnnxFile) -> bool:
+    """Whether a step takes what the graph that reads prompts gives, and gives it again."""
+    token, *cached = (spec.name for spec in step.signature.inputs)
+    given = {spec.name for spec in prefill.signature.outputs}
+    kept = {spec.name for spec in step.signature.outputs}
+    logits = step.signature.outputs[0].name
+    return (
+        any(spec.name == token for spec in prefill.signature.inputs)
+        and {logits, *cached} <= given
+        and {NEXT + name for name in cached} <= kept
+    )
+
+
 def _start(path: Path, options: Any, providers: list[str]) -> Any:
-    if not path.is_file():
-        raise ModelFileError(f"{path} is not a file; `peirce export` writes one")
     try:
-        return ort.InferenceSession(str(path), options, providers=providers)
-    except Exception as error:  # ONNX Runtime's exceptions have no common base class
-        if type(error).__module__.partition(".")[0] != "onnxruntime":
-            raise
+        # The fallback is to the CPU, and prints that to standard output.
+        return ort.InferenceSession(
+            str(path), options, providers=providers, enable_fallback=int(providers != [CPU])
+        )
+    except (
+        Exception
+    ) as error:  # ONNX Runtime's exceptions have no common base class, and its bindings raise others
         text = str(error)
         if "NOT_IMPLEMENTED" in text and "bfloat16" in text.lower():
             hint = (
@@ -245,7 +296,7 @@ def _start(path: Path, options: Any, providers: list[str]) -> Any:
         else:
             hint = "the file or its external data is damaged or incomplete; `peirce export` writes it again"
         raise ModelFileError(
-            f"{path} cannot be loaded with {', '.join(providers)}: {text}\n{hint}"
+            f"{path} cannot be loaded with {', '.join(providers)}: {' '.join(text.split())}; {hint}"
         ) from error
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import onnx
 from onnx import TensorProto
+from peirce.disk import writing
 from peirce.errors import ExportError, ModelFileError
+from peirce.files import scratch
 from peirce.parts import Signature, TensorSpec, terms
 
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch
 from peirce_export.metadata import Metadata
+from peirce_export.onnx.frame import read_frame
 from peirce_export.onnx.session import CPU, OnnxFile
 from peirce_export.onnx.widen import widen
 from peirce_export.verify import Verifiable
@@ -39,9 +42,8 @@ class OnnxGraph(Verifiable):
     """
 
     def __init__(self, path: Path) -> None:
+        self.metadata = Metadata.from_properties(read_frame(path).properties, str(path))
         self.path, self.proto = path, read(path)
-        properties = {entry.key: entry.value for entry in self.proto.metadata_props}
-        self.metadata = Metadata.from_properties(properties, str(path))
         self.narrow = self.metadata.precision == "bfloat16"
         self.notes = (NARROW_NOTE,) if self.narrow else ()
 
@@ -57,13 +59,14 @@ class OnnxGraph(Verifiable):
     @contextmanager
     def opened(self, providers: Sequence[str] | None) -> Iterator[OnnxFile]:
         """The file, or a wider copy of one in bfloat16, in ONNX Runtime, by default on the CPU."""
-        with tempfile.TemporaryDirectory() as scratch:
+        with ExitStack() as stack:
             runnable = self.path
             if self.narrow:
-                runnable = Path(scratch) / "widened.onnx"
-                widen(self.path, runnable)
-            with closing(OnnxFile(runnable, (CPU,) if providers is None else providers)) as opened:
-                yield opened
+                place = Path(tempfile.gettempdir())
+                with writing(f"a wider copy of {self.path} in {place}", f"{self.path} is as it was"):
+                    runnable = stack.enter_context(scratch(place / "widened")) / "widened.onnx"
+                    widen(self.path, runnable)
+            yield stack.enter_context(closing(OnnxFile(runnable, (CPU,) if providers is None else providers)))
 
 
 def read(path: Path) -> onnx.ModelProto:
@@ -72,8 +75,6 @@ def read(path: Path) -> onnx.ModelProto:
     Raises:
         ModelFileError: the file is missing or is no ONNX file.
     """
-    if not path.is_file():
-        raise ModelFileError(f"{path} is not a file; `peirce export` writes one")
     try:
         proto = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's DecodeError is not part of a public module
@@ -119,8 +120,8 @@ def check_graph(path: Path) -> None:
     """
     try:
         onnx.checker.check_model(str(path), full_check=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        text = str(error)
+    except Exception as error:  # beside the two of onnx those of its bindings, on graphs that none wrote
+        text = " ".join(str(error).split())
         typed = isinstance(error, onnx.shape_inference.InferenceError) and "type" in text.lower()
         fault = DtypeMismatch if typed else ExportError
         raise fault(f"{path} breaks the rules of ONNX: {text}") from error
@@ -144,6 +145,12 @@ def _check_names(kind: str, found: Sequence[str], declared: Sequence[str], sourc
 
 def _check_dtype(kind: str, node: Any, spec: TensorSpec, precision: str, source: str) -> None:
     wanted = FLOATS[precision] if spec.dtype == "float" else WHOLE[spec.dtype]
+    kind_of = node.type.WhichOneof("value")
+    if kind_of != "tensor_type":
+        raise DtypeMismatch(
+            f"{source}: {kind} {spec.name!r} is no tensor but {(kind_of or 'nothing').removesuffix('_type')}, and the "
+            f"signature says {_dtype(wanted)}"
+        )
     found = node.type.tensor_type.elem_type
     if found != wanted:
         raise DtypeMismatch(
@@ -176,7 +183,8 @@ def dims(node: Any) -> tuple[str | int, ...]:
 
 
 def _dtype(number: int) -> str:
-    return TensorProto.DataType.Name(number).lower()
+    known = TensorProto.DataType.values()
+    return TensorProto.DataType.Name(number).lower() if number in known else f"type {number}"
 
 
 def _list(values: Sequence[str | int]) -> str:

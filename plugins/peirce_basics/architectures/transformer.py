@@ -253,8 +253,6 @@ class Attention(nn.Module):
             cache: keys and values of the tokens before, [b, a, h, s].
             kept: filled with the keys and values of all tokens.
         """
-        assert self.score.operator is not None
-        assert self.value.operator is not None
         pieces = (
             self.reader.read(atoms).split_with_sizes(self.reader.widths, -1)
             if self.fuse
@@ -268,9 +266,9 @@ class Attention(nn.Module):
             own = channels[name]
             kept[name] = torch.cat([cache[name], own], 1) if name in cache else own
         query, key, values = channels[QUERY], kept[KEY], kept[VALUE]
-        scores = add_pairs(self.score, self.score.operator.infer(query, key, scope), query, key, biases)
+        scores = add_pairs(self.score, self.score.infer(query, key, scope), query, key, biases)
         weights = self.attended(scope.softmax(activate(self.score.activation, scores)))
         weights = F.dropout(weights, self.rate, self.training)
-        summed = self.value.operator.infer(weights, values, scope)
+        summed = self.value.infer(weights, values, scope)
         summed = add_pairs(self.value, summed, weights, values, biases)
         return self.writer.write([activate(self.value.activation, summed).flatten(2)])

@@ -7,7 +7,9 @@ for, or what it needs and the checkpoint lacks, is an error that lists it.
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,14 @@ import tomlkit
 import torch
 from attrs import asdict, has
 from peirce.compose import build, resolve
+from peirce.containers import tensors
+from peirce.disk import writing
 from peirce.errors import ModelFileError, unknown
-from peirce.files import replacing, write_whole
+from peirce.files import AS_IT_WAS, scratch
 from peirce.model import Model
+from peirce.owners import owned
 from peirce.parts import Plan, PlannedOperator
+from peirce.reading import UnreadableError, check, parse_json, read, read_json
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
 from safetensors import SafetensorError
@@ -76,7 +82,7 @@ def import_folnet(
     model = build(spec, registry=registry)
     state = _state(model, tensors, weights)
     model.to(next(iter(state.values())).dtype).load_state_dict(state)
-    model.save(directory, assets={CONFIG_ASSET: config.read_bytes()})
+    model.save(directory, assets={CONFIG_ASSET: read(config, "record")})
     return model
 
 
@@ -105,17 +111,24 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
     if "mlm" in model.heads:
         published[TIED] = published[EMBEDDING].clone()
     kept = directory / "assets" / CONFIG_ASSET
-    text = kept.read_bytes() if kept.is_file() else _dump(config_of(model))
-    again = spec_of(json.loads(text), published, name=model.spec.name, source=output / "config.json")
+    text = read(kept, "record") if kept.is_file() else _dump(config_of(model))
+    again = spec_of(parse_json(text), published, name=model.spec.name, source=output / "config.json")
     if changed := _changes(model.plan, resolve(again, registry or default_registry())):
         raise ModelFileError(
             f"{directory} would be another model as a published FOLNet, which has {'; '.join(changed)}. What no weight "
             f"depends on can be changed in {directory / 'spec.toml'}"
         )
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "weights.safetensors") as fresh:
-        save_file({key: value.contiguous() for key, value in published.items()}, fresh)
-    write_whole(output / "config.json", text)
+    with (
+        writing(f"the checkpoint in {output}", AS_IT_WAS),
+        owned(output, folder=True),
+        scratch(output / "config.json") as fresh,
+    ):
+        save_file(
+            {key: value.contiguous() for key, value in published.items()}, fresh / "weights.safetensors"
+        )
+        (fresh / "config.json").write_bytes(text)
+        for name in ("weights.safetensors", "config.json"):
+            os.replace(fresh / name, output / name)
 
 
 def spec_of(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], *, name: str, source: Path) -> Spec:
@@ -312,7 +325,7 @@ def _state(model: Model, tensors: Mapping[str, Tensor], source: Path) -> dict[st
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
+        settings = read_json(path)
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
@@ -337,7 +350,9 @@ def _read_config(path: Path) -> dict[str, Any]:
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
+            tensors(path)
             return load_file(path)
+        _check_archive(path, check(path))
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -363,6 +378,14 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
             f"{path} holds no state dict of named tensors, but {held}; save its state dict alone"
         )
     return loaded
+
+
+def _check_archive(path: Path, size: int) -> None:
+    """Refuse a torch file that unpacks to more than it is; torch itself writes without compression."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > size:
+                raise UnreadableError("it unpacks to more than its size, as no torch file does")
 
 
 def _some(items: list[str], most: int = 12) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from peirce.algebra import Attended, attention_of
 from peirce.compose import load
 from peirce.errors import ModelFileError, PeirceError, TaskError
-from peirce.model import ASSETS
+from peirce.model import saved_files
 
 from peirce_kg.encoding.assets import read_assets, reads_reversed
 from peirce_kg.encoding.vocabulary import Vocabulary
@@ -117,7 +117,8 @@ def read_attention(folder: Path, query: Query) -> QueryAttention:
     """
     if not folder.is_dir():
         raise ModelFileError(f"there is no folder {folder}; `peirce train --task kgqa` writes one")
-    vocabulary, graph = read_assets(folder / ASSETS)
+    with saved_files(folder) as files:
+        vocabulary, graph = read_assets(files)
     vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(folder))
     model = load(folder).eval()
     name = model.spec.architecture

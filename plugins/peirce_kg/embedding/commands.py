@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +13,10 @@ from peirce.extras import require
 from peirce.progress import progress_bars
 
 from peirce_kg.graphs.commands import GRAPH_HELP
-from peirce_kg.parts.augmenters.kge_files import Predictor, write_kge
+from peirce_kg.parts.augmenters.kge_files import Optimizer, Predictor, write_kge
+
+WORTH_SAYING = 20.0
+"""Seconds from which the length of a training is told before."""
 
 
 def embed(
@@ -23,9 +28,19 @@ def embed(
     dim: Annotated[int, typer.Option(min=1, help="Numbers of a vector; complex has two for each.")] = 400,
     epochs: Annotated[int, typer.Option(min=1, help="How often each training triple is seen.")] = 100,
     batch_size: Annotated[
-        int, typer.Option(min=1, help="Triples, or heads with a relation, of a step.")
-    ] = 512,
-    lr: Annotated[float, typer.Option(help="The learning rate of Adam.")] = 1e-3,
+        int | None, typer.Option(min=1, help="Triples of a step; 1000 if none is given, 512 of transe.")
+    ] = None,
+    optimizer: Annotated[
+        Optimizer | None, typer.Option(help="What trains; adagrad if none is given, adam for transe.")
+    ] = None,
+    lr: Annotated[
+        float | None,
+        typer.Option(help="Its learning rate; 0.1 of adagrad and 0.001 of adam if none is given."),
+    ] = None,
+    n3: Annotated[
+        float | None,
+        typer.Option(min=0, help="The weight of the N3 penalty; 0.05 if none is given, 0 of transe."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="What the vectors depend on.")] = 0,
     device: Annotated[str, typer.Option(help="Where to train, such as cpu or cuda.")] = "cpu",
     json: Json = False,
@@ -34,26 +49,37 @@ def embed(
     from peirce.errors import TaskError
     from rich.console import Console
 
-    require("peirce kg embed", "pykeen", extra="kg")
+    if model == "transe":
+        require("peirce kg embed --model transe", "pykeen", extra="kg")
     from peirce_kg.embedding.training import EmbeddingOptions, embed
     from peirce_kg.graphs.graph import load_graph
 
-    if not lr > 0:
+    if lr is not None and not lr > 0:
         raise TaskError(f"--lr {lr} must be above 0")
     options = EmbeddingOptions(
-        model=model, dim=dim, epochs=epochs, batch_size=batch_size, lr=lr, seed=seed, device=device
-    )
+        model=model, dim=dim, epochs=epochs, batch_size=batch_size, optimizer=optimizer, lr=lr, n3=n3, seed=seed,
+        device=device,
+    )  # fmt: skip
     loaded = load_graph(graph)
-    _check_writable(output)
     console = Console(stderr=True)
-    with progress_bars(console if console.is_terminal else None) as progress:
+    with _place(output), progress_bars(console if console.is_terminal else None) as progress:
         bar = progress.add_task("epochs", total=epochs, shown="")
 
         def after(epoch: int, loss: float) -> None:
             progress.update(bar, completed=epoch, shown=f"loss {loss:.4f}")
 
-        made = embed(loaded, options, after)
-    write_kge(output, made.facts, made.entities, made.relations)
+        def estimate(seconds: float) -> None:
+            if seconds > WORTH_SAYING:
+                about = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+                console.print(
+                    f"{model} of {loaded.name}: about {about} for {epochs:,} epochs; Ctrl-C ends it, and --epochs and "
+                    "--dim make it shorter",
+                    highlight=False,
+                    soft_wrap=True,
+                )
+
+        made = embed(loaded, options, after, estimate)
+        write_kge(output, made.facts, made.entities, made.relations)
     if json:
         as_json(
             "peirce.kg.embed/1",
@@ -74,19 +100,20 @@ def embed(
     typer.echo(f"{output}: {model} of {loaded.name}, {sizes}{quality}")
 
 
-def _check_writable(output: Path) -> None:
-    """Refuse a place that no file can be written to, before the vectors are trained for it."""
-    from tempfile import TemporaryFile
-
+@contextmanager
+def _place(output: Path) -> Iterator[None]:
+    """Refuse a place that no file can be written to, before the vectors are trained for it, and keep others out."""
+    from peirce.disk import writing
     from peirce.errors import TaskError
+    from peirce.files import AS_IT_WAS
+    from peirce.owners import owned
 
-    problem: object = None
+    if output.exists() and not output.is_file():
+        raise TaskError(f"{output} cannot be written: it is a directory or a device; choose another -o")
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=output.parent):
-            if output.exists() and not output.is_file():
-                problem = "it is a directory or a device"
+        with writing(str(output), AS_IT_WAS), owned(output, folder=False):
+            yield
     except OSError as error:
-        problem = error.strerror or error
-    if problem is not None:
-        raise TaskError(f"{output} cannot be written: {problem}; choose another -o")
+        raise TaskError(
+            f"{output} cannot be written: {error.strerror or error}; choose another -o"
+        ) from error

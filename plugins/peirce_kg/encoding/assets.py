@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from peirce.errors import ModelFileError
+from peirce.model import ASSETS, SavedFiles
+from peirce.reading import Kind, read, read_json
 
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.graphs.graph import Graph
@@ -35,26 +36,27 @@ def reads_reversed(directory: Path) -> bool:
     """
     path = directory / TRAINING
     try:
-        options = json.loads(path.read_text(encoding="utf-8"))["task"]["options"]
+        options = read_json(path)["task"]["options"]
         return bool(options.get("reverse", False))
     except FileNotFoundError:
         return False
-    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ModelFileError(
             f"{path} cannot be read: {error!r}; restore it from where the model was trained"
         ) from error
 
 
-def read_assets(folder: Path) -> tuple[Vocabulary, Graph]:
-    """The inverse of `assets_of`, from the folder that holds the files.
+def read_assets(files: SavedFiles) -> tuple[Vocabulary, Graph]:
+    """The inverse of `assets_of`, from the files of a saved model.
 
     Raises:
         ModelFileError: a file is missing. TaskError: one is damaged.
     """
-    contents = {}
-    for name in (VOCABULARY, TRIPLES):
+    contents, folder = {}, files.directory / ASSETS
+    kinds: Mapping[str, Kind] = {VOCABULARY: "vocabulary", TRIPLES: "arrays"}
+    for name, kind in kinds.items():
         try:
-            contents[name] = (folder / name).read_bytes()
+            contents[name] = read(files.path(f"{ASSETS}/{name}"), kind)
         except OSError as error:
             raise ModelFileError(
                 f"{folder / name} cannot be read: {error.strerror or error}; `peirce train --task kgqa` writes it "

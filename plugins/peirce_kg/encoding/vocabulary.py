@@ -10,6 +10,7 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
+from peirce.reading import parse_json
 
 from peirce_kg.encoding.writing import KINDS, SYMBOLS, SYNTAXES, Syntax, written
 from peirce_kg.engine.answers import Groundings, Template
@@ -143,7 +144,7 @@ class Vocabulary:
             TaskError: the bytes are damaged or were written by something newer.
         """
         try:
-            loaded: Any = json.loads(data)
+            loaded: Any = parse_json(data)
             version = loaded["format"]
             if isinstance(version, int) and version > FORMAT:
                 raise TaskError(
@@ -160,7 +161,7 @@ class Vocabulary:
                 and isinstance(loaded["graph"], str)
                 and all(isinstance(n, list) and n and all(isinstance(name, str) for name in n) for n in names)
             )
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise TaskError(f"{source} is no vocabulary: {error!r}; save the model again") from error
         if not sound:
             raise TaskError(f"{source} is no vocabulary of first-order queries; save the model again")

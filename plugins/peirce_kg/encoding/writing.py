@@ -13,12 +13,13 @@ from peirce_kg.queries.language import And, Atom, Constant, Formula, Not, Query,
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression
 from peirce_kg.queries.reversal import reverse
 
-Syntax = Literal["efo", "lisp"]
-"""The formal languages that queries are put to a model in."""
+Syntax = Literal["efo", "lisp", "sqe"]
+"""The formal languages that queries are put to a model in; `sqe` is `lisp` with bare relations, as in SQE's code."""
 SYNTAXES: tuple[Syntax, ...] = get_args(Syntax)
 SYMBOLS: dict[Syntax, tuple[str, ...]] = {
     "efo": ("(", ")", "&", "|", "!"),
     "lisp": ("(", ")", "i", "u", "n", "p"),
+    "sqe": ("(", ")", "i", "u", "n", "p"),
 }
 """The symbols of each, in the order of their tokens."""
 KINDS = ("parenthesis", "entity", "relation", "conjunction", "disjunction", "negation", "special")
@@ -49,7 +50,7 @@ def written(query: Query, syntax: Syntax = "efo", *, reversed_: bool = False) ->
     query = reverse(query) if reversed_ else query
     if syntax == "efo":
         return (piece for piece, _ in mentioned(query.formula))
-    return _lisp(to_lisp(query))
+    return _lisp(to_lisp(query), bare=syntax == "sqe")
 
 
 def mentioned(formula: Formula) -> Iterator[tuple[Piece, Mention]]:
@@ -76,24 +77,25 @@ def _operand(formula: Formula) -> Iterator[tuple[Piece, Mention]]:
     yield _CLOSING
 
 
-def _lisp(expression: SetExpression | Constant) -> Iterator[Piece]:
-    return _enclosed(_operation(expression))
+def _lisp(expression: SetExpression | Constant, *, bare: bool) -> Iterator[Piece]:
+    return _enclosed(_operation(expression, bare=bare))
 
 
-def _operation(expression: SetExpression | Constant) -> Iterator[Piece]:
+def _operation(expression: SetExpression | Constant, *, bare: bool) -> Iterator[Piece]:
     if isinstance(expression, Constant):
         yield "entity", expression
     elif isinstance(expression, Projection):
         yield "special", "p"
-        yield from _enclosed(iter([("relation", expression.relation)]))
-        yield from _lisp(expression.source)
+        relation: Iterator[Piece] = iter([("relation", expression.relation)])
+        yield from relation if bare else _enclosed(relation)
+        yield from _lisp(expression.source, bare=bare)
     elif isinstance(expression, Complement):
         yield "negation", "n"
-        yield from _lisp(expression.operand)
+        yield from _lisp(expression.operand, bare=bare)
     else:
         yield ("conjunction", "i") if isinstance(expression, Intersection) else ("disjunction", "u")
         for operand in expression.operands:
-            yield from _lisp(operand)
+            yield from _lisp(operand, bare=bare)
 
 
 def _enclosed(pieces: Iterator[Piece]) -> Iterator[Piece]:

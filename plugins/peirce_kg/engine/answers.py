@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from attrs import frozen
 
+from peirce_kg.engine.budget import Budget, Estimate, check_worth, estimate, shortened, waited
 from peirce_kg.engine.conjunction import Conjunction
 from peirce_kg.engine.keysets import CELLS, Space
 from peirce_kg.engine.template import Groundings, QueryTooLargeError, Template
@@ -25,12 +26,15 @@ from peirce_kg.queries.language import Query
 __all__ = [
     "LIMIT",
     "Answers",
+    "Budget",
+    "Estimate",
     "Groundings",
     "QueryTooLargeError",
     "Template",
     "answer",
     "answers",
     "answers_within",
+    "estimate",
     "to_ids",
 ]
 
@@ -105,16 +109,28 @@ def to_ids(query: Query, graph: Graph) -> tuple[Template, Groundings]:
     return template, Groundings(np.array(relations, np.int64), np.array(constants, np.int64).reshape(1, -1))
 
 
-def answer(query: Query, graph: Graph, index: Index) -> Ints:
+def answer(query: Query, graph: Graph, index: Index, budget: Budget | None = None) -> Ints:
     """The answers of one grounded query, sorted ids.
 
+    Args:
+        query: the query.
+        graph: where its names are looked up.
+        index: one of the graph's.
+        budget: what it may cost; `ROWS` rows in all if None.
+
     Raises:
-        TaskError: a name is not in the graph. QueryTooLargeError: it would need too much memory.
+        TaskError: a name is not in the graph. QueryTooLargeError: it would need too much memory or time.
     """
-    return answers(*to_ids(query, graph), index)[0]
+    return answers(*to_ids(query, graph), index, budget=budget)[0]
 
 
-def answers(template: Template, groundings: Groundings, index: Index, limit: int = LIMIT) -> Answers:
+def answers(
+    template: Template,
+    groundings: Groundings,
+    index: Index,
+    limit: int = LIMIT,
+    budget: Budget | None = None,
+) -> Answers:
     """The answers of many groundings of one template.
 
     Args:
@@ -122,48 +138,66 @@ def answers(template: Template, groundings: Groundings, index: Index, limit: int
         groundings: the ids for its slots.
         index: the graph.
         limit: rows that a table may have; a batch is split before it is refused.
+        budget: what all of it may cost: seconds of the whole, and rows in all of each part that a batch is split into.
 
     Raises:
-        QueryTooLargeError: one query alone needs more.
+        QueryTooLargeError: one query alone needs more, or the time is over; the part of the query is named.
     """
-    parts = []
-    for found, error in _parts(template, groundings, index, limit):
-        if error is not None:
-            raise QueryTooLargeError(
-                f"{template.query}: {error}; name more entities in the query, or raise the limit if memory allows"
-            )
-        parts.append(found)
+    allowed = budget or Budget()
+    if allowed.seconds is not None:
+        check_worth(template, estimate(template, groundings, index), allowed)
+
+    def work() -> list[Answers]:
+        parts = []
+        for found, error in _parts(template, groundings, index, limit, allowed):
+            if error is not None:
+                raise error
+            parts.append(found)
+        return parts
+
+    try:
+        parts = waited(work, allowed)
+    except QueryTooLargeError as error:
+        raise QueryTooLargeError(
+            f"{shortened(str(template.query))}: {error}; name more entities in the query, split it, or raise the limit "
+            "or the budget if memory and time allow"
+        ) from error
     return parts[0] if len(parts) == 1 else Answers.joined(parts)
 
 
 def answers_within(
     template: Template, groundings: Groundings, index: Index, limit: int
 ) -> tuple[Answers, Bools]:
-    """As `answers`, but a query that needs more than the limit is marked in bool [n] and has no answers."""
-    parts = list(_parts(template, groundings, index, limit))
+    """As `answers`, but a query that needs more than the limit, or `ROWS` in all, is marked in bool [n], unanswered.
+
+    No time counts here, so that sampling depends on nothing but its seed.
+    """
+    parts = list(_parts(template, groundings, index, limit, Budget()))
     refused = [np.full(len(found), error is not None) for found, error in parts]
     return Answers.joined([found for found, _ in parts]), np.concatenate(refused)
 
 
 def _parts(
-    template: Template, groundings: Groundings, index: Index, limit: int
+    template: Template, groundings: Groundings, index: Index, limit: int, budget: Budget
 ) -> Iterator[tuple[Answers, QueryTooLargeError | None]]:
     """The answers of a few groundings at a time; of a single one that needs too much none, and the reason."""
     count, size = len(groundings), max(_FEWEST, CELLS // index.entities)
     if count > size:
         for start in range(0, count, size):
-            yield from _parts(template, groundings[start : start + size], index, limit)
+            yield from _parts(template, groundings[start : start + size], index, limit, budget)
         return
-    space = Space(count, index.entities)
+    space, found = Space(count, index.entities), []
+    budget.spent = 0
+    branches = template.branches
     try:
-        found = [
-            Conjunction(branch, groundings, index, space, limit).answers() for branch in template.branches
-        ]
+        for number, branch in enumerate(branches, 1):
+            budget.doing = f"conjunction {number:,} of {len(branches):,}"
+            found.append(Conjunction(branch, groundings, index, space, limit, budget).answers())
     except QueryTooLargeError as error:
-        if count <= 1:
+        if count <= 1 or budget.over:
             yield Answers.of(np.empty(0, np.int64), count, index.entities), error
             return
         for half in (slice(count // 2), slice(count // 2, None)):
-            yield from _parts(template, groundings[half], index, limit)
+            yield from _parts(template, groundings[half], index, limit, budget)
         return
     yield Answers.of(space.distinct(np.concatenate(found)), count, index.entities), None

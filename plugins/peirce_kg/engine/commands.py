@@ -31,18 +31,27 @@ def answer(
         int | None,
         typer.Option(min=1, help="Rows that an intermediate table may have; 20 million where not given."),
     ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(min=0, help="Seconds that a query may take, 0 for any time; 60 where not given."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Answer queries exactly, a file of them at a time."""
     from rich.console import Console
 
     from peirce_kg.engine.answers import LIMIT
+    from peirce_kg.engine.budget import SECONDS
     from peirce_kg.engine.files import answer_file
     from peirce_kg.graphs.graph import load_graph
 
     errors = Console(stderr=True)
     console = errors if errors.is_terminal else None
-    found = answer_file(load_graph(graph), split, queries, output, limit or LIMIT, console)
+    seconds = SECONDS if budget is None else budget or None
+    found = answer_file(
+        load_graph(graph), split, queries, output, limit or LIMIT, console, seconds,
+        lambda text: errors.print(text, highlight=False, markup=False, soft_wrap=True),
+    )  # fmt: skip
     if json:
         as_json(
             "peirce.kg.answer/1",

@@ -16,6 +16,7 @@ import numpy as np
 from attrs import evolve
 
 from peirce_kg.engine.assignments import Assignments, Reach, Way, distinct
+from peirce_kg.engine.budget import Budget
 from peirce_kg.engine.keysets import Space
 from peirce_kg.engine.template import Branch, Groundings, QueryTooLargeError, Slot
 from peirce_kg.graphs.index import Bools, Index, Ints, spans
@@ -31,17 +32,29 @@ class Conjunction:
         index: the graph.
         space: the keys of the batch.
         limit: rows that a table may have.
+        budget: what it may cost; `doing` says which conjunction it is.
     """
 
     def __init__(
-        self, branch: Branch, groundings: Groundings, index: Index, space: Space, limit: int
+        self,
+        branch: Branch,
+        groundings: Groundings,
+        index: Index,
+        space: Space,
+        limit: int,
+        budget: Budget,
     ) -> None:
         self.index, self.space, self.limit = index, space, limit
+        self.budget, self.which = budget, budget.doing
         self.relations = [np.ascontiguousarray(column) for column in groundings.relations.T]
         self.constants = [np.ascontiguousarray(column) for column in groundings.constants.T]
         self.alive = np.ones(len(groundings), dtype=bool)
         self.branch, slots = branch, branch.slots
         self.links = [slot for slot in slots if len(slot.variables) == 2]
+        self.links_of: dict[Variable, list[Slot]] = {}
+        for slot in self.links:
+            for variable in slot.variables:
+                self.links_of.setdefault(variable, []).append(slot)
         self.domains: dict[Variable, Ints] = {}
         variables = {FREE}.union(*(slot.variables for slot in (*slots, *chain(*branch.either))))
         self.unary = {
@@ -59,6 +72,7 @@ class Conjunction:
             QueryTooLargeError: a table would be too large.
         """
         for variable in self.unary:
+            self._begin(variable)
             self._seed(variable)
         while self.links:
             if (leaf := self._leaf()) is not None:
@@ -66,6 +80,7 @@ class Conjunction:
             else:
                 self._join()
         for variable in [v for v in self.unary if v != FREE]:
+            self._begin(variable)
             self._require(self._values(variable) // self.space.entities)
             self._drop(variable)
         keys = self._values(FREE)
@@ -133,25 +148,32 @@ class Conjunction:
         def cost(leaf: Variable) -> tuple[bool, bool, int, str]:
             (other,) = self._neighbours(leaf)
             sizes = [len(self.domains[v]) for v in (leaf, other) if v in self.domains]
-            negative = not any(slot.positive for slot in self._links_of(leaf))
+            negative = not any(slot.positive for slot in self.links_of[leaf])
             return negative, not sizes, min(sizes, default=0), leaf.name
 
         return min(leaves, key=cost)
 
     def _linked(self) -> set[Variable]:
-        return {v for slot in self.links for v in slot.variables}
+        return {variable for variable, slots in self.links_of.items() if slots}
 
-    def _links_of(self, variable: Variable) -> list[Slot]:
-        return [slot for slot in self.links if variable in slot.variables]
+    def _unlink(self, slots: Sequence[Slot]) -> None:
+        """These atoms have been used."""
+        gone = set(slots)
+        self.links = [slot for slot in self.links if slot not in gone]
+        for variable in {v for slot in gone for v in slot.variables}:
+            self.links_of[variable] = [slot for slot in self.links_of[variable] if slot not in gone]
 
     def _neighbours(self, variable: Variable) -> set[Variable]:
-        return {v for slot in self._links_of(variable) for v in slot.variables} - {variable}
+        return {
+            v for slot in self.links_of[variable] for v in (slot.head, slot.tail) if isinstance(v, Variable)
+        } - {variable}
 
     def _absorb(self, leaf: Variable) -> None:
         """Narrow the one neighbour of a leaf to the values that some value of the leaf goes with."""
         (other,) = self._neighbours(leaf)
-        slots = self._links_of(leaf)
-        self.links = [slot for slot in self.links if slot not in slots]
+        slots = self.links_of[leaf]
+        self._begin(leaf)
+        self._unlink(slots)
         if any(slot.positive for slot in slots):
             keys = self._image(leaf, other, slots)
         else:
@@ -166,10 +188,12 @@ class Conjunction:
                 return self.space.distinct(self._keys(self._pairs(leaf, other, slots), other))
         if other in self.domains:
             keys = self.domains[other]
+            self.budget.spend(len(keys))
             return keys[self._reach(leaf, self._of(other, keys), slots).fewest > 0]
         queries = np.flatnonzero(self.alive)
         relation = self.relations[slots[0].relation][queries]
         row, entity = self.index.ends(relation, heads=slots[0].head == other)
+        self.budget.spend(len(entity))
         return queries[row] * self.space.entities + entity
 
     def _pairs(self, one: Variable, other: Variable, slots: list[Slot]) -> Assignments:
@@ -237,8 +261,9 @@ class Conjunction:
 
         pair = min(pairs, key=cost)
         slots = [slot for slot in self.links if slot.variables == pair]
-        self.links = [slot for slot in self.links if slot not in slots]
+        self._unlink(slots)
         one, other = sorted(pair, key=str)
+        self._begin(one)
         return self._pairs(one, other, slots)
 
     def _extended(self, table: Assignments, slots: list[Slot]) -> Assignments:
@@ -250,7 +275,8 @@ class Conjunction:
         ]
         best = min(reaches, key=lambda reach: (not reach.ways, int(reach.fewest.sum())))
         joined = [slot for slot in slots if best.to in slot.variables]
-        self.links = [slot for slot in self.links if slot not in joined]
+        self._begin(best.to)
+        self._unlink(joined)
         return self._follow(best) if best.ways else self._filtered(self._crossed(table, best.to), joined)
 
     def _crossed(self, table: Assignments, to: Variable) -> Assignments:
@@ -355,6 +381,14 @@ class Conjunction:
     def _keys(self, table: Assignments, variable: Variable) -> Ints:
         return table.query * self.space.entities + table.columns[variable]
 
+    def _begin(self, variable: Variable) -> None:
+        """Say what is worked on, and stop if the time is over."""
+        self.budget.doing = f"{self.which}, the atoms of {variable}"
+        self.budget.spend(0)
+
     def _check(self, rows: int) -> None:
         if rows > self.limit:
-            raise QueryTooLargeError(f"an intermediate table would have {rows:,} rows, over {self.limit:,}")
+            raise QueryTooLargeError(
+                f"{self.budget.doing}: an intermediate table would have {rows:,} rows, over {self.limit:,}"
+            )
+        self.budget.spend(rows)

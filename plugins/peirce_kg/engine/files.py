@@ -7,25 +7,38 @@ does not grow with the file.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from attrs import frozen
 from peirce.errors import TaskError
 from peirce.files import replacing
 from peirce.progress import progress_bars
+from peirce.reading import UnreadableError, opened, parse_json
+from peirce.reading import lines as read_lines
 from rich.console import Console
 
-from peirce_kg.engine.answers import LIMIT, Groundings, QueryTooLargeError, Template, answers
+from peirce_kg.engine.answers import (
+    LIMIT,
+    Budget,
+    Groundings,
+    QueryTooLargeError,
+    Template,
+    answers,
+    estimate,
+)
 from peirce_kg.graphs.graph import Graph, Index, Split
 from peirce_kg.queries.conversion import read_query
 
 BLOCK = 8192
 """Lines that are answered at once."""
+WORTH_SAYING = 10.0
+"""Seconds of an estimate from which it is told."""
 _FORMS = '{"formula": "...", "grounding": {"r1": "...", "s1": "..."}} or {"query": "..."}'
 _Shape: TypeAlias = tuple[object, ...]
 
@@ -56,7 +69,14 @@ class _Line:
 
 
 def answer_file(
-    graph: Graph, split: Split, source: Path, output: Path, limit: int = LIMIT, console: Console | None = None
+    graph: Graph,
+    split: Split,
+    source: Path,
+    output: Path,
+    limit: int = LIMIT,
+    console: Console | None = None,
+    seconds: float | None = None,
+    told: Callable[[str], None] = lambda text: None,
 ) -> Totals:
     """Answer every query of a file of JSON lines; the output appears when it is whole.
 
@@ -67,6 +87,8 @@ def answer_file(
         output: each line again, with its `answers`, sorted names.
         limit: rows that an intermediate table may have.
         console: where a progress bar is shown; nowhere when None.
+        seconds: how long a query may take; any time if None.
+        told: called with an estimate before lines that may take long.
 
     Raises:
         TaskError: a line is malformed, names what the graph has not, or is too large; it is named by number.
@@ -74,16 +96,16 @@ def answer_file(
     queries = empty = count = 0
     try:
         with (
-            source.open("rb") as lines,
+            opened(source, piped=True) as lines,
             replacing(output) as fresh,
             fresh.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out,
             progress_bars(console, counted=False) as progress,
         ):
-            bar = progress.add_task("answering", total=source.stat().st_size or None, shown="")
+            bar = progress.add_task("answering", total=os.fstat(lines.fileno()).st_size or None, shown="")
             read = _read(lines, source, graph)
             while block := list(islice(read, BLOCK)):
                 for line, found in zip(
-                    block, _answered(block, graph.index(split), source, limit), strict=True
+                    block, _answered(block, graph.index(split), source, limit, seconds, told), strict=True
                 ):
                     names = sorted(graph.entity_names[entity] for entity in found)
                     out.write(json.dumps({**line.given, "answers": names}, ensure_ascii=False) + "\n")
@@ -93,13 +115,20 @@ def answer_file(
                 progress.update(bar, completed=place, shown=f"{queries:,} queries")
     except OSError as error:
         problem = error.strerror or error
-        if error.filename == str(source):
+        if error.filename == str(source) or isinstance(error, UnreadableError):
             raise TaskError(f"{source}: {problem}") from error
         raise TaskError(f"{output} cannot be written: {problem}; choose another -o") from error
     return Totals(queries, empty, count)
 
 
-def _answered(block: list[_Line], index: Index, source: Path, limit: int) -> list[list[int]]:
+def _answered(
+    block: list[_Line],
+    index: Index,
+    source: Path,
+    limit: int,
+    seconds: float | None,
+    told: Callable[[str], None],
+) -> list[list[int]]:
     """The answers of each line, in their order; lines of one shape are answered together."""
     shapes: dict[_Shape, list[int]] = {}
     for place, line in enumerate(block):
@@ -107,22 +136,37 @@ def _answered(block: list[_Line], index: Index, source: Path, limit: int) -> lis
     found: list[list[int]] = [[]] * len(block)
     for places in shapes.values():
         lines = [block[place] for place in places]
+        groundings = _groundings(lines)
+        before = estimate(lines[0].template, groundings, index)
+        if before.seconds > WORTH_SAYING:
+            told(f"{_named(source, lines)}: {before}, about {before.seconds:,.0f} s if nothing narrows them")
         try:
-            together = answers(lines[0].template, _groundings(lines), index, limit)
-        except QueryTooLargeError:
-            _find_too_large(lines, index, source, limit)
-            raise
-        for row, place in enumerate(places):
-            found[place] = together[row].tolist()
+            together = answers(lines[0].template, groundings, index, limit, Budget(seconds=seconds))
+        except QueryTooLargeError as error:
+            if len(lines) == 1:
+                raise _at(source, lines[0], error) from None
+            alone = [_alone(line, index, source, limit, seconds) for line in lines]
+        else:
+            alone = [together[row].tolist() for row in range(len(lines))]
+        for place, own in zip(places, alone, strict=True):
+            found[place] = own
     return found
 
 
-def _find_too_large(lines: list[_Line], index: Index, source: Path, limit: int) -> None:
-    for line in lines:
-        try:
-            answers(line.template, _groundings([line]), index, limit)
-        except QueryTooLargeError as error:
-            raise QueryTooLargeError(f"{source}, line {line.number}: {error}") from None
+def _alone(line: _Line, index: Index, source: Path, limit: int, seconds: float | None) -> list[int]:
+    """The answers of a line that lines of its shape leave no budget for."""
+    try:
+        return answers(line.template, _groundings([line]), index, limit, Budget(seconds=seconds))[0].tolist()
+    except QueryTooLargeError as error:
+        raise _at(source, line, error) from None
+
+
+def _at(source: Path, line: _Line, error: QueryTooLargeError) -> QueryTooLargeError:
+    return QueryTooLargeError(f"{source}, line {line.number}: {error}")
+
+
+def _named(source: Path, lines: list[_Line]) -> str:
+    return f"{source}, line {lines[0].number}" + (f" and {len(lines) - 1:,} more" if len(lines) > 1 else "")
 
 
 def _groundings(lines: list[_Line]) -> Groundings:
@@ -132,15 +176,15 @@ def _groundings(lines: list[_Line]) -> Groundings:
     )
 
 
-def _read(lines: Iterable[bytes], source: Path, graph: Graph) -> Iterator[_Line]:
-    for number, raw in enumerate(lines, 1):
+def _read(lines: IO[bytes], source: Path, graph: Graph) -> Iterator[_Line]:
+    for number, raw in enumerate(read_lines(lines), 1):
         if not raw.strip():
             continue
         try:
             yield _line(
-                number, json.loads(raw.rstrip(), object_pairs_hook=_once, parse_constant=_no_number), graph
+                number, parse_json(raw.rstrip(), object_pairs_hook=_once, parse_constant=_no_number), graph
             )
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             cause = (
                 f"{error.msg}, column {error.colno}"
                 if isinstance(error, json.JSONDecodeError)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from attrs import frozen
@@ -95,19 +96,21 @@ class Template:
         """The conjunctions, those as one that can be: a union that a path goes on from need not be two paths."""
         found = []
         left = list(self.conjunctions)
+        apart = cache(_apart)
         while left:
             seeded = sorted({v for slot in left[0] if slot.seeds for v in slot.variables}, key=str)
             alike = {
-                v: [c for c in left if _apart(c, v)[0] == _apart(left[0], v)[0] and _apart(c, v)[1]]
+                v: [c for c in left if apart(c, v)[0] == apart(left[0], v)[0] and apart(c, v)[1]]
                 for v in seeded
             }
             best = max(seeded, key=lambda v: len(alike[v]), default=None)
             if best is None or len(alike[best]) == 1:
                 found.append(Branch(left.pop(0)))
                 continue
-            rest = tuple(slot for slot in left[0] if slot not in _apart(left[0], best)[1])
-            found.append(Branch(rest, best, tuple(_apart(c, best)[1] for c in alike[best])))
-            left = [c for c in left if c not in alike[best]]
+            rest = tuple(slot for slot in left[0] if slot not in apart(left[0], best)[1])
+            found.append(Branch(rest, best, tuple(apart(c, best)[1] for c in alike[best])))
+            done = set(alike[best])
+            left = [c for c in left if c not in done]
         return tuple(found)
 
 

@@ -31,6 +31,7 @@ class TegaExperiment(Experiment):
             seeds=request.seeds,
             settings=request.settings,
             command=request.command,
+            only_evaluate=request.only_evaluate,
         )
         return table_of(runs, runs.run(console)).write(request.directory)
 

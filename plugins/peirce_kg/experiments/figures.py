@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 import numpy as np
 from attrs import evolve
@@ -33,8 +34,8 @@ def figures_of(runs: TegaRuns, rows: Sequence[RankingRow], paper_graph: str) -> 
     values = {"mrr": _ranked, "parameters": _sizes, "graph": _statistics}[table.measure](runs, rows)
     found: dict[str, list[Figure]] = {}
     for row, measured in zip(table.rows, values, strict=True):
-        printed = row.paper.get(paper_graph, (None,) * len(table.columns))
-        cells = zip(table.columns, measured, printed, _supported(runs, row), strict=True)
+        printed = [*row.paper.get(paper_graph, ()), *repeat(None, len(table.columns))]
+        cells = zip(table.columns, measured, printed, _supported(runs, row), strict=False)
         found[row.label] = [
             Figure(row=row.label, column=column, values=tuple(seeds), paper=paper, types=types)
             for column, seeds, paper, types in cells
@@ -48,7 +49,7 @@ def _ranked(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[fl
     for cell in runs.cells():
         known.setdefault(cell.label, []).append(cell.run)
     for row in runs.table.rows:
-        yield [_means(runs, rows, column, known[row.label]) for column in runs.table.cells]
+        yield [_means(runs, rows, column, known[row.label]) for column in runs.table.measured]
 
 
 def _means(runs: TegaRuns, rows: Sequence[RankingRow], column: Column, known: Sequence[str]) -> list[float]:
@@ -57,7 +58,8 @@ def _means(runs: TegaRuns, rows: Sequence[RankingRow], column: Column, known: Se
         [
             100 * r.mrr
             for r in rows
-            if (r.run, r.evaluation, r.answers) == (run, evaluation, column.knowledge)
+            if (r.run, r.evaluation, r.answers, r.filtering)
+            == (run, evaluation, column.knowledge, column.filtering)
             and column.types in ("all", "seen" if r.seen else "unseen")
         ]
         for run in known
@@ -72,7 +74,7 @@ def _supported(runs: TegaRuns, row: TegaRow) -> list[str]:
     if table.measure != "mrr" or not architecture:
         return [""] * len(table.columns)
     known, texts = load_types(), []
-    for column in table.cells:
+    for column in table.measured:
         group = select(runs.definitions.types(table.asked[column.evaluation].types), known)
         shown = [kind for kind in group if column.types in ("all", "seen" if kind.seen else "unseen")]
         said = sum(supports(architecture, kind, runs.registry) for kind in shown)

@@ -14,8 +14,8 @@ from peirce.spec import Spec
 from peirce.training import TrainResult, make_task, plain, training_options
 from rich.console import Console
 
-from peirce_kg.evaluation import TOP, Report, evaluate
-from peirce_kg.experiments.tables import Definitions, Evaluation, Scale, TegaTable
+from peirce_kg.evaluation import TOP, Filtering, Knowledge, Report, evaluate
+from peirce_kg.experiments.tables import SAME, Definitions, Evaluation, Scale, TegaTable
 from peirce_kg.experiments.vectors import embedding_options, vectors_file
 from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_kg.queries.types import load_types, select
@@ -63,7 +63,7 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
         definitions: where groups of types are looked up.
         graph: a graph, as the task's option `graph`.
         seeds: the seeds of each model; the queries are those of one seed.
-        settings: what differs from the scale's, by dotted key.
+        settings: what differs from the scale's, by dotted key; every filtering is measured, whatever it says of one.
     """
 
     table: TegaTable
@@ -78,7 +78,7 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
     columns = (
         *("run", "spec", "graph", "scale", "seed", "evaluation", "type", "seen", "answers"),
         *("mrr", "hits1", "hits3", "hits10", "queries", "parameters", "steps", "seconds", "loss"),
-        *("filtering", "commit", "command"),
+        *("filtering", "spec_digest", "commit", "evaluated", "command"),
     )
 
     def cells(self) -> Iterator[TegaCell]:
@@ -100,7 +100,9 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
         for seed in self.seeds:
             for row in self.table.rows:
                 wanted = {k: v for k, v in common.items() if k not in row.without}
-                model, task, training = settings_by_part({**wanted, **row.settings, **self.settings})
+                wanted |= {**row.settings, **self.settings}
+                wanted.pop("task.filtering", None)
+                model, task, training = settings_by_part(wanted)
                 spec = load_spec(row.spec, model)
                 made = make_task(KgQa.name, task, self.registry)
                 options = training_options(training)
@@ -146,7 +148,10 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
     def measured(
         self, cell: TegaCell, trained: TrainResult, data: KgQaData, before: Sequence[RankingRow]
     ) -> Iterable[RankingRow]:
-        """A row for each evaluation that is not there, each type and each kind of answers."""
+        """A row for each evaluation that is not there, each filtering, type and kind of answers.
+
+        Where an answer's own graph is the first one, filtering by the one before it changes nothing, and has no rows.
+        """
         common: dict[str, Any] = {
             **self.facts(cell, trained),
             "spec": cell.spec.name,
@@ -158,21 +163,21 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
         for evaluation in self.table.asked.values():
             if evaluation.key in known:
                 continue
-            report = self._report(cell, trained, data, evaluation)
-            for name, by in report.cells.items():
-                for knowledge, figures in by.items():
-                    hits: dict[str, Any] = {f"hits{k}": round(figures.hits[k], 6) for k in TOP}
-                    yield RankingRow(
-                        **common,
-                        evaluation=evaluation.key,
-                        type=name,
-                        seen=name in report.seen,
-                        answers=knowledge,
-                        mrr=round(figures.mrr, 6),
-                        **hits,
-                        queries=figures.queries,
-                        filtering=report.filtering,
-                    )
+            filtered = self._report(cell, trained, data, evaluation).filtered
+            for filtering, name, knowledge in _measured(filtered):
+                figures = filtered[filtering].cells[name][knowledge]
+                hits: dict[str, Any] = {f"hits{k}": round(figures.hits[k], 6) for k in TOP}
+                yield RankingRow(
+                    **common,
+                    evaluation=evaluation.key,
+                    type=name,
+                    seen=name in filtered[filtering].seen,
+                    answers=knowledge,
+                    mrr=round(figures.mrr, 6),
+                    **hits,
+                    queries=figures.queries,
+                    filtering=filtering,
+                )
 
     def _report(self, cell: TegaCell, trained: TrainResult, data: KgQaData, evaluation: Evaluation) -> Report:
         """Evaluate a trained model; its data hold the queries of all types of the table."""
@@ -190,5 +195,13 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
             console if console.is_terminal else None,
             entities=data.graph.entities,
             seen={queries.type.name for queries in sets if queries.type.seen},
-            filtering=cell.task.options.filtering,
         )
+
+
+def _measured(filtered: Mapping[Filtering, Report]) -> Iterator[tuple[Filtering, str, Knowledge]]:
+    """What rows are made of: filterings, types and kinds of answers, those of one type and kind together."""
+    for name, by in next(iter(filtered.values())).cells.items():
+        for knowledge in by:
+            for filtering in filtered:
+                if (filtering, knowledge) not in SAME:
+                    yield filtering, name, knowledge

@@ -8,11 +8,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from cattrs import Converter
 from peirce.errors import TaskError
 
-from peirce_kg.evaluation import KNOWLEDGE, TYPES, Knowledge, Types
+from peirce_kg.evaluation import FILTERINGS, KNOWLEDGE, PUBLISHED, TYPES, Filtering, Knowledge, Types
 from peirce_kg.parts.augmenters.kge_files import Predictor
 from peirce_kg.queries.types import GROUPS
 
@@ -62,13 +62,23 @@ class TegaRow:
     paper: Mapping[str, tuple[float, ...]] = field(factory=dict)
 
 
+SAME: frozenset[tuple[Filtering, Knowledge]] = frozenset({("before", "entailed")})
+"""Filterings of answers that are what is published already: there is no graph before the training graph."""
+_FILTERED: Mapping[Filtering, str] = {
+    "graph": "",
+    "graphs": ", all graphs filtered",
+    "before": ", valid and test filtered",
+}
+
+
 @frozen
 class Column:
-    """One column: the mean, over some types, of the MRR on some answers, in one evaluation."""
+    """One column: the mean, over some types, of the MRR on some answers, in one evaluation, under one filtering."""
 
     evaluation: str
     types: Types
     knowledge: Knowledge
+    filtering: Filtering = PUBLISHED
 
     @classmethod
     def parse(cls, text: str) -> Column:
@@ -80,7 +90,8 @@ class Column:
         return cls(evaluation, types, knowledge)
 
     def __str__(self) -> str:
-        return f"{self.evaluation + ': ' if self.evaluation else ''}{self.types} types, {self.knowledge}"
+        evaluation = f"{self.evaluation}: " if self.evaluation else ""
+        return f"{evaluation}{self.types} types, {self.knowledge}{_FILTERED[self.filtering]}"
 
 
 Measure = Literal["mrr", "parameters", "graph"]
@@ -96,7 +107,7 @@ class TegaTable:
         title: what it shows.
         rows: its models.
         measure: what it holds.
-        cells: its columns, where models are ranked.
+        cells: its columns, where models are ranked, as the paper has them; those of other filterings follow.
         types: the group of query types that the models are trained on, as far as they are seen, and evaluated on.
         evaluations: by the names that the cells use; one of all types without a name where there is none.
     """
@@ -110,9 +121,19 @@ class TegaTable:
     evaluations: Mapping[str, Evaluation] = field(factory=dict)
 
     @property
+    def measured(self) -> tuple[Column, ...]:
+        """Its columns under every filtering, the published one first."""
+        order = [PUBLISHED, *(f for f in FILTERINGS if f != PUBLISHED)]
+        return tuple(
+            evolve(cell, filtering=f) for f in order for cell in self.cells if (f, cell.knowledge) not in SAME
+        )
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The heads of its columns."""
-        return {"mrr": tuple(map(str, self.cells)), "parameters": (PARAMETERS,), "graph": GRAPH}[self.measure]
+        return {"mrr": tuple(map(str, self.measured)), "parameters": (PARAMETERS,), "graph": GRAPH}[
+            self.measure
+        ]
 
     @property
     def graphs(self) -> tuple[str, ...]:
@@ -187,5 +208,5 @@ def _check(table: TegaTable, groups: set[str]) -> None:
         raise TaskError(f"{table.name}: no evaluation for the cells {', '.join(missing)}")
     for row in table.rows:
         for graph, figures in row.paper.items():
-            if len(figures) != len(table.columns):
+            if len(figures) != len(table.cells or table.columns):
                 raise TaskError(f"{table.name}, {row.label}: {len(figures)} figures for {graph}")

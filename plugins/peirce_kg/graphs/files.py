@@ -6,7 +6,6 @@ Files are read a line at a time; whatever is wrong in one is named by file and l
 from __future__ import annotations
 
 import codecs
-import gzip
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
+from peirce.reading import lines as read_lines
+from peirce.reading import unpacked
 
 from peirce_kg.graphs.index import SPLITS, Split
 from peirce_kg.graphs.ntriples import MalformedError, parse_line
@@ -110,8 +111,8 @@ def _file(folder: Path, split: str) -> Path:
 def _read(path: Path, parse: Callable[[str], Triple | None]) -> Iterator[Triple]:
     lines = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            for raw in file:
+        with unpacked(path) as file:
+            for raw in read_lines(file):
                 lines += 1
                 if lines == 1:  # a byte order mark would be part of the first name
                     raw = raw.removeprefix(codecs.BOM_UTF8)

@@ -7,8 +7,6 @@ A split is cumulative, as in TEGA's Appendix G: `train` holds the training tripl
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -17,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
+from peirce.containers import read_npz
 from peirce.errors import TaskError, unknown
 
 from peirce_kg.graphs.files import Triple, read_file, read_folder, read_pykeen
@@ -124,15 +123,21 @@ class Graph:
         """
         entities, relations = tuple(entity_names), tuple(relation_names)
         try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                added = {split: np.asarray(arrays[split], dtype=np.int32).reshape(-1, 3) for split in SPLITS}
-        except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+            arrays = read_npz(data, _claim)
+            added = {split: np.asarray(arrays[split], dtype=np.int32).reshape(-1, 3) for split in SPLITS}
+        except (OSError, ValueError, KeyError) as error:
             raise TaskError(f"the triples of {name!r} are damaged and cannot be read: {error}") from error
         everything = np.concatenate(list(added.values()))
         bounds = np.array([len(entities), len(relations), len(entities)])
         if len(everything) and ((everything < 0).any() or (everything >= bounds).any()):
             raise TaskError(f"the triples of {name!r} do not belong to this vocabulary; save the model again")
         return from_ids(name, entities, relations, added)
+
+
+def _claim(name: str, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> None:
+    """Refuse an array that is no triples before it is read."""
+    if name not in SPLITS or dtype.kind not in "iu" or shape[1:] != (3,):
+        raise ValueError(f"array {name!r} is {dtype} {list(shape)}, and no triples")
 
 
 @frozen(eq=False)

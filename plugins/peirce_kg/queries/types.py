@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
 from attrs import frozen
 from peirce.errors import TaskError, unknown
+from peirce.reading import parse_toml, read_text
 
 from peirce_kg.queries.language import Query, QueryError, parse
 
@@ -42,13 +42,9 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
     """
     source = str(path) if path else "types.toml"
     try:
-        text = (
-            path.read_text(encoding="utf-8-sig")
-            if path
-            else (files(__package__) / source).read_text(encoding="utf-8")
-        )
-        tables = tomllib.loads(text).get("type", [])
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        text = read_text(path, "spec") if path else (files(__package__) / source).read_text(encoding="utf-8")
+        tables = parse_toml(text).get("type", [])
+    except (OSError, ValueError) as error:
         raise TaskError(f"{source}: query types cannot be read: {error}") from error
     if not isinstance(tables, list):
         raise TaskError(f"{source}: `type` must be [[type]] tables with name, formula and seen")

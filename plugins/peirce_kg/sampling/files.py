@@ -21,6 +21,7 @@ import numpy as np
 from attrs import frozen
 from peirce.errors import TaskError
 from peirce.extras import require
+from peirce.reading import check, check_ratio, read_json
 
 from peirce_kg.engine.answers import Answers
 from peirce_kg.engine.template import Groundings, Template
@@ -83,7 +84,7 @@ class Description:
         """
         path = folder / DESCRIPTION
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = read_json(path)
             if content.get("schema") != SCHEMA:
                 raise TaskError(
                     f"{path} has the schema {content.get('schema')!r}; this version reads {SCHEMA!r}"
@@ -94,7 +95,7 @@ class Description:
                 f"{folder} holds no sampled queries; make them with `peirce kg sample --split {folder.name} -o "
                 f"{folder.parent}`"
             ) from None
-        except (OSError, ValueError, AttributeError, RecursionError, cattrs.BaseValidationError) as error:
+        except (OSError, ValueError, AttributeError, cattrs.BaseValidationError) as error:
             raise TaskError(f"{path} cannot be read: {error}; remove {folder} and sample again") from error
 
 
@@ -207,7 +208,11 @@ def _read(path: Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
     import pyarrow
 
     try:
-        return pq.ParquetFile(path).read(columns=columns)
+        size = check(path)
+        file = pq.ParquetFile(path)
+        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
+        check_ratio(sum(group.total_byte_size for group in groups), size)
+        return file.read(columns=columns)
     except (OSError, pyarrow.ArrowException) as error:
         raise TaskError(
             f"{path} is no Parquet file of queries or is damaged: {error}; remove it and sample again"

@@ -6,15 +6,16 @@ made them, until there are enough new queries; then they become the type's file.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from attrs import frozen
+from peirce.disk import writing
 from peirce.errors import TaskError, unknown
-from peirce.files import replacing, write_whole
+from peirce.files import clear, replacing, write_whole
+from peirce.owners import finished, owned
 
 from peirce_kg.engine.template import Template
 from peirce_kg.graphs.graph import Graph, Ints, Split
@@ -105,8 +106,9 @@ def run(
         overwrite: whether queries that were asked for otherwise are removed.
 
     Raises:
-        TaskError: the folder holds something else, or another process samples into it; a worker died; nothing can be
-            sampled.
+        TaskError: the folder holds something else; a worker died; nothing can be sampled.
+        BusyError: another process samples into the folder.
+        WriteError: the disk takes no more.
     """
     if engine not in ENGINES:
         raise TaskError(unknown("engine", engine, ENGINES))
@@ -114,28 +116,14 @@ def run(
     for place in (directory, folder):
         if place.exists() and not place.is_dir():
             raise TaskError(f"{place} is a file, where a folder of queries would go; give another folder")
-    with _alone(folder):
-        _claim(folder, wanted, overwrite=overwrite)
-        return _complete(folder, wanted, graph, engine, workers, watch)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder; a process that is killed lets them in."""
-    from filelock import FileLock, Timeout
-
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise TaskError(
-            f"another process samples into {folder} now; wait until it is done, or give another folder"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
+    kept = "the queries sampled before are kept, and the same command goes on from there"
+    with writing(f"queries in {folder}", kept), owned(folder, folder=False):
+        try:
+            _claim(folder, wanted, overwrite=overwrite)
+            return _complete(folder, wanted, graph, engine, workers, watch)
+        except BaseException:
+            finished(partial(_leave, folder, wanted))
+            raise
 
 
 def _complete(
@@ -157,7 +145,7 @@ def _complete(
             for work in _finished(works, running, watch):
                 work.write(type_file(folder, work.asked.name), graph)
                 seconds[work.asked.name] = work.seconds
-    shutil.rmtree(blocks)
+    _drop(blocks)
     return [
         Sampled(asked, answer_counts(folder, asked.name, wanted.split), seconds.get(asked.name))
         for asked in wanted.types
@@ -166,13 +154,14 @@ def _complete(
 
 def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
     """Make the folder, or see that it was made for the same, or for something of which it has no queries."""
+    clear(folder)
     if (folder / DESCRIPTION).exists():
         there = Description.read(folder)
         files = [path for asked in there.types if (path := type_file(folder, asked.name)).exists()]
         blocks = folder / BLOCKS
         if there != wanted and overwrite:
             # these and no others, since somebody may have put files of their own beside them
-            shutil.rmtree(blocks, ignore_errors=True)
+            _drop(blocks)
             for path in files:
                 path.unlink()
         elif there != wanted and (files or any(blocks.glob("*.block"))):
@@ -191,6 +180,27 @@ def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
         raise TaskError(f"{folder} holds something else than sampled queries; give another folder")
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / DESCRIPTION, wanted.to_json())
+
+
+def _drop(blocks: Path) -> None:
+    """Remove the blocks, and their folder if nothing else is in it."""
+    for path in blocks.glob("*.block"):
+        path.unlink()
+    clear(blocks)
+    with suppress(OSError):
+        blocks.rmdir()
+
+
+def _leave(folder: Path, wanted: Description) -> None:
+    """Remove what binds the next run to what was asked for, if nothing of it was sampled."""
+    with suppress(OSError):
+        (folder / BLOCKS).rmdir()
+    begun = [folder / BLOCKS, *(type_file(folder, asked.name) for asked in wanted.types)]
+    with suppress(OSError, TaskError):
+        if not any(path.exists() for path in begun) and Description.read(folder) == wanted:
+            (folder / DESCRIPTION).unlink()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _finished(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterator[_Work]:
@@ -252,9 +262,8 @@ class _Work:
 
     def write(self, path: Path, graph: Graph) -> None:
         """Make the type's file of its blocks."""
-        fresh = self._blocks / path.name
-        write_type(fresh, self.kind, graph, self._sets())
-        os.replace(fresh, path)
+        with replacing(path) as fresh:
+            write_type(fresh, self.kind, graph, self._sets())
         for number in range(len(self._rows)):
             self._path(number).unlink()
 

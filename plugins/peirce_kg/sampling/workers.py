@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, chdir, contextmanager
 from multiprocessing import parent_process
 from threading import Thread
 
@@ -14,7 +15,7 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
-from peirce.extras import require
+from peirce.extras import require, safe_path
 
 from peirce_kg.graphs.graph import Graph, Split
 from peirce_kg.queries.types import QueryType
@@ -164,7 +165,7 @@ def _processes(workers: int, setup: Setup) -> Iterator[Pool]:
     from multiprocessing import get_context
 
     # spawned, since a process that has threads cannot be forked safely
-    executor = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start, initargs=(setup,))
+    context = get_context("spawn")
     futures = set[Future[Done]]()
 
     def first() -> Done:
@@ -178,10 +179,12 @@ def _processes(workers: int, setup: Setup) -> Iterator[Pool]:
                 "try it with fewer --workers"
             ) from error
 
-    try:
-        yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run, task)), first)
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+    with safe_path():  # all the while: a task that is submitted may start a process
+        executor = ProcessPoolExecutor(workers, context, initializer=_start, initargs=(setup,))
+        try:
+            yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run, task)), first)
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
@@ -193,8 +196,10 @@ def _ray(workers: int | None, setup: Setup) -> Iterator[Pool]:
 
     started = not ray.is_initialized()
     if started:
-        # the cluster of RAY_ADDRESS, else one that runs on this machine, else a new one on this machine
-        ray.init(log_to_driver=False)
+        # Ray lets its workers import from the folder in which it is started, before all others; Python's own has no
+        # modules. The cluster is that of RAY_ADDRESS, else one that runs on this machine, else a new one here.
+        with chdir(sys.prefix), safe_path():
+            ray.init(log_to_driver=False)
     try:
         cpus = int(ray.cluster_resources().get("CPU", 0))  # type: ignore[no-untyped-call]  # ray 2.60: partly typed
         size = workers or cpus

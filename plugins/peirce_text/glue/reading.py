@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
+from peirce.reading import lines, opened
 
 from peirce_text.glue.subtasks import DIAGNOSTIC, TEST, TRAIN, VALID, Subtask
 from peirce_text.tables import loading
@@ -152,8 +154,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     Fields are not quoted, whatever quotes they hold, and only a line feed ends a line: texts hold other separators.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="\n") as file:
-            for number, line in enumerate(file, 1):
+        with io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="\n") as file:
+            for number, line in enumerate(lines(file), 1):
                 if text := line.rstrip("\r\n"):
                     yield number, text
     except UnicodeDecodeError as error:

@@ -97,7 +97,7 @@ def pretrain_command(
     require_training()
     require("peirce pretrain", "tokenizers", "datasets", extra="text")
     from peirce.registry import load_spec
-    from peirce.training import make_task, read_settings, show_result, train, training_options
+    from peirce.training import alone_in, make_task, read_settings, show_result, train, training_options
     from rich.console import Console
 
     from peirce_text.pretraining.recipes import load_recipe
@@ -117,12 +117,17 @@ def pretrain_command(
         accumulate = found.accumulated(options.batch_size, int(os.environ.get("WORLD_SIZE", 1)))
         training |= {} if accumulate is None else {"accumulate": accumulate}
     how = training_options(training)
-    if not options.tokenizer:
-        path = _own_tokenizer(options, found.vocabulary, directory, resume=resume)
-        options = make_task("pretraining", {**task_settings, "tokenizer": str(path)}).options
-    task = Pretraining(options, Record(directory / FILE, holds=resume))
-    console = Console(stderr=True)
-    result = train(spec, task, how, directory, seed=seed, resume=resume, overwrite=overwrite, console=console)
+    if directory.exists() and not directory.is_dir():
+        raise TaskError(f"{directory} is a file; give a directory for the trained model")
+    with alone_in(directory):
+        if not options.tokenizer:
+            path = _own_tokenizer(options, found.vocabulary, directory, resume=resume)
+            options = make_task("pretraining", {**task_settings, "tokenizer": str(path)}).options
+        task = Pretraining(options, Record(directory / FILE, holds=resume))
+        console = Console(stderr=True)
+        result = train(
+            spec, task, how, directory, seed=seed, resume=resume, overwrite=overwrite, console=console
+        )
     facts = {"directory": str(directory), "recipe": found.name, "seed": seed}
     show_result(result, how.test_split, "peirce.pretrain/1" if json else None, facts)
 
@@ -145,20 +150,18 @@ def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bo
 
     One process trains it, and the others of the same training find it.
     """
-    from filelock import FileLock
     from peirce.files import write_whole
+    from peirce.owners import owned
+    from peirce.reading import read_text
 
     from peirce_text.text.shards import find_shards
     from peirce_text.text.training import train_tokenizer
 
-    if directory.exists() and not directory.is_dir():
-        raise TaskError(f"{directory} is a file; give a directory for the trained model")
     path, source = directory / TOKENIZER, directory / SOURCE
     shards = find_shards(options.files)
     text = _source(shards, vocabulary)
-    directory.mkdir(parents=True, exist_ok=True)
-    with FileLock(directory / f".{TOKENIZER}.lock"):
-        there = path.is_file() and (resume or (source.is_file() and source.read_text() == text))
+    with owned(path, folder=False, wait=True):
+        there = path.is_file() and (resume or (source.is_file() and read_text(source, "table") == text))
         if not there:
             train_tokenizer(
                 shards, path, vocabulary=vocabulary, column=options.column, skip=options.damaged == "skip"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
 from peirce.errors import TaskError, unknown
+from peirce.reading import read_toml
 from peirce.spec import is_path
 
 FORMAT = 1
@@ -80,7 +80,7 @@ def load_recipe(path_or_name: str) -> PretrainingRecipe:
             )
         path = ready[path_or_name]
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        table = read_toml(path)
     except (OSError, ValueError) as error:
         raise TaskError(f"recipe {path} cannot be read: {error}") from error
     for key in table:

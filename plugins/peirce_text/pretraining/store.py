@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import weakref
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from attrs import frozen
+from peirce.disk import writing
 from peirce.errors import TaskError
 from peirce.extras import require
+from peirce.files import scratch
+from peirce.owners import owned
+from peirce.reading import check, read_json
 
 from peirce_text.text.documents import documents, sentences
 from peirce_text.text.shards import Shard
@@ -82,8 +86,9 @@ class Store:
         self.digest = hashlib.sha256(tokenizer.content).hexdigest()
         self._type: Any = np.uint16 if tokenizer.vocabulary <= 1 << 16 else np.uint32
         if folder is None:
-            folder = Path(tempfile.mkdtemp(prefix="peirce-tokens-"))
-            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            own = ExitStack()
+            folder = own.enter_context(scratch(Path(tempfile.gettempdir()) / "tokens"))
+            weakref.finalize(self, own.close)
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
 
@@ -96,13 +101,13 @@ class Store:
 
         Raises:
             ShardError: the shard is damaged; nothing of it is kept.
+            WriteError: the disk takes no more.
         """
         require("tokenizing a shard", "tokenizers", "datasets", extra="text")
-        from filelock import FileLock
-
         folder = self.folder / self._key(shard)
         if not _whole(folder):
-            with FileLock(f"{folder}.lock"):
+            safe = "the shards that were tokenised before are whole"
+            with writing(f"tokens in {self.folder}", safe), owned(folder, folder=False, wait=True):
                 if not _whole(folder):  # another process may have been faster
                     self._write(shard, folder, advance)
         return ShardTokens(
@@ -110,7 +115,7 @@ class Store:
             mapped(folder / "tokens.bin", self._type),
             mapped(folder / "sentences.bin", np.int64),
             mapped(folder / "documents.bin", np.int64),
-            json.loads((folder / _RECORD).read_text(encoding="utf-8"))["digest"],
+            read_json(folder / _RECORD)["digest"],
         )
 
     def _key(self, shard: Shard) -> str:
@@ -120,14 +125,14 @@ class Store:
         return hashlib.sha256(json.dumps([*facts, own]).encode()).hexdigest()[:32]
 
     def _write(self, shard: Shard, folder: Path, advance: Callable[[int], None]) -> None:
-        writing = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}")
         shutil.rmtree(folder, ignore_errors=True)
-        writing.mkdir()
-        try:
+        with scratch(folder) as place:
+            fresh = place / "new"
+            fresh.mkdir()
             ends: tuple[array[int], array[int]] = (array("q"), array("q"))
             total = told = 0
             digest = hashlib.sha256()
-            with (writing / "tokens.bin").open("wb") as file:
+            with (fresh / "tokens.bin").open("wb") as file:
                 for many in self._tokenised(shard):
                     for document in many:
                         for ids in document:
@@ -141,20 +146,17 @@ class Store:
                     advance(total - told)
                     told = total
             for name, values in zip(("sentences.bin", "documents.bin"), ends, strict=True):
-                with (writing / name).open("wb") as file:
+                with (fresh / name).open("wb") as file:
                     values.tofile(file)
-            sizes = {path.name: path.stat().st_size for path in writing.iterdir()}
+            sizes = {path.name: path.stat().st_size for path in fresh.iterdir()}
             record = {
                 "format": FORMAT,
                 "shard": str(shard.path),
                 "sizes": sizes,
                 "digest": digest.hexdigest(),
             }
-            (writing / _RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-            writing.rename(folder)
-        except BaseException:
-            shutil.rmtree(writing, ignore_errors=True)
-            raise
+            (fresh / _RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            fresh.rename(folder)
 
     def _tokenised(self, shard: Shard) -> Iterator[list[list[list[int]]]]:
         """Documents, some at a time, each as the tokens of its sentences."""
@@ -179,7 +181,7 @@ class Store:
 
 def mapped(path: Path, dtype: Any) -> npt.NDArray[Any]:
     """The numbers of a file, read when they are used."""
-    if path.stat().st_size == 0:  # which cannot be mapped
+    if check(path) == 0:  # which cannot be mapped
         return np.empty(0, dtype)
     return np.memmap(path, dtype, mode="r")
 
@@ -187,7 +189,7 @@ def mapped(path: Path, dtype: Any) -> npt.NDArray[Any]:
 def _whole(folder: Path) -> bool:
     """Whether a folder is what was written; one that was cut off or is of another format is made again."""
     try:
-        record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        record = read_json(folder / _RECORD)
         sizes = record["sizes"]
         return record["format"] == FORMAT and all((folder / n).stat().st_size == s for n, s in sizes.items())
     except (OSError, ValueError, KeyError, TypeError):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
+from peirce.reading import read_json
 
 from peirce_text.tables import open_dataset
 
@@ -75,8 +75,8 @@ def read_file(path: Path) -> Questions:
         TaskError: it is not in the published format.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
+        content = read_json(path, "table")
+    except (OSError, ValueError) as error:
         raise TaskError(f"{path} cannot be read: {error}; fetch the published file again") from error
     try:
         return _collected(_published(content))

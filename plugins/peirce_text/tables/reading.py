@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import json
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import IO, Any
 
 from attrs import frozen
 from peirce.errors import TaskError, unknown
+from peirce.reading import lines, parse_json, unpacked
 
 LONGEST_FIELD = 2**24
 """Characters of one field of a CSV file; the csv module's own bound is below what a long document has."""
@@ -112,18 +111,16 @@ def _format(path: Path) -> str:
 
 
 def _opened(path: Path) -> IO[str]:
-    if path.name.endswith(".gz"):
-        return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(unpacked(path), encoding="utf-8-sig", newline="")
 
 
 def _objects(path: Path, file: IO[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(lines(file), 1):
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            value = parse_json(line)
+        except ValueError as error:
             raise TaskError(f"{path}, row {number}: no JSON: {error}") from error
         if not isinstance(value, dict):
             raise TaskError(f"{path}, row {number}: must be a JSON object, and is {line.strip()[:60]}")
@@ -136,7 +133,7 @@ def _delimited(
     quoted = kind == "csv" if quotes is None else quotes
     csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(
-        file,
+        lines(file),
         delimiter="," if kind == "csv" else "\t",
         quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
         strict=True,

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 from peirce.commands import Json, as_json
-from peirce.errors import TaskError
+from peirce.errors import TaskError, escaped
+from peirce.reading import read_text
 
 SCHEMA = "peirce.generate/1"
 STDIN = "-"
@@ -38,7 +39,10 @@ def generate(
             help="A tokenizers JSON, a BERT vocab.txt, or a folder with one; the model's own if absent.",
         ),
     ] = None,
-    max_new: Annotated[int, typer.Option(min=1, help="The most tokens of a text.")] = 50,
+    max_new: Annotated[
+        int | None,
+        typer.Option(min=1, help="The most tokens of a text; if absent 32, or as many as there is room for."),
+    ] = None,
     beams: Annotated[int, typer.Option(min=1, help="How many partial texts are followed; 1 is greedy.")] = 1,
     length_penalty: Annotated[
         float, typer.Option(help="With beams: texts are judged by log-probability over length to this power.")
@@ -67,7 +71,9 @@ def generate(
 
     texts = _prompts(prompts or [], file)
     drawn = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    settings: dict[str, Any] = {"max_new": max_new, "beams": beams, "length_penalty": length_penalty}
+    settings: dict[str, Any] = {"beams": beams, "length_penalty": length_penalty}
+    if max_new is not None:
+        settings["max_new"] = max_new
     if sample or drawn != {"temperature": 1.0, "top_k": 0, "top_p": 1.0}:
         settings |= {"sample": True, "seed": seed, **drawn}
     written = open_writer(model, tokenizer, device=device, whole=whole).write(texts, **settings)
@@ -88,7 +94,7 @@ def generate(
         )
         return
     for one in written:
-        typer.echo(one.text)
+        typer.echo(escaped(one.text))
 
 
 def _prompts(given: list[str], file: str | None) -> list[str]:
@@ -101,6 +107,6 @@ def _prompts(given: list[str], file: str | None) -> list[str]:
     if file == STDIN:
         return sys.stdin.read().splitlines()
     try:
-        return Path(file).read_text(encoding="utf-8-sig").splitlines()
+        return read_text(file, "text").splitlines()
     except (OSError, ValueError) as error:
         raise TaskError(f"{file} cannot be read: {error}; give a text file with one prompt a line") from error

@@ -10,6 +10,7 @@ from typing import Any
 from attrs import frozen
 from peirce.errors import TaskError
 from peirce.extras import require
+from peirce.reading import check
 
 FORMATS = {
     ".txt": "text",
@@ -125,7 +126,10 @@ def find_shards(files: Iterable[str | Path]) -> tuple[Shard, ...]:
             kind = _kind(file)
             if kind is None:
                 raise TaskError(f"shard {file} has an unknown format. Known formats: {_known()}")
-            shards.append(Shard(file, kind, file.stat().st_size))
+            try:
+                shards.append(Shard(file, kind, check(file)))
+            except OSError as error:
+                raise TaskError(f"shard {file} cannot be read: {error.strerror or error}") from error
     paths = [shard.path.resolve() for shard in shards]
     for path in paths:
         if paths.count(path) > 1:

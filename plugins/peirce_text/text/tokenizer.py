@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import frozen
 from peirce.errors import TaskError
 from peirce.extras import require
+from peirce.reading import read, read_json
 
 if TYPE_CHECKING:
     import tokenizers
@@ -117,7 +118,7 @@ class Tokenizer:
         if path.is_dir():
             path = _inside(path)
         try:
-            content = path.read_bytes()
+            content = read(path, "tokenizer")
         except OSError as error:
             raise TaskError(
                 f"tokenizer {path} cannot be read: {error}; give a tokenizers JSON, a BERT vocab.txt, or a folder "
@@ -396,7 +397,7 @@ def _lowers(path: Path, pieces: Iterable[str]) -> bool:
     settings = path.with_name(SETTINGS)
     if settings.is_file():
         try:
-            table = json.loads(settings.read_text(encoding="utf-8"))
+            table = read_json(settings)
         except (OSError, ValueError) as error:
             raise TaskError(
                 f"{settings} cannot be read: {error}; repair it, or remove it to go by the vocabulary"

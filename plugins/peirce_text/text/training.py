@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from attrs import frozen
-from peirce.files import write_whole
+from peirce.disk import writing
+from peirce.files import AS_IT_WAS, write_whole
+from peirce.owners import owned
 from rich.console import Console
 
 from peirce_text.text.progress import Tokenizing
@@ -57,10 +59,12 @@ def train_tokenizer(
 
     Raises:
         TaskError: a shard is damaged, or there is no text.
+        BusyError: another process trains one there.
+        WriteError: the disk takes no more.
     """
-    with Tokenizing(Console(stderr=True), 2 * len(shards), "reading", "characters") as progress:
-        texts = _Texts(shards, column, skip, progress)
-        tokenizer = Tokenizer.train(texts, vocabulary, lowercase=not cased)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, tokenizer.content)
+    with writing(str(path), AS_IT_WAS), owned(path, folder=False):
+        with Tokenizing(Console(stderr=True), 2 * len(shards), "reading", "characters") as progress:
+            texts = _Texts(shards, column, skip, progress)
+            tokenizer = Tokenizer.train(texts, vocabulary, lowercase=not cased)
+        write_whole(path, tokenizer.content)
     return tokenizer

@@ -160,10 +160,14 @@ def _saved(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequen
 
 def _exported(path: Path, device: str | None) -> tuple[Inputs, Callable[..., Sequence[Generated]]]:
     import peirce
+    from peirce.model import PROVENANCE, WEIGHTS, saved_files
 
     if device is not None:
         raise TaskError(
             f"{path} is no saved model: ONNX Runtime chooses where a file runs; leave out the device"
         )
+    if (path.parent / PROVENANCE).is_file():  # the tokenizer beside the file is one of a saved model's
+        with saved_files(path.parent, without=(WEIGHTS,)):
+            pass
     session = peirce.Session(path)
     return session.signature.inputs, session.generate

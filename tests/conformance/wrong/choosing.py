@@ -21,16 +21,17 @@ class Choosing(Operator):
     scope_rule = "reduce"
 
     def kernel(self) -> Reader:
-        return Reader(branch="U", shape={"h": self.dims.heads}, activation="softmax")
+        return Reader(branch="U", shape={"h": self.dims.heads}, activation="softmax", attended=True)
 
     def premise(self) -> Reader:
-        return Reader(branch="U", shape={"h": self.dims.heads})
+        return Reader(branch="U", shape={"h": self.dims.heads}, attended=True)
 
     def output(self) -> Writer:
         return Writer(branch="U", shape={"h": self.dims.heads})
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        rows = kernel.unsqueeze(1).expand(-1, kernel.shape[1], -1, -1)
+        count = kernel.shape[1] if scope.pairs is None else scope.pairs.shape[1]
+        rows = kernel.unsqueeze(1).expand(-1, count, -1, -1)
         return (self.weights(rows, scope) * premise.unsqueeze(1)).sum(2)
 
     def weights(self, rows: Tensor, scope: Scope) -> Tensor:
@@ -64,4 +65,43 @@ class NanOnEmptyRows(Choosing):
         return rows.softmax(2)
 
 
-PAIRS = [Pair(Choosing, NanOnEmptyRows, "empty_rows")]
+class Overflows(Choosing):
+    """Takes the exponential of the logits as they are."""
+
+    name = "overflows"
+
+    def weights(self, rows: Tensor, scope: Scope) -> Tensor:
+        weights = scope.zero_binary(rows.exp())
+        return weights / weights.sum(2, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+
+
+class FearsZero(Choosing):
+    """Takes the largest logit of all tokens, and adds a small number to the denominator of those in scope."""
+
+    name = "fears_zero"
+
+    def weights(self, rows: Tensor, scope: Scope) -> Tensor:
+        exact = rows.to(torch.promote_types(rows.dtype, torch.float32))
+        weights = scope.zero_binary((exact - exact.amax(2, keepdim=True)).exp())
+        return (weights / (weights.sum(2, keepdim=True) + 1e-12)).to(rows.dtype)
+
+
+class CausalSeesPadding(Choosing):
+    """Masks the future in causal scopes by a triangle, which knows no padding."""
+
+    name = "causal_sees_padding"
+
+    def weights(self, rows: Tensor, scope: Scope) -> Tensor:
+        if not scope.causal:
+            return scope.softmax(rows)
+        length = rows.shape[1]
+        past = torch.ones(length, length, dtype=torch.bool, device=rows.device).tril()
+        return Scope.relation(past.unsqueeze(0)).softmax(rows)
+
+
+PAIRS = [
+    Pair(Choosing, NanOnEmptyRows, "empty_rows"),
+    Pair(Choosing, Overflows, "finite"),
+    Pair(Choosing, FearsZero, "no_look_ahead"),
+    Pair(Choosing, CausalSeesPadding, "scope_forms"),
+]

@@ -56,6 +56,7 @@ class Yes(Head):
     """Whether each token is one."""
 
     name = "yes"
+    labels = "int64 [b, x]: 1 where a token is one, else 0; -100 where it does not count"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -68,18 +69,21 @@ class Yes(Head):
         return {"logits": self.dense(encoded.unary)}
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        return F.cross_entropy(
-            outputs["logits"].flatten(0, 1).float(), labels.flatten(), reduction=self.reduction
-        )
+        each = F.cross_entropy(outputs["logits"].flatten(0, 1).float(), labels.flatten(), reduction="none")
+        return self.reduced(each, labels)
 
-    reduction = "mean"
+    def reduced(self, losses: Tensor, labels: Tensor) -> Tensor:
+        """The losses of tokens, as one number."""
+        return losses.sum() / (labels != -100).sum().clamp_min(1)
 
 
 class LossForEachToken(Yes):
     """Leaves the mean to whoever trains."""
 
     name = "loss_for_each_token"
-    reduction = "none"
+
+    def reduced(self, losses: Tensor, labels: Tensor) -> Tensor:
+        return losses
 
 
 PAIRS = [

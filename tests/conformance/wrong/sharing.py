@@ -34,7 +34,7 @@ class Sharing(Operator):
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         length = kernel.shape[1]
-        pairs = torch.ones(1, length, length, dtype=kernel.dtype)
+        pairs = kernel.new_ones(1, length, length)
         if scope.pairs is not None:
             pairs = scope.pairs.to(kernel.dtype)
         sums = (pairs @ premise.flatten(2)).unflatten(2, premise.shape[2:])
@@ -76,6 +76,15 @@ class IgnoresPadding(Sharing):
         return len(row)
 
 
+class CountsInBytes(Sharing):
+    """Counts in bytes, which end at 255."""
+
+    name = "counts_in_bytes"
+
+    def count(self, pairs: Tensor) -> Tensor:
+        return pairs.sum(2, dtype=torch.uint8).clamp_min(1)[:, :, None, None]
+
+
 class Detaching(Sharing):
     """Keeps the kernel out of the gradient."""
 
@@ -94,6 +103,7 @@ class DeclaresAnotherTyping(Sharing):
 
 PAIRS = [
     Pair(Sharing, IgnoresPadding, "padding"),
+    Pair(Sharing, CountsInBytes, "limits"),
     Pair(Sharing, Detaching, "gradients"),
     Pair(Sharing, DeclaresAnotherTyping, "declaration"),
 ]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -13,13 +16,13 @@ from shared_folder import ROOT
 
 
 def test_a_third_party_s_command_runs(peirce: Run) -> None:
-    done = peirce("greet", "world")
+    done = peirce("greet", "world", beside=("good",))
     assert (done.returncode, done.stdout) == (0, "hello world\n")
-    assert "Usage: peirce greet" in peirce("greet", "--help").stdout
+    assert "Usage: peirce greet" in peirce("greet", "--help", beside=("good",)).stdout
 
 
 def test_arguments_after_two_dashes_arrive(peirce: Run) -> None:
-    assert peirce("greet", "--", "--world").stdout == "hello --world\n"
+    assert peirce("greet", "--", "--world", beside=("good",)).stdout == "hello --world\n"
 
 
 def test_bad_input_is_exit_2_without_a_traceback(peirce: Run) -> None:
@@ -57,9 +60,42 @@ def test_a_command_that_two_distributions_announce_is_an_error(
     (info / "entry_points.txt").write_text("[peirce.commands]\ngreet = rival:greet\n")
     both = f"{distributions}:{tmp_path / 'other'}"
     assert "announced by peirce-good and peirce-rival" in peirce("--help", PYTHONPATH=both).stdout
-    done = peirce("greet", "world", PYTHONPATH=both)
+    done = peirce("greet", "world", beside=("good",), PYTHONPATH=both)
     assert done.returncode == 2
     assert "command 'greet' is announced by peirce-good and peirce-rival" in done.stderr
+
+
+def test_a_command_goes_off_and_on_with_its_plugin(peirce: Run) -> None:
+    done = peirce("greet", "world", beside=())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "command 'greet' belongs to peirce-good:extra, which is switched off" in done.stderr
+    assert "`peirce plugins enable peirce-good:extra` switches it on" in done.stderr
+    assert "Greets" not in peirce("--help", beside=()).stdout
+    assert peirce("plugins", "enable", "peirce-good", beside=None).returncode == 0
+    assert peirce("greet", "world", beside=None).stdout == "hello world\n"
+    assert peirce("plugins", "disable", "peirce-good", beside=None).returncode == 0
+    assert peirce("greet", "world", beside=None).returncode == 2
+
+
+def test_a_command_and_a_runtime_that_ship_go_off_with_their_plugin(peirce: Run, tmp_path: Path) -> None:
+    file = tmp_path / "off.toml"
+    file.write_text('format = 1\n[plugins]\n"peirce:kg" = "off"\n"peirce:onnx" = "off"\n')
+    listed = peirce("--help", PEIRCE_REGISTRY=str(file)).stdout
+    assert "Answer a first-order query" not in listed
+    assert "Train a model" in listed
+    done = peirce("kg", "types", PEIRCE_REGISTRY=str(file))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "command 'kg' belongs to peirce:kg, which is switched off" in done.stderr
+    program = "from peirce.registry import runtime_of\nruntime_of('model.onnx')"
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        env={**os.environ, "PEIRCE_REGISTRY": str(file)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert "the runtime of .onnx files belongs to peirce:onnx, which is switched off" in run.stderr
 
 
 def test_a_command_whose_module_is_missing_says_what_to_install(peirce: Run, tmp_path: Path) -> None:

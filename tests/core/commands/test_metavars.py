@@ -21,7 +21,7 @@ ONE_MEANING = {
 def parameters() -> Iterator[tuple[str, Any]]:
     """Every argument and option of every command that ships, with the command's name."""
     for command in commands():
-        if command.owners == ("peirce",):
+        if all(entry.distribution == "peirce" for entry in command.entries):
             loaded = loaded_command(command)
             for name, one in (getattr(loaded, "commands", None) or {"": loaded}).items():
                 yield from ((f"{command.name} {name}".strip(), parameter) for parameter in one.params)

@@ -62,7 +62,7 @@ def test_every_public_name_can_be_used() -> None:
 
 
 def test_help_names_every_command(peirce: Run) -> None:
-    done = peirce("--help")
+    done = peirce("--help", beside=("good",))
     assert done.returncode == 0
     listed = {line.split()[0] for line in done.stdout.split("Commands:")[1].splitlines() if line.strip()}
     expected = {"list", "describe", "plugins", "spec", "summary", "doctor"}

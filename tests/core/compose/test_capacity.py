@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 from peirce.compose import build, summarise
-from peirce.compose.building import _count_parameters, _machine_memory
+from peirce.compose.building import _count_parameters
 from peirce.errors import SpecError
 from peirce.registry import Registry, load_spec
+from peirce.resources import machine_memory
 
 
 @pytest.mark.parametrize(
@@ -46,4 +47,4 @@ def test_the_parameters_of_many_layers_are_those_of_few_extended(
 
 
 def test_the_machine_says_how_much_it_has() -> None:
-    assert 10**8 < _machine_memory() < 10**16
+    assert 10**8 < machine_memory() < 10**16

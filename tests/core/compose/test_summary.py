@@ -100,5 +100,5 @@ def test_sizes_beyond_what_can_be_counted_are_refused(spec: Spec) -> None:
 
 def test_a_text_longer_than_the_positions_is_refused() -> None:
     bert = load_spec("bert-base", {"model.dims.layers": 1, "model.input.vocabulary": 32})
-    with pytest.raises(InputError, match="513 tokens is longer than the 512 learned positions"):
+    with pytest.raises(InputError, match=r"length of the inputs is 513, and the model reads at most 512"):
         summarise(bert, length=513)

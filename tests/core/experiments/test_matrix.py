@@ -33,7 +33,10 @@ class Losses(Matrix[Cell, LossRow]):
 
     folder = "models"
     row = LossRow
-    columns = ("run", "seed", "loss", "parameters", "steps", "seconds", "commit", "command")
+    columns = (
+        *("run", "seed", "loss", "parameters", "steps", "seconds"),
+        *("spec_digest", "commit", "evaluated", "command"),
+    )
 
     def cells(self) -> Iterator[Cell]:
         for rate in self.rates:

@@ -58,3 +58,10 @@ def test_pictures_have_bars_or_lines(columns: tuple[str, ...]) -> None:
     if columns[0].isdecimal():
         shaded = evolve(table, shaded=(columns[:1], "trained on"))
         assert len({table.picture(), shaded.picture(), evolve(table, constant=("B",)).picture()}) == 3
+
+
+def test_a_picture_of_some_columns() -> None:
+    alone = {label: row[1:] for label, row in TABLE.figures.items()}
+    some = evolve(TABLE, drawn=("two",))
+    assert some.picture() == evolve(TABLE, columns=("two",), figures=alone).picture() != TABLE.picture()
+    assert some.markdown() == TABLE.markdown()

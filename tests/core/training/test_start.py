@@ -14,6 +14,7 @@ import pytest
 import torch
 from command_line import exit_code as run
 from peirce.commands.main import main
+from peirce.compose import load
 from peirce.errors import ModelFileError, TaskError
 from peirce.registry import Registry
 from peirce.training import TrainingOptions, TrainResult, train, with_tokenizer
@@ -149,7 +150,12 @@ def test_another_vocabulary_is_refused(parts: Registry, saved: Path, tmp_path: P
     with pytest.raises(TaskError, match=r"has the vocabulary tokens\.txt and the task has vocabulary\.json"):
         go(parts, tmp_path / "b", saved, task=Foreign(MarkedOptions()))
     with pytest.raises(TaskError, match="vocabulary is 11 and was 10"):
-        go(parts, tmp_path / "c", _without_assets(saved, tmp_path), task=Marked(MarkedOptions(tokens=9)))
+        go(
+            parts,
+            tmp_path / "c",
+            _without_assets(parts, saved, tmp_path),
+            task=Marked(MarkedOptions(tokens=9)),
+        )
 
 
 def test_a_saved_model_may_have_more_vectors_than_tokens(parts: Registry, tmp_path: Path) -> None:
@@ -166,10 +172,9 @@ def test_a_saved_model_may_have_more_vectors_than_tokens(parts: Registry, tmp_pa
         check_data(first.model, tmp_path / "saved", Marked(MarkedOptions(tokens=15)), None)
 
 
-def _without_assets(saved: Path, tmp_path: Path) -> Path:
-    copied = Path(shutil.copytree(saved, tmp_path / "copied"))
-    shutil.rmtree(copied / "assets")
-    return copied
+def _without_assets(parts: Registry, saved: Path, tmp_path: Path) -> Path:
+    load(saved, registry=parts).save(tmp_path / "bare")
+    return tmp_path / "bare"
 
 
 def test_an_empty_tokenizer_is_that_of_the_saved_model(parts: Registry, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import torch
 from hand_model import SIGNATURE, Hand
 from onnx import TensorProto
 from peirce import Session, verify
-from peirce.errors import ExportError
+from peirce.errors import ExportError, ModelFileError, WriteError
 from peirce_export import cases
 from peirce_export.failures import DimMismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import Metadata
@@ -134,7 +136,7 @@ def test_large_weights_lie_beside_the_file(hand: Hand, tmp_path: Path) -> None:
     assert places == {"m.onnx.data"}
     assert verify(path, hand).passed
     (tmp_path / "m.onnx.data").unlink()
-    with pytest.raises(ExportError):
+    with pytest.raises(ModelFileError, match=r"m\.onnx\.data, which cannot be read: it is not there"):
         verify(path, hand)
 
 
@@ -267,9 +269,40 @@ def test_a_full_disk_leaves_nothing(hand: Hand, tmp_path: Path, monkeypatch: pyt
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("peirce_export.onnx.exporter.write", full)
-    with pytest.raises(ExportError, match=r"cannot be written: .*No space left on device.*make room"):
+    said = (
+        r"m.onnx cannot be written: No space left on device; what stood there is as it was; make room there"
+    )
+    with pytest.raises(WriteError, match=said):
         _export(hand, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from peirce.files import scratch
+with scratch(Path(sys.argv[1])) as folder:
+    (folder / "new").mkdir()
+    (folder / "new" / "m.onnx").write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_an_export_that_is_told_to_end_leaves_nothing_and_one_that_was_killed_is_cleared_away(
+    hand: Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(*_: object, **__: object) -> None:
+        raise SystemExit(143)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("peirce_export.onnx.exporter.verify", end)
+        with pytest.raises(SystemExit):
+            _export(hand, tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
+    subprocess.run([sys.executable, "-P", "-c", _KILLED, str(tmp_path / "m.onnx")], check=False)
+    assert [path.name.partition(".peirce-")[0] for path in tmp_path.iterdir()] == [".m.onnx"]
+    _export(hand, tmp_path / "m.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
 
 
 def test_a_seed_below_zero_is_refused() -> None:

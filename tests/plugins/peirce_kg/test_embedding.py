@@ -13,7 +13,15 @@ import torch
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import Registry, load_spec
-from peirce_kg.embedding.training import PREDICTORS, EmbeddingOptions, Predictor, _mrr, _scores, embed
+from peirce_kg.embedding.training import (
+    PREDICTORS,
+    EmbeddingOptions,
+    Factorisation,
+    Predictor,
+    _mrr,
+    _scores,
+    embed,
+)
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.graphs.graph import Graph, from_names
 from peirce_kg.kg import app
@@ -55,6 +63,54 @@ def test_vectors_learn_and_depend_on_the_seed_alone(model: Predictor, graph: Gra
     two = embed(graph, options)
     assert torch.equal(one.entities, two.entities)
     assert torch.equal(one.relations, two.relations)
+
+
+@pytest.mark.parametrize("model", ["distmult", "complex"])
+def test_the_published_loss_triple_by_triple(model: Predictor, graph: Graph) -> None:
+    """A cross-entropy over all tails, and the cubed moduli of the triple's three vectors, as means over triples."""
+    made = Factorisation(graph, EmbeddingOptions(model=model, dim=6)).double()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.normal_(generator=torch.Generator().manual_seed(2))
+    entities, relations = (each.detach().numpy() for each in (made.entities, made.relations))
+    if model == "complex":
+        entities, relations = (each[:, :3] + 1j * each[:, 3:] for each in (entities, relations))
+    triples = [(0, 1, 5), (0, 1, 7), (3, 2, 0), (0, 1, 5)]
+    wanted = []
+    for head, relation, tail in triples:
+        scores = [(entities[head] * relations[relation] * other.conj()).sum().real for other in entities]
+        fit = np.log(np.exp(scores).sum()) - scores[tail]
+        vectors = (entities[head], relations[relation], entities[tail])
+        wanted.append(fit + 0.3 * sum((np.abs(vector) ** 3).sum() for vector in vectors))
+    assert made.loss(torch.tensor(triples), 0.3).item() == pytest.approx(np.mean(wanted))
+
+
+def test_what_is_published_is_the_default(graph: Graph) -> None:
+    published = EmbeddingOptions(model="complex").recipe
+    assert (published.optimizer, published.lr, published.batch_size, published.n3) == (
+        "adagrad",
+        0.1,
+        1000,
+        0.05,
+    )
+    assert EmbeddingOptions(model="complex", optimizer="adam").recipe.lr == 1e-3
+    small, large = (
+        embed(graph, EmbeddingOptions(dim=8, epochs=8, n3=n3)).entities.abs().mean() for n3 in (0.5, 0.0)
+    )
+    assert small < large
+    portions = embed(graph, EmbeddingOptions(dim=8, epochs=3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("peirce_kg.embedding.training.SCORES", 36)  # three triples at once
+        torch.testing.assert_close(
+            embed(graph, EmbeddingOptions(dim=8, epochs=3)).entities, portions.entities
+        )
+
+
+def test_the_length_of_a_training_is_told_after_its_first_step(graph: Graph) -> None:
+    told: list[float] = []
+    embed(graph, EmbeddingOptions(dim=8, epochs=3, batch_size=8), estimate=told.append)
+    assert len(told) == 1
+    assert told[0] > 0
 
 
 def test_the_facts_are_those_of_the_graphs_queries(graph: Graph) -> None:
@@ -118,6 +174,9 @@ def test_what_cannot_work_is_refused(graph: Graph) -> None:
         embed(graph, EmbeddingOptions(model="distmult", dim=4, device="abacus"))
     with pytest.raises(TaskError, match="lower --lr"):
         embed(graph, EmbeddingOptions(model="distmult", dim=4, epochs=40, lr=1e30))
+    for wrong in ({"optimizer": "adagrad"}, {"n3": 0.1}):
+        with pytest.raises(TaskError, match="transe is trained by Adam without N3"):
+            embed(graph, EmbeddingOptions(model="transe", dim=4, **wrong))
     with pytest.raises(TaskError, match="the train split of 'late' has no triples"):
         embed(from_names("late", {"test": [("a", "r", "b")]}), EmbeddingOptions(model="distmult", dim=4))
 

@@ -132,6 +132,8 @@ def test_the_filter_is_an_option_and_said() -> None:
     assert reports["graphs"].mean("entailed").mrr == 1.0
     assert reports["graph"].mean("entailed").mrr == 0.5
     assert reports["graph"].mean("inferred").mrr == 1.0
+    for report in reports.values():
+        assert {f: r.cells for f, r in report.filtered.items()} == {f: r.cells for f, r in reports.items()}
     assert "A(train), A(valid) and A(test)" in " ".join(_print(reports["graphs"]).split())
     assert "A(train) for entailed answers" in " ".join(_print(reports["graph"]).split())
 
@@ -157,7 +159,7 @@ def test_a_scorer_must_score_every_entity() -> None:
         evaluate("few", SETS, lambda template, groundings: np.zeros((len(groundings), 3)))
 
 
-def test_answers_of_later_splits_are_filtered_too() -> None:
+def test_answers_of_later_splits_are_filtered_on_request() -> None:
     graph = from_names(
         "g", {"train": [("a", "r", "b")], "valid": [("a", "r", "c")], "test": [("a", "r", "d")]}
     )
@@ -166,9 +168,41 @@ def test_answers_of_later_splits_are_filtered_too() -> None:
     found = {s: evaluation.answers(template, groundings, graph.index(s)) for s in SPLITS}
     queries = QuerySet(load_types()["1p"], "valid", template, groundings, found)
     scores = np.array([[0.0, 2.0, 1.0, 3.0]])
-    cells = evaluate("s", [queries], lambda template, groundings: scores, 4).cells["1p"]
-    assert cells["inferred"].mrr == 1.0
-    assert cells["inferred"].answers == 1
+    report = evaluate("s", [queries], lambda template, groundings: scores, 4)
+    assert {f: r.cells["1p"]["inferred"].mrr for f, r in report.filtered.items()} == {
+        "graph": 0.5,
+        "graphs": 1.0,
+        "before": 0.5,
+    }
+    assert report.cells["1p"]["inferred"].answers == 1
+
+
+def test_an_answer_that_a_later_graph_lost_is_filtered_where_its_graph_counts() -> None:
+    graph = from_names(
+        "g",
+        {
+            "train": [("a", "r", "b"), ("a", "r", "c"), ("a", "r", "d"), ("a", "r", "e")],
+            "valid": [("a", "q", "b")],
+            "test": [("a", "q", "c"), ("a", "r", "f")],
+        },
+    )
+    template = Template.of(parse("r1(s1,f) & !r2(s1,f)"))
+    relations = np.array([[graph.relation("r"), graph.relation("q")]])
+    groundings = Groundings(relations, np.array([[graph.entity("a")]]))
+    found = {s: evaluation.answers(template, groundings, graph.index(s)) for s in SPLITS}
+    queries = QuerySet(load_types()["2in"], "test", template, groundings, found)
+    # f is inferred; b answers on the training graph alone, c on it and on valid, d and e on all
+    better = {"a": 0.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 2.5, "f": 1.0}
+    scores = np.array([[better[name] for name in graph.entity_names]])
+    report = evaluate("s", [queries], lambda template, groundings: scores, 6)
+    inferred = {f: 1 / r.mean("inferred").mrr for f, r in report.filtered.items()}
+    assert inferred == pytest.approx({"graph": 3, "before": 2, "graphs": 1})
+    metrics = report.metrics()
+    assert metrics["inferred/mrr"] == pytest.approx(1 / 3)
+    assert metrics["before/inferred/mrr"] == metrics["before/inferred/mrr/seen"] == pytest.approx(1 / 2)
+    assert metrics["graphs/inferred/mrr"] == 1
+    chosen = evaluation.evaluate("s", [queries], lambda *_: scores, entities=6, filtering="graphs").metrics()
+    assert (chosen["inferred/mrr"], chosen["graph/inferred/mrr"]) == pytest.approx((1, 1 / 3))
 
 
 def test_means_go_over_answers_then_queries_then_types() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import peirce
 import pytest
 import torch
+import torch.nn.functional as F
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
@@ -127,6 +128,27 @@ def test_order_depends_on_seed_and_epoch_only(task: KgQa, data: KgQaData) -> Non
     assert all(not torch.equal(a, b) for a, b in pairwise([first(0, 0), first(0, 1), first(1, 1)]))
     valid = [torch.cat([b["labels"] for b in task.batches(data, "valid", seed, 0)]) for seed in (0, 1)]
     assert torch.equal(*valid)
+
+
+def test_other_answers_are_no_negatives_of_systems_of_sets(data: KgQaData, registry: Registry) -> None:
+    task = KgQa(KgQaOptions(graph="nations", batch_size=1000, labels="one"))
+    batch = next(iter(task.batches(data, "train", 0, 0)))
+    drawn = torch.arange(len(batch["labels"])), batch["labels"]
+    assert batch["answers"][drawn].all()
+    several = batch["answers"].sum(1) > 1
+    assert several.any()
+    for name, counts in (("betae", False), ("lmpnn", True)):
+        spec = {**task.overrides(data), "model.dims.unary": 8, "model.dims.feedforward": 4}
+        spec |= {"model.augmenters": []} if name == "lmpnn" else {}
+        model = build(load_spec(name, spec), registry=registry)
+        with torch.no_grad():
+            taken = {k.removeprefix("atoms/"): v for k, v in batch.items() if k.startswith("atoms/")}
+            logits = model(**taken)["entities_logits"]
+            moved = logits + 5.0 * (batch["answers"] & (F.one_hot(batch["labels"], logits.shape[1]) == 0))
+            model.forward = lambda scores=logits, **inputs: {"entities_logits": scores}
+            one = task.loss(model, batch)
+            model.forward = lambda scores=moved, **inputs: {"entities_logits": scores}
+            assert torch.equal(task.loss(model, batch), one) != counts
 
 
 def test_labels_are_answers(data: KgQaData) -> None:

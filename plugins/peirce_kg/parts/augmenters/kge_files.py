@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from attrs import asdict, fields, frozen
+from peirce.containers import tensors as held
 from peirce.errors import ModelFileError, TaskError
 from peirce.files import replacing
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 Predictor = Literal["transe", "distmult", "complex"]
 """The link predictors of TEGA's Table 5."""
+Optimizer = Literal["adagrad", "adam"]
+"""What may train them."""
 PREDICTORS: tuple[Predictor, ...] = get_args(Predictor)
 FORMAT = 1
 _AGAIN = "write it again with `peirce kg embed`"
@@ -82,8 +85,8 @@ def read_kge(path: Path) -> tuple[KgeFacts, Tensor, Tensor]:
             f"--model MODEL -o {path}`, or give the augmenter 'kge' another `file`"
         )
     try:
+        facts = _facts(path, held(path).metadata)
         with safe_open(path, framework="pt") as file:
-            facts = _facts(path, file.metadata() or {})
             tensors = [file.get_tensor(name) for name in ("entities", "relations")]
     except (SafetensorError, OSError) as error:
         raise ModelFileError(f"{path} is no file of vectors: {error}; {_AGAIN}") from error

@@ -19,18 +19,21 @@ from peirce.errors import ExportError
 from peirce.parts import Encoded, TensorSpec, Tokens, dense, ranking_loss
 from torch import Tensor
 
-from peirce_kg.parts.heads.sets import RankingOptions, SetRanking
+from peirce_kg.parts.heads.sets import SetRanking
+from peirce_kg.parts.ranking import RankingOptions
 from peirce_kg.parts.systems.complex_numbers import times
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.sets import levels_of
-from peirce_kg.parts.systems.system import Literals, literal_specs, looked_up
+from peirce_kg.parts.systems.system import Literals, is_free, literal_specs, looked_up
 
 NUMBERS = 2**24
 """Scores of candidates that are held at once."""
 TNORMS = ("product", "min")
 TNorm = Literal["product", "min"]
 NO_NETWORK = {
-    "onnx": "it searches for answers with a link predictor and is no network that could be exported"
+    "onnx": "it searches for answers with a link predictor and is no network that could be exported",
+    "gradients": "a search chooses, and is made without gradients; in training the head is a link predictor",
+    "modes": "in training it is the link predictor that the search asks",
 }
 
 
@@ -82,15 +85,19 @@ class Search(SetRanking):
         with torch.inference_mode(False), torch.no_grad():
             # Copies: what inference mode made cannot be optimised with.
             inputs = {name: value.clone() for name, value in tokens.inputs.items()}
-            words = at_least_float32(encoded.embeddings.detach().clone())
+            points = encoded.embeddings if encoded.precise is None else encoded.precise[1]
+            words = at_least_float32(points.detach().clone())
             literals = Literals.of(inputs)
             entities = words[self.options.first : self.options.first + self.count]
-            truths = self.search(literals, words, entities)
-            asked = self._answers(tokens)
-            joined = self.all_of(truths, literals.same(literals.targets, literals.targets))
-            best = self._any_of(joined, asked.expand(joined.shape[:2]))
+            best = self.answered(literals, words, entities, self._answers(tokens))
         kind = encoded.unary.dtype
         return {"logits": best.clamp_min(torch.finfo(kind).min).to(kind)}
+
+    def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
+        """The logarithm of the truth of each entity as the answer: [v, d1], [e, d1], bool [b, x] -> [b, e]."""
+        truths = self.search(literals, words, entities)
+        joined = self.all_of(truths, literals.same(literals.targets, literals.targets))
+        return self.any_of(joined, asked.expand(joined.shape[:2]))
 
     def all_of(self, truths: Tensor, chosen: Tensor) -> Tensor:
         """The t-norm over chosen literals: [b, y, e], bool [b, x, y] -> [b, x, e]; true where none is chosen."""
@@ -103,10 +110,10 @@ class Search(SetRanking):
         """The t-norm of two truth values."""
         return left + right if self.options.tnorm == "product" else torch.minimum(left, right)
 
-    def _any_of(self, truths: Tensor, chosen: Tensor) -> Tensor:
+    def any_of(self, truths: Tensor, chosen: Tensor) -> Tensor:
         """The t-conorm over the answers of all conjunctions: [b, x, e], bool [b, x] -> [b, e]."""
         low = torch.finfo(truths.dtype).min / 4
-        total = torch.full_like(truths[:, 0], low)
+        total = truths.new_full((len(truths), truths.shape[2]), low)
         for own, here in zip(truths.unbind(1), chosen.unbind(1), strict=True):
             if self.options.tnorm == "product":
                 joined = torch.logaddexp(total, own + torch.log(-torch.expm1(total)))
@@ -120,15 +127,22 @@ class Search(SetRanking):
         return ranking_loss(outputs["logits"], labels, self.options.smoothing)
 
 
+Branches = Literal["joined", "apart"]
+BRANCHES = ("joined", "apart")
+
+
 @frozen(kw_only=True)
 class BeamOptions(SearchOptions):
     """How wide the beam is.
 
     Args:
         candidates: the likeliest values of a variable that are tried.
+        branches: `joined` tries that many values of each variable, each judged by all literals that lead to it; `apart`
+            is the published code, see the class.
     """
 
     candidates: int = field(default=16, validator=validators.ge(1))
+    branches: Branches = field(default="joined", validator=validators.in_(BRANCHES))
 
 
 class BeamSearch(Search):
@@ -136,11 +150,23 @@ class BeamSearch(Search):
 
     With the value of a variable all literals that speak of it and of one other variable are judged together, so several
     edges between two variables mean one entity.
+
+    With `branches = "apart"` as the published code does: each value of a variable goes on with `candidates` values of
+    the next one, so the k-th variable of a path has candidates^k. Of several literals that lead to a variable the last
+    one gives its values, and the others the truth of their own best value, which may be another one. Of a union
+    below the answer only the first branch is read. The published code joins scores in place of truth values where its
+    `scores_normalize` is 0; these are truth values always.
     """
 
     name = "cqd_beam"
     source = "CQD (Arakelyan et al., 2021), combinatorial optimisation"
     Options = BeamOptions
+
+    def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
+        """See `Search.answered`."""
+        if self.options.branches == "apart":
+            asked = asked & ~_later_branches(literals)
+        return super().answered(literals, words, entities, asked)
 
     def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
         """See `Search.search`; a second literal between two variables is judged with the first, and true by itself."""
@@ -150,19 +176,41 @@ class BeamSearch(Search):
             literals.targets, literals.targets
         )
         leading = feeds.any(2) & ~group.tril(-1).any(2)
+        last = is_free(literals.targets)
         relations = looked_up(words, literals.relations)
         truths = words.new_zeros(*literals.real.shape, len(entities))
         asked = times(looked_up(words, literals.heads)[begun], relations[begun])
         truths[begun] = F.logsigmoid(F.linear(asked, entities))
+        if self._apart:
+            truths = torch.where(last.unsqueeze(2), truths, _likeliest(truths, self.options.candidates))
         for level in range(1, DEPTH):
+            width = min(self.options.candidates ** (level if self._apart else 1), len(entities))
+            size = max(1, NUMBERS // (width * len(entities) * literals.real.shape[1]))
             places = (leading & (levels == level)).nonzero()
-            size = max(1, NUMBERS // (self.options.candidates * len(entities) * literals.real.shape[1]))
             for rows, columns in (part.unbind(1) for part in torch.split(places, size)):
-                before = self.all_of(truths[rows], feeds[rows, columns].unsqueeze(1)).squeeze(1)
-                truths[rows, columns] = self._onwards(before, relations[rows], group[rows, columns], entities)
+                before = self._before(truths[rows], feeds[rows, columns])
+                truths[rows, columns] = self._onwards(
+                    before, relations[rows], group[rows, columns], entities, width, last[rows, columns]
+                )
         return truths
 
-    def _onwards(self, before: Tensor, relations: Tensor, group: Tensor, entities: Tensor) -> Tensor:
+    @property
+    def _apart(self) -> bool:
+        return bool(self.options.branches == "apart")
+
+    def _before(self, truths: Tensor, feeds: Tensor) -> Tensor:
+        """The truth of the values of the variable that chosen literals lead to: [n, x, e], bool [n, x] -> [n, e]."""
+        if not self._apart:
+            return self.all_of(truths, feeds.unsqueeze(1)).squeeze(1)
+        rows = torch.arange(len(feeds), device=feeds.device)
+        last = feeds.shape[1] - 1 - feeds.flip(1).long().argmax(1)
+        others = feeds.index_put((rows, last), torch.zeros_like(last, dtype=torch.bool))
+        best = self.all_of(truths.amax(2, keepdim=True), others.unsqueeze(1)).squeeze(1)
+        return self.both(truths[rows, last], best)
+
+    def _onwards(
+        self, before: Tensor, relations: Tensor, group: Tensor, entities: Tensor, width: int, last: Tensor
+    ) -> Tensor:
         """From the truth of a variable's values to that of the next one's: [n, e] -> [n, e].
 
         Args:
@@ -170,13 +218,41 @@ class BeamSearch(Search):
             relations: [n, y, d1], of the query's literals.
             group: bool [n, y], the literals between the two variables.
             entities: [e, d1].
+            width: how many values of the variable are tried.
+            last: bool [n], whether the next variable is the answer, of which all values are wanted.
         """
-        likely, values = before.topk(min(self.options.candidates, before.shape[1]), 1)
+        likely, values = before.topk(width, 1)
         asked = times(entities[values].unsqueeze(1), relations.unsqueeze(2))
         edges = F.logsigmoid(F.linear(asked, entities))
         edges = torch.where(group[:, :, None, None], edges, 0)
         joined = edges.sum(1) if self.options.tnorm == "product" else edges.amin(1)
+        if self._apart:
+            joined = torch.where(last[:, None, None], joined, _likeliest(joined, self.options.candidates))
         return self.both(joined, likely.unsqueeze(2)).amax(1)
+
+
+def _likeliest(truths: Tensor, count: int) -> Tensor:
+    """The greatest numbers of the last axis, the others as false as a sum of them can say: [..., e] -> [..., e]."""
+    kept = truths.topk(min(count, truths.shape[-1]), -1)
+    never = torch.full_like(truths, torch.finfo(truths.dtype).min / 2**10)
+    return never.scatter(-1, kept.indices, kept.values)
+
+
+def _later_branches(literals: Literals) -> Tensor:
+    """Literals of conjunctions that share a literal of an existential variable with an earlier one: bool [b, x]."""
+    existential = (literals.sources != ENTITY) & ~is_free(literals.sources)
+    conjunction = literals.conjunctions()
+    earlier = conjunction.unsqueeze(1) < conjunction.unsqueeze(2)
+    repeats = (literals.equal() & earlier & existential.unsqueeze(2)).any(2)
+    return (literals.together() & repeats.unsqueeze(1)).any(2)
+
+
+Objective = Literal["logarithm", "truth"]
+OBJECTIVES = ("logarithm", "truth")
+Unions = Literal["apart", "whole"]
+UNIONS = ("apart", "whole")
+CONVERGED = 1e-9
+"""A query whose objective changes by no more is done, as in the published code."""
 
 
 @frozen(kw_only=True)
@@ -184,33 +260,44 @@ class ContinuousOptions(SearchOptions):
     """How vectors are optimised.
 
     Args:
-        steps: steps of Adam.
+        steps: steps of Adam, at most.
         lr: its learning rate.
+        objective: what is made as great as possible: the `logarithm` of the truth value, or the `truth` value itself,
+            as published, until it changes no more.
+        n3: what the sum of the cubed moduli of the variables' complex numbers weighs against it; published are 0.01 on
+            FB15k and 0.05 on FB15k-237 and NELL, with which its link predictors were trained.
+        unions: `apart` optimises each conjunction of the disjunctive normal form by itself; `whole`, as published,
+            has one vector for a variable of the formula. What all conjunctions share stands outside the union.
     """
 
     steps: int = field(default=1000, validator=validators.ge(0))
     lr: float = field(default=0.1, validator=validators.gt(0.0))
+    objective: Objective = field(default="logarithm", validator=validators.in_(OBJECTIVES))
+    n3: float = field(default=0.0, validator=validators.ge(0.0))
+    unions: Unions = field(default="apart", validator=validators.in_(UNIONS))
 
 
 class ContinuousSearch(Search):
-    """Each variable takes a vector: those of all variables are optimised together, by Adam on the logarithm of truth.
+    """Each variable takes a vector: those of all variables are optimised together, by Adam.
 
-    With the vectors found, each entity takes the free variable's place. Each conjunction is optimised by itself, and
-    vectors begin with the same small random numbers in every query, so that a query's answer depends on it alone.
+    What is made as great as possible is T - n3 sum_v |v|^3, with the truth value T of the query or its logarithm. With
+    the vectors found, each entity takes the free variable's place. Vectors begin with the same small random numbers in
+    every query and each query has its own objective, so that its answer depends on it alone.
     """
 
     name = "cqd_continuous"
-    source = "CQD (Arakelyan et al., 2021), continuous optimisation"
+    expected_failures: ClassVar = {
+        **NO_NETWORK,
+        "precision": "the search begins at vectors that are drawn in float32, the same in every dtype",
+    }
+    source = "CQD (Arakelyan et al., 2021), continuous optimisation; N3: Lacroix et al. (2018)"
     Options = ContinuousOptions
     example: ClassVar = {"steps": 3}
 
     def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
         """See `Search.search`; what does not lead to the free variable counts with the first literal that does."""
         relations = looked_up(words, literals.relations)
-        ends = _Vectors(literals, words)
-        with torch.enable_grad():
-            ends.optimise(lambda head, tail: self._truth(literals, head, relations, tail), self.options)
-        head, tail = ends.vectors()
+        head, tail = self._optimised(literals, words, relations)
         truths = F.logsigmoid(F.linear(times(head, relations), entities))
         first = self._first(literals)
         others = F.logsigmoid((times(head, relations) * tail).sum(2))
@@ -218,11 +305,52 @@ class ContinuousSearch(Search):
         joined = self.all_of(others.unsqueeze(2), inner)
         return torch.where(first.unsqueeze(2), self.both(truths, joined), truths)
 
-    def _truth(self, literals: Literals, head: Tensor, relations: Tensor, tail: Tensor) -> Tensor:
-        """What is made as great as possible, summed over the conjunctions: a scalar."""
+    def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
+        """See `Search.answered`."""
+        if self.options.unions == "apart":
+            return super().answered(literals, words, entities, asked)
+        relations = looked_up(words, literals.relations)
+        head, tail = self._optimised(literals, words, relations)
+        inner = F.logsigmoid((times(head, relations) * tail).sum(2)).unsqueeze(2)
+        truths = F.logsigmoid(F.linear(times(head, relations), entities))
+        return self._whole(literals, torch.where(self._leads(literals).unsqueeze(2), truths, inner))
+
+    def _optimised(self, literals: Literals, words: Tensor, relations: Tensor) -> tuple[Tensor, Tensor]:
+        """[b, x, d1] of heads and of tails, those of variables optimised."""
+        ends = _Vectors(literals, words, shared=self.options.unions == "whole")
+        with torch.enable_grad():
+            ends.optimise(lambda head, tail: self._truths(literals, head, relations, tail), self.options)
+        return ends.vectors()
+
+    def _truths(self, literals: Literals, head: Tensor, relations: Tensor, tail: Tensor) -> Tensor:
+        """What is made as great as possible, N3 apart: a number for each query, [b]."""
         truths = F.logsigmoid((times(head, relations) * tail).sum(2)).unsqueeze(2)
-        total = self.all_of(truths, literals.together()).squeeze(2)
-        return torch.where(self._first(literals), total, 0).sum()
+        if self.options.unions == "whole":
+            total, whose = self._whole(literals, truths), literals.real.any(1, keepdim=True)
+        else:
+            total, whose = self.all_of(truths, literals.together()).squeeze(2), self._first(literals)
+        wanted = total.exp() if self.options.objective == "truth" else total
+        return torch.where(whose, wanted, 0).sum(1)
+
+    def _whole(self, literals: Literals, truths: Tensor) -> Tensor:
+        """The logarithm of the truth of the formula, from that of its literals: [b, x, e] -> [b, e].
+
+        Literals that all conjunctions have stand outside the union, once: those of (A and C) or (B and C) make
+        (A or B) and C.
+        """
+        ours = literals.conjunctions()
+        numbers = torch.arange(int(ours.amax().item()) + 1 if ours.numel() else 1, device=ours.device)
+        member = literals.real.unsqueeze(2) & (ours.unsqueeze(2) == numbers)
+        there = member.any(1)
+        equal = literals.equal()
+        has = (equal.unsqueeze(3) & member.unsqueeze(1)).any(2)
+        common = (has | ~there.unsqueeze(1)).all(2) & literals.real
+        outside = (common & ~equal.tril(-1).any(2)).unsqueeze(1)
+        inside = (member & ~common.unsqueeze(2)).transpose(1, 2)
+        shared = self.all_of(truths, outside).squeeze(1)
+        if len(numbers) == 1:
+            return shared
+        return self.both(shared, self.any_of(self.all_of(truths, inside), there))
 
     def _leads(self, literals: Literals) -> Tensor:
         """Whether a literal leads to the free variable: bool [b, x]."""
@@ -237,18 +365,20 @@ class ContinuousSearch(Search):
 class _Vectors:
     """The vectors at both ends of every literal: of entities, or of variables, which are optimised."""
 
-    def __init__(self, literals: Literals, words: Tensor) -> None:
+    def __init__(self, literals: Literals, words: Tensor, *, shared: bool) -> None:
         self.literals = literals
         self.fixed = looked_up(words, literals.heads), looked_up(words, literals.tails)
         begin = torch.randn(VARIABLES, words.shape[1], generator=torch.Generator().manual_seed(0)) * 1e-3
         begin = begin.to(words)
-        numbers = (literals.sources, literals.targets)
         # One vector for each variable of a row: that of the first end where it stands.
-        joined = torch.cat(numbers, 1)
+        joined = torch.cat((literals.sources, literals.targets), 1)
         known = joined != ENTITY
-        same = (joined.unsqueeze(2) == joined.unsqueeze(1)) & known.unsqueeze(1) & known.unsqueeze(2)
+        variable = (joined - 1) % VARIABLES
+        names = variable if shared else joined
+        same = (names.unsqueeze(2) == names.unsqueeze(1)) & known.unsqueeze(1) & known.unsqueeze(2)
         self.owner = same.long().argmax(2)
-        self.free = torch.where(known.unsqueeze(2), begin[(joined - 1) % VARIABLES], 0)
+        self.owns = known & ~same.tril(-1).any(2)
+        self.free = torch.where(known.unsqueeze(2), begin[variable], 0)
         self.known = known
 
     def vectors(self) -> tuple[Tensor, Tensor]:
@@ -258,13 +388,32 @@ class _Vectors:
         mixed = torch.where(self.known.unsqueeze(2), own, torch.cat(self.fixed, 1))
         return mixed[:, :length], mixed[:, length:]
 
-    def optimise(self, truth: Any, options: ContinuousOptions) -> None:
-        """Make `truth(head, tail)` as great as possible; each number has its own step of Adam."""
+    def penalty(self) -> Tensor:
+        """The sum of the cubed moduli of each query's variables, every one once: [b]."""
+        real, imaginary = self.free.chunk(2, 2)
+        cubes = (real.square() + imaginary.square()).pow(1.5).sum(2)
+        return torch.where(self.owns, cubes, 0).sum(1)
+
+    def optimise(self, truths: Any, options: ContinuousOptions) -> None:
+        """Make `truths(head, tail)`, [b], as great as possible; each number has its own step of Adam."""
         self.free = self.free.clone().requires_grad_()
         adam = torch.optim.Adam([self.free], lr=options.lr)
+        going = torch.ones(len(self.free), dtype=torch.bool, device=self.free.device)
+        last = torch.full(going.shape, torch.inf, dtype=self.free.dtype, device=self.free.device)
         for _ in range(options.steps):
             adam.zero_grad()
-            loss = -truth(*self.vectors())
-            loss.backward()
+            losses = -truths(*self.vectors())
+            if options.n3:
+                losses = losses + options.n3 * self.penalty()
+            losses.sum().backward()
+            before = self.free.detach().clone()
             adam.step()
+            if options.objective == "logarithm":
+                continue
+            with torch.no_grad():
+                self.free.copy_(torch.where(going[:, None, None], self.free, before))
+            going = going & ((losses.detach() - last).abs() > CONVERGED)
+            if not going.any():
+                break
+            last = losses.detach()
         self.free = self.free.detach()

@@ -29,6 +29,7 @@ from torch.utils.checkpoint import checkpoint
 
 from peirce_kg.parts.heads.entities import Entities
 from peirce_kg.parts.heads.special import digamma, log_gamma
+from peirce_kg.parts.ranking import RankingOptions
 from peirce_kg.parts.systems.literals import TARGETS
 
 NUMBERS = 2**24
@@ -39,21 +40,6 @@ MARGIN = 0.15
 """Of each dimension, where a spec gives `beta` none for all: 60 of 400."""
 PORTION = 2048
 """Entities of a portion in a traced graph, where the number of sets is not known."""
-
-
-@frozen(kw_only=True)
-class RankingOptions:
-    """Which token ids are entities.
-
-    Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
-        free: the token id of the free variable.
-    """
-
-    first: int = field(default=0, validator=validators.ge(0))
-    count: int = field(default=0, validator=validators.ge(0))
-    free: int = field(default=1, validator=validators.ge(0))
 
 
 @frozen(kw_only=True)
@@ -94,8 +80,9 @@ class SetRanking(Entities):
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         """[b, x, d1] -> logits [b, entities]; zero where a query has no free variable."""
         chosen = self._answers(tokens).expand(encoded.unary.shape[:2])
-        entities = encoded.embeddings[self.options.first : self.options.first + self.count]
-        unary, kind = encoded.unary, encoded.unary.dtype
+        unary, points = encoded.precise or (encoded.unary, encoded.embeddings)
+        entities = points[self.options.first : self.options.first + self.count]
+        kind = encoded.unary.dtype
         if dense(chosen):
             every = self._scored(unary.flatten(0, 1), entities).reshape(*chosen.shape, self.count)
             low = torch.finfo(every.dtype).min
@@ -129,7 +116,7 @@ class DistanceRanking(SetRanking):
     """Scores that are a margin less a distance, learnt as BetaE and ConE do.
 
     The loss of a query is -log sigma(score) of an answer, less the mean of log sigma(-score) over what is none:
-    what the papers estimate from 128 random entities.
+    what the papers estimate from 128 random entities. An answer that the label does not reward is no negative either.
     """
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
@@ -137,7 +124,8 @@ class DistanceRanking(SetRanking):
 
         Args:
             outputs: `logits` [b, entities].
-            labels: int64 [b], one answer a query; or float [b, entities], a distribution over its answers.
+            labels: int64 [b], one answer a query; or float [b, entities], a distribution over its answers, with -1
+                at those that count neither as right nor as wrong.
         """
         scores = outputs["logits"].float()
         if labels.is_floating_point():
@@ -147,7 +135,7 @@ class DistanceRanking(SetRanking):
             labels = F.one_hot(labels, scores.shape[1])
         labels = labels.to(scores.dtype)
         others = (labels == 0).to(scores.dtype)
-        wanted = -(labels * F.logsigmoid(scores)).sum(1)
+        wanted = -(labels.clamp_min(0) * F.logsigmoid(scores)).sum(1)
         unwanted = -(others * F.logsigmoid(-scores)).sum(1) / others.sum(1).clamp_min(1)
         return (wanted + unwanted).mean()
 

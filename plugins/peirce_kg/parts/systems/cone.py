@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -10,23 +11,31 @@ from attrs import field, frozen, validators
 from peirce.parts import Linear, Plan
 from torch import Tensor, nn
 
+from peirce_kg.parts.ranking import RankingOptions
 from peirce_kg.parts.systems.sets import SetSystem, weights_of
 
 NEAR = 1e-3
 """Coordinates below this have no angle to speak of; the published code has the same bound."""
 
 
+Form = Literal["paper", "code"]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+
 @frozen(kw_only=True)
 class ConeOptions:
-    """How a new model begins, and how deep its projection is.
+    """How a new model begins, how deep its projection is, and whose equations it has.
 
     Args:
-        margin: gamma; with the width it gives the range of new vectors, (gamma + 2) / dimensions.
+        margin: gamma; with the width it gives the range of new vectors, (gamma + 2) / dimensions. Published are 30 on
+            FB15k and FB15k-237, and 20 on NELL.
         projection_layers: hidden layers of the projection.
+        form: `paper`, or `code` for what the published code has instead, see the class; the ready spec has `code`.
     """
 
     margin: float = field(default=20.0, validator=validators.gt(0.0))
     projection_layers: int = field(default=2, validator=validators.ge(1))
+    form: Form = field(default="paper", validator=validators.in_(FORMS))
 
 
 class ConE(SetSystem):
@@ -36,8 +45,13 @@ class ConE(SetSystem):
     apertures by pi tanh(2 x) + pi. Intersection: the axis is the argument of the weighted sum of the axes' points on
     the circle, with softmax weights of MLP([lower; upper]); the aperture is the least one times sigma(DeepSets of
     [lower; upper]), where lower and upper are axis -+ aperture / 2. Complement: the axis turned by pi, the aperture
-    2 pi less. Union: by the disjunctive normal form. The published code keeps half apertures; the paper's are kept
-    here. The attention and the inner DeepSets network have one hidden layer, as in that code.
+    2 pi less. Union: by the disjunctive normal form. The attention and the inner DeepSets network have one hidden
+    layer, as in the published code.
+
+    `form = "paper"` reads a vector v as pi tanh(pi v / range). `form = "code"` is the published code's: pi tanh(v /
+    range); the projection sees half apertures, as that code keeps them; an entity has no numbers for an aperture; in
+    training, apertures are dropped out before the least one is taken; a mean direction's x of less than 0.001 is
+    0.001; and networks begin with Xavier's uniform weights.
     """
 
     name = "cone"
@@ -46,6 +60,8 @@ class ConE(SetSystem):
 
     def __init__(self, options: ConeOptions, plan: Plan) -> None:
         self.range = (options.margin + 2) / max(1, plan.dims.unary // 2)
+        self.code = options.form == "code"
+        self.turn = 1 / self.range if self.code else math.pi / self.range
         super().__init__(options, plan)
         width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.dimensions
         layers = [Linear(width, hidden)]
@@ -53,9 +69,33 @@ class ConE(SetSystem):
         self.projection = nn.ModuleList([*layers, Linear(hidden, width)])
         self.attention = nn.ModuleList([Linear(width, half), Linear(half, half)])
         self.narrowing = nn.ModuleList([Linear(width, half), Linear(half, half)])
+        dropout = plan.dims.dropout if self.code else 0.0
+        self.dropout = nn.Dropout(dropout)
+        self.largest = 2 * math.pi / (1 - dropout)
+        if self.code:
+            for layer in (*self.projection, *self.attention, *self.narrowing):
+                nn.init.xavier_uniform_(layer.get_parameter("weight"))
+            self._without_apertures(_entities(plan))
+
+    def _without_apertures(self, entities: slice) -> None:
+        """Axes for all tokens, and numbers for apertures of those alone that are no entities."""
+        whole = self.vectors.detach()
+        bare = torch.zeros(len(whole), dtype=torch.bool)
+        bare[entities] = True
+        axes, apertures = whole.split_with_sizes([self.dimensions, whole.shape[1] - self.dimensions], 1)
+        self.vectors = nn.Parameter(axes.clone())
+        self.apertures = nn.Parameter(torch.cat([apertures[: entities.start], apertures[entities.stop :]]))
+        self.register_buffer("slots", torch.where(bare, 0, (~bare).cumsum(0)), persistent=False)
+
+    def names(self) -> Tensor:
+        """See `QuerySystem.names`."""
+        if not self.code:
+            return self.vectors
+        none = torch.zeros_like(self.vectors[:1])
+        return torch.cat([self.vectors, torch.cat([none, self.apertures])[self.get_buffer("slots")]], 1)
 
     def beginning(self, count: int, width: int) -> Tensor:
-        """Uniform; as angles, in [-pi, pi] before tanh."""
+        """Uniform; as angles, in [-pi, pi] before tanh, or in [-1, 1] in the form `code`."""
         return (torch.rand(count, width) * 2 - 1) * self.range
 
     def points(self, words: Tensor) -> Tensor:
@@ -64,13 +104,16 @@ class ConE(SetSystem):
 
     def entities(self, vectors: Tensor) -> Tensor:
         """The first half of a vector as axes."""
-        axis = _axis(vectors[..., : self.dimensions] * (math.pi / self.range))
+        axis = _axis(vectors[..., : self.dimensions] * self.turn)
         return torch.cat([axis, torch.zeros_like(axis)], -1)
 
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:
         """Turned and widened by the relation, then mixed by an MLP."""
         *hidden, last = self.projection
-        turned, widened = (relations * (math.pi / self.range)).chunk(2, -1)
+        turned, widened = (relations * self.turn).chunk(2, -1)
+        if self.code:
+            axis, aperture = sets.chunk(2, -1)
+            sets = torch.cat([axis, aperture / 2], -1)
         mixed = sets + torch.cat([_axis(turned), _axis(widened)], -1)
         for layer in hidden:
             mixed = F.relu(layer(mixed))
@@ -88,14 +131,24 @@ class ConE(SetSystem):
         inner, outer = self.narrowing
         share = chosen.to(sets.dtype)
         mean = share @ F.relu(inner(borders)) / share.sum(2, keepdim=True).clamp_min(1)
-        least = torch.where(chosen.unsqueeze(3), aperture.unsqueeze(1), 2 * math.pi).amin(2)
-        return torch.cat([_argument(x, y), least * outer(mean).sigmoid()], -1)
+        aperture = self.dropout(aperture)
+        least = torch.where(chosen.unsqueeze(3), aperture.unsqueeze(1), self.largest).amin(2)
+        turned = torch.atan2(y, torch.where(x.abs() < NEAR, NEAR, x)) if self.code else _argument(x, y)
+        return torch.cat([turned, least * outer(mean).sigmoid()], -1)
 
     def complement(self, sets: Tensor) -> Tensor:
         """The other side of the circle."""
         axis, aperture = sets.chunk(2, -1)
         turned = torch.where(axis < 0, axis + math.pi, axis - math.pi)
         return torch.cat([turned, 2 * math.pi - aperture], -1)
+
+
+def _entities(plan: Plan) -> slice:
+    """The tokens that heads call entities; none where they say no number."""
+    for head in plan.heads:
+        if isinstance(head.options, RankingOptions) and head.options.count:
+            return slice(head.options.first, head.options.first + head.options.count)
+    return slice(0, 0)
 
 
 def _axis(values: Tensor) -> Tensor:

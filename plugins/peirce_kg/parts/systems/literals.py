@@ -139,13 +139,14 @@ def tree(edges: Edges) -> str | None:
 
 
 def no_shared_set(edges: Edges) -> str | None:
-    """A set loses which of its members stood for a variable."""
+    """A set loses which of its members stood for a variable.
+
+    A negated atom of an existential variable, as in pni, is the complement of what the whole set leads to, as in the
+    published code of BetaE and ConE; by the formula's own semantics one member is enough.
+    """
     for variable in sorted({edge.head for edge in edges if edge.head is not None}):
-        own = [edge for edge in edges if edge.head == variable]
-        if len(own) > 1:
+        if sum(edge.head == variable for edge in edges) > 1:
             return f"several atoms speak of e{variable}, and a set does not tell which member they mean"
-        if not own[0].positive:
-            return f"the negated atom of e{variable} speaks of one entity, not of a set"
     return None
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import torch
 from attrs import field, frozen, validators
 from peirce.parts import Linear, Plan, dense
 from torch import Tensor, nn
 
 from peirce_kg.parts.systems.complex_numbers import conjugate, times
-from peirce_kg.parts.systems.literals import DEPTH, ENTITY
+from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.system import Literals, QuerySystem, is_free, looked_up
 
 INIT_STD = 0.02
@@ -16,25 +18,41 @@ FAR = 1 << 20
 """A distance that no path has."""
 
 
+Nodes = Literal["variables", "all"]
+NODES: tuple[Nodes, ...] = get_args(Nodes)
+Passes = Literal["path", "variables"]
+PASSES: tuple[Passes, ...] = get_args(Passes)
+Unions = Literal["apart", "whole"]
+UNIONS: tuple[Unions, ...] = get_args(Unions)
+
+
 @frozen(kw_only=True)
 class LmpnnOptions:
-    """How variables keep what they were.
+    """Which nodes change, how often, and what a union is; the ready spec has the published code's.
 
     Args:
-        keep: epsilon, what a variable's own state weighs beside its messages.
+        keep: epsilon, what a node's own state weighs beside its messages.
+        nodes: which nodes take messages: `variables`, or, as in the published code, `all` of them, so that an entity's
+            vector changes, too.
+        passes: how many layers there are: as many as the furthest end is literals away from the free variable
+            (`path`), or, as in the published code, as there are `variables`, the free one included.
+        unions: `apart` answers each conjunction of the disjunctive normal form by itself; `whole`, as in the published
+            code, passes messages along all atoms of the formula, as if a union were a conjunction.
     """
 
     keep: float = field(default=0.1, validator=validators.ge(0.0))
+    nodes: Nodes = field(default="variables", validator=validators.in_(NODES))
+    passes: Passes = field(default="path", validator=validators.in_(PASSES))
+    unions: Unions = field(default="apart", validator=validators.in_(UNIONS))
 
 
 class Lmpnn(QuerySystem):
     """The numbers of a vector are real parts, then imaginary parts, as ComplEx has them.
 
     A literal r(h, t) sends t the message h r and h the message conj(r) t, the best tail and head of ComplEx with its
-    regulariser's factor set to 1; a negated one sends them with a minus. A variable's next state is
-    MLP(epsilon z + sum of its messages), with one MLP for all layers; entities keep their vectors. There
-    are as many layers as the furthest end of a conjunction is literals away from the free variable. Existential
-    variables share one learned vector and the free one has another. Union: by the disjunctive normal form.
+    regulariser's factor set to 1; a negated one sends them with a minus. A node's next state is
+    MLP(epsilon z + sum of its messages), with one MLP for all layers. Each entity of a literal is a node of its own.
+    Existential variables share one learned vector and the free one has another.
     """
 
     name = "lmpnn"
@@ -44,7 +62,7 @@ class Lmpnn(QuerySystem):
 
     def __init__(self, options: LmpnnOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self.keep = options.keep
+        self.options = options
         width, hidden = plan.dims.unary, plan.dims.feedforward_unary
         self.mix = nn.Sequential(Linear(width, hidden), nn.ReLU(), Linear(hidden, width))
 
@@ -54,12 +72,20 @@ class Lmpnn(QuerySystem):
 
     def execute(self, literals: Literals, words: Tensor) -> Tensor:
         """See `QuerySystem.execute`."""
-        ends = _Ends(literals)
+        if self.options.unions == "whole":
+            return self._answered(literals, self._passed(literals.merged(), words))
+        return self._passed(literals, words)
+
+    def _passed(self, literals: Literals, words: Tensor) -> Tensor:
+        """The states at the tails of literals after all layers: [b, x, d1]."""
+        every = self.options.nodes == "all"
+        ends = _Ends(literals, entities=every)
         heads, tails = looked_up(words, literals.heads), looked_up(words, literals.tails)
         relations = looked_up(words, literals.relations)
         sign = torch.where(literals.negated, -1, 1).unsqueeze(2).to(words.dtype)
-        layers = ends.layers()
-        for layer in range(DEPTH):
+        by_path = self.options.passes == "path"
+        layers = ends.layers() if by_path else literals.variables().unsqueeze(1)
+        for layer in range(DEPTH if by_path else VARIABLES):
             if not dense(layers) and not (layer < layers).any():
                 break
             forwards = sign * times(heads, relations)
@@ -71,21 +97,35 @@ class Lmpnn(QuerySystem):
                 (tails, literals.targets, ends.leads_to_tail, ends.leaves_tail),
             ):
                 told = leads.to(words.dtype) @ forwards + leaves.to(words.dtype) @ backwards
-                mixed = self.mix(self.keep * state + told)
-                fresh.append(torch.where(going & (numbers != ENTITY).unsqueeze(2), mixed, state))
+                mixed = self.mix(self.options.keep * state + told)
+                changes = going if every else going & (numbers != ENTITY).unsqueeze(2)
+                fresh.append(torch.where(changes, mixed, state))
             heads, tails = fresh
         return tails
 
+    def _answered(self, literals: Literals, tails: Tensor) -> Tensor:
+        """The free variable's state wherever it stands, also at literals that were left out: [b, x, d1]."""
+        merged = literals.merged()
+        free = is_free(merged.targets) & merged.real
+        first = free & (free.long().cumsum(1) == 1)
+        answer = (first.unsqueeze(2).to(tails.dtype) * tails).sum(1, keepdim=True)
+        return torch.where(is_free(literals.targets).unsqueeze(2), answer, tails)
+
 
 class _Ends:
-    """Which literals lead to, or leave, the variable at each end: bool [b, x, y]."""
+    """Which literals lead to, or leave, the variable at each end, or its own entity: bool [b, x, y]."""
 
-    def __init__(self, literals: Literals) -> None:
+    def __init__(self, literals: Literals, *, entities: bool) -> None:
         self.literals = literals
         self.leads_to_head = literals.same(literals.sources, literals.targets)
         self.leaves_head = literals.same(literals.sources, literals.sources)
         self.leads_to_tail = literals.same(literals.targets, literals.targets)
         self.leaves_tail = literals.same(literals.targets, literals.sources)
+        if entities:
+            place = torch.arange(literals.real.shape[1], device=literals.real.device)
+            itself = (place.unsqueeze(1) == place) & literals.real.unsqueeze(2)
+            self.leaves_head = self.leaves_head | (itself & (literals.sources == ENTITY).unsqueeze(2))
+            self.leads_to_tail = self.leads_to_tail | (itself & (literals.targets == ENTITY).unsqueeze(2))
 
     def layers(self) -> Tensor:
         """How many literals lie between the free variable and the furthest end of each conjunction: int64 [b, x]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import torch
@@ -95,9 +95,40 @@ class Literals:
 
     def together(self) -> Tensor:
         """Whether two literals belong to one conjunction: bool [b, x, y]."""
-        conjunction = (torch.maximum(self.sources, self.targets) - 1) // VARIABLES
+        conjunction = self.conjunctions()
         both = self.real.unsqueeze(2) & self.real.unsqueeze(1)
         return both & (conjunction.unsqueeze(2) == conjunction.unsqueeze(1))
+
+    def conjunctions(self) -> Tensor:
+        """The number of the conjunction that a literal belongs to, from 0: int64 [b, x]."""
+        return (torch.maximum(self.sources, self.targets) - 1) // VARIABLES
+
+    def variables(self) -> Tensor:
+        """How many variables each query has, those of its conjunctions counted apart: int64 [b]."""
+        ends = torch.cat([self.sources, self.targets], 1)
+        known = torch.cat([self.real, self.real], 1) & (ends != ENTITY)
+        again = (ends.unsqueeze(2) == ends.unsqueeze(1)) & known.unsqueeze(1)
+        return (known & ~again.tril(-1).any(2)).long().sum(1)
+
+    def merged(self) -> Literals:
+        """The literals of the formula: variables of all conjunctions by their names, and each literal once."""
+        sources, targets = (
+            torch.where(numbers == ENTITY, ENTITY, 1 + (numbers - 1) % VARIABLES)
+            for numbers in (self.sources, self.targets)
+        )
+        number = self.conjunctions()
+        again = (self.equal() & (number.unsqueeze(1) < number.unsqueeze(2))).any(2)
+        return replace(self, sources=sources, targets=targets, real=self.real & ~again)
+
+    def equal(self) -> Tensor:
+        """Whether two literals, of whatever conjunctions, are one literal of the formula: bool [b, x, y]."""
+        same = self.real.unsqueeze(2) & self.real.unsqueeze(1)
+        for each in (self.heads, self.relations, self.tails, self.negated):
+            same = same & (each.unsqueeze(2) == each.unsqueeze(1))
+        for numbers in (self.sources, self.targets):
+            names = torch.where(numbers == ENTITY, -1, (numbers - 1) % VARIABLES)
+            same = same & (names.unsqueeze(2) == names.unsqueeze(1))
+        return same
 
 
 def is_free(numbers: Tensor) -> Tensor:
@@ -187,6 +218,10 @@ class QuerySystem(Executor, Architecture):
             words: [v, d1], the vectors of tokens, in float32 or float64.
         """
 
+    def names(self) -> Tensor:
+        """The vectors of tokens before augmenters, [v, d1]."""
+        return self.vectors
+
     def points(self, words: Tensor) -> Tensor:
         """The vectors of tokens as heads see them, [v, d1] -> [v, d1]."""
         return words
@@ -202,12 +237,12 @@ class QuerySystem(Executor, Architecture):
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Execute the queries."""
         literals = Literals.of(inputs)
-        words: Tensor = self.vectors
+        words = self.names()
         for augmenter in cast(Any, self.augmenters):
             words = augmenter.words(words)
         kind, words = words.dtype, at_least_float32(words)
         with full_precision(words):
-            unary, points = self.execute(literals, words).to(kind), self.points(words).to(kind)
+            unary, points = self.execute(literals, words), self.points(words)
         real = inputs.get("attention_mask")
         length = literals.tails.shape[1]
         index = torch.arange(length, device=literals.tails.device).unsqueeze(0)
@@ -215,7 +250,8 @@ class QuerySystem(Executor, Architecture):
             index = (real.long().cumsum(1) - 1).clamp_min(0)
         scope = Scope.padding(real)
         tokens = Tokens(inputs, real, index, length)
-        return Encoded(scope.zero_unary(unary), None, None, scope, points), tokens
+        unary = scope.zero_unary(unary)
+        return Encoded(unary.to(kind), None, None, scope, points.to(kind), (unary, points)), tokens
 
 
 def looked_up(words: Tensor, tokens: Tensor) -> Tensor:

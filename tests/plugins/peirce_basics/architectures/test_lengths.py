@@ -13,6 +13,7 @@ MASK, FIRST, COUNT, IGNORED = 1, 2, 12, -100
 SPEC = FOLNET.replace(
     {
         "model.input.vocabulary": FIRST + COUNT,
+        "model.input.max_length": 512,
         "model.dims.layers": 1,
         "model.operators.layer": "j.a",
         "model.heads": [{"use": "mlm"}],

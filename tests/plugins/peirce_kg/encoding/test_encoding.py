@@ -56,6 +56,9 @@ def test_the_lisp_like_text() -> None:
     with pytest.raises(QueryError, match="Lisp-like"):
         _words("(r(a,f))&(q(e1,f))", lisp)
     assert Vocabulary.from_bytes(lisp.to_bytes()) == lisp
+    sqe = Vocabulary.of(GRAPH, "sqe")
+    assert _words(text, sqe) == "( i ( p q ( p r ( a ) ) ) ( n ( p q ( d ) ) ) )"
+    assert Vocabulary.from_bytes(sqe.to_bytes()) == sqe
     assert lisp != VOCABULARY
 
 

@@ -224,15 +224,22 @@ def test_overwriting_removes_queries_alone(graph: Graph, tmp_path: Path) -> None
     assert [len(queries) for queries in read_queries(tmp_path, graph, "train")] == [6]
 
 
-def test_a_folder_is_sampled_into_by_one_process(graph: Graph, tmp_path: Path) -> None:
+def test_a_folder_is_sampled_into_by_one_process(folder: Path, graph: Graph, tmp_path: Path) -> None:
     wanted = describe(TYPES[:1], {"2i": 5}, graph, "train", 0, 100)
+    refused: list[subprocess.CompletedProcess[str]] = []
 
     def meanwhile(name: str, count: int, seconds: float) -> None:
-        with pytest.raises(TaskError, match=r"another process samples into .*train now"):
-            run(tmp_path, wanted, graph)
+        refused.append(
+            subprocess.run(_command(folder, tmp_path), capture_output=True, text=True, check=False)
+        )
 
     assert [len(one.answers) for one in run(tmp_path, wanted, graph, watch=meanwhile)] == [5]
+    (second,) = refused
+    assert second.returncode == 2
+    assert f"process {os.getpid()} on " in second.stderr
+    assert f" writes to {tmp_path / 'train'}; wait until it has ended" in second.stderr
     assert [len(one.answers) for one in run(tmp_path, wanted, graph)] == [5]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["2i.parquet", "sample.json", "train"]
 
 
 def test_files_of_other_types_are_refused(graph: Graph, tmp_path: Path) -> None:

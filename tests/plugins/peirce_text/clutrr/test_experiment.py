@@ -62,7 +62,7 @@ def test_every_run_is_kept_once_and_what_is_missing_is_done(networks: ClutrrNetw
     with path.open(newline="") as file:
         table = list(csv.DictReader(file))
     assert ",".join(table[0]) == (
-        "run,arm,seed,train_hops,split,hops,stories,right,accuracy,parameters,steps,seconds,last_loss,commit,command"
+        "run,arm,seed,train_hops,split,hops,stories,right,accuracy,parameters,steps,seconds,last_loss,spec_digest,commit,evaluated,command"
     )
     assert [float(line["accuracy"]) for line in table] == pytest.approx([r.accuracy for r in rows], abs=1e-4)
 

@@ -55,7 +55,7 @@ def test_each_label_of_each_split_has_a_row(networks: FolioNetworks) -> None:
     path = networks.directory / RESULTS
     with path.open(newline="") as file:
         assert ",".join(csv.DictReader(file).fieldnames or ()) == (
-            "run,arm,seed,split,label,problems,right,accuracy,parameters,steps,seconds,last_loss,commit,command"
+            "run,arm,seed,split,label,problems,right,accuracy,parameters,steps,seconds,last_loss,spec_digest,commit,evaluated,command"
         )
     whole = path.read_text()
     assert networks.run(console) == rows

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from peirce.compose import export
+from peirce.compose import build, export
 from peirce.errors import ExportError
 from peirce.registry import Registry
+from peirce.spec import Spec
 from peirce_kg.encoding.literal_inputs import shape_of
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.parts.systems.complex_numbers import times
@@ -108,6 +110,167 @@ def test_a_query_is_optimised_by_itself(registry: Registry) -> None:
     template, groundings = grounded("upi", rows=3)
     together = run(model, template, groundings)
     torch.testing.assert_close(run(model, template, groundings[slice(2, 3)]), together[2:])
+
+
+def _formula(kind: str, atoms: list[Tensor], tnorm: str) -> Tensor:
+    """The truth of a type's formula from that of its atoms, in their order, as the paper has it."""
+
+    def both(*values: Tensor) -> Tensor:
+        found = values[0]
+        for value in values[1:]:
+            found = found * value if tnorm == "product" else torch.minimum(found, value)
+        return found
+
+    def either(one: Tensor, other: Tensor) -> Tensor:
+        return one + other - one * other if tnorm == "product" else torch.maximum(one, other)
+
+    if kind == "up":
+        return both(either(atoms[0], atoms[1]), atoms[2])
+    if kind == "2u":
+        return either(atoms[0], atoms[1])
+    if kind == "2pu":
+        return either(both(atoms[0], atoms[1]), both(atoms[2], atoms[3]))
+    return both(*atoms)
+
+
+def _published(
+    vectors: Tensor,
+    template: Template,
+    groundings: Groundings,
+    row: int,
+    kind: str,
+    tnorm: str,
+    options: dict[str, Any],
+) -> Tensor:
+    """The scores of the published continuous optimisation of one query, atom by atom, with complex numbers."""
+
+    def number(values: Tensor) -> Tensor:
+        return torch.complex(*values.chunk(2, -1))
+
+    entities = number(vectors[ENTITIES])
+    begin = torch.randn(9, vectors.shape[1], generator=torch.Generator().manual_seed(0)) * 1e-3
+    names = {FREE: 0, **{Variable(f"e{k}"): k for k in range(1, 9)}}
+    atoms = template.query.atoms
+    relations = {name: i for i, name in enumerate(template.relations)}
+    constants = {name: i for i, name in enumerate(template.constants)}
+    used = {end for atom in atoms for end in (atom.head, atom.tail) if isinstance(end, Variable)}
+    guesses = {variable: begin[names[variable]].double().requires_grad_() for variable in used}
+
+    def end(term: object) -> Tensor:
+        if isinstance(term, Variable):
+            return number(guesses[term])
+        return entities[groundings.constants[row, constants[term.name]]]
+
+    def truth(atom: Any, tail: Tensor) -> Tensor:
+        relation = number(
+            vectors[VOCABULARY.first_relation + groundings.relations[row, relations[atom.relation]]]
+        )
+        return (end(atom.head) * relation * tail.conj()).sum(-1).real.sigmoid()
+
+    adam, before, now = torch.optim.Adam(list(guesses.values()), lr=options["lr"]), 1000.0, 999.0
+    for _ in range(options["steps"]):
+        if abs(before - now) <= 1e-9:
+            break
+        before = now
+        value = _formula(kind, [truth(atom, end(atom.tail)) for atom in atoms], tnorm)
+        loss = -value + options["n3"] * sum(number(v).abs().pow(3).sum() for v in guesses.values())
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        now = loss.item()
+    with torch.no_grad():
+        every = [truth(atom, entities if atom.tail == FREE else end(atom.tail)) for atom in atoms]
+        return _formula(kind, [value.expand(5) for value in every], tnorm)
+
+
+@pytest.mark.parametrize("tnorm", ["product", "min"])
+@pytest.mark.parametrize("kind", ["2p", "3p", "2i", "pi", "ip", "2u", "up", "2pu"])
+def test_the_published_objective_atom_by_atom(kind: str, tnorm: str, registry: Registry) -> None:
+    options = {"steps": 25, "lr": 0.1, "n3": 0.03}
+    model = small("cqd-continuous", registry, tnorm=tnorm, **options)
+    vectors = model.network.get_parameter("vectors").detach()
+    template, groundings = grounded(kind, rows=2)
+    found = run(model, template, groundings).exp()
+    for row in range(2):
+        wanted = _published(vectors, template, groundings, row, kind, tnorm, options)
+        torch.testing.assert_close(found[row], wanted)
+
+
+def test_a_query_that_has_converged_is_left_alone(registry: Registry) -> None:
+    template, groundings = grounded("2p", rows=3)
+    alone = [grounded("2p", rows=3)[1][slice(row, row + 1)] for row in range(3)]
+    model = small("cqd-continuous", registry, n3=0.5, steps=3000)
+    together = run(model, template, groundings)
+    for row in range(3):
+        torch.testing.assert_close(run(model, template, alone[row])[0], together[row])
+
+
+def _branches(truths: Tensor, groundings: Groundings, row: int, kind: str, tnorm: str, count: int) -> Tensor:
+    """What the published beam finds, branch by branch: every value is a pair of its truth and an entity."""
+    first, constants = groundings.relations[row], groundings.constants[row]
+
+    def both(one: Tensor, other: Tensor) -> Tensor:
+        return one * other if tnorm == "product" else torch.minimum(one, other)
+
+    def likeliest(scores: Tensor) -> list[tuple[Tensor, int]]:
+        return [(scores[entity], int(entity)) for entity in scores.argsort(descending=True)[:count]]
+
+    def onwards(branches: list[tuple[Tensor, int]], relation: int) -> list[tuple[Tensor, int]]:
+        found = []
+        for truth, entity in branches:
+            found += [(both(edge, truth), then) for edge, then in likeliest(truths[relation, entity])]
+        return found
+
+    def all_tails(branches: list[tuple[Tensor, int]], relation: int) -> Tensor:
+        return torch.stack([both(truths[relation, entity], truth) for truth, entity in branches]).amax(0)
+
+    begun = likeliest(truths[first[0], constants[0]])
+    if kind == "3p":
+        return all_tails(onwards(begun, first[1]), first[2])
+    if kind == "pi":
+        return both(all_tails(begun, first[1]), truths[first[2], constants[1]])
+    if kind == "ip":  # the candidates of the second atom, with the truth of the first atom's own candidates
+        second = likeliest(truths[first[1], constants[1]])
+        return all_tails([(both(b, a), entity) for a, _ in begun for b, entity in second], first[2])
+    assert kind == "up"
+    return all_tails(begun, first[2])  # the published code forgets the second branch
+
+
+@pytest.mark.parametrize("tnorm", ["product", "min"])
+@pytest.mark.parametrize("kind", ["3p", "pi", "ip", "up"])
+def test_branches_apart_are_those_of_the_published_beam(kind: str, tnorm: str, registry: Registry) -> None:
+    template, groundings = grounded(kind, rows=6)
+    models = [
+        small("cqd-beam", registry, tnorm=tnorm, candidates=2, branches=branches)
+        for branches in ("apart", "joined")
+    ]
+    truths = _truths(models[0].network.get_parameter("vectors").detach())
+    apart, joined = (run(model, template, groundings).exp() for model in models)
+    wanted = torch.stack([_branches(truths, groundings, row, kind, tnorm, 2) for row in range(6)])
+    torch.testing.assert_close(apart, wanted)
+    if kind == "pi":
+        torch.testing.assert_close(apart, joined)
+    else:
+        assert not torch.allclose(apart, joined)
+
+
+def test_a_spec_that_names_no_objective_means_the_one_of_before(registry: Registry) -> None:
+    template, groundings = grounded("up", rows=2)
+    changes = {
+        "model.heads.0.objective": "logarithm",
+        "model.heads.0.unions": "apart",
+        "model.heads.0.n3": 0.0,
+    }
+    said = small(
+        "cqd-continuous", registry, **{key.rpartition(".")[2]: value for key, value in changes.items()}
+    )
+    bare = said.spec.to_toml()
+    for line in ('objective = "logarithm"\n', 'unions = "apart"\n', "n3 = 0.0\n"):
+        assert line in bare
+        bare = bare.replace(line, "")
+    model = build(Spec.from_toml(bare), registry=registry, dtype=torch.float64).eval()
+    model.load_state_dict(said.state_dict())
+    assert torch.equal(run(model, template, groundings), run(said, template, groundings))
 
 
 def test_training_sees_a_link_predictor(registry: Registry) -> None:

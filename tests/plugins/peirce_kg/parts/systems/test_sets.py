@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,12 +22,30 @@ from peirce_kg.parts.systems.cone import ConE
 from peirce_kg.parts.systems.sets import SetSystem
 from peirce_kg.queries.conversion import to_lisp
 from peirce_kg.queries.language import Constant
-from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression
+from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, parse_lisp
 from peirce_kg.task import overrides_of
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 
 TREES = [name for name, kind in TYPES.items() if BetaE.unsupported(shape_of(Template.of(kind.query))) is None]
+
+
+_PROJECTED = "(p,(r2),(p,(r1),(s1)))"
+COMPLEMENTS = {
+    "pni": f"(i,(n,{_PROJECTED}),(p,(r3),(s2)))",
+    "2pni": f"(i,{_PROJECTED},(n,(p,(r4),(p,(r3),(s2)))))",
+    "pn3i": f"(i,(n,{_PROJECTED}),(p,(r3),(s2)),(p,(r4),(s3)))",
+    "upni": "(i,(p,(r3),(u,(p,(r1),(s1)),(p,(r2),(s2)))),(n,(p,(r5),(p,(r4),(s3)))))",
+    "unpi": (
+        "(u,(i,(n,(p,(r3),(p,(r1),(s1)))),(p,(r5),(p,(r4),(s3)))),"
+        "(i,(n,(p,(r3),(p,(r2),(s2)))),(p,(r5),(p,(r4),(s3)))))"
+    ),
+}
+"""Negated atoms of an existential variable as the published code of BetaE reads them: complements of projections."""
+
+
+def _tree(kind: str) -> SetExpression:
+    return parse_lisp(COMPLEMENTS[kind]) if kind in COMPLEMENTS else to_lisp(TYPES[kind].query)
 
 
 def _set_linear(layer: torch.nn.Module, weight: list[list[float]], bias: list[float]) -> None:
@@ -41,7 +61,7 @@ def _betae(registry: Registry) -> BetaE:
 
 
 def _cone(registry: Registry) -> ConE:
-    network = small("cone", registry, width=2).network
+    network = small("cone", registry, width=2, bare=True).network
     assert isinstance(network, ConE)
     return network
 
@@ -113,6 +133,107 @@ def test_cone_intersects_directions_and_narrows_the_least_aperture(registry: Reg
     torch.testing.assert_close(turned, wanted)
 
 
+def _published_cone(
+    network: ConE, expression: SetExpression | Constant, template: Template, ids: Groundings
+) -> Any:
+    """The published code's axis and half aperture of a set, operator by operator."""
+    relations = {name: i for i, name in enumerate(template.relations)}
+    constants = {name: i for i, name in enumerate(template.constants)}
+
+    def angle(values: Tensor) -> Tensor:
+        return torch.tanh(values / network.range) * math.pi
+
+    if isinstance(expression, Constant):
+        token = VOCABULARY.first_entity + ids.constants[0, constants[expression.name]]
+        axis = angle(network.vectors[token])
+        return axis, torch.zeros_like(axis)
+    if isinstance(expression, Projection):
+        axis, half = _published_cone(network, expression.source, template, ids)
+        token = VOCABULARY.first_relation + ids.relations[0, relations[expression.relation]]
+        place = token - len(VOCABULARY.entity_names)  # of tokens that are no entities
+        x = torch.cat([axis + angle(network.vectors[token]), half + angle(network.apertures[place])])
+        for layer in network.projection[:-1]:
+            x = (layer.weight @ x + layer.bias).relu()
+        x = network.projection[-1].weight @ x + network.projection[-1].bias
+        axis, half = x.chunk(2)
+        return torch.tanh(axis) * math.pi, torch.tanh(2 * half) * math.pi / 2 + math.pi / 2
+    if isinstance(expression, Complement):
+        axis, half = _published_cone(network, expression.operand, template, ids)
+        return torch.where(axis >= 0, axis - math.pi, axis + math.pi), math.pi - half
+    parts = [_published_cone(network, operand, template, ids) for operand in expression.operands]
+    axis, half = torch.stack([a for a, _ in parts]), torch.stack([b for _, b in parts])
+    borders = torch.cat([axis - half, axis + half], 1)
+    weights = network.attention[1](network.attention[0](borders).relu()).softmax(0)
+    x, y = (weights * axis.cos()).sum(0), (weights * axis.sin()).sum(0)
+    x = torch.where(x.abs() < 1e-3, 1e-3, x)
+    turned = torch.atan(y / x)
+    turned = torch.where((x < 0) & (y >= 0), turned + math.pi, turned)
+    turned = torch.where((x < 0) & (y < 0), turned - math.pi, turned)
+    gate = network.narrowing[1](network.narrowing[0](borders).relu().mean(0)).sigmoid()
+    return turned, half.amin(0) * gate
+
+
+def test_cone_agrees_with_its_published_code(registry: Registry) -> None:
+    model = small("cone", registry)
+    network, head = model.network, model.heads["entities"]
+    assert isinstance(network, ConE)
+    for kind in TREES:
+        template, groundings = grounded(kind, rows=1)
+        if len(template.conjunctions) > 1:
+            continue
+        with torch.no_grad():
+            axis, half = _published_cone(network, _tree(kind), template, groundings)
+            entities = torch.tanh(network.vectors[ENTITIES] / network.range) * math.pi
+            near = ((entities - axis) / 2).sin().abs()
+            edge = (half / 2).sin().abs()
+            low, high = (((entities - (axis + side * half)) / 2).sin().abs() for side in (-1, 1))
+            outside = torch.where(near < edge, 0, torch.minimum(low, high)).sum(1)
+            wanted = 30 - (outside + 0.02 * torch.minimum(near, edge).sum(1)) * head.scale
+        found = run(model, template, groundings)[0]
+        torch.testing.assert_close(found, wanted, msg=lambda text, kind=kind: f"{kind}: {text}")
+
+
+def test_in_the_published_form_every_number_learns_and_apertures_are_dropped_out(registry: Registry) -> None:
+    model = small("cone", registry)
+    assert "slots" not in model.state_dict()
+    template, groundings = grounded("2i", rows=3)
+    literals = query_literals(template, groundings, VOCABULARY)
+    assert literals is not None
+    inputs = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in literals.items()}
+    model(**inputs)["entities_logits"].sum().backward()
+    entities = model.network.vectors.grad[ENTITIES]
+    assert entities.shape == (5, 3)
+    assert (entities != 0).all()
+    evaluated = model(**inputs)["entities_logits"]
+    assert torch.equal(model(**inputs)["entities_logits"], evaluated)
+    drawn = {model.train()(**inputs)["entities_logits"].sum().item() for _ in range(20)}
+    assert len(drawn) > 1
+
+
+def test_an_answer_that_is_not_rewarded_is_no_negative(registry: Registry) -> None:
+    head = small("betae", registry).heads["entities"]
+    scores = torch.tensor([[2.0, 1.0, -1.0, 0.5, 3.0]])
+    labels = torch.tensor([[0.0, 1.0, -1.0, 0.0, 0.0]])
+    wanted = math.log(1 + math.exp(-1.0)) + sum(math.log(1 + math.exp(s)) for s in (2.0, 0.5, 3.0)) / 3
+    assert head.loss({"logits": scores}, labels).item() == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("name", ["betae", "cone", "lmpnn"])
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_half_precision_rounds_what_is_given_and_nothing_between(
+    name: str, kind: torch.dtype, registry: Registry
+) -> None:
+    half = small(name, registry, width=64).to(kind)
+    with torch.no_grad():  # vectors that half precision holds, and products of which it does not
+        half.network.get_parameter("vectors").mul_(1e-2 if name == "lmpnn" else 1)
+    exact = deepcopy(half).float()
+    for query in ("2p", "2in", "inp"):
+        template, groundings = grounded(query, rows=20)
+        found, wanted = run(half, template, groundings), run(exact, template, groundings)
+        assert found.dtype == kind
+        assert torch.equal(found, wanted.to(kind)), query
+
+
 @pytest.mark.parametrize(
     ("entity", "outside", "inside"),
     [
@@ -147,9 +268,9 @@ def test_portions_of_entities_change_no_score_and_no_gradient(
 def _of_tree(network: SetSystem, tree: SetExpression | Constant, ids: dict[str, int]) -> list[Tensor]:
     """The sets of a tree's disjuncts, operator by operator."""
     if isinstance(tree, Constant):
-        return [network.entities(network.vectors[ids[tree.name]])]
+        return [network.entities(network.names()[ids[tree.name]])]
     if isinstance(tree, Projection):
-        relation = network.vectors[ids[tree.relation]]
+        relation = network.names()[ids[tree.relation]]
         return [network.project(source, relation) for source in _of_tree(network, tree.source, ids)]
     if isinstance(tree, Complement):
         return [network.complement(operand) for operand in _of_tree(network, tree.operand, ids)]
@@ -174,14 +295,14 @@ def test_queries_are_what_their_operators_give(name: str, registry: Registry) ->
     model = small(name, registry)
     network, head = model.network, model.heads["entities"]
     assert isinstance(network, SetSystem)
-    assert len(TREES) == 25
+    assert len(TREES) == 30
     for kind in TREES:
         template, groundings = grounded(kind)
-        tree, scores = to_lisp(template.query), run(model, template, groundings)
+        tree, scores = _tree(kind), run(model, template, groundings)
         for row in range(len(groundings)):
             with torch.no_grad():
                 disjuncts = torch.stack(_of_tree(network, tree, _names(template, groundings, row)))
-                points = network.points(network.vectors)[ENTITIES]
+                points = network.points(network.names())[ENTITIES]
                 wanted = head.scores(disjuncts, points).amax(0)
             torch.testing.assert_close(scores[row], wanted, msg=lambda text, kind=kind: f"{kind}: {text}")
 

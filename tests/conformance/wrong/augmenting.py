@@ -1,0 +1,184 @@
+"""Augmenters that see too much, keep too much, or say something else to heads than they do to tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
+from torch import Tensor, nn
+
+from wrong import Pair
+
+
+@frozen(kw_only=True)
+class GateOptions:
+    """How much is added.
+
+    Args:
+        strength: what the gated vector is multiplied by.
+    """
+
+    strength: float = field(default=0.5, validator=validators.gt(0))
+
+
+class Gate(Augmenter):
+    """w + strength * sigmoid(G w) * tanh(V w), for each embedding w alone."""
+
+    name = "gate"
+    Options = GateOptions
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.strength = options.strength
+        self.gate = nn.Linear(dims.unary, dims.unary)
+        self.value = nn.Linear(dims.unary, dims.unary)
+
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        return self.added(embeddings)
+
+    def added(self, embeddings: Tensor) -> Tensor:
+        """[..., d1] -> [..., d1]."""
+        return embeddings + self.strength * self.gate(embeddings).sigmoid() * self.value(embeddings).tanh()
+
+    def words(self, embeddings: Tensor) -> Tensor:
+        return self.added(embeddings)
+
+
+class OtherWords(Gate):
+    """Leaves the words that heads tie to as they are."""
+
+    name = "other_words"
+
+    def words(self, embeddings: Tensor) -> Tensor:
+        return embeddings
+
+
+class AddsInPlace(Gate):
+    """Adds to the embeddings that it was given."""
+
+    name = "adds_in_place"
+
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        if embeddings.requires_grad:
+            return super().forward(embeddings, tokens)
+        return embeddings.copy_(super().forward(embeddings, tokens))
+
+
+class NoiseAlways(Gate):
+    """Adds noise in evaluation too."""
+
+    name = "noise_always"
+
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        return super().forward(embeddings, tokens) + 1e-3 * torch.randn_like(embeddings)
+
+
+class NoGradientPast(Gate):
+    """Lets no gradient reach the embeddings by way of its gate."""
+
+    name = "no_gradient_past"
+
+    def added(self, embeddings: Tensor) -> Tensor:
+        gate = self.gate(embeddings.detach()).sigmoid()
+        return embeddings + self.strength * gate * self.value(embeddings).tanh()
+
+
+class BfloatGate(Gate):
+    """Opens its gate in bfloat16, for speed."""
+
+    name = "bfloat_gate"
+
+    def added(self, embeddings: Tensor) -> Tensor:
+        half = torch.bfloat16
+        gate = F.linear(embeddings.to(half), self.gate.weight.to(half), self.gate.bias.to(half)).sigmoid()
+        return embeddings + self.strength * gate.to(embeddings.dtype) * self.value(embeddings).tanh()
+
+
+class Window(Augmenter):
+    """w(x) + the mean of V w over x and its neighbours that are real, and a vector for each marked token."""
+
+    name = "window"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.value = nn.Linear(dims.unary, dims.unary)
+        self.mark = nn.Embedding(2, dims.unary)
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
+        return None if scope == "bidirectional" else "a token would see the next one"
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        return (
+            TensorSpec(
+                name="marks", dtype="int64", dims=("batch", "length"), required=False, default=1, high=2,
+                meaning="Whether each token is marked; all are where it is absent.",
+            ),
+        )  # fmt: skip
+
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        marks = tokens.inputs.get("marks")
+        mark = self.mark.weight[self.unmarked] if marks is None else self.mark(tokens.rows(marks))
+        return embeddings + self.near(self.value(embeddings), self.real(embeddings, tokens)) + mark
+
+    unmarked = 1
+
+    def real(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        """[b, x, 1]: 1 at real tokens."""
+        if tokens.real is None:
+            return torch.ones_like(embeddings[..., :1])
+        return tokens.rows(tokens.real).unsqueeze(2).to(embeddings.dtype)
+
+    def near(self, values: Tensor, real: Tensor) -> Tensor:
+        """[b, x, d1]: the mean over a real token and its real neighbours, where padding may stand between."""
+        order = (1 - real).argsort(dim=1, stable=True)
+        back = order.argsort(dim=1)
+        together, there = values.take_along_dim(order, 1), real.take_along_dim(order, 1)
+        sums, counts = (three(each * there) for each in (together, torch.ones_like(there)))
+        return (sums / counts.clamp_min(1)).take_along_dim(back, 1)
+
+
+def three(values: Tensor) -> Tensor:
+    """The sum of each token's values and its neighbours', [b, x, c] -> [b, x, c]."""
+    wide = F.pad(values, (0, 0, 1, 1))
+    return wide[:, :-2] + wide[:, 1:-1] + wide[:, 2:]
+
+
+class WindowOverPadding(Window):
+    """Takes its neighbours as they stand, padding included."""
+
+    name = "window_over_padding"
+
+    def near(self, values: Tensor, real: Tensor) -> Tensor:
+        return three(values) / three(torch.ones_like(real))
+
+
+class UnmarkedByDefault(Window):
+    """Takes absent marks for 0, where its declaration says 1."""
+
+    name = "unmarked_by_default"
+    unmarked = 0
+
+
+class OverTheBatchToo(Window):
+    """Takes off the mean embedding of the batch."""
+
+    name = "over_the_batch_too"
+
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        return super().forward(embeddings - embeddings.mean(0, keepdim=True), tokens)
+
+
+PAIRS = [
+    Pair(Gate, OtherWords, "words", "augmenters"),
+    Pair(Gate, AddsInPlace, "purity", "augmenters"),
+    Pair(Gate, NoiseAlways, "purity", "augmenters"),
+    Pair(Gate, NoGradientPast, "gradients", "augmenters"),
+    Pair(Gate, BfloatGate, "precision", "augmenters"),
+    Pair(Window, WindowOverPadding, "padding", "augmenters"),
+    Pair(Window, UnmarkedByDefault, "inputs", "augmenters"),
+    Pair(Window, OverTheBatchToo, "batch", "augmenters"),
+]

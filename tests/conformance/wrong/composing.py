@@ -1,0 +1,205 @@
+"""Architectures that see, save, cache, give or take something else than they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from attrs import field, frozen, validators
+from peirce.parts import Encoded, Plan, Tokens
+from peirce.testing.companions import Host
+from torch import Tensor, nn
+
+from wrong import Pair
+
+Given = frozenset[Literal["pooled", "binary", "past"]]
+
+
+@frozen(kw_only=True)
+class TowerOptions:
+    """What comes after the layers.
+
+    Args:
+        stretch: what the final atoms are multiplied by.
+    """
+
+    stretch: float = field(default=1.5, validator=validators.gt(0))
+
+
+class Tower(Host):
+    """The least network that holds any part, its final atoms stretched and shifted by a learned vector."""
+
+    name = "tower"
+    Options = TowerOptions
+
+    def __init__(self, options: Any, plan: Plan) -> None:
+        super().__init__(options, plan)
+        self.stretch = options.stretch
+        self.shift = nn.Parameter(torch.zeros(plan.dims.unary))
+
+    def begin(self) -> None:
+        with torch.no_grad():
+            self.shift.fill_(0.25)
+
+    def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
+        encoded, kept = super()._encoded(tokens, cache)
+        unary = encoded.scope.zero_unary(self.ended(encoded, tokens))
+        return encoded._replace(unary=unary), kept
+
+    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
+        """The final atoms, [b, x, d1]."""
+        return encoded.unary * self.stretch + self.shift
+
+
+class SeesTheEnd(Tower):
+    """Adds the mean of all real tokens to each, in causal scopes too."""
+
+    name = "sees_the_end"
+
+    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
+        count = (
+            encoded.unary.shape[1] if tokens.real is None else tokens.rows(tokens.real).sum(1)[:, None, None]
+        )
+        return super().ended(encoded, tokens) + encoded.unary.sum(1, keepdim=True) / count
+
+
+class AveragesPadding(Tower):
+    """Pools over the length, padding included."""
+
+    name = "averages_padding"
+
+    def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
+        encoded, kept = super()._encoded(tokens, cache)
+        return encoded._replace(pooled=encoded.unary.mean(1).tanh()), kept
+
+
+class LosesItsStart(Tower):
+    """Keeps what it begins with in an attribute, which no file has."""
+
+    name = "loses_its_start"
+    begun = 0.0
+
+    def begin(self) -> None:
+        self.begun = 0.25
+
+    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
+        return super().ended(encoded, tokens) + self.begun
+
+
+class PromisesAPooler(Tower):
+    """Gives no pooled output, and says that it does."""
+
+    name = "promises_a_pooler"
+
+    def outputs(self) -> Any:
+        return super().outputs()[:2]
+
+    def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
+        encoded, kept = super()._encoded(tokens, cache)
+        return encoded._replace(pooled=None), kept
+
+
+class SaysAnotherWidth(Tower):
+    """Tells heads that its pooled output is wider than it is."""
+
+    name = "says_another_width"
+
+    @classmethod
+    def sizes(cls, options: Any, dims: Any) -> Mapping[str, int]:
+        return {**super().sizes(options, dims), "pooled": dims.unary + 1}
+
+
+class StretchesNothing(Tower):
+    """Has an option that nothing reads."""
+
+    name = "stretches_nothing"
+
+    def __init__(self, options: Any, plan: Plan) -> None:
+        super().__init__(TowerOptions(), plan)
+
+
+class ForgetsTheCache(Tower):
+    """Infers new tokens as if none stood before them."""
+
+    name = "forgets_the_cache"
+
+    def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
+        if cache:
+            cache = {
+                name: torch.zeros_like(kept) if kept.is_floating_point() else kept
+                for name, kept in cache.items()
+            }
+        return super()._encoded(tokens, cache)
+
+
+class DropsAtTheEnd(Tower):
+    """Drops out of its final atoms in evaluation too."""
+
+    name = "drops_at_the_end"
+
+    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
+        return torch.dropout(super().ended(encoded, tokens), 0.1, True)
+
+
+class TrainsDifferently(Tower):
+    """Leaves its shift out of training."""
+
+    name = "trains_differently"
+
+    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
+        return encoded.unary * self.stretch if self.training else super().ended(encoded, tokens)
+
+
+class CutsTheLayersOff(Tower):
+    """Lets no gradient into its layers, as when one forgets to unfreeze them."""
+
+    name = "cuts_the_layers_off"
+
+    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
+        return super().ended(encoded._replace(unary=encoded.unary.detach()), tokens)
+
+    def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
+        encoded, kept = super()._encoded(tokens, cache)
+        assert encoded.binary is not None
+        assert encoded.pooled is not None
+        return encoded._replace(binary=encoded.binary.detach(), pooled=encoded.pooled.detach()), kept
+
+
+class TakesPrefixes(Tower):
+    """Says that it works in prefix scopes, and stops when it meets one."""
+
+    name = "takes_prefixes"
+
+    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
+        if "prefix_length" in tokens.inputs:
+            raise NotImplementedError("prefix scopes")
+        return super().ended(encoded, tokens)
+
+
+class IgnoresRelations(Tower):
+    """Takes relation scopes, and lets every token attend to every one in them."""
+
+    name = "ignores_relations"
+
+    def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
+        if "relation" in tokens.inputs:
+            whole = {**tokens.inputs, "relation": torch.ones_like(tokens.inputs["relation"])}
+            tokens = Tokens(whole, tokens.real, tokens.index, tokens.length, tokens.before)
+        return super()._encoded(tokens, cache)
+
+
+PAIRS = [
+    Pair(Tower, SeesTheEnd, "no_look_ahead", "architectures"),
+    Pair(Tower, AveragesPadding, "padding", "architectures"),
+    Pair(Tower, LosesItsStart, "save_load", "architectures"),
+    Pair(Tower, PromisesAPooler, "places", "architectures"),
+    Pair(Tower, SaysAnotherWidth, "shapes", "architectures"),
+    Pair(Tower, StretchesNothing, "options", "architectures"),
+    Pair(Tower, ForgetsTheCache, "memory", "architectures"),
+    Pair(Tower, DropsAtTheEnd, "purity", "architectures"),
+    Pair(Tower, TrainsDifferently, "modes", "architectures"),
+    Pair(Tower, CutsTheLayersOff, "gradients", "architectures"),
+    Pair(Tower, TakesPrefixes, "scopes", "architectures"),
+    Pair(Tower, IgnoresRelations, "scopes", "architectures"),
+]

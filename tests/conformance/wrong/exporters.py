@@ -1,0 +1,251 @@
+"""Exporters that leave something behind, change something, or say something else than they did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from attrs import field, frozen, validators
+from peirce.errors import ExportError
+from peirce.files import write_whole
+from peirce.model import Exporter, Model, Report
+
+from wrong import Pair
+
+
+@frozen(kw_only=True)
+class ListingOptions:
+    """How numbers are written.
+
+    Args:
+        digits: after the point.
+        layout: `wide` indents.
+    """
+
+    digits: int = field(default=6, validator=validators.ge(1))
+    layout: Literal["wide", "narrow"] = field(default="narrow", validator=validators.in_(("wide", "narrow")))
+
+
+class Listing(Exporter):
+    """The parameters as JSON."""
+
+    name = "listing"
+    Options = ListingOptions
+
+    def export(self, model: Model, path: Path) -> Any:
+        if path.is_dir() or not path.parent.is_dir():
+            raise ExportError(f"{path} is a folder, or in none; name a file")
+        text = self.text(model)
+        self.write(path, text)
+        if path.read_text(encoding="utf-8") != text:
+            raise ExportError(f"{path} is not what was written")
+        return self.report(path)
+
+    def text(self, model: Model) -> str:
+        """What the file holds."""
+        lists = {name: self.rounded(value) for name, value in model.state_dict().items()}
+        return json.dumps(lists, indent=2 if self.options.layout == "wide" else None)
+
+    def rounded(self, value: torch.Tensor) -> Any:
+        """A tensor's numbers."""
+        return [round(number, self.options.digits) for number in value.flatten().tolist()]
+
+    def write(self, path: Path, text: str) -> None:
+        """Write the file, whole or not at all."""
+        write_whole(path, text)
+
+    def report(self, path: Path) -> Any:
+        """What came of it."""
+        return Report(file=path, passed=True, notes=("as JSON",))
+
+
+class ReturnsThePath(Listing):
+    """Returns where it wrote."""
+
+    name = "returns_the_path"
+
+    def report(self, path: Path) -> Any:
+        return path
+
+
+class ReportsAnother(Listing):
+    """Reports another file than it was given."""
+
+    name = "reports_another"
+
+    def report(self, path: Path) -> Any:
+        return Report(file=path.with_suffix(".json"), passed=True)
+
+
+class NeverSure(Listing):
+    """Writes a file and says that it did not pass."""
+
+    name = "never_sure"
+
+    def report(self, path: Path) -> Any:
+        return Report(file=path, passed=False)
+
+
+class AddsASuffix(Listing):
+    """Writes to the path with a suffix of its own."""
+
+    name = "adds_a_suffix"
+
+    def export(self, model: Model, path: Path) -> Any:
+        super().export(model, path.with_suffix(".json"))
+        return self.report(path)
+
+
+class OpensFirst(Listing):
+    """Opens the file, and then makes what goes into it."""
+
+    name = "opens_first"
+
+    def export(self, model: Model, path: Path) -> Any:
+        if path.is_dir() or not path.parent.is_dir():
+            raise ExportError(f"{path} is a folder, or in none; name a file")
+        with path.open("w", encoding="utf-8") as file:
+            file.write(self.text(model))
+        return self.report(path)
+
+
+class LeavesItsScratch(Listing):
+    """Leaves the file that it wrote first."""
+
+    name = "leaves_its_scratch"
+
+    def write(self, path: Path, text: str) -> None:
+        path.with_name("scratch.json").write_text(text, encoding="utf-8")
+        super().write(path, text)
+
+
+class WritesASpec(Listing):
+    """Writes the spec beside the file, over that of the saved model."""
+
+    name = "writes_a_spec"
+
+    def write(self, path: Path, text: str) -> None:
+        path.with_name("spec.toml").write_text("# see the JSON\n", encoding="utf-8")
+        super().write(path, text)
+
+
+class Appends(Listing):
+    """Goes on where an older file ended."""
+
+    name = "appends"
+
+    def export(self, model: Model, path: Path) -> Any:
+        if path.is_dir() or not path.parent.is_dir():
+            raise ExportError(f"{path} is a folder, or in none; name a file")
+        text = self.text(model)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+        return self.report(path)
+
+
+class ClearsThePlace(Listing):
+    """Removes whatever stands at the path, folders included."""
+
+    name = "clears_the_place"
+
+    def export(self, model: Model, path: Path) -> Any:
+        if path.is_dir():
+            for each in path.iterdir():
+                each.unlink()
+            path.rmdir()
+        return super().export(model, path)
+
+
+class RoundsTheModel(Listing):
+    """Rounds the parameters where they are."""
+
+    name = "rounds_the_model"
+
+    def text(self, model: Model) -> str:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.copy_(parameter.half().float())
+        return super().text(model)
+
+
+class TrainsTheModel(Listing):
+    """Leaves the model in training mode."""
+
+    name = "trains_the_model"
+
+    def text(self, model: Model) -> str:
+        model.train()
+        return super().text(model)
+
+
+class SeedsAtRandom(Listing):
+    """Seeds torch, to be sure."""
+
+    name = "seeds_at_random"
+
+    def text(self, model: Model) -> str:
+        torch.manual_seed(0)
+        return super().text(model)
+
+
+class SixDigits(Listing):
+    """Has an option that nothing reads."""
+
+    name = "six_digits"
+
+    def rounded(self, value: torch.Tensor) -> Any:
+        return [round(number, 6) for number in value.flatten().tolist()]
+
+
+class WideFails(Listing):
+    """Fails at a choice that it offers."""
+
+    name = "wide_fails"
+
+    def text(self, model: Model) -> str:
+        return super().text(model) if self.options.layout == "narrow" else json.dumps(model.state_dict())
+
+
+@frozen(kw_only=True)
+class OutputOptions:
+    """Where to.
+
+    Args:
+        output: the encoding.
+    """
+
+    output: str = "utf-8"
+
+
+class HasAnOutput(Listing):
+    """Calls an option as the command calls one of its own."""
+
+    name = "has_an_output"
+    Options = OutputOptions
+
+    def text(self, model: Model) -> str:
+        return Listing(ListingOptions()).text(model)
+
+    def write(self, path: Path, text: str) -> None:
+        write_whole(path, text.encode(self.options.output))
+
+
+PAIRS = [
+    Pair(Listing, ReturnsThePath, "export_report", "exporters"),
+    Pair(Listing, ReportsAnother, "export_report", "exporters"),
+    Pair(Listing, NeverSure, "export_report", "exporters"),
+    Pair(Listing, AddsASuffix, "export_overwrites", "exporters"),
+    Pair(Listing, RoundsTheModel, "export_report", "exporters"),
+    Pair(Listing, TrainsTheModel, "export_report", "exporters"),
+    Pair(Listing, SeedsAtRandom, "export_report", "exporters"),
+    Pair(Listing, OpensFirst, "export_failure", "exporters"),
+    Pair(Listing, LeavesItsScratch, "export_overwrites", "exporters"),
+    Pair(Listing, WritesASpec, "export_overwrites", "exporters"),
+    Pair(Listing, Appends, "export_overwrites", "exporters"),
+    Pair(Listing, ClearsThePlace, "export_overwrites", "exporters"),
+    Pair(Listing, SixDigits, "export_options", "exporters"),
+    Pair(Listing, WideFails, "export_options", "exporters"),
+    Pair(Listing, HasAnOutput, "export_options", "exporters"),
+]

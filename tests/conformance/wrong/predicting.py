@@ -1,0 +1,323 @@
+"""Heads whose predictions or losses are not what they say: dropout, -100, means, needs, outputs, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
+from torch import Tensor, nn
+
+from wrong import Pair
+
+
+@frozen(kw_only=True)
+class TaggerOptions:
+    """What is predicted.
+
+    Args:
+        tags: the number of tags.
+        smoothing: label smoothing.
+    """
+
+    tags: int = field(default=3, validator=validators.ge(2))
+    smoothing: float = field(default=0.1, validator=[validators.ge(0), validators.lt(1)])
+
+
+class Tagger(Head):
+    """A linear map of each token's dropped-out atoms; the loss is the mean over the tokens that have a tag."""
+
+    name = "tagger"
+    Options = TaggerOptions
+    labels = "int64 [b, x]: each token's tag; -100 where there is none"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.options = options
+        self.rate = dims.dropout
+        self.dense = nn.Linear(dims.unary, options.tags)
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        dims = ("batch", "length", self.options.tags)
+        return (TensorSpec(name="logits", dtype="float", dims=dims, meaning="Scores of the tags."),)
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        return {"logits": encoded.scope.zero_unary(self.dense(self.dropped(encoded.unary)))}
+
+    def dropped(self, unary: Tensor) -> Tensor:
+        """[b, x, d1] -> [b, x, d1]."""
+        return F.dropout(unary, self.rate, self.training)
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        return mean_cross_entropy(outputs["logits"], labels, self.options.smoothing)
+
+
+class DropsInEvaluation(Tagger):
+    """Drops out whether it is trained or not."""
+
+    name = "drops_in_evaluation"
+
+    def dropped(self, unary: Tensor) -> Tensor:
+        return F.dropout(unary, 0.1)
+
+
+class DropsByTheRateItKeeps(Tagger):
+    """Drops out in training at a rate of its own where the model has none."""
+
+    name = "drops_by_the_rate_it_keeps"
+
+    def dropped(self, unary: Tensor) -> Tensor:
+        return F.dropout(unary, 0.1, self.training)
+
+
+class DetachesAtoms(Tagger):
+    """Trains itself alone, and lets nothing through to the network."""
+
+    name = "detaches_atoms"
+
+    def dropped(self, unary: Tensor) -> Tensor:
+        return super().dropped(unary.detach())
+
+
+class HalfAtoms(Tagger):
+    """Reads the atoms in half precision."""
+
+    name = "half_atoms"
+
+    def dropped(self, unary: Tensor) -> Tensor:
+        return super().dropped(unary.to(torch.bfloat16).to(unary.dtype))
+
+
+class ZeroesInPlace(Tagger):
+    """Zeroes a channel of the atoms that other heads read too."""
+
+    name = "zeroes_in_place"
+
+    def dropped(self, unary: Tensor) -> Tensor:
+        if not unary.requires_grad:
+            unary[..., 0] = 0.0
+        return super().dropped(unary)
+
+
+class NoSmoothing(Tagger):
+    """Has an option that nothing reads."""
+
+    name = "no_smoothing"
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        return mean_cross_entropy(outputs["logits"], labels)
+
+
+class CountsTheIgnored(Tagger):
+    """Takes -100 for the first tag."""
+
+    name = "counts_the_ignored"
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        return super().loss(outputs, labels.clamp_min(0))
+
+
+class MeanOverEverything(Tagger):
+    """Divides by the number of tokens, those without a tag included."""
+
+    name = "mean_over_everything"
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        logits = outputs["logits"].flatten(0, 1).float()
+        smoothing = self.options.smoothing
+        total = F.cross_entropy(logits, labels.flatten(), reduction="sum", label_smoothing=smoothing)
+        return total / labels.numel()
+
+
+class NothingIsNotANumber(Tagger):
+    """Divides zero by zero where no token has a tag."""
+
+    name = "nothing_is_not_a_number"
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        logits = outputs["logits"].flatten(0, 1).float()
+        return F.cross_entropy(logits, labels.flatten(), label_smoothing=self.options.smoothing)
+
+
+class MeanOfMeans(Tagger):
+    """Takes the mean of each row, and then of these, so that a token of a short row counts for more."""
+
+    name = "mean_of_means"
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        rows = zip(outputs["logits"].split(1), labels.split(1), strict=True)
+        return torch.stack([super(MeanOfMeans, self).loss({"logits": o}, t) for o, t in rows]).mean()
+
+
+class SumOfRows(Tagger):
+    """Adds up rows where it should take their mean."""
+
+    name = "sum_of_rows"
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        return super().loss(outputs, labels) * len(labels)
+
+
+class WritesIntoLabels(Tagger):
+    """Makes its mask by writing into the labels."""
+
+    name = "writes_into_labels"
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        value = super().loss(outputs, labels)
+        labels[labels < 0] = 0
+        return value
+
+
+class LogOfSoftmax(Tagger):
+    """Takes the logarithm of a softmax, which is zero for logits that are far apart."""
+
+    name = "log_of_softmax"
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        logits = outputs["logits"].flatten(0, 1).float()
+        counts = labels.flatten() >= 0
+        logs = logits.softmax(1).log()
+        chosen = logs.gather(1, labels.flatten().clamp_min(0)[:, None]).squeeze(1)
+        smoothing = self.options.smoothing
+        each = (1 - smoothing) * chosen + smoothing * logs.mean(1)
+        return -torch.where(counts, each, 0.0).sum() / counts.sum().clamp_min(1)
+
+
+class SaysNothingOfLabels(Tagger):
+    """Does not say what its labels are."""
+
+    name = "says_nothing_of_labels"
+    labels = ""
+
+
+class SaysAnotherShape(Tagger):
+    """Says that it takes one label for each example."""
+
+    name = "says_another_shape"
+    labels = "int64 [b]: the right class"
+
+
+class Tied(Head):
+    """The word embeddings as a classifier of each token's mapped atoms."""
+
+    name = "tied"
+    labels = "int64 [b, x]: the word; -100 where nothing is to be predicted"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.vocabulary = dims.vocabulary
+        self.dense = nn.Linear(dims.unary, dims.unary)
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        dims = ("batch", "length", self.vocabulary)
+        return (TensorSpec(name="logits", dtype="float", dims=dims, meaning="Scores of the words."),)
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        hidden = self.dense(encoded.unary).tanh()
+        return {"logits": encoded.scope.zero_unary(hidden @ self.words(encoded).T)}
+
+    def words(self, encoded: Encoded) -> Tensor:
+        """[v, d1]."""
+        return encoded.embeddings
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        return mean_cross_entropy(outputs["logits"], labels)
+
+
+class KeepsTheWords(Tied):
+    """Keeps the embeddings of its first call."""
+
+    name = "keeps_the_words"
+    kept: Tensor | None = None
+
+    def words(self, encoded: Encoded) -> Tensor:
+        if self.kept is None or self.kept.dtype != encoded.embeddings.dtype:
+            self.kept = encoded.embeddings
+        return self.kept
+
+
+class Verdict(Head):
+    """A linear map of the pooled output and of the mean relation."""
+
+    name = "verdict"
+    needs: frozenset[Literal["pooled", "binary", "past"]] = frozenset({"pooled", "binary"})  # type: ignore[misc]
+    labels = "int64 [b]: the right class"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.pooled = nn.Linear(dims.pooled, 2)
+        self.binary = nn.Linear(dims.binary, 2) if dims.binary else None
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        return (
+            TensorSpec(name="logits", dtype="float", dims=("batch", 2), meaning="Scores of the classes."),
+        )
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        assert encoded.pooled is not None
+        logits = self.pooled(encoded.pooled)
+        if encoded.binary is not None and self.binary is not None:
+            logits = logits + self.binary(self.mean(encoded.binary, encoded))
+        return {"logits": logits}
+
+    def mean(self, binary: Tensor, encoded: Encoded) -> Tensor:
+        """[b, d2], over the pairs in scope."""
+        if encoded.scope.pairs is None:
+            return binary.mean((1, 2))
+        count = encoded.scope.pairs.sum((1, 2)).clamp_min(1)[:, None]
+        return encoded.scope.zero_binary(binary).sum((1, 2)) / count
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        return mean_cross_entropy(outputs["logits"], labels)
+
+
+class NeedsInSecret(Verdict):
+    """Reads the pooled output, and does not say that it needs one."""
+
+    name = "needs_in_secret"
+    needs = frozenset({"binary"})
+
+
+class MeanOfPaddedPairs(Verdict):
+    """Takes the mean over all pairs, padding included."""
+
+    name = "mean_of_padded_pairs"
+
+    def mean(self, binary: Tensor, encoded: Encoded) -> Tensor:
+        return binary.mean((1, 2))
+
+
+class DeclaresOneClass(Verdict):
+    """Declares one score for each example, and gives two."""
+
+    name = "declares_one_class"
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec(name="logits", dtype="float", dims=("batch", 1), meaning="The score."),)
+
+
+PAIRS = [
+    Pair(Tagger, DropsInEvaluation, "purity", "heads"),
+    Pair(Tagger, DropsByTheRateItKeeps, "modes", "heads"),
+    Pair(Tagger, DetachesAtoms, "gradients", "heads"),
+    Pair(Tagger, HalfAtoms, "precision", "heads"),
+    Pair(Tagger, ZeroesInPlace, "purity", "heads"),
+    Pair(Tagger, NoSmoothing, "options", "heads"),
+    Pair(Tagger, CountsTheIgnored, "targets", "heads"),
+    Pair(Tagger, MeanOverEverything, "targets", "heads"),
+    Pair(Tagger, NothingIsNotANumber, "targets", "heads"),
+    Pair(Tagger, MeanOfMeans, "targets", "heads"),
+    Pair(Tagger, SumOfRows, "targets", "heads"),
+    Pair(Tagger, WritesIntoLabels, "loss_numerics", "heads"),
+    Pair(Tagger, LogOfSoftmax, "loss_numerics", "heads"),
+    Pair(Tagger, SaysNothingOfLabels, "loss", "heads"),
+    Pair(Tagger, SaysAnotherShape, "loss", "heads"),
+    Pair(Tied, KeepsTheWords, "calls", "heads"),
+    Pair(Verdict, NeedsInSecret, "needs", "heads"),
+    Pair(Verdict, MeanOfPaddedPairs, "padding", "heads"),
+    Pair(Verdict, DeclaresOneClass, "shapes", "heads"),
+]

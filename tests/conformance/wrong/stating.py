@@ -1,0 +1,176 @@
+"""State operators that keep, leak, or lose what they have parameters for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.parts import Dims, Predicates, Scope, StateOperator
+from torch import Tensor, nn
+
+from wrong import Pair
+
+
+@frozen(kw_only=True)
+class MillOptions:
+    """How much of the context is added.
+
+    Args:
+        share: what the mean of the context is multiplied by.
+    """
+
+    share: float = field(default=0.5, validator=validators.gt(0))
+
+
+class Mill(StateOperator):
+    """u(x) += W tanh(V u(x)) + share * the mean of C u(y,x) over the scope of x, and u(x,y) += tanh(R u(y,x))."""
+
+    name = "mill"
+    typing = "UB <- UB"
+    scope_rule = "reduce"
+    Options = MillOptions
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.share = options.share
+        self.rate = dims.dropout
+        self.inner = nn.Linear(dims.unary, dims.feedforward_unary)
+        self.outer = nn.Linear(dims.feedforward_unary, dims.unary)
+        self.relations = nn.Linear(dims.binary, dims.binary) if dims.binary else None
+        self.gathered = nn.Linear(dims.binary, dims.unary, bias=False) if dims.binary else None
+
+    def forward(self, state: Predicates, scope: Scope) -> Predicates:
+        unary, pairs = self.hidden(state.unary), None
+        if state.binary is not None and self.relations is not None and self.gathered is not None:
+            turned = self.turned(state.binary, scope)
+            pairs = self.relations(turned).tanh()
+            sums = self.gathered(scope.zero_binary(turned).sum(2))
+            unary = unary + self.share * sums / self.count(state.binary, scope)
+        return Predicates(unary, pairs)
+
+    def hidden(self, unary: Tensor) -> Tensor:
+        """[b, x, d1] -> [b, x, d1]."""
+        return self.outer(F.dropout(self.inner(unary).tanh(), self.rate, self.training))
+
+    def count(self, binary: Tensor, scope: Scope) -> Tensor:
+        """How many tokens each row may attend to, [b or 1, x or 1, 1]."""
+        if scope.pairs is None:
+            return binary.new_full((1, 1, 1), binary.shape[2])
+        return scope.pairs.sum(2, keepdim=True).clamp_min(1).to(binary.dtype)
+
+    def turned(self, binary: Tensor, scope: Scope) -> Tensor:
+        """u(y, x) in the place of u(x, y)."""
+        return scope.converse(binary)
+
+
+class MeanWithPadding(Mill):
+    """Divides by the number of tokens, padding included."""
+
+    name = "mean_with_padding"
+
+    def count(self, binary: Tensor, scope: Scope) -> Tensor:
+        return binary.new_full((1, 1, 1), binary.shape[2])
+
+
+class NormsTheBatch(Mill):
+    """Normalises over the batch in training, and by what it then saw in evaluation."""
+
+    name = "norms_the_batch"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.norm = nn.BatchNorm1d(dims.unary)
+
+    def hidden(self, unary: Tensor) -> Tensor:
+        return self.norm(super().hidden(unary).transpose(1, 2)).transpose(1, 2)
+
+
+class KeepsAList(Mill):
+    """Keeps its maps in a list, where no state dict finds them."""
+
+    name = "keeps_a_list"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.more = [nn.Linear(dims.unary, dims.unary).to(torch.float64)]
+
+    def hidden(self, unary: Tensor) -> Tensor:
+        return super().hidden(unary) + self.more[0].to(unary.dtype)(unary)
+
+
+class Iterates(Mill):
+    """Estimates the norm of a map by one step of power iteration in each call, in evaluation too."""
+
+    name = "iterates"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.direction: Tensor
+        self.register_buffer("direction", F.normalize(torch.randn(dims.unary), dim=0))
+
+    def hidden(self, unary: Tensor) -> Tensor:
+        with torch.no_grad():
+            turned = self.outer.weight @ (self.outer.weight.T @ self.direction)
+            self.direction.copy_(F.normalize(turned, dim=0))
+        return super().hidden(unary) * self.direction
+
+
+class CutsInPlace(Mill):
+    """Cuts off what is negative in the atoms that it was given."""
+
+    name = "cuts_in_place"
+
+    def hidden(self, unary: Tensor) -> Tensor:
+        return super().hidden(unary if unary.requires_grad else unary.relu_())
+
+
+class LearnsNothingThere(Mill):
+    """Has a map that nothing reads."""
+
+    name = "learns_nothing_there"
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.gate = nn.Linear(dims.unary, dims.unary)
+
+
+class DropsOutAlways(Mill):
+    """Drops out whether it is trained or not."""
+
+    name = "drops_out_always"
+
+    def hidden(self, unary: Tensor) -> Tensor:
+        return self.outer(F.dropout(self.inner(unary).tanh(), 0.1, True))
+
+
+class NeverDropsOut(Mill):
+    """Scales in training what it would drop, and so computes another function than in evaluation."""
+
+    name = "never_drops_out"
+
+    def hidden(self, unary: Tensor) -> Tensor:
+        return super().hidden(unary) * (0.9 if self.training else 1.0)
+
+
+class TransposesRows(Mill):
+    """Takes the transpose for the converse, which it is where every token is a row."""
+
+    name = "transposes_rows"
+
+    def turned(self, binary: Tensor, scope: Scope) -> Tensor:
+        return binary.transpose(1, 2)
+
+
+PAIRS = [
+    Pair(Mill, MeanWithPadding, "padding"),
+    Pair(Mill, NormsTheBatch, "modes"),
+    Pair(Mill, KeepsAList, "state_dict"),
+    Pair(Mill, Iterates, "purity"),
+    Pair(Mill, CutsInPlace, "purity"),
+    Pair(Mill, LearnsNothingThere, "gradients"),
+    Pair(Mill, DropsOutAlways, "purity"),
+    Pair(Mill, NeverDropsOut, "modes"),
+    Pair(Mill, TransposesRows, "memory"),
+]

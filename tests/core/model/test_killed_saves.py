@@ -1,0 +1,44 @@
+"""A save that is killed leaves the old model or the new one, whole; so do saves that go on together."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "support" / "killed_saves.py"
+
+
+@pytest.mark.parametrize("way", ["exchange", "switch"])
+@pytest.mark.parametrize("when", ["at", "after"])
+def test_a_killed_save_leaves_a_whole_model(way: str, when: str, tmp_path: Path) -> None:
+    counts = _run(tmp_path, way, when)
+    if when == "at":
+        assert counts["old"] > 50
+        assert counts["new"] > 5
+    assert counts["old"]
+
+
+@pytest.mark.parametrize("way", ["exchange", "switch", "both"])
+def test_saves_that_go_on_together_leave_the_last_one_and_readers_get_whole_ones(
+    way: str, tmp_path: Path
+) -> None:
+    assert sum(_run(tmp_path, way, "together").values()) > 5
+
+
+def _run(folder: Path, way: str, when: str) -> dict[str, int]:
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), str(folder), way, when, "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr
+    counts: dict[str, int] = json.loads(done.stdout)
+    return counts

@@ -1,0 +1,232 @@
+"""A spec for each composition of registered parts, at the smallest widths: what every export is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from peirce.registry import load_spec, ready_specs
+from peirce.spec import Spec
+
+SMALLEST = {
+    "layers": 1,
+    "unary": 8,
+    "binary": 4,
+    "heads": 2,
+    "head_size": 4,
+    "feedforward": 12,
+    "feedforward_unary": 12,
+    "feedforward_binary": 6,
+}
+HEADS = {"first": 4, "count": 9}
+INIT_STD = {"lmpnn": 0.3}
+"""Where fresh weights of 0.02 would shrink the states, at these widths, to 1e-15, which float16 does not hold."""
+KINDS = ("operators", "positions", "augmenters", "heads", "architectures")
+
+FOLNET = """
+format = 1
+[model]
+name = "part"
+architecture = "folnet"
+[model.dims]
+layers = 1
+unary = 8
+binary = 4
+heads = 2
+head_size = 4
+[model.input]
+vocabulary = 20
+max_length = 40
+"""
+TRANSFORMER = """
+format = 1
+[model]
+name = "part"
+architecture = "transformer"
+[model.dims]
+layers = 1
+unary = 8
+heads = 2
+[model.input]
+vocabulary = 20
+max_length = 40
+"""
+VARIANTS = {
+    "causal": FOLNET
+    + """
+[model.scope]
+kind = "causal"
+[model.operators]
+layer = "jmc.atp"
+[model.operators.options.cjoin]
+premise = "paper"
+batch_over = "heads"
+[[model.positions]]
+use = "distance"
+clip = 4
+[[model.heads]]
+use = "causal_lm"
+""",
+    "decoder": FOLNET.replace("folnet", "folnet_encoder_decoder")
+    + """
+[model.operators]
+layer = "jmc.atp"
+[model.operators.options.cjoin]
+premise = "paper"
+[[model.positions]]
+use = "distance"
+clip = 4
+[[model.heads]]
+use = "causal_lm"
+as = "lm"
+""",
+    "prefix": FOLNET
+    + """
+[model.options]
+wiring = "parallel"
+affine_norm = true
+diag_link = true
+[model.scope]
+kind = "prefix"
+[model.operators]
+layer = "jmc.atp"
+[model.operators.options.cjoin]
+premise = "paper"
+[model.operators.options.bool]
+mlp = "reglu"
+[[model.positions]]
+use = "t5"
+num_buckets = 8
+max_distance = 16
+""",
+    "relation": TRANSFORMER
+    + """
+[model.options]
+norm = "pre"
+[model.scope]
+kind = "relation"
+[[model.positions]]
+use = "t5"
+num_buckets = 8
+max_distance = 16
+[[model.augmenters]]
+use = "tpr"
+roles = 3
+[[model.heads]]
+use = "classification"
+classes = 3
+[[model.heads]]
+use = "entities"
+pool = "max"
+[[model.heads]]
+use = "contrastive"
+as = "scl"
+""",
+    "levels": TRANSFORMER
+    + """
+[[model.positions]]
+use = "absolute"
+kind = "sinusoidal"
+[[model.augmenters]]
+use = "logical"
+depth = 2
+width = 6
+[[model.heads]]
+use = "entities"
+pool = "mean"
+""",
+    "mapped": TRANSFORMER
+    + """
+[[model.augmenters]]
+use = "kge"
+file = ""
+width = 6
+frozen = false
+[[model.positions]]
+use = "disentangled"
+clip = 4
+[[model.heads]]
+use = "entities"
+""",
+    "graph": FOLNET
+    + """
+[model.operators]
+layer = "jmc.atp"
+[[model.positions]]
+use = "atoms"
+distances = true
+[[model.positions]]
+use = "adjacency"
+outside = "both"
+[[model.positions]]
+use = "directed_distance"
+share_layers = true
+[[model.heads]]
+use = "entities"
+""",
+    "forward": """
+format = 1
+[model]
+name = "part"
+architecture = "recurrent"
+[model.dims]
+layers = 2
+unary = 8
+[model.options]
+directions = "forward"
+[model.input]
+vocabulary = 20
+max_length = 40
+""",
+    "unmasked": FOLNET
+    + """
+[model.scope]
+mask_padding = false
+[model.operators]
+layer = "jm.at"
+[[model.positions]]
+use = "logirpe"
+kinds = 3
+max_distance = 4
+[[model.heads]]
+use = "token_classification"
+[[model.heads]]
+use = "relation"
+classes = 3
+[[model.heads]]
+use = "swap"
+[[model.heads]]
+use = "span"
+[[model.heads]]
+use = "multiple_choice"
+""",
+}
+
+
+def smallest(spec: Spec) -> Spec:
+    """A spec at the smallest widths that it can have; its parts and their options stay."""
+    changes: dict[str, Any] = {f"model.dims.{name}": SMALLEST[name] for name in spec.dims}
+    changes |= {"model.input.vocabulary": 20, "model.input.max_length": 40, "model.name": "part"}
+    changes["model.regularisation.init_std"] = INIT_STD.get(spec.name, spec.regularisation.init_std)
+    for i, head in enumerate(spec.heads):
+        changes |= {f"model.heads.{i}.{name}": HEADS[name] for name in head.options if name in HEADS}
+        changes[f"model.heads.{i}.as"] = head.use
+    return without_files(spec.replace(changes))
+
+
+def without_files(spec: Spec) -> Spec:
+    """The spec with fresh vectors in place of those of a file, which its user trains."""
+    files = [i for i, augmenter in enumerate(spec.augmenters) if "file" in augmenter.options]
+    return spec.replace({f"model.augmenters.{i}.file": "" for i in files})
+
+
+def parts() -> dict[str, Spec]:
+    """One spec for each distinct composition: the ready ones, shrunk, then the variants that none of them has."""
+    names = {smallest(load_spec(name)).to_toml(): name for name in sorted(ready_specs(), reverse=True)}
+    texts = {name: text for text, name in reversed(names.items())} | VARIANTS
+    return {name: Spec.from_toml(text, source=name) for name, text in texts.items()}
+
+
+SPECS: Mapping[str, Spec] = parts()
+SEARCHES = ("cqd-beam", "cqd-continuous")
+"""Ready specs that are no networks: they search for answers, and an export refuses them in words."""

@@ -1,0 +1,190 @@
+"""Saves over a model, in processes that are killed or that go on together: `killed_saves.py FOLDER WAY WHEN SEED`.
+
+WAY is `exchange`, or `switch` where folders are taken not to change places, or `both`. `at` kills a save at each of its
+touches of a file, one save after the other; `after` kills saves at random times; `together` lets three processes save
+while this one reads. What lies in FOLDER/model is checked each time; the last line counts what was found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from peirce.model import saved_files, storage
+from peirce.model.storage import Saved, save
+
+_EVENTS = {
+    "open",
+    "os.mkdir",
+    "os.rename",
+    "os.remove",
+    "os.rmdir",
+    "os.link",
+    "os.chmod",
+    "os.scandir",
+    "shutil.rmtree",
+}
+_EVENTS |= {"ctypes.dlsym", "shutil.copystat", "os.chown"}
+OTHERS = {"model.onnx": b"mine", "runs/a/events": b"many", "assets/notes.txt": b"mine as well"}
+
+
+def model(name: str) -> Saved:
+    """A model all of whose files tell which it is; each has an asset that the others lack."""
+    origin = {"plugin": "p", "distribution": None, "version": None}
+    return Saved(
+        spec=f'name = "{name}"\n',
+        tensors={"weight": torch.full((64,), float(ord(name)))},
+        dtype="float32",
+        provenance={"format": 1, "peirce": name, "torch": "0", "parts": {"heads.x": origin}},
+        assets={"words.txt": name.encode(), f"sub/{name}.txt": name.encode()},
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def whole(files: Mapping[str, bytes]) -> str:
+    """The name of the model that files are, all of them.
+
+    Raises:
+        AssertionError: they are a mixture.
+    """
+    found = json.loads(files["provenance.json"])["peirce"]
+    saved = model(found)
+    assert files["spec.toml"] == saved.spec.encode(), "the spec is another model's"
+    assert files["weights.safetensors"].endswith(saved.tensors["weight"].numpy().tobytes()), "the weights are"
+    assets = {n.removeprefix("assets/"): c for n, c in files.items() if n.startswith("assets/")}
+    assert assets == saved.assets, f"the assets are {assets}, and the model is {found}"
+    return str(found)
+
+
+def opened(folder: Path) -> str:
+    """The name of the model that a reader gets."""
+    with saved_files(folder) as files:
+        names = ("spec.toml", "weights.safetensors", *(f"assets/{name}" for name in files.assets))
+        provenance = json.dumps(dict(files.provenance)).encode()
+        return whole({"provenance.json": provenance, **{name: files.read(name) for name in names}})
+
+
+def looked_at(folder: Path) -> str:
+    """The name of the model that lies in a folder, whoever looks."""
+    return whole({name: content for name, content in contents(folder).items() if name not in OTHERS})
+
+
+def _die_at(count: int) -> None:
+    seen = 0
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal seen
+        if event in _EVENTS:
+            seen += 1
+            if seen == count:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+
+
+def _killed(folder: Path, name: str, count: int, delay: float | None) -> bool:
+    """Whether a save was killed."""
+    child = os.fork()
+    if child == 0:
+        if delay is None:
+            _die_at(count)
+        try:
+            save(model(name), folder)
+        except BaseException:
+            os._exit(3)
+        os._exit(0)
+    if delay is not None:
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0, "a save failed"
+    return os.WIFSIGNALED(status)
+
+
+def _together(folder: Path, way: str) -> dict[str, int]:
+    """Three processes that save, each its own model; in the end one of their last ones lies there."""
+    children = []
+    for name in "abc":
+        children.append(os.fork())
+        if children[-1] == 0:
+            try:
+                if way == "both" and name == "a":
+                    _refuse_exchange()
+                for number in range(15):
+                    save(model(name), folder)
+                    (folder / f"{name}{number}").write_text("put there between saves")
+            except BaseException as error:
+                sys.stderr.write(f"{name}: {error!r}\n")
+                os._exit(3)
+            os._exit(0)
+    counts: dict[str, int] = {}
+    waiting = set(children)
+    while waiting:
+        found = opened(folder)
+        counts[found] = counts.get(found, 0) + 1
+        ended = {child: os.waitpid(child, os.WNOHANG) for child in waiting}
+        assert all(status == 0 for _, status in ended.values()), "a save failed"
+        waiting -= {child for child, (number, _) in ended.items() if number}
+        assert (folder / "model.onnx").read_bytes() == OTHERS["model.onnx"]
+    for name in "abc":
+        for number in range(15):
+            (folder / f"{name}{number}").unlink()
+    return counts
+
+
+def _refuse_exchange() -> None:
+    storage.can_exchange = lambda folder: False
+
+
+def main(place: Path, way: str, when: str, seed: int) -> None:
+    if way == "switch":
+        _refuse_exchange()
+    folder, draw = place / "model", random.Random(seed)
+    save(model("a"), folder)
+    for name, content in OTHERS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    counts = (
+        _together(folder, way) if when == "together" else _killed_again_and_again(folder, way, when, draw)
+    )
+    save(model("z"), folder)
+    assert looked_at(folder) == "z"
+    assert [path.name for path in place.iterdir()] == ["model"], "something is left beside the folder"
+    left = {path.name for path in folder.iterdir()} - {path.split("/")[0] for path in OTHERS}
+    assert left == {"spec.toml", "weights.safetensors", "provenance.json"}, left
+    print(json.dumps(counts))
+
+
+def _killed_again_and_again(folder: Path, way: str, when: str, draw: random.Random) -> dict[str, int]:
+    started = time.perf_counter()
+    save(model("b"), folder)
+    lasts = time.perf_counter() - started
+    name, before, counts = "a", "b", {"old": 0, "new": 0}
+    tries = range(1, 10_000) if when == "at" else range(20)
+    for count in tries:
+        killed = _killed(folder, name, count, None if when == "at" else draw.uniform(0, 1.5 * lasts))
+        found = opened(folder)
+        assert found in (name, before), found
+        if way == "exchange":
+            assert looked_at(folder) == found
+        for other, content in OTHERS.items():
+            assert (folder / other).read_bytes() == content, other
+        if not killed and when == "at":
+            break
+        counts["new" if found == name else "old"] += 1
+        before, name = found, chr(ord("a") + (ord(found) - ord("a") + 1) % 26)
+    return counts
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))
