@@ -18,6 +18,7 @@ from torch import Tensor
 
 from peirce_text.clutrr.encoding import EncodedStory, Encoder, Ints
 from peirce_text.clutrr.stories import Story, of_hops, read_folder, read_hub
+from peirce_text.small import write_csv
 from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split, of_vocabulary, outputs_of, say
 from peirce_text.text.rows import collate
 from peirce_text.text.tokenizer import Tokenizer
@@ -101,6 +102,33 @@ class Clutrr(TextTask):
     source = "FOLNet (Chen, 2023), Appendix C and Fig. 5; CLUTRR (Sinha et al., 2019)"
     Options = ClutrrOptions
     examples = ("data", "CLUTRR/v1:gen_train23_test2to10")
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """Stories of two and three facts, whose relation is the last of them."""
+        relations = ("son", "aunt")
+        for name, hops in (("1.2,1.3_train", (2, 3)), ("1.2_test", (2,))):
+            rows = []
+            for i in range(16):
+                number, people = hops[i % len(hops)], ("Ann", "Bob", "Cid", "Dee")
+                kinds = [relations[(i + i // 4) % 2], *(["son"] * (number - 2)), relations[i // 2 % 2]]
+                facts = [f"[{people[j + 1]}] is the {kind} of [{people[j]}]." for j, kind in enumerate(kinds)]
+                row = {
+                    "id": f"{name}-{i}", "story": " ".join(facts[::-1]), "clean_story": " ".join(facts),
+                    "query": str((people[0], people[number])), "target": kinds[-1], "task_name": f"task_1.{number}",
+                    "edge_types": str(kinds), "story_edges": str([(j, j + 1) for j in range(number)]),
+                    "genders": "Ann:female,Bob:male,Cid:male,Dee:female",
+                }  # fmt: skip
+                rows.append(row)
+            write_csv(folder / f"{name}.csv", rows)
+        return {
+            "folder": str(folder),
+            "valid": 0.3,
+            "vocabulary": 120,
+            "length": 64,
+            "batch_size": 4,
+            "entities": 5,
+        }
 
     def prepare(self) -> ClutrrData:
         """Read the files and encode every story."""

@@ -16,6 +16,7 @@ from peirce.model import Model
 from torch import Tensor
 
 from peirce_text.folio.problems import LABELS, read_folder, read_hub
+from peirce_text.small import sentence, write_json_lines
 from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split, of_vocabulary, outputs_of, say
 from peirce_text.text.rows import collate
 from peirce_text.text.tokenizer import Encoding, Tokenizer
@@ -63,6 +64,20 @@ class Folio(TextTask):
     Options = FolioOptions
     head = HEAD
     examples = ("data", "yale-nlp/FOLIO")
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """A few problems: what the premises say, its contrary, and what they leave open."""
+        for name, count in (("train", 12), ("validation", 6)):
+            rows = []
+            for i in range(count):
+                label = LABELS[i % 3]
+                conclusion = {"True": sentence(i), "False": f"No, not {sentence(i)}"}.get(
+                    label, sentence(i + 5)
+                )
+                rows.append({"premises": [sentence(i)], "conclusion": conclusion, "label": label})
+            write_json_lines(folder / f"{name}.jsonl", rows)
+        return {"folder": str(folder), "vocabulary": 120, "length": 40, "batch_size": 4}
 
     def prepare(self) -> FolioData:
         """Read the files and encode every problem."""

@@ -20,6 +20,7 @@ from peirce_text.glue.metrics import Numbers, measure
 from peirce_text.glue.reading import Examples, read_dataset, read_folder
 from peirce_text.glue.submission import submission
 from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, TEST, VALID, Subtask
+from peirce_text.small import sentence, vocabulary
 from peirce_text.tasks import (
     TextTask,
     evaluating,
@@ -99,6 +100,17 @@ class Glue(TextTask):
     Options = GlueOptions
     head = HEAD
     examples = ("GLUE", "nyu-mll/glue")
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """CoLA with sentences in their order, and out of it."""
+        for name, count in (("train", 16), ("dev", 6)):
+            made = [sentence(i) if i % 2 else " ".join(sentence(i).split()[::-1]) for i in range(count)]
+            lines = [f"x{i}\t{i % 2}\t\t{text}\n" for i, text in enumerate(made)]
+            (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
+        test = [f"{i}\t{sentence(i)}\n" for i in range(4)]
+        (folder / "test.tsv").write_text("index\tsentence\n" + "".join(test), encoding="utf-8")
+        return {"folder": str(folder), "tokenizer": vocabulary(folder), "length": 16, "batch_size": 4}
 
     @property
     def subtask(self) -> Subtask:

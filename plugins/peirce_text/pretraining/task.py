@@ -23,6 +23,7 @@ from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_text.pretraining.guessing import Guessing, Masking, NextTokens
 from peirce_text.pretraining.record import Record
 from peirce_text.pretraining.store import Ints, ShardTokens, Store, check_folder
+from peirce_text.small import sentence, vocabulary
 from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split
 from peirce_text.text.progress import Tokenizing
 from peirce_text.text.shards import Shard, ShardError, find_shards
@@ -138,6 +139,17 @@ class Pretraining(TextTask):
     source = "FOLNet (Chen, 2023), Appendix B; BERT (Devlin et al., 2018), Section 3.1; ALBERT for SOP; COCO-LM for SCL"
     Options = PretrainingOptions
 
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """Documents of a few sentences."""
+        named = {}
+        for name, count in (("files", 8), ("valid_files", 3)):
+            documents = ["\n".join(sentence(7 * i + 5 * j) for j in range(6)) for i in range(count)]
+            path = folder / f"{name}.txt"
+            path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+            named[name] = (str(path),)
+        return {**named, "tokenizer": vocabulary(folder), "length": 24, "batch_size": 4, "most_masked": 4}
+
     def __init__(self, options: PretrainingOptions, record: Record | None = None) -> None:
         super().__init__(options)
         self.record = record
@@ -185,12 +197,13 @@ class Pretraining(TextTask):
     def _tokens(
         self, store: Store, shards: tuple[Shard, ...], progress: Tokenizing, damaged: dict[str, str]
     ) -> Iterator[tuple[Shard, ShardTokens]]:
+        refuse = self.options.damaged == "refuse"
         for shard in shards:
             progress.start(shard.path.name)
             try:
                 yield shard, store.tokens(shard, progress.advance)
             except ShardError as error:
-                if self.options.damaged == "refuse":
+                if refuse:
                     raise ShardError(f"{error}, or set task.damaged=skip to train without it") from error
                 damaged[str(shard.path)] = str(error)
                 progress.say(f"left out: {error}")

@@ -17,6 +17,7 @@ from peirce.parts import IGNORED
 from peirce.training import one_of
 from torch import Tensor
 
+from peirce_text.small import DOES, WHO, sentence, vocabulary
 from peirce_text.squad.metrics import Judged, best_thresholds, measure
 from peirce_text.squad.reading import FILES, Question, Questions, read_dataset, read_folder
 from peirce_text.squad.windows import Candidate, Ints, Window, best_windows, candidates, spans_of, windows
@@ -150,6 +151,29 @@ class Squad(TextTask):
     Options = SquadOptions
     head = HEAD
     examples = ("SQuAD", "rajpurkar/squad_v2")
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """Who sat, ran or slept, and a question that the context does not answer."""
+        for name, first in (("train", 0), ("dev", 32)):
+            paragraphs = []
+            for i in range(first, first + 6):
+                context, deed, word = f"{sentence(i)} {sentence(i + 21)}", DOES[i // 4 % 4], WHO[i % 4]
+                answer = {"text": word, "answer_start": context.index(word)}
+                right = {
+                    "question": f"Who {deed}?",
+                    "id": f"{i}",
+                    "answers": [answer],
+                    "is_impossible": False,
+                }
+                wrong = {"question": "Who was good?", "id": f"{i}-none", "answers": [], "is_impossible": True}
+                paragraphs.append({"context": context, "qas": [right, wrong]})
+            content = {"version": "v2.0", "data": [{"title": "Animals", "paragraphs": paragraphs}]}
+            (folder / f"{name}-v2.0.json").write_text(json.dumps(content), encoding="utf-8")
+        return {
+            "folder": str(folder), "tokenizer": vocabulary(folder), "length": 20, "query_length": 8, "stride": 4,
+            "batch_size": 4,
+        }  # fmt: skip
 
     def prepare(self) -> SquadData:
         """Read the questions, tokenise them, and divide the contexts into windows."""

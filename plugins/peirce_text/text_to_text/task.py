@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen, validators
@@ -13,6 +14,7 @@ from peirce.model import Model
 from peirce.parts import IGNORED
 from torch import Tensor
 
+from peirce_text.small import WHO, sentence, write_json_lines
 from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split, of_vocabulary, say
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.text.writer import DECODER, PREFIX
@@ -67,6 +69,14 @@ class TextToText(TextTask):
     name = "text_to_text"
     source = "FOLNet (Chen, 2023), Appendix A.5"
     Options = TextToTextOptions
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """Sentences, and who they are about."""
+        rows = [{"source": sentence(i), "target": f"the {WHO[i % 4]}"} for i in range(16)]
+        files = {"data": rows, "valid_data": rows[:6], "test_data": rows[6:10]}
+        named = {name: write_json_lines(folder / f"{name}.jsonl", own) for name, own in files.items()}
+        return {**named, "vocabulary": 120, "length": 16, "target_length": 8, "batch_size": 4}
 
     def prepare(self) -> TextToTextData:
         """Read the pairs and encode them."""

@@ -24,6 +24,7 @@ from torch.nn import functional as F
 
 from peirce_text.glue.metrics import score
 from peirce_text.glue.subtasks import Metric
+from peirce_text.small import sentence, vocabulary
 from peirce_text.tables import Row, read_rows
 from peirce_text.tasks import TextTask, evaluating, of_split, outputs_of
 from peirce_text.text.rows import collate
@@ -101,6 +102,18 @@ class ZeroShot(TextTask):
     name = "zeroshot"
     source = "FOLNet (Chen, 2023), Appendix C and Table 10; LM-BFF (Gao et al., 2021)"
     Options = ZeroShotOptions
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """Sentences, and whether somebody sat or ran."""
+        for split in ("train", "test"):
+            rows = [f"{sentence(i)}\t{i // 4 % 2}\n" for i in range(12)]
+            (folder / f"{split}.tsv").write_text("sentence\tlabel\n" + "".join(rows), encoding="utf-8")
+        return {
+            "tokenizer": vocabulary(folder), "data": str(folder / "test.tsv"), "train_data": str(folder / "train.tsv"),
+            "templates": ("{sentence} It was [MASK] .", "{sentence} [MASK] ."), "label": "label",
+            "words": {"0": "good", "1": "bad"}, "length": 16, "batch_size": 4,
+        }  # fmt: skip
 
     def prepare(self) -> ZeroShotData:
         """Read the files and put every row into every template."""

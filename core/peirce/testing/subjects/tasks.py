@@ -33,6 +33,8 @@ SPLITS = ("train", "valid", "test")
 """What training and evaluation ask for."""
 MOST = 3
 """Batches of a pass that checks look at."""
+ENOUGH_IDS = 128
+"""The vocabulary of a tiny model, for a task that takes a model as it is, with a small tokenizer of its own."""
 Batch = Mapping[str, Tensor]
 
 
@@ -192,7 +194,8 @@ class TaskSubject:
             spec = tiny_spec(part, options, scope=scope, layers=1)
             with suppress(PeirceError):
                 found = fitting(spec, self.registry)
-                yield attrs.evolve(found, input=attrs.evolve(found.input, max_length=512))
+                ids = found.input.vocabulary and max(found.input.vocabulary, ENOUGH_IDS)
+                yield attrs.evolve(found, input=attrs.evolve(found.input, max_length=512, vocabulary=ids))
 
     def _holds(self, spec: Spec, head: HeadSpec) -> bool:
         try:
