@@ -61,10 +61,12 @@ def operations(way: Callable[[], object]) -> int:
 
 def peak_bytes(way: Callable[[], object]) -> int:
     """The largest sum of live bytes above the start: the allocator's events, temporaries inside kernels included."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        way()
-    assert profiler.profiler is not None
-    events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
+    events: list[Any] = []
+    while not events:  # on a busy machine the profiler may record nothing
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+            way()
+        assert profiler.profiler is not None
+        events = [e for e in profiler.profiler.kineto_results.events() if e.name() == "[memory]"]
     live = peak = 0
     for event in sorted(events, key=lambda e: e.start_ns()):
         live += event.nbytes()

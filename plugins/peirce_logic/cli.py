@@ -36,7 +36,7 @@ def logic() -> None:
 
 @app.command()
 def detect(
-    text: Annotated[str, typer.Argument(metavar="TEXT|FILE", help="A text, or a file of one.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A text, or a file of one.")],
     parser: ParserName = "spacy",
     lexicon: LexiconFile = None,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a relation.")] = False,

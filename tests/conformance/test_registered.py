@@ -31,5 +31,6 @@ def test_what_states_that_it_fails() -> None:
         "cqd": {"dims"},
         "cqd_beam": {"onnx", "gradients", "modes"},
         "cqd_continuous": {"onnx", "gradients", "modes", "precision"},
+        "folnet_encoder_decoder": {"places"},
         "tpr": {"words"},
     }

@@ -121,10 +121,18 @@ def test_what_is_missing_is_named(
     ids = {"input_ids": np.array([[1, 2]])}
     alone = tmp_path / "alone.onnx"
     shutil.copy(decoder[1], alone)
-    with Session(alone) as session, pytest.raises(ModelFileError, match=r"alone\.step\.onnx is not a file"):
+    with (
+        Session(alone) as session,
+        pytest.raises(ModelFileError, match=r"alone\.step\.onnx cannot be read: it is not there"),
+    ):
         session.generate(ids)
     shutil.copy(two_stacks[1].with_name("model.step.onnx"), tmp_path / "alone.step.onnx")
-    with Session(alone) as session, pytest.raises(ModelFileError, match="a step of another model"):
+    with pytest.raises(ModelFileError, match="is not what was exported with"):
+        Session(alone)
+    with (
+        Session(alone, digests=False) as session,
+        pytest.raises(ModelFileError, match="a step of another model"),
+    ):
         session.generate(ids)
     with (
         Session(decoder[1].with_name("model.step.onnx")) as session,

@@ -178,6 +178,20 @@ directions = "forward"
 vocabulary = 20
 max_length = 40
 """,
+    "tpru": """
+format = 1
+[model]
+name = "part"
+architecture = "recurrent"
+[model.dims]
+layers = 1
+unary = 8
+[model.operators]
+layer = "tpru"
+[model.input]
+vocabulary = 20
+max_length = 40
+""",
     "unmasked": FOLNET
     + """
 [model.scope]

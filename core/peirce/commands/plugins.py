@@ -146,7 +146,7 @@ def check(
         bool, typer.Option("--thorough", help="Try more examples, and larger exports.")
     ] = False,
     keyword: Annotated[
-        str, typer.Option("-k", metavar="EXPRESSION", help="Run these checks and parts only, as pytest's -k.")
+        str, typer.Option("--keyword", "-k", metavar="EXPRESSION", help="Run these checks and parts only.")
     ] = "",
     expect: Annotated[
         list[str] | None,

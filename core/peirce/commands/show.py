@@ -36,6 +36,8 @@ METAVARS = {
     "LABEL": "a row of a table",
     "EXPERIMENT": "an experiment, such as `tega/table7`",
     "LIMIT": "a time, a size of memory or both, such as `60s,4GB`",
+    "EXPRESSION": "names with `and`, `or` and `not` between them, as pytest's `-k` takes them",
+    "CHECK[KIND.NAME]=REASON": "a conformance check of a part that is known to fail, and why",
     "KEY=VALUE": "a setting; its value is TOML, or else text",
 }
 """What stands for a value in the help of commands, each always for the same."""

@@ -247,25 +247,33 @@ def _traced_score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) ->
     if rows is None:
         wide, tables = q, table[0].transpose(1, 2)
     else:
-        # A query in the place of its own kind and zeros elsewhere keeps the buckets at r a row, not k * r.
-        own = F.one_hot(rows, kinds).to(q.dtype)[None, :, None, :, None]
-        wide = (q.unsqueeze(3) * own).flatten(3)
-        tables = table.permute(1, 0, 3, 2).flatten(1, 2)
+        wide, tables = _in_place(q, rows, kinds), table.permute(1, 0, 3, 2).flatten(1, 2)
     buckets = _product(wide, tables)
     return buckets.gather(3, _spread(ids, groups, q.shape[2]))
 
 
 def _traced_mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
-    """Without a sum by index, which TensorRT does not take, and which ONNX Runtime computes on one thread."""
+    """Without a sum by index, which TensorRT does not take, and which ONNX Runtime computes on one thread.
+
+    By bucket, each pair's place among the buckets is a row of the identity; by gather, each pair's vector is looked up
+    for every group. Whichever is smaller is held for all pairs.
+    """
     kinds, groups, buckets, size = table.shape
-    if kinds == 1 and buckets <= size:
-        exact = at_least_float32(w)
-        places = F.embedding(ids, torch.eye(buckets, dtype=exact.dtype, device=w.device))
-        return _product(torch.matmul(exact, places).to(w.dtype), table[0])
-    if rows is not None:
-        ids = ids + rows.unsqueeze(1) * buckets
-    vectors = table.transpose(0, 1).flatten(1, 2).index_select(1, ids.flatten())
-    return torch.matmul(w, vectors.view(groups, *ids.shape, size))
+    tables = table.transpose(0, 1).flatten(1, 2)
+    if buckets > 2 * groups * size:
+        if rows is not None:
+            ids = ids + rows.unsqueeze(1) * buckets
+        return torch.matmul(w, tables.index_select(1, ids.flatten()).view(groups, *ids.shape, size))
+    exact = at_least_float32(w)
+    places = F.embedding(ids, torch.eye(buckets, dtype=exact.dtype, device=w.device))
+    sums = torch.matmul(exact, places).to(w.dtype)
+    return _product(sums if rows is None else _in_place(sums, rows, kinds), tables)
+
+
+def _in_place(values: Tensor, rows: Tensor, kinds: int) -> Tensor:
+    """[g, n, m, c] as [g, n, m, k * c], zero but for the place of each row's kind: so buckets stay r a row."""
+    own = F.one_hot(rows, kinds).to(values.dtype)[None, :, None, :, None]
+    return (values.unsqueeze(3) * own).flatten(3)
 
 
 def _product(values: Tensor, tables: Tensor) -> Tensor:

@@ -88,7 +88,10 @@ def test_the_static_list_imports_nothing_and_load_shows_causes(peirce: Run) -> N
     assert loaded["peirce-fails:parts"]["failure"] == "RuntimeError: the licence server is down"
     good = {key: loaded["peirce-good:extra"][key] for key in ("parts", "specs", "runtimes", "commands")}
     assert good == {"parts": 1, "specs": 1, "runtimes": {}, "commands": {"greet": "Greet someone."}}
-    assert loaded["peirce:onnx"]["runtimes"] == {"onnx": "peirce_export.onnx.runtime:OnnxRuntime"}
+    assert loaded["peirce:onnx"]["runtimes"] == {
+        "engine": "peirce_export.tensorrt.runtime:TensorRTRuntime",
+        "onnx": "peirce_export.onnx.runtime:OnnxRuntime",
+    }
 
 
 def test_a_third_party_s_ready_spec_joins_in(peirce: Run) -> None:
@@ -207,7 +210,7 @@ def test_check_tells_counts_and_failures_in_its_own_words(peirce: Run, tmp_path:
     assert done.returncode == 1
     assert "reference[operators.minimum]" in done.stdout
     assert f"NameError: name 'kernal' is not defined\n              {lab}/slipped.py:" in done.stdout
-    assert re.search(r"\n\d+ of \d+ checks failed on 1 part\n$", done.stdout), done.stdout
+    assert re.search(r"\n\d+ of \d+ checks failed on 2 parts\n$", done.stdout), done.stdout
     for internal in ("pytest", "hypothesis", "site-packages", "peirce/testing", "===", "Traceback"):
         assert internal not in (done.stdout + done.stderr).replace(str(lab), "")
 
@@ -215,7 +218,7 @@ def test_check_tells_counts_and_failures_in_its_own_words(peirce: Run, tmp_path:
 def test_a_distribution_with_one_plugin_may_be_named_alone(peirce: Run) -> None:
     done = peirce("plugins", "check", "Peirce_Good", beside=("good",))
     assert done.returncode == 0
-    assert re.search(r"\n\d+ checks passed on 1 part\n$", done.stdout), done.stdout
+    assert re.search(r"\n\d+ checks passed on 3 parts\n$", done.stdout), done.stdout
     assert peirce("plugins", "disable", "peirce-good", beside=None).returncode == 0
     several = peirce("plugins", "check", "peirce")
     assert several.returncode == 2

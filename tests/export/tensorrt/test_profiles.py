@@ -27,7 +27,7 @@ def test_texts_name_dims_and_a_repeated_dim_begins_the_next_profile() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("lenght=1:2:3", "unknown symbolic dim of the inputs 'lenght'. Did you mean 'length'"),
+        ("lenght=1:2:3", "unknown symbolic dim 'lenght' of the inputs. Did you mean 'length'"),
         ("length=1:2", "is not DIM=MIN:OPT:MAX"),
         ("length", "is not DIM=MIN:OPT:MAX"),
         ("length=a:b:c", "is not DIM=MIN:OPT:MAX"),

@@ -110,7 +110,7 @@ def test_what_cannot_be_read_is_said(data: KgQaData, registry: Registry, tmp_pat
     with pytest.raises(TaskError, match=r"tega cannot read .* has \d+ tokens; the model reads at most 128"):
         read_attention(folder, read_query("&".join(["embassy(usa,f)"] * 30)))
     (folder / "assets" / "vocabulary.json").unlink()
-    with pytest.raises(ModelFileError, match=r"vocabulary\.json cannot be read"):
+    with pytest.raises(ModelFileError, match=r"assets/vocabulary\.json is missing"):
         read_attention(folder, QUERY)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import signal
 import threading
 from pathlib import Path
 
@@ -124,9 +125,13 @@ def test_ctrl_c_ends_the_wait_for_a_step_that_does_not_end() -> None:
         begun.wait()
         _thread.interrupt_main()
 
-    threading.Thread(target=press).start()
-    with pytest.raises(KeyboardInterrupt):
-        waited(work, budget)
+    kept = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
+    try:
+        threading.Thread(target=press).start()
+        with pytest.raises(KeyboardInterrupt):
+            waited(work, budget)
+    finally:
+        signal.signal(signal.SIGINT, kept)
     ended.set()
     next(each for each in threading.enumerate() if each.name == "answering").join()
     assert len(outcome) == 1
