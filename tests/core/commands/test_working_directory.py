@@ -57,7 +57,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "--workers",
             "2",
         ),
-        ("plugins", "check", "peirce:tpru"),
+        ("plugins", "check", "peirce:tpru", "-k", "words"),
         ("list", "--json"),
         ("experiments", "list"),
     ],
