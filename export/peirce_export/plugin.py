@@ -30,9 +30,10 @@ def register_runtimes() -> dict[str, str]:
 
 @hookimpl
 def register_commands() -> dict[str, str]:
-    """Exporting, verifying and running."""
+    """Exporting, verifying, running and timing."""
     return {
         "export": "Export a model to another format and verify it.",
         "verify": "Verify an exported file against its model, a saved model alone.",
         "run": "Run an exported file on the arrays of an .npz file.",
+        "bench": "Time an exported file, beside torch where its model is at hand.",
     }

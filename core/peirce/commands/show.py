@@ -19,6 +19,7 @@ METAVARS = {
     "FILES": "files, folders or patterns",
     "PATH": "a file or a folder",
     "DIR": "a folder to write to",
+    "SIZES": "whole numbers with commas between them",
     "NAMES": "names with commas between them",
     "NAME": "the name of something registered or installed: a part, a task, an exporter, a provider",
     "KIND": "a kind of parts, such as `operators`",

@@ -2,6 +2,7 @@ from .building import build as build
 from .building import placed as placed
 from .exporting import export as export
 from .exporting import is_saved as is_saved
+from .exporting import read_model as read_model
 from .exporting import verify as verify
 from .loading import ProvenanceWarning as ProvenanceWarning
 from .loading import load as load

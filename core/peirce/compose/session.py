@@ -49,6 +49,9 @@ class Session:
             is set.
 
     Attributes:
+        signature: the file's inputs and outputs.
+        providers: what computes, in the runtime's own names.
+        role: which graph of its model the file is, such as `prefill`; `model` for all of it.
         digest: the digest that the file carries and was held against; None where it carries none, or was not held
             against it.
 
@@ -72,6 +75,7 @@ class Session:
         self._file: OpenFile | None = runtime.open(self.path, providers, threads)
         self.signature: Signature = self._file.signature
         self.providers: tuple[str, ...] = self._file.providers
+        self.role: str = self._file.role
         self._dtypes = {
             spec.name: self._file.dtype(spec.name)
             for spec in (*self.signature.inputs, *self.signature.outputs)

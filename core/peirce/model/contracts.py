@@ -144,11 +144,13 @@ class OpenFile(ABC):
         signature: the file's inputs and outputs.
         providers: what computes, in the runtime's own names.
         generated: the input that generation appends tokens to; None for a file that does not generate.
+        role: which graph of its model it is, in the exporter's own words; `model` for all of it.
     """
 
     signature: Signature
     providers: tuple[str, ...]
     generated: str | None = None
+    role: str = "model"
 
     @abstractmethod
     def dtype(self, name: str) -> np.dtype[Any]:

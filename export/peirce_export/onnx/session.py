@@ -79,7 +79,7 @@ class OnnxFile(OpenFile):
         self._of_step: OnnxFile | None = None
         frame = read_frame(path)
         self.metadata = Metadata.from_properties(frame.properties, str(path))
-        self.signature = self.metadata.signature
+        self.signature, self.role = self.metadata.signature, self.metadata.role
         for kind, specs in (("input", self.signature.inputs), ("output", self.signature.outputs)):
             for spec in specs:
                 _check_served(path, kind, spec.name, frame.types.get(spec.name))

@@ -1,0 +1,202 @@
+"""`peirce bench`: the speed of any file that a session opens. It loads torch only to time the model beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from peirce.commands import Json, as_json, as_table
+from peirce.compose import Session
+from peirce.errors import InputError, unknown
+from peirce.extras import require
+from peirce.files import write_whole
+from peirce.model import SPEC
+from peirce.progress import progress_bars
+from typer.core import TyperCommand
+
+from peirce_export.timing import EAGER, PERCENTILES, Timing, dims, measure, picture
+
+if TYPE_CHECKING:
+    from peirce.model import Model
+
+SCHEMA = "peirce.bench/1"
+FORMATS = (".png", ".svg", ".pdf")
+_SIZES = "peirce.sizes"
+
+
+class BenchCommand(TyperCommand):
+    """`peirce bench`, which takes an option for each symbolic dim of the file; they are known once it is open."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        """The context of the fixed options; what else looks like an option is taken to be a dim."""
+        known = {name for option in self.params for name in (*option.opts, *option.secondary_opts)} | {
+            "--help"
+        }
+        fixed: list[str] = []
+        sizes: dict[str, str] = {}
+        left = iter(args)
+        for text in left:
+            name, equals, value = text.partition("=")
+            if text == "--":
+                fixed += [text, *left]
+            elif name.startswith("--") and name not in known:
+                sizes[name] = value if equals else next(left, "")
+            else:
+                fixed.append(text)
+        context = super().make_context(info_name, fixed, *rest, **extra)
+        context.meta[_SIZES] = (sizes, sorted(name for name in known if name.startswith("--")))
+        return context
+
+
+def bench(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported file.")],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="What is timed beside FILE, in torch: a saved model or a spec; FILE's folder by default.",
+        ),
+    ] = None,
+    alone: Annotated[bool, typer.Option("--alone", help="Time FILE alone, without torch.")] = False,
+    threads: Annotated[
+        str | None, typer.Option(metavar="SIZES", help="Threads within an operator; each count is measured.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Timed runs at each size, after one that is not.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random inputs.")] = 0,
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--provider", metavar="NAME", help="What computes, such as an execution provider of ONNX Runtime."
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the latencies into a .png, .svg or .pdf file.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Time an exported file: latencies and throughput, beside torch where its model is at hand.
+
+    Each symbolic dim of FILE's inputs is an option that takes its sizes, such as `--batch 1,8 --length 32,128`. Every
+    combination is measured.
+    """
+    if alone and model is not None:
+        raise InputError("--alone times no model; leave out --model, or --alone")
+    if plot is not None:
+        _check_plot(plot)
+    counts: list[int | None] = [None] if threads is None else list(_numbers("--threads", threads))
+    texts, options = context.meta[_SIZES]
+    asked = {name: _numbers(name, text) for name, text in texts.items()}
+    with Session(file, providers=provider) as session:
+        sizes = _by_dim(asked, dims(session.signature), options, file)
+        providers = session.providers
+    beside, note = _model(file, model, alone)
+    with _progress(file.name) as (begun, ran):
+        timings = measure(
+            file,
+            sizes,
+            threads=counts,
+            repeats=repeats,
+            seed=seed,
+            providers=provider,
+            model=beside,
+            begun=begun,
+            ran=ran,
+        )
+    if plot is not None:
+        write_whole(plot, picture(timings, file.name, plot.suffix.lower()[1:]))
+    if json:
+        rows = [timing.to_dict() for timing in timings]
+        as_json(SCHEMA, file=str(file), providers=list(providers), model=note or None, rows=rows)
+        return
+    _show(timings, f"{file} ({', '.join(providers)})")
+    if note:
+        typer.echo(f"{EAGER}: {note}, without gradients")
+    if plot is not None:
+        typer.echo(f"drawn in {plot}")
+
+
+benching = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+"""The command `bench`."""
+benching.command(cls=BenchCommand)(bench)
+
+
+def _check_plot(path: Path) -> None:
+    """Refuse a picture that could not be drawn, before anything is measured for it."""
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path} names no format of pictures; let it end in {', '.join(FORMATS)}")
+    if not path.parent.is_dir():
+        raise InputError(f"folder {path.parent} does not exist; create it, or draw elsewhere")
+    require("--plot", "matplotlib", extra="train")
+
+
+def _numbers(option: str, text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and 0 < len(part) < 10 and int(part) for part in parts):
+        raise InputError(
+            f"{option} is {text!r}; give whole numbers from 1 with commas between them, such as 1,8"
+        )
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+def _by_dim(
+    asked: Mapping[str, tuple[int, ...]], known: Sequence[str], options: Sequence[str], file: Path
+) -> dict[str, tuple[int, ...]]:
+    """The sizes by the file's names of its dims, which may have underscores."""
+    named = {f"--{dim.replace('_', '-')}": dim for dim in known} | {f"--{dim}": dim for dim in known}
+    for option in asked:
+        if option not in named:
+            raise InputError(unknown(f"option or symbolic dim of {file}", option, [*named, *options]))
+    return {named[option]: sizes for option, sizes in asked.items()}
+
+
+def _model(file: Path, given: str | None, alone: bool) -> tuple[Model | None, str]:
+    """The model to time beside a file, and what it is in words."""
+    if alone or (given is None and not ((file.parent / SPEC).is_file() and find_spec("torch"))):
+        return None, ""
+    from peirce.compose import read_model
+
+    from peirce_export.casting import precision_of
+
+    model = read_model(given or file.parent)
+    return model, f"the model of {given or file.parent}, {precision_of(model)}"
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[tuple[Callable[[int], None], Callable[[str], None]]]:
+    """A bar of runs on a terminal that somebody watches."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with progress_bars(console if console.is_terminal else None) as bars:
+        task = bars.add_task(f"timing {title}", total=None, shown="")
+        yield (
+            lambda total: bars.update(task, total=total),
+            lambda words: bars.update(task, advance=1, shown=words),
+        )
+
+
+def _show(timings: Sequence[Timing], title: str) -> None:
+    known = list(timings[0].sizes)
+    unit = "runs/s" if timings[0].rows is None else "rows/s"
+    eager = {(tuple(t.sizes.items()), t.threads): t.percentile(50) for t in timings if t.way == EAGER}
+    rows = []
+    for timing in timings:
+        peer = eager.get((tuple(timing.sizes.items()), timing.threads))
+        rows.append(
+            (
+                *timing.sizes.values(),
+                timing.threads or "auto",
+                timing.way,
+                *(f"{timing.percentile(part) * 1e3:.2f}" for part in PERCENTILES),
+                f"{timing.throughput:.1f}",
+                *([] if peer is None else [f"{timing.percentile(50) / peer:.2f}"]),
+            )
+        )
+    headings = [*known, "threads", "way", *(f"p{part} ms" for part in PERCENTILES), unit]
+    as_table([*headings, *(["p50 / torch"] if eager else [])], rows, title)

@@ -1,0 +1,271 @@
+"""How fast an exported file is: latencies and throughput at sizes of its own dims, beside torch where a model is given.
+
+Without a model, nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+from peirce.compose import Session
+from peirce.errors import InputError, unknown
+from peirce.parts import Signature, check_sizes, terms
+
+from peirce_export.cases import Case, inputs
+
+if TYPE_CHECKING:
+    from peirce.model import Model
+
+EAGER = "torch"
+"""The way of the model itself, beside that of the file, which is called as its first provider is."""
+DEFAULT_SIZE = 32
+"""Of a dim that nobody gives a size, where the model takes so much; of rows it is 1."""
+PERCENTILES = (50, 90, 99)
+
+
+@frozen(kw_only=True)
+class Timing:
+    """The times of one way at one size.
+
+    Args:
+        sizes: by symbolic dim.
+        threads: of the runtime and of torch; None where each chose for itself.
+        way: the provider that computed, or `torch`.
+        seconds: of each run, inputs and outputs in the memory of the CPU.
+        rows: how many rows a run computes; None where the inputs have no first dim in common.
+    """
+
+    sizes: Mapping[str, int]
+    threads: int | None
+    way: str
+    seconds: tuple[float, ...]
+    rows: int | None
+
+    def percentile(self, part: int) -> float:
+        """The seconds that so many percent of the runs take at most."""
+        return float(np.percentile(self.seconds, part))
+
+    @property
+    def throughput(self) -> float:
+        """Rows a second, or runs a second where there are no rows, at the mean latency."""
+        return (self.rows or 1) / float(np.mean(self.seconds))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The timing for JSON, in seconds."""
+        parts = {f"p{part}": self.percentile(part) for part in PERCENTILES}
+        return {
+            "sizes": dict(self.sizes),
+            "threads": self.threads,
+            "way": self.way,
+            "runs": len(self.seconds),
+            "least": min(self.seconds),
+            "mean": float(np.mean(self.seconds)),
+            **parts,
+            "rows": self.rows,
+            "per_second": self.throughput,
+        }
+
+
+def dims(signature: Signature) -> tuple[str, ...]:
+    """The symbolic dims of the inputs, in order."""
+    found = [dim for spec in signature.inputs for dim in spec.dims if isinstance(dim, str)]
+    return tuple(dict.fromkeys(term for dim in found for term in terms(dim) if not term.isdigit()))
+
+
+def rows_of(signature: Signature) -> str | None:
+    """The symbolic dim that every input begins with, which counts the rows; None where there is none."""
+    first = {spec.dims[0] if spec.dims else 1 for spec in signature.inputs}
+    (only,) = first if len(first) == 1 else (None,)
+    return only if isinstance(only, str) else None
+
+
+def grid(signature: Signature, asked: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], ...]:
+    """Every combination of the sizes that are asked for; a dim that is not has one size of its own.
+
+    Args:
+        signature: of the file.
+        asked: sizes by symbolic dim.
+
+    Raises:
+        InputError: no such dim, or more than the model takes.
+    """
+    known, rows = dims(signature), rows_of(signature)
+    for dim in asked:
+        if dim not in known:
+            raise InputError(unknown("symbolic dim of the inputs", dim, known))
+    usual = {
+        dim: (1 if dim == rows else min(DEFAULT_SIZE, signature.largest.get(dim, DEFAULT_SIZE)),)
+        for dim in known
+    }
+    cells = [
+        dict(zip(known, sizes, strict=True)) for sizes in product(*({**usual, **asked}[dim] for dim in known))
+    ]
+    for cell in cells:
+        check_sizes(signature, cell, None)
+    return tuple(cells)
+
+
+def measure(
+    file: Path,
+    asked: Mapping[str, Sequence[int]],
+    *,
+    threads: Sequence[int | None] = (None,),
+    repeats: int = 20,
+    seed: int = 0,
+    providers: Sequence[str] | None = None,
+    model: Model | None = None,
+    begun: Callable[[int], None] = lambda runs: None,
+    ran: Callable[[str], None] = lambda words: None,
+) -> list[Timing]:
+    """Time a file, and the model beside it, in turns, so that a busy machine slows both alike.
+
+    Args:
+        file: any file that a session opens.
+        asked: sizes by symbolic dim of the inputs; every combination is measured.
+        threads: each count is measured; None leaves the choice to the runtime and to torch.
+        repeats: timed runs of each way at each size, after one that is not.
+        seed: of the random inputs.
+        providers: what computes the file, in the runtime's own names.
+        model: the model of the file, timed without gradients; None times the file alone.
+        begun: told once how many runs there will be.
+        ran: told after each run what it was.
+
+    Raises:
+        ModelFileError: the file cannot be opened.
+        InputError: a size, a provider or a count that cannot be.
+    """
+    found: list[Timing] = []
+    total = 0
+    for count in threads:
+        with Session(file, providers=providers, threads=count) as session:
+            cells = grid(session.signature, asked)
+            rows = rows_of(session.signature)
+            if not total:
+                total = len(threads) * len(cells) * (repeats + 1) * (1 if model is None else 2)
+                begun(total)
+            with _eager(model, session, count) as eager:
+                for cell in cells:
+                    feeds = inputs(session.signature, Case(name="timed", sizes=cell), seed, _real(session))
+                    ways: dict[str, Callable[[Mapping[str, NDArray[Any]]], object]] = {
+                        session.providers[0]: session.run,
+                        **({} if eager is None else {EAGER: eager}),
+                    }
+                    words = ", ".join(f"{dim} {size}" for dim, size in cell.items())
+                    for way, each in _times(ways, feeds, repeats, partial(ran, words)).items():
+                        many = cell[rows] if rows else None
+                        found.append(Timing(sizes=cell, threads=count, way=way, seconds=each, rows=many))
+    return found
+
+
+def _real(session: Session) -> np.dtype[Any]:
+    """The dtype of the session's floating inputs, as far as it has any."""
+    real = [session.dtype(spec.name) for spec in session.signature.inputs if spec.dtype == "float"]
+    return real[0] if real else np.dtype(np.float32)
+
+
+def _times(
+    ways: Mapping[str, Callable[[Mapping[str, NDArray[Any]]], object]],
+    feeds: Mapping[str, NDArray[Any]],
+    repeats: int,
+    ran: Callable[[], None],
+) -> dict[str, tuple[float, ...]]:
+    """The seconds of each run of each way, after one run that is not timed."""
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    for number in range(repeats + 1):
+        for way, call in ways.items():
+            start = time.perf_counter()
+            call(feeds)
+            times[way] += [time.perf_counter() - start] if number else []
+            ran()
+    return {way: tuple(each) for way, each in times.items()}
+
+
+@contextmanager
+def _eager(
+    model: Model | None, session: Session, threads: int | None
+) -> Iterator[Callable[[Mapping[str, NDArray[Any]]], object] | None]:
+    """The model as its file shows it, on arrays, with so many threads; on a GPU where the file is on one."""
+    if model is None:
+        yield None
+        return
+    import torch
+
+    from peirce_export.casting import cast_copy
+    from peirce_export.views import view
+
+    on_gpu = session.providers[0] != "CPUExecutionProvider" and torch.cuda.is_available()
+    twin = view(session.role, cast_copy(model)).to("cuda" if on_gpu else "cpu")
+    own, taken = ([spec.name for spec in each.signature.inputs] for each in (twin, session))
+    if own != taken:
+        raise InputError(
+            f"the model {twin.spec.name!r} takes {', '.join(own)}, and {session.path} takes {', '.join(taken)}; give "
+            "its own model with --model, or leave torch out with --alone"
+        )
+    weight = next((each for each in twin.parameters() if each.is_floating_point()), torch.zeros(()))
+
+    def run(feeds: Mapping[str, NDArray[Any]]) -> object:
+        tensors = {name: torch.from_numpy(array).to(weight.device) for name, array in feeds.items()}
+        tensors = {name: t.to(weight.dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+        return {name: value.cpu() for name, value in twin(**tensors).items()}
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        with torch.inference_mode():
+            yield run
+    finally:
+        torch.set_num_threads(before)
+
+
+def picture(timings: Sequence[Timing], title: str, format: str) -> bytes:
+    """Median latencies, with a bar up to the 90th percentile, over the dim that has most sizes; a line for the rest.
+
+    Args:
+        timings: what to draw.
+        title: above it.
+        format: `png`, `svg` or `pdf`.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    counts = {dim: len({t.sizes[dim] for t in timings}) for dim in timings[0].sizes}
+    across = max(counts, key=lambda dim: counts[dim]) if counts else ""
+    lines: dict[str, list[Timing]] = {}
+    for timing in timings:
+        rest = [f"{dim} {size}" for dim, size in timing.sizes.items() if dim != across and counts[dim] > 1]
+        rest += [] if timing.threads is None else [f"threads {timing.threads}"]
+        lines.setdefault(", ".join([timing.way, *rest]), []).append(timing)
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for label, own in lines.items():
+        own = sorted(own, key=lambda timing: timing.sizes.get(across, 0))
+        middle = [timing.percentile(50) * 1e3 for timing in own]
+        above = [timing.percentile(90) * 1e3 - m for timing, m in zip(own, middle, strict=True)]
+        axes.errorbar(
+            [timing.sizes.get(across, 0) for timing in own],
+            middle,
+            yerr=[[0.0] * len(own), above],
+            marker="o",
+            capsize=3,
+            linestyle="--" if own[0].way == EAGER else "-",
+            label=label,
+        )
+    axes.set_xlabel(across)
+    axes.set_ylabel("latency in ms, median to 90th percentile")
+    axes.set_yscale("log")
+    axes.set_title(title)
+    axes.legend(fontsize="small")
+    content = io.BytesIO()
+    figure.savefig(content, format=format, dpi=120)
+    return content.getvalue()
