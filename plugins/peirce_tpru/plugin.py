@@ -24,3 +24,11 @@ def register_operators() -> list[type[RecurrentOperator]]:
     from peirce_tpru.operators.tpru import TPRU
 
     return [TPRU]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Models of published weights."""
+    return {
+        "import.tpru": "Import published weights of the recurrent unit TPRU.",
+    }

@@ -399,7 +399,9 @@ class RecurrentHost(GenerativeArchitecture):
     def cached_state(self) -> tuple[TensorSpec, ...]:
         """The tokens before, and each layer's state after the last of them."""
         states = [
-            TensorSpec(name=name, dtype="float", dims=("batch", *value.shape), meaning="The state of a layer.")
+            TensorSpec(
+                name=name, dtype="float", dims=("batch", *value.shape), meaning="The state of a layer."
+            )
             for i, layer in enumerate(self._layers())
             for name, value in named_of_layer(i, layer.initial()).items()
         ]
