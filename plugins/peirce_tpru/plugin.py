@@ -28,7 +28,8 @@ def register_operators() -> list[type[RecurrentOperator]]:
 
 @hookimpl
 def register_commands() -> dict[str, str]:
-    """Models of published weights."""
+    """Models of published weights, and what a model binds."""
     return {
+        "roles": "Show which roles each token of a text binds.",
         "import.tpru": "Import published weights of the recurrent unit TPRU.",
     }
