@@ -114,10 +114,10 @@ def commands_page() -> str:
         if not command.target and all(entry.distribution != "peirce" for entry in command.entries):
             continue
         loaded = loaded_command(command)
-        lines += [f"## peirce {command.name}", "", command.help, ""]
+        lines += [f"## peirce {command.words}", "", command.help, ""]
         nested = getattr(loaded, "commands", None) or {command.name: loaded}
         for name, one in nested.items():
-            full = f"peirce {command.name}" + (f" {name}" if one is not loaded else "")
+            full = f"peirce {command.words}" + (f" {name}" if one is not loaded else "")
             context = typer.Context(one, info_name=full)
             usage = one.get_usage(context).removeprefix("Usage: ").strip()
             lines += ["```", re.sub(r"\s+", " ", usage), "```", ""]

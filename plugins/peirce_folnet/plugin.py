@@ -52,5 +52,5 @@ def register_specs() -> list[Path]:
 def register_commands() -> dict[str, str]:
     """Models of published checkpoints."""
     return {
-        "import": "Make a model of a checkpoint that others published.",
+        "import.folnet": "Import a published FOLNet checkpoint, or write a model as one.",
     }

@@ -24,3 +24,12 @@ def register_operators() -> list[type[RecurrentOperator]]:
     from peirce_tpru.operators.tpru import TPRU
 
     return [TPRU]
+
+
+@hookimpl
+def register_commands() -> dict[str, str]:
+    """Models of published weights, and what a model binds."""
+    return {
+        "roles": "Show which roles each token of a text binds.",
+        "import.tpru": "Import published weights of the recurrent unit TPRU.",
+    }

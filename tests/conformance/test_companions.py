@@ -7,7 +7,6 @@ from typing import Any
 
 import peirce
 import pytest
-from peirce.parts import RecurrentOperator
 from peirce.registry import KINDS, Registry, RegistryFile
 from peirce.testing import Conformance
 from peirce.testing.check import NotRunError
@@ -29,6 +28,8 @@ def test_a_registry_keeps_its_own_parts_and_letters(registry: Registry) -> None:
     plugin = "module:peirce.testing.companions"
     assert all_of(whole) - all_of(registry) == {
         ("architectures", "companion", plugin),
+        ("architectures", "companion_recurrent", plugin),
+        ("operators", "companion", plugin),
         ("positions", "companion", plugin),
     }
     assert all_of(registry) < all_of(whole)
@@ -49,11 +50,8 @@ def test_companions_hold_nothing_that_a_registered_part_can_hold(registry: Regis
 )
 def test_alone_every_part_of_a_plugin_finds_a_host(plugin: str) -> None:
     alone = companied(Registry.of(plugin))
-    hosts = alone.entries("architectures")
     for kind in NETWORK:
         for entry in alone.entries(kind):
-            if issubclass(entry.part, RecurrentOperator) and not any(host.part.recurrent for host in hosts):
-                continue  # no companion is recurrent
             spec = around(entry, example_options(entry.part), alone)
             assert isinstance(spec, peirce.Spec)
 

@@ -168,8 +168,8 @@ def test_every_command_is_in_the_reference(reference: ModuleType) -> None:
     }
     assert shipped.keys() == packaged_lines().keys()
     for name, command in shipped.items():
-        assert f"## peirce {name}\n" in page
-        for words in _commands_within(loaded_command(command), f"peirce {name}"):
+        assert f"## peirce {command.words}\n" in page, name
+        for words in _commands_within(loaded_command(command), f"peirce {command.words}"):
             assert f"```\n{words} " in page, f"no usage of {words}"
 
 

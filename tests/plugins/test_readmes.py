@@ -44,7 +44,7 @@ def test_it_names_every_part_task_and_command(readme: Path, registry: Registry) 
     assert own <= named
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     commands = {
-        f"peirce {name}"
+        f"peirce {name.partition('.')[0]}"
         for name, value in project["entry-points"]["peirce.commands"].items()
         if value.startswith(f"{package}.")
     }

@@ -20,6 +20,8 @@ CORE = {
     "doctor": "peirce.commands.doctor:doctor",
 }
 """The commands of this room."""
+GROUPS = {"import": "Make a model of a checkpoint that others published."}
+"""The commands that packages add to: an entry point `import.NAME` is `peirce import NAME`."""
 _LINES = {
     "list": "List the registered parts.",
     "describe": "Describe a part: typing, options, shapes, source, plug-in.",

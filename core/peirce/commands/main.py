@@ -19,7 +19,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 import typer
 
 from peirce.commands.ending import Terminated, ending_in_order
-from peirce.commands.lines import CORE, packaged_lines
+from peirce.commands.lines import CORE, GROUPS, packaged_lines
 from peirce.commands.running import Command, loaded_command, run_command
 from peirce.commands.show import as_json
 from peirce.digests import VARIABLE as NO_DIGESTS
@@ -44,11 +44,22 @@ def commands() -> tuple[Command, ...]:
     for entry in sorted(announcements(GROUP), key=lambda entry: (entry.name, entry.distribution)):
         claims.setdefault(entry.name, []).append(entry)
     for name, entries in claims.items():
-        if name in CORE:  # with them a plug-in is switched off, so that none may stand in their way
+        if (
+            name in CORE or name in GROUPS
+        ):  # with them a plug-in is switched off, so that none may stand in their way
             _log.warning(
                 "%s announces a command %r, which is the core's; it is not used",
                 entries[0].distribution,
                 name,
+            )
+            continue
+        group, dot, _ = name.partition(".")
+        if dot and group not in GROUPS:
+            _log.warning(
+                "%s announces a command %r; of groups that packages add to there is %s, so it is not used",
+                entries[0].distribution,
+                name,
+                ", ".join(GROUPS),
             )
             continue
         found[name] = Command(name=name, help=_help(entries, helps), entries=tuple(entries))
@@ -61,27 +72,24 @@ class _Commands(typer.core.TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
         try:
-            off = {command.name for command in commands() if command.entries and not command.on()}
+            off = {command.words for command in commands() if command.entries and not command.on()}
         except RegistryError:  # the registry.toml in force is broken, which whoever needs it says
             off = set()
-        return [name for name in super().list_commands(ctx) if name not in off]
+        within = "" if ctx.parent is None else f"{ctx.info_name} "
+        return [name for name in super().list_commands(ctx) if within + name not in off]
 
 
 def application() -> typer.Typer:
     """The whole command line, with a stand-in for each command that imports it when it runs."""
-    app = typer.Typer(
-        name="peirce",
-        cls=_Commands,
-        help="Compose logic-biased neural networks, train them, export them and run them.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
+    app = _group("peirce", "Compose logic-biased neural networks, train them, export them and run them.")
     app.callback()(_global_options)
+    groups = {name: _group(name, help) for name, help in GROUPS.items()}
+    for group in groups.values():
+        app.add_typer(group)
     for command in commands():
-        app.command(
-            command.name,
+        of, _, word = command.name.rpartition(".")
+        (groups[of] if of else app).command(
+            word,
             help=command.help,
             add_help_option=False,
             context_settings={
@@ -91,6 +99,18 @@ def application() -> typer.Typer:
             },
         )(_stand_in(command))
     return app
+
+
+def _group(name: str, help: str) -> typer.Typer:
+    return typer.Typer(
+        name=name,
+        cls=_Commands,
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -41,7 +41,7 @@ class Command:
     """A command that has not been imported.
 
     Args:
-        name: what the user types.
+        name: what the user types; `import.folnet` is the command `folnet` of the group `import`.
         help: one line.
         target: `module:attribute`, for a command of the core.
         entries: every distribution's entry point of that name; more than one that is on is an error when it runs.
@@ -51,6 +51,11 @@ class Command:
     help: str
     target: str = ""
     entries: tuple[Announced, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The name as it is typed."""
+        return self.name.replace(".", " ")
 
     def on(self) -> tuple[Announced, ...]:
         """The entry points of which the plug-in is not switched off.
@@ -85,7 +90,7 @@ def loaded_command(command: Command) -> Any:
         )
         owner = "peirce" if entry is None else entry.distribution
         raise RegistryError(
-            f"command {command.name!r} of {owner} needs the module {error.name!r}, which is not installed; {remedy}"
+            f"command {command.words!r} of {owner} needs the module {error.name!r}, which is not installed; {remedy}"
         ) from error
     if entry is None or _is_ours(entry) or isinstance(error, PeirceError):
         raise error
@@ -108,7 +113,7 @@ def run_command(command: Command, runner: Any, arguments: Sequence[str]) -> None
     aside = output_aside() if foreign is None and "--json" in arguments else nullcontext()
     with signals() as came, aside:
         try:
-            with runner.make_context(f"peirce {command.name}", list(arguments)) as context:
+            with runner.make_context(f"peirce {command.words}", list(arguments)) as context:
                 returned = runner.invoke(context)
         except BaseException as error:
             failure = None if came() else _why(command, foreign, error)
@@ -129,13 +134,13 @@ def _entry(command: Command) -> Announced:
     on = command.on()
     if len(on) > 1:
         raise RegistryError(
-            f"command {command.name!r} is announced by {' and '.join(entry.distribution for entry in on)}; uninstall "
+            f"command {command.words!r} is announced by {' and '.join(entry.distribution for entry in on)}; uninstall "
             "all but one, or switch their plug-ins off with `peirce plugins disable PLUGIN`"
         )
     if not on:
         off = switched_off(command.entries[0], find_registry_file(), installed_plugins())
         raise RegistryError(
-            f"command {command.name!r} belongs to {' and '.join(off)}, which is switched off; "
+            f"command {command.words!r} belongs to {' and '.join(off)}, which is switched off; "
             f"`peirce plugins enable {off[0]}` switches it on"
         )
     return on[0]
@@ -173,7 +178,7 @@ def _why(command: Command, foreign: Announced | None, error: BaseException) -> P
     if found is None:
         return None
     return PluginError(
-        f"plug-in {found.plugin} failed in `peirce {command.name}`: {in_a_line(error)}{_at(found)}; "
+        f"plug-in {found.plugin} failed in `peirce {command.words}`: {in_a_line(error)}{_at(found)}; "
         f"`peirce plugins disable {found.plugin}` switches it off. {_MORE}"
     )
 
@@ -188,7 +193,7 @@ def _failure(command: Command, entry: Announced, said: str) -> PluginError:
 
 def _called(command: Command, entry: Announced) -> str:
     version = f" {entry.version}" if entry.version else ""
-    return f"command {command.name!r} ({entry.target}) of {entry.distribution}{version}"
+    return f"command {command.words!r} ({entry.target}) of {entry.distribution}{version}"
 
 
 @frozen

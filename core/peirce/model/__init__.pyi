@@ -23,3 +23,7 @@ from .manifest import WEIGHTS as WEIGHTS
 from .manifest import SavedFiles as SavedFiles
 from .manifest import saved_files as saved_files
 from .model import Model as Model
+from .published import check_published as check_published
+from .published import published_config as published_config
+from .published import published_tensors as published_tensors
+from .published import some as some

@@ -18,7 +18,7 @@ Read = tuple[list[tuple[str, Any]], list[str]]
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _SUFFIX = re.compile(r"\.[a-z0-9]+")
 _EXPERIMENT = re.compile(r"[a-z][a-z0-9_]*(/[a-z0-9_]+)*")
-_COMMAND = re.compile(r"[a-z][a-z0-9-]*")
+_COMMAND = re.compile(r"[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)?")
 
 
 def _specs(result: object) -> Read:

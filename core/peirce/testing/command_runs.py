@@ -99,7 +99,7 @@ def facts(name: str, target: str) -> dict[str, Any]:
     if not loaded:
         return found
     for path, each in below(loaded[0]):
-        words = [name, *path]
+        words = [*name.split("."), *path]
         found["levels"].append(
             {
                 "words": words,
@@ -111,7 +111,7 @@ def facts(name: str, target: str) -> dict[str, Any]:
         )
     given = getattr(sys.modules[module], EXAMPLES, {}).get(name, ())
     found["examples"] = [
-        {"words": list(words), **ran(lambda words=words: main([name, *words]))}  # type: ignore[misc]
+        {"words": list(words), **ran(lambda words=words: main([*name.split("."), *words]))}  # type: ignore[misc]
         for words in given
     ]
     return found

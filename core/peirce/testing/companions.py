@@ -2,13 +2,15 @@
 
 A plug-in's parts are checked in whole models too, and a package of augmenters alone has no architecture to stand in.
 `companied` adds what is lacking: an architecture with both branches and every place, the operators of attention, a
-state operator, and binary atoms to begin with. They compute what they say, and pass the suite themselves.
+state operator, and binary atoms to begin with; and a recurrent network with a recurrence of its own. They compute what
+they say, and pass the suite themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, cast
 
 from attrs import field, frozen, validators
 from torch import Tensor, nn
@@ -31,6 +33,7 @@ from peirce.parts import (
     Position,
     Projections,
     Reader,
+    RecurrentOperator,
     StateOperator,
     TensorSpec,
     TokenInput,
@@ -38,9 +41,12 @@ from peirce.parts import (
     Writer,
     binary_output,
     layer_cached_states,
+    named_of_layer,
     new_table,
+    of_layer,
     offsets,
     pooled_output,
+    recur,
     through,
     unary_output,
 )
@@ -296,10 +302,138 @@ def _sum(state: Predicates, increment: Predicates) -> Predicates:
     return Predicates(state.unary + increment.unary, state.binary + increment.binary)
 
 
+class Fading(RecurrentOperator):
+    """h(x) = (h(x-1) + tanh(W u(x))) / 2, from zeros."""
+
+    name = "companion"
+
+    def __init__(self, options: NoOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.map = nn.Linear(dims.unary, dims.recurrent, bias=False)
+
+    def read(self, atoms: Tensor) -> Tensor:
+        """[b, x, d1] -> [b, x, r]."""
+        return self.map(atoms).tanh()
+
+    def initial(self) -> Mapping[str, Tensor]:
+        """Zeros, [r]."""
+        return {"output": self.map.weight.new_zeros(self.map.out_features)}
+
+    def step(
+        self, state: Mapping[str, Tensor], read: Tensor, weights: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """See `RecurrentOperator.step`."""
+        output = (state["output"] + read) / 2
+        return output, {"output": output}
+
+    def reference(self, atoms: list[list[float]], parameters: Mapping[str, Any]) -> list[list[float]]:
+        """Token by token, channel by channel."""
+        rows = parameters["map.weight"]
+        output, outputs = [0.0] * len(rows), []
+        for atom in atoms:
+            read = [math.tanh(sum(w * a for w, a in zip(row, atom, strict=True))) for row in rows]
+            output = [(h + new) / 2 for h, new in zip(output, read, strict=True)]
+            outputs.append(output)
+        return outputs
+
+
+@frozen(kw_only=True)
+class RecurrentHostDims:
+    """The sizes of a small recurrent network; every one is a count.
+
+    Args:
+        layers: recurrences on top of each other.
+        unary: width of the unary atoms.
+    """
+
+    layers: int = field(validator=validators.ge(1))
+    unary: int = field(validator=validators.ge(1))
+
+
+class RecurrentHost(GenerativeArchitecture):
+    """The least network that holds a recurrent operator: each layer reads the one below from left to right."""
+
+    name = "companion_recurrent"
+    Dims = RecurrentHostDims
+    places = frozenset({"unary"})
+    branches = "U"
+    layer = "companion"
+    recurrent = True
+
+    @classmethod
+    def sizes(cls, options: Any, dims: RecurrentHostDims) -> Mapping[str, int]:
+        """One direction has the whole width."""
+        return {"layers": dims.layers, "unary": dims.unary, "recurrent": dims.unary}
+
+    @classmethod
+    def check_scope(cls, options: Any, scope: str) -> str | None:
+        """Why it cannot read in a kind of scope."""
+        return None if scope in ("bidirectional", "causal") else "it reads from left to right"
+
+    @classmethod
+    def gives(cls, options: NoOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
+        """A pooled output."""
+        return frozenset({"pooled"})
+
+    def __init__(self, options: NoOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        self.input = TokenInput(plan, sorted(self.places))
+        (planned,) = plan.mixing
+        self.layers = nn.ModuleList(planned.build(plan.dims) for _ in range(plan.dims.layers))
+        self.pooler = Pooler(plan.dims.unary)
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Token ids, mask, token types, and what the parts add."""
+        return self.input.specs()
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The atoms, and the pooled output."""
+        width = self.pooler.dense.in_features
+        return unary_output(width), pooled_output(width)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Embed, read layer by layer, pool."""
+        tokens = self.input.tokens(inputs)
+        return self._encoded(tokens, {})[0], tokens
+
+    def cached_state(self) -> tuple[TensorSpec, ...]:
+        """The tokens before, and each layer's state after the last of them."""
+        states = [
+            TensorSpec(
+                name=name, dtype="float", dims=("batch", *value.shape), meaning="The state of a layer."
+            )
+            for i, layer in enumerate(self._layers())
+            for name, value in named_of_layer(i, layer.initial()).items()
+        ]
+        return (*self.input.cached_state(), *states)
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], cache: CachedState
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """The same for tokens that follow others."""
+        tokens, kept = self.input.following(inputs, cache)
+        encoded, own = self._encoded(tokens, cache)
+        return encoded, tokens, kept | own
+
+    def _encoded(self, tokens: Tokens, cache: CachedState) -> tuple[Encoded, dict[str, Tensor]]:
+        """The final atoms of the rows, and the layers' states after them. Padding leaves a state as it is."""
+        scope, kept = self.input.scope(tokens), {}
+        real = None if tokens.real is None else tokens.rows(tokens.real)
+        atoms = self.input.unary(tokens)
+        for i, layer in enumerate(self._layers()):
+            atoms, state = recur(layer, atoms, of_layer(i, cache) or None, real)
+            kept |= named_of_layer(i, state)
+        atoms = scope.zero_unary(atoms)
+        return Encoded(atoms, None, self.pooler(atoms, real), scope, self.input.words()), kept
+
+    def _layers(self) -> Iterable[RecurrentOperator]:
+        return cast(Iterable[RecurrentOperator], self.layers)
+
+
 @hookimpl
-def register_operators() -> list[type[Operator | StateOperator]]:
-    """The two halves of attention, and what one place implies."""
-    return [Score, Sum, Here]
+def register_operators() -> list[type[Operator | StateOperator | RecurrentOperator]]:
+    """The two halves of attention, what one place implies, and a recurrence."""
+    return [Score, Sum, Here, Fading]
 
 
 @hookimpl
@@ -310,8 +444,8 @@ def register_positions() -> list[type[Position]]:
 
 @hookimpl
 def register_architectures() -> list[type[Architecture]]:
-    """A host for any part."""
-    return [Host]
+    """A host for any part, and one for recurrent operators."""
+    return [Host, RecurrentHost]
 
 
 def companied(registry: Registry) -> Registry:

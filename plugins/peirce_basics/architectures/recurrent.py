@@ -39,10 +39,13 @@ class RecurrentDims:
     Args:
         layers: recurrences on top of each other.
         unary: width of the atoms; each of two directions has half of it.
+        embedding: width of the embeddings, which the first layer reads; that of the atoms if 0. Heads that decode with
+            the word embeddings need that.
     """
 
     layers: int = field(validator=validators.ge(1))
     unary: int = field(validator=validators.ge(1))
+    embedding: int = field(default=0, validator=validators.ge(0))
 
 
 @frozen(kw_only=True)
@@ -122,8 +125,10 @@ class Recurrent(GenerativeArchitecture):
     def __init__(self, options: RecurrentOptions, plan: Plan) -> None:
         super().__init__(options, plan)
         self.plan = plan
-        self.input = TokenInput(plan, sorted(self.places))
-        self.layers = nn.ModuleList(Layer(plan, options) for _ in range(plan.dims.layers))
+        width = plan.model_dims.embedding or plan.dims.unary
+        first = evolve(plan, dims=evolve(plan.dims, unary=width))
+        self.input = TokenInput(first, sorted(self.places))
+        self.layers = nn.ModuleList(Layer(plan if i else first, options) for i in range(plan.dims.layers))
         self.pooler = Pooler(plan.dims.unary) if options.pooler else None
 
     def inputs(self) -> tuple[TensorSpec, ...]:

@@ -1,4 +1,4 @@
-"""`peirce import`: models from the checkpoints that others published, and the way back."""
+"""`peirce import folnet`: models of published checkpoints, and the way back."""
 
 from __future__ import annotations
 
@@ -6,20 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from peirce.commands import Json, as_json
+from peirce.commands import Json, made, vacant
 from peirce.errors import ModelFileError
 
-app = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
-)
 
-
-@app.callback()
-def checkpoints() -> None:
-    """Make a model of a checkpoint that others published."""
-
-
-@app.command()
 def folnet(
     config: Annotated[
         Path | None, typer.Argument(metavar="CONFIG", help="The published JSON configuration.")
@@ -45,34 +35,17 @@ def folnet(
     if to_published is not None:
         if config is not None:
             raise ModelFileError("--to-published takes the saved model itself; leave CONFIG and WEIGHTS out")
-        _free(output, ("config.json", "weights.safetensors"), overwrite)
+        vacant(output, ("config.json", "weights.safetensors"), overwrite)
         from peirce_folnet.checkpoints.folnet import export_folnet
 
         export_folnet(to_published, output)
-        _say(json, {"config": str(output / "config.json"), "weights": str(output / "weights.safetensors")})
+        made(json, {"config": str(output / "config.json"), "weights": str(output / "weights.safetensors")})
         return
     if config is None or weights is None:
         raise ModelFileError("an import needs two files: peirce import folnet CONFIG WEIGHTS -o DIR")
-    _free(output, ("spec.toml",), overwrite)
+    vacant(output, ("spec.toml",), overwrite)
     from peirce_folnet.checkpoints.folnet import import_folnet
 
     model = import_folnet(config, weights, output)
     parameters = sum(p.numel() for p in model.parameters())
-    _say(json, {"model": str(output), "name": model.spec.name, "parameters": parameters})
-
-
-def _free(output: Path, names: tuple[str, ...], overwrite: bool) -> None:
-    """Refuse a folder that holds what would be written, unless it may be replaced."""
-    there = [name for name in names if (output / name).exists()]
-    if there and not overwrite:
-        raise ModelFileError(
-            f"{output} holds {' and '.join(there)} already; choose another folder, or give --overwrite to replace it"
-        )
-
-
-def _say(json: bool, result: dict[str, object]) -> None:
-    if json:
-        as_json("peirce.import/1", **result)
-        return
-    for key, value in result.items():
-        typer.echo(f"{key}: {value}")
+    made(json, {"model": str(output), "name": model.spec.name, "parameters": parameters})

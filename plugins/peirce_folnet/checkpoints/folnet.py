@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,18 +16,16 @@ import tomlkit
 import torch
 from attrs import asdict, has
 from peirce.compose import build, resolve
-from peirce.containers import tensors
 from peirce.disk import writing
 from peirce.errors import ModelFileError, unknown
 from peirce.files import AS_IT_WAS, scratch
-from peirce.model import Model
+from peirce.model import Model, check_published, published_config, published_tensors, some
 from peirce.owners import owned
 from peirce.parts import Plan, PlannedOperator
-from peirce.reading import UnreadableError, check, parse_json, read, read_json
+from peirce.reading import parse_json, read
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from peirce_folnet.checkpoints.names import EMBEDDING, TIED, Names, names
@@ -77,7 +73,7 @@ def import_folnet(
             unknown, missing or misshapen.
     """
     settings = _read_config(config)
-    tensors = _read_tensors(weights)
+    tensors = published_tensors(weights)
     spec = spec_of(settings, tensors, name=name or directory.resolve().name, source=config)
     model = build(spec, registry=registry)
     state = _state(model, tensors, weights)
@@ -105,7 +101,7 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
     homeless = sorted(set(state) - {part for parts in table.values() for part in parts})
     if homeless:
         raise ModelFileError(
-            f"{directory} cannot be written as a published FOLNet: it has no place for {_some(homeless)}"
+            f"{directory} cannot be written as a published FOLNet: it has no place for {some(homeless)}"
         )
     published = {theirs: torch.cat([state[part] for part in parts]) for theirs, parts in table.items()}
     if "mlm" in model.heads:
@@ -291,26 +287,7 @@ def _state(model: Model, tensors: Mapping[str, Tensor], source: Path) -> dict[st
     }
     if "mlm" in model.heads:
         shapes[TIED] = shapes[EMBEDDING]
-    problems = {
-        "missing": [key for key in shapes if key not in tensors],
-        "unknown": [key for key in tensors if key not in shapes],
-        "misshapen": [
-            f"{key} is {list(tensors[key].shape)} and must be {shape}"
-            for key, shape in shapes.items()
-            if key in tensors and list(tensors[key].shape) != shape
-        ],
-    }
-    kinds = {tensor.dtype for tensor in tensors.values()}
-    if len(kinds) > 1 or not all(kind.is_floating_point for kind in kinds):
-        problems["not in one floating dtype"] = [
-            f"{key} is {str(tensor.dtype).removeprefix('torch.')}"
-            for key, tensor in tensors.items()
-            if tensor.dtype != torch.float32
-        ]
-    problems["not finite"] = [key for key, tensor in tensors.items() if not tensor.isfinite().all()]
-    if any(problems.values()):
-        listed = "; ".join(f"{what}: {_some(found)}" for what, found in problems.items() if found)
-        raise ModelFileError(f"{source} does not hold the tensors that its configuration needs. {listed}")
+    check_published(tensors, shapes, source)
     if TIED in shapes and not torch.equal(tensors[TIED], tensors[EMBEDDING]):
         raise ModelFileError(
             f"{source}: {TIED} differs from {EMBEDDING}; Peirce's mlm head decodes with the word embeddings, so a "
@@ -324,14 +301,7 @@ def _state(model: Model, tensors: Mapping[str, Tensor], source: Path) -> dict[st
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    try:
-        settings = read_json(path)
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise ModelFileError(f"{path} is no JSON configuration: {error}") from error
-    if not isinstance(settings, dict):
-        raise ModelFileError(f"{path} is no JSON configuration: it holds no table")
+    settings = published_config(path)
     known = (*READ, *FIXED, *OPTIONAL)
     problems = [f"{key} is missing" for key in READ if key not in settings]
     problems += [unknown("setting", key, known) for key in settings if key not in known]
@@ -345,52 +315,6 @@ def _read_config(path: Path) -> dict[str, Any]:
     if problems:
         raise ModelFileError(f"{path} cannot be imported: {'; '.join(problems)}")
     return settings
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        if path.suffix == ".safetensors":
-            tensors(path)
-            return load_file(path)
-        _check_archive(path, check(path))
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (
-        SafetensorError,
-        pickle.UnpicklingError,
-        RuntimeError,
-        EOFError,
-        LookupError,
-        ValueError,
-    ) as error:
-        raise ModelFileError(
-            f"{path} cannot be read as tensors; it must be a safetensors file, or a torch file that holds a "
-            "state dict and nothing else"
-        ) from error
-    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
-        held = (
-            f"the keys {_some(sorted(map(str, loaded)))}"
-            if isinstance(loaded, dict)
-            else type(loaded).__name__
-        )
-        raise ModelFileError(
-            f"{path} holds no state dict of named tensors, but {held}; save its state dict alone"
-        )
-    return loaded
-
-
-def _check_archive(path: Path, size: int) -> None:
-    """Refuse a torch file that unpacks to more than it is; torch itself writes without compression."""
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > size:
-                raise UnreadableError("it unpacks to more than its size, as no torch file does")
-
-
-def _some(items: list[str], most: int = 12) -> str:
-    rest = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + rest
 
 
 def _dump(config: Mapping[str, Any]) -> bytes:

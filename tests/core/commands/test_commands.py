@@ -65,6 +65,22 @@ def test_a_command_that_two_distributions_announce_is_an_error(
     assert "command 'greet' is announced by peirce-good and peirce-rival" in done.stderr
 
 
+def test_a_distribution_adds_to_the_imports_and_to_no_other_group(
+    peirce: Run, tmp_path: Path, distributions: Path
+) -> None:
+    info = tmp_path / "other" / "peirce_more-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: peirce-more\nVersion: 1.0\nSummary: More.\n")
+    (info / "entry_points.txt").write_text(
+        "[peirce.commands]\nimport.more = good_parts:greet\nkg.more = good_parts:greet\n"
+    )
+    path = os.pathsep.join([str(distributions), str(tmp_path / "other")])
+    done = peirce("import", "more", "world", PYTHONPATH=path)
+    assert (done.returncode, done.stdout) == (0, "hello world\n")
+    assert "announces a command 'kg.more'; of groups that packages add to there is import" in done.stderr
+    assert re.search(r"more +More \(peirce-more\)", peirce("import", "--help", PYTHONPATH=path).stdout)
+
+
 def test_a_command_goes_off_and_on_with_its_plugin(peirce: Run) -> None:
     done = peirce("greet", "world", beside=())
     assert (done.returncode, done.stdout) == (2, "")

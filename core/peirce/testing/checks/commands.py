@@ -71,7 +71,10 @@ def command_json(case: Case) -> None:
     Examples stand in the command's module: `COMMAND_EXAMPLES = {"COMMAND": [["ARGUMENT", "--json"]]}` names, by the
     command, calls that work in an empty folder.
     """
-    examples = [{**run, "words": [case.entry.name, *run["words"]], "works": True} for run in _examples(case)]
+    examples = [
+        {**run, "words": [*case.entry.name.split("."), *run["words"]], "works": True}
+        for run in _examples(case)
+    ]
     tried = [{**level["tried"], "works": False} for level in _levels(case) if level["tried"] is not None]
     if not examples and not tried:
         raise NotApplicableError(

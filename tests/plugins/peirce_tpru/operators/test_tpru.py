@@ -11,20 +11,8 @@ from peirce.compose import build
 from peirce.parts import Dims, recur
 from peirce.spec import Spec
 from peirce_tpru.operators.tpru import TPRU, TPRUOptions
+from peirce_tpru.published import NAMES
 from safetensors.torch import load_file
-
-PUBLISHED = {
-    "h2fg.weight": "state_weight",
-    "h2fg.bias": "state_bias",
-    "x2fg.weight": "token_weight",
-    "x2fg.bias": "token_bias",
-    "v2ru.weight": "vectors_weight",
-    "v2ru.bias": "vectors_bias",
-    "bias_h": "state_offset",
-    "bias_x": "token_offset",
-    "basis": "basis",
-}
-"""The published code's tensors under our names."""
 
 
 def unit(unary: int, recurrent: int, **options: object) -> TPRU:
@@ -38,7 +26,7 @@ def test_the_published_states(shared: Path) -> None:
     roles, size = tensors["basis"].shape
     inputs, wanted = torch.from_numpy(arrays["inputs"]), torch.from_numpy(arrays["states"])
     operator = unit(inputs.shape[2], size, roles=roles, tanh=False, state_map=True, bias=True)
-    operator.load_state_dict({PUBLISHED[name]: value for name, value in tensors.items()})
+    operator.load_state_dict({NAMES[name]: value for name, value in tensors.items()})
     real = torch.arange(inputs.shape[1]) < torch.from_numpy(arrays["lengths"]).unsqueeze(1)
     first = {"state": torch.from_numpy(arrays["initial_state"])}
     states, _ = recur(operator, inputs, first, real)

@@ -1,0 +1,118 @@
+"""The recurrent unit TPRU beside torch's GRU and LSTM, and beside a plain loop over its equations.
+
+Each reads a batch of vectors: one pass in inference, and one with the gradients of inputs and weights. The plain loop
+computes eq. 2 to 7 token by token, as the published code does; U and R are made once a pass.
+
+python benchmarks/recurrent.py [--repeats N] [--batch N] [--length N] [--width N] [--clock wall|cpu]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import torch
+from measuring import CLOCKS, record, seconds
+from peirce.parts import Dims, NoOptions
+from peirce_basics.operators.gru import GRU
+from peirce_basics.operators.lstm import LSTM
+from peirce_tpru.operators.tpru import SMALLEST, TPRU, TPRUOptions
+from torch import Tensor, nn
+
+ROLES = (64, 1024)
+
+
+class PlainLoop(nn.Module):
+    """Eq. 2 to 7 as they stand, a product for each matrix at each token, with the weights of a unit."""
+
+    def __init__(self, unit: TPRU) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def forward(self, atoms: Tensor) -> Tensor:
+        """[b, x, d'] -> [b, x, d]."""
+        unit = self.unit
+        gate_of_state, both = unit.get_parameter("state_weight").T, unit.get_parameter("token_weight").T
+        to_binding, gate_of_token = both[:, : unit.size], both[:, unit.size :]
+        roles, unbinding = (unit.get_buffer("basis") @ unit.get_parameter("vectors_weight").T).chunk(2, 1)
+        state, states = atoms.new_zeros(len(atoms), unit.size), []
+        for token in atoms.unbind(1):
+            own = (state @ unbinding.T + unit.state_offset).relu()
+            new = (token @ to_binding @ unbinding.T + unit.token_offset).relu()
+            squares = (own + new).square()
+            fillers = squares / squares.sum(1, keepdim=True).clamp_min(SMALLEST)
+            gate = (state @ gate_of_state + token @ gate_of_token).sigmoid()
+            state = gate * (fillers @ roles).tanh() + (1 - gate) * state
+            states.append(state)
+        return torch.stack(states, 1)
+
+
+def forward(network: Callable[[Tensor], Tensor | None], atoms: Tensor) -> Callable[[], object]:
+    """One pass in inference."""
+
+    def run() -> object:
+        with torch.no_grad():
+            return network(atoms)
+
+    return run
+
+
+def step(
+    network: Callable[[Tensor], Tensor | None], parameters: list[nn.Parameter], atoms: Tensor
+) -> Callable[[], object]:
+    """One pass, and the gradients of the atoms and the weights."""
+    atoms = atoms.clone().requires_grad_()
+
+    def run() -> None:
+        states = network(atoms)
+        assert states is not None
+        torch.autograd.grad(states.sum(), [atoms, *parameters])
+
+    return run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--length", type=int, default=64)
+    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--clock", choices=CLOCKS, default="wall")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    dims = Dims(layers=1, vocabulary=9, unary=options.width, recurrent=options.width)
+    atoms = torch.randn(options.batch, options.length, options.width)
+    gru, lstm = GRU(NoOptions(), dims), LSTM(NoOptions(), dims)
+    ways: dict[str, tuple[Callable[[Tensor], Tensor | None], nn.Module]] = {
+        "GRU": (gru.fused, gru),
+        "LSTM": (lstm.fused, lstm),
+    }
+    for count in ROLES:
+        unit = TPRU(TPRUOptions(roles=count), dims)
+        plain = PlainLoop(unit)
+        with torch.no_grad():
+            torch.testing.assert_close(plain(atoms[:2, :5]), unit.fused(atoms[:2, :5]), rtol=1e-4, atol=1e-5)
+        ways[f"TPRU, {count} roles"] = unit.fused, unit
+        ways[f"plain loop, {count} roles"] = plain, unit
+    jobs = {
+        "training step": {name: step(way, list(m.parameters()), atoms) for name, (way, m) in ways.items()},
+        "inference": {name: forward(way, atoms) for name, (way, _) in ways.items()},
+    }
+    rows = []
+    for what, runs in jobs.items():
+        times = seconds(runs, options.repeats, CLOCKS[options.clock])
+        rows += [
+            {
+                "what": what,
+                "unit": name,
+                "ms": times[name] * 1e3,
+                "time / GRU": times[name] / times["GRU"],
+                "time / plain loop": times[name] / times[name.replace("TPRU", "plain loop")],
+            }
+            for name in runs
+        ]
+    record("recurrent", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The files of published models: a configuration in JSON and tensors, read with bounds and held against shapes."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from peirce.containers import tensors
+from peirce.errors import ModelFileError
+from peirce.reading import UnreadableError, check, read_json
+
+
+def published_config(path: Path) -> dict[str, Any]:
+    """The table of a JSON file.
+
+    Raises:
+        ModelFileError: it cannot be read, or holds no table.
+    """
+    try:
+        settings = read_json(path)
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ModelFileError(f"{path} is no JSON configuration: {error}") from error
+    if not isinstance(settings, dict):
+        raise ModelFileError(f"{path} is no JSON configuration: it holds no table")
+    return settings
+
+
+def published_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or of a torch file that holds a state dict; nothing in it is executed.
+
+    Raises:
+        ModelFileError: it holds something else.
+    """
+    try:
+        if path.suffix == ".safetensors":
+            tensors(path)
+            return load_file(path)
+        _check_archive(path, check(path))
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (
+        SafetensorError,
+        pickle.UnpicklingError,
+        RuntimeError,
+        EOFError,
+        LookupError,
+        ValueError,
+    ) as error:
+        raise ModelFileError(
+            f"{path} cannot be read as tensors; it must be a safetensors file, or a torch file that holds a "
+            "state dict and nothing else"
+        ) from error
+    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        held = (
+            f"the keys {some(sorted(map(str, loaded)))}"
+            if isinstance(loaded, dict)
+            else type(loaded).__name__
+        )
+        raise ModelFileError(
+            f"{path} holds no state dict of named tensors, but {held}; save its state dict alone"
+        )
+    return loaded
+
+
+def _check_archive(path: Path, size: int) -> None:
+    """Refuse a torch file that unpacks to more than it is; torch itself writes without compression."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > size:
+                raise UnreadableError("it unpacks to more than its size, as no torch file does")
+
+
+def check_published(found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], source: Path) -> None:
+    """Hold tensors against the names and shapes that a model needs: all of them finite, and of one floating dtype.
+
+    Raises:
+        ModelFileError: they differ; one error lists everything.
+    """
+    problems = {
+        "missing": [key for key in shapes if key not in found],
+        "unknown": [key for key in found if key not in shapes],
+        "misshapen": [
+            f"{key} is {list(found[key].shape)} and must be {list(shape)}"
+            for key, shape in shapes.items()
+            if key in found and list(found[key].shape) != list(shape)
+        ],
+    }
+    kinds = {tensor.dtype for tensor in found.values()}
+    if len(kinds) > 1 or not all(kind.is_floating_point for kind in kinds):
+        problems["not in one floating dtype"] = [
+            f"{key} is {str(tensor.dtype).removeprefix('torch.')}"
+            for key, tensor in found.items()
+            if tensor.dtype != torch.float32
+        ]
+    problems["not finite"] = [key for key, tensor in found.items() if not tensor.isfinite().all()]
+    if any(problems.values()):
+        listed = "; ".join(f"{what}: {some(names)}" for what, names in problems.items() if names)
+        raise ModelFileError(f"{source} does not hold the tensors that its configuration needs. {listed}")
+
+
+def some(items: Sequence[str], most: int = 12) -> str:
+    """The first items with commas between them, and how many more there are."""
+    rest = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + rest
