@@ -20,7 +20,9 @@ app = typer.Typer(
 ParserName = Annotated[
     str,
     typer.Option(
-        "--parser", metavar="NAME", help="What finds constituents: spacy, or brackets, which reads trees."
+        "--parser",
+        metavar="NAME[:MODEL]",
+        help="What finds constituents: spacy, benepar, stanza, link-grammar; or brackets, which reads trees.",
     ),
 ]
 LexiconFile = Annotated[

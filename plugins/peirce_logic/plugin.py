@@ -22,3 +22,15 @@ def register_augmenters() -> list[type[Augmenter]]:
 def register_commands() -> dict[str, str]:
     """Logical relations of texts."""
     return {"logic": "Find the logical relations of texts: keywords and the spans that they join."}
+
+
+@hookimpl
+def register_parsers() -> dict[str, str]:
+    """Constituents of sentences, by the parsers of others; `brackets` reads trees."""
+    return {
+        "brackets": "peirce_logic.parsers.brackets:Brackets",
+        "spacy": "peirce_logic.parsers.spacy:Spacy",
+        "benepar": "peirce_logic.parsers.benepar:Benepar",
+        "stanza": "peirce_logic.parsers.stanza:Stanza",
+        "link-grammar": "peirce_logic.parsers.link_grammar:LinkGrammar",
+    }

@@ -56,7 +56,7 @@ def list_plugins(
         )
     else:
         columns = ["plugin", "state", "version", "module"]
-        columns += ["parts", "specs", "runtimes", "commands", "failure"] if load else []
+        columns += ["parts", "specs", "runtimes", "commands", "parsers", "failure"] if load else []
         as_table(["plug-in", *columns[1:]], ([_cell(row[column]) for column in columns] for row in rows))
         typer.echo(f"registry: {file.where} ({file.origin})")
         for conflict in conflicts:
@@ -217,7 +217,7 @@ def _row(file: RegistryFile, plugin: Plugin, registry: Registry | None) -> dict[
         "distribution": plugin.distribution,
         "version": plugin.version,
         "module": plugin.module,
-        **dict.fromkeys(("parts", "specs", "runtimes", "commands", "failure")),
+        **dict.fromkeys(("parts", "specs", "runtimes", "commands", "parsers", "failure")),
     }
     if registry is None:
         return row
@@ -235,6 +235,7 @@ def _row(file: RegistryFile, plugin: Plugin, registry: Registry | None) -> dict[
         "specs": len(own("specs")),
         "runtimes": own("runtimes"),
         "commands": own("commands"),
+        "parsers": own("parsers"),
     }
 
 

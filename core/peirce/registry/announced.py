@@ -1,4 +1,5 @@
-"""What the hooks beside those of parts return, by name: ready specs, runtimes, lines of help and experiments.
+"""What the hooks beside those of parts return, by name: ready specs, runtimes, lines of help, parsers and
+experiments.
 
 Each reader gives names and values, or the sentences that a plug-in's author reads.
 """
@@ -51,6 +52,16 @@ def _runtimes(result: object) -> Read:
     return [(suffix.removeprefix("."), target) for suffix, target in pairs], broken
 
 
+def _parsers(result: object) -> Read:
+    pairs, broken = _strings("register_parsers", "a name to the `module:attribute` of a class", result)
+    for name, target in pairs:
+        if not _COMMAND.fullmatch(name) or not _TARGET.fullmatch(target):
+            broken.append(
+                f"register_parsers returns {name!r}: {target!r}; one looks like 'spacy': 'my_lab.parsers:Spacy'"
+            )
+    return pairs, broken
+
+
 def _commands(result: object) -> Read:
     pairs, broken = _strings("register_commands", "a command to its line of help", result)
     for name, line in pairs:
@@ -91,5 +102,6 @@ READERS: Mapping[str, Callable[[object], Read]] = {
     "specs": _specs,
     "runtimes": _runtimes,
     "commands": _commands,
+    "parsers": _parsers,
     EXPERIMENTS: _experiments,
 }

@@ -89,6 +89,12 @@ def register_commands() -> Mapping[str, str]:
 
 
 @hookspec
+def register_parsers() -> Mapping[str, str]:
+    """Add parsers of text: by name, the class that gives each sentence its constituents, as `module:attribute`."""
+    raise NotImplementedError
+
+
+@hookspec
 def register_experiments() -> Iterable[Experiment]:
     """Add experiments, each many trainings and what comes of them as one table."""
     raise NotImplementedError

@@ -146,7 +146,7 @@ def read_brackets(text: str, source: str = "the text") -> Iterator[Nested]:
         raise InputError(f"{source} ends within a tree: {len(stack)} brackets are open")
 
 
-def tree_of(nested: Nested, offset: int = 0) -> Tree | None:
+def tree_of(nested: Nested, offset: int = 0, given: Sequence[Token] | None = None) -> Tree | None:
     """A tree of what was read. Its text is its words, joined by spaces.
 
     Traces of treebanks (`-NONE-`) are left out, and what holds nothing else; so are roots around the sentence.
@@ -154,6 +154,8 @@ def tree_of(nested: Nested, offset: int = 0) -> Tree | None:
     Args:
         nested: as `read_brackets` gives it.
         offset: where the sentence begins in the document's text.
+        given: the tokens that the words stand for, in their order, where a parser was given them; the tree is flat
+            where there are more or fewer words than tokens.
 
     Returns:
         The tree; None where it has no words.
@@ -185,7 +187,9 @@ def tree_of(nested: Nested, offset: int = 0) -> Tree | None:
 
     if not add(nested, 0):
         return None
-    return Tree(tokens, [each for each in found if each is not None])
+    if given is not None and len(given) != len(tokens):
+        return flat(given)
+    return Tree(tokens if given is None else given, [each for each in found if each is not None])
 
 
 def _where(source: str, text: str, place: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from peirce.errors import InputError
+
 from peirce_logic.detection.trees import Tree, read_brackets, tree_of
 from peirce_logic.parsers.parser import Parsed, Parser
 
@@ -10,6 +12,11 @@ class Brackets(Parser):
     """Reads trees, `(S (NP (PRP I)) (VP (VBP run)))`; their text is their words, joined by spaces."""
 
     name = "brackets"
+
+    def __init__(self, model: str | None = None) -> None:
+        if model is not None:
+            raise InputError(f"the parser 'brackets' reads trees and has no model {model!r}; leave it out")
+        super().__init__(model)
 
     def parse(self, text: str) -> Parsed:
         """The trees of a text in Penn brackets, each a sentence."""

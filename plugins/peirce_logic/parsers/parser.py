@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from importlib.util import find_spec
 from typing import ClassVar
 
 from attrs import frozen
+
+from peirce.errors import TaskError
 
 from peirce_logic.detection.trees import Tree
 
@@ -31,11 +34,23 @@ class Parsed:
 class Parser(ABC):
     """Splits a text into sentences and gives each a constituency tree.
 
+    A plug-in announces one by `register_parsers`. It is made with what stands after the colon of `NAME:MODEL`.
+
+    Args:
+        model: the name of its model; its own choice if None.
+
     Attributes:
         name: what `--parser` takes.
+
+    Raises:
+        TaskError: it needs a package or a model that is not installed.
     """
 
     name: ClassVar[str]
+
+    @abstractmethod
+    def __init__(self, model: str | None = None) -> None:
+        self.model = model
 
     @abstractmethod
     def parse(self, text: str) -> Parsed:
@@ -44,3 +59,17 @@ class Parser(ABC):
         Raises:
             InputError: the text is not what the parser reads.
         """
+
+
+def need(parser: str, *packages: str) -> None:
+    """Refuse to go on without the packages of a parser.
+
+    Raises:
+        TaskError: one of them is not installed.
+    """
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        raise TaskError(
+            f"the parser {parser!r} needs {' and '.join(missing)}, which is not installed; run "
+            f"`pip install {' '.join(missing)}`"
+        )

@@ -42,16 +42,19 @@ class Spacy(Parser):
                 f"the parser 'spacy' needs a model, and {' nor '.join(MODELS if model is None else (model,))} is not "
                 "installed; run `python -m spacy download en_core_web_sm`"
             )
-        self.model = found[0]
+        super().__init__(found[0])
 
     def parse(self, text: str) -> Parsed:
         """The sentences of a text, each with the tree of its dependency parse."""
-        trees = [tree_of_words(words) for words in map(_words, self._pipeline(text).sents) if words]
-        return Parsed(text, tuple(trees))
+        return Parsed(text, tuple(map(tree_of_words, self.sentences(text))))
+
+    def sentences(self, text: str) -> list[Sequence[Word]]:
+        """The words of each sentence of a text, with what they depend on."""
+        return [words for words in map(_words, self._pipeline(text).sents) if words]
 
     @cached_property
     def _pipeline(self) -> Any:
-        return import_module(self.model).load(exclude=["ner", "lemmatizer"])
+        return import_module(str(self.model)).load(exclude=["ner", "lemmatizer"])
 
 
 def _words(sentence: Any) -> Sequence[Word]:

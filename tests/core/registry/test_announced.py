@@ -125,6 +125,8 @@ def test_a_spec_that_a_broken_plugin_may_have_says_so(specs: Path) -> None:
         ({"specs": [Path(__file__).parent]}, "which is neither a .toml file nor a folder of such"),
         ({"runtimes": [".onnx"]}, "register_runtimes must return a mapping from a file's suffix to"),
         ({"runtimes": {"onnx": "lab:Session"}}, "returns 'onnx': 'lab:Session'; one looks like '.onnx'"),
+        ({"parsers": ["spacy"]}, "register_parsers must return a mapping from a name to"),
+        ({"parsers": {"spacy": "lab"}}, "returns 'spacy': 'lab'; one looks like 'spacy'"),
         ({"runtimes": {".onnx": "lab"}}, "returns '.onnx': 'lab'; one looks like"),
         ({"commands": {"greet": None}}, "register_commands must return a mapping from a command to its line"),
         ({"commands": {"greet": "Two\nlines."}}, "one looks like 'greet': 'Greet somebody.'"),

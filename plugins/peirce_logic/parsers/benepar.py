@@ -1,0 +1,79 @@
+"""The Berkeley Neural Parser (Kitaev and Klein, 2018), which Logical Transformers uses, on spaCy's sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from peirce.errors import TaskError
+
+from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
+from peirce_logic.parsers.conversion import Word
+from peirce_logic.parsers.parser import Parsed, Parser, need
+from peirce_logic.parsers.spacy import Spacy
+
+MODEL = "benepar_en3"
+
+
+class Benepar(Parser):
+    """Sentences, tokens and tags of spaCy, constituents of benepar.
+
+    Args:
+        model: benepar's name of it, or its path; `benepar_en3` if None.
+
+    Raises:
+        TaskError: benepar, spaCy or one of their models is not installed.
+    """
+
+    name = "benepar"
+
+    def __init__(self, model: str | None = None) -> None:
+        need(self.name, "benepar", "spacy")
+        super().__init__(model or MODEL)
+        self._spacy = Spacy()
+
+    def parse(self, text: str) -> Parsed:
+        """The sentences of a text; one that is too long for the model is flat."""
+        sentences = self._spacy.sentences(text)
+        try:
+            nested = list(self._parser.parse_sents(self._given(words) for words in sentences))
+        except (ValueError, RuntimeError, AssertionError):  # it does not say which sentence
+            nested = [self._one(words) for words in sentences]
+        return Parsed(text, tuple(map(_tree, nested, sentences)))
+
+    def _one(self, words: Sequence[Word]) -> object:
+        try:
+            return self._parser.parse(self._given(words))
+        except (ValueError, RuntimeError, AssertionError):
+            return None
+
+    def _given(self, words: Sequence[Word]) -> Any:
+        import benepar
+
+        ends = [*(word.token.start for word in words[1:]), None]
+        return benepar.InputSentence(
+            words=[word.token.text for word in words],
+            tags=[word.tag for word in words],
+            space_after=[word.token.end != end for word, end in zip(words, ends, strict=True)],
+        )
+
+    @cached_property
+    def _parser(self) -> Any:
+        import benepar
+
+        try:
+            return benepar.Parser(self.model)
+        except LookupError as error:
+            raise TaskError(
+                f"the parser 'benepar' needs its model {self.model!r}, which is not installed; run "
+                f"`python -c \"import benepar; benepar.download('{self.model}')\"`"
+            ) from error
+
+
+def _tree(nested: object, words: Sequence[Word]) -> Tree:
+    """The tree of a sentence as benepar prints it, over spaCy's tokens."""
+    tokens: list[Token] = [word.token for word in words]
+    if nested is None:
+        return flat(tokens)
+    return tree_of(next(read_brackets(str(nested), "benepar's tree")), given=tokens) or flat(tokens)

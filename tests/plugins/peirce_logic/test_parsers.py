@@ -1,0 +1,161 @@
+"""Parsers: what plug-ins announce, and what each makes of what its library or program gives it."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from types import ModuleType
+
+import pytest
+from peirce import hookimpl
+from peirce.errors import InputError, RegistryError, TaskError
+from peirce.registry import Catalogue, default_catalogue
+from peirce_logic.detection.algorithm import detect
+from peirce_logic.detection.lexicon import read_lexicon
+from peirce_logic.detection.showing import as_object
+from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
+from peirce_logic.parsers import parser_of
+from peirce_logic.parsers.brackets import Brackets
+from peirce_logic.parsers.link_grammar import LinkGrammar, sentences, tree_of_printed
+from peirce_logic.parsers.parser import Parsed, Parser
+from peirce_logic.parsers.stanza import tree_of_sentence
+
+TEXT = "We stay if it rains. They didn't come."
+
+
+class Words(Parser):
+    """A parser of somebody else's."""
+
+    name = "words"
+
+    def __init__(self, model: str | None = None) -> None:
+        super().__init__(model)
+
+    def parse(self, text: str) -> Parsed:
+        return Parsed(text, (flat([Token(text, 0, len(text))]),))
+
+
+def shown(tree: Tree) -> set[str]:
+    return {" ".join(tree.words[c.start : c.stop]) for c in tree.constituents if c.stop - c.start > 1}
+
+
+def test_a_plugin_announces_a_parser() -> None:
+    plugin = ModuleType("lab")
+    plugin.register_parsers = hookimpl(  # type: ignore[attr-defined]
+        lambda: {"words": f"{__name__}:Words", "gone": "json:Gone", "none": "json:JSONDecoder"}
+    )
+    catalogue = Catalogue.of(plugin)
+    if find_spec(__name__) is not None:
+        made = parser_of("words:big", catalogue)
+        assert (made.model, made.parse("a b").failed) == ("big", 1)
+    with pytest.raises(RegistryError, match=r"the parser 'gone', json:Gone, cannot be imported"):
+        parser_of("gone", catalogue)
+    with pytest.raises(RegistryError, match=r"the parser 'none', json:JSONDecoder, is no peirce_logic"):
+        parser_of("none", catalogue)
+    with pytest.raises(RegistryError, match=r"unknown parser 'word'. Did you mean 'words'"):
+        parser_of("word", catalogue)
+
+
+def test_those_in_the_box() -> None:
+    assert set(default_catalogue().names("parsers")) >= {
+        "brackets", "spacy", "benepar", "stanza", "link-grammar",
+    }  # fmt: skip
+    assert isinstance(parser_of("brackets"), Brackets)
+    with pytest.raises(InputError, match=r"has no model 'x'"):
+        parser_of("brackets:x")
+
+
+@pytest.mark.parametrize("name", ["spacy", "benepar", "stanza", "link-grammar"])
+def test_what_is_not_installed_is_said_with_what_to_run(name: str) -> None:
+    """Where the library is here and its model is not, that is what is said."""
+    try:
+        parsed = parser_of(name + ":no_such_model").parse(TEXT)
+    except TaskError as error:
+        assert name in str(error)
+        assert "`pip install" in str(error) or "run `" in str(error) or "no_such_model" in str(error)
+    else:
+        raise AssertionError(parsed)
+
+
+@pytest.mark.skipif(find_spec("spacy") is None, reason="spacy is not installed")
+def test_spacy() -> None:
+    try:
+        parser = parser_of("spacy")
+    except TaskError as error:
+        pytest.skip(str(error))
+    parsed = parser.parse(TEXT)
+    assert parsed.failed == 0
+    found = [as_object(each, TEXT) for each in detect(parsed.trees, read_lexicon())]
+    assert [(each["keyword"], each["alpha"], each["beta"]) for each in found] == [
+        ("if", "stay", "it rains"),
+        ("n't", "did ... come", None),
+    ]
+
+
+@pytest.mark.skipif(shutil.which("link-parser") is None, reason="link-parser is not installed")
+def test_link_grammar() -> None:
+    parsed = LinkGrammar().parse(TEXT + " Colourless of of.")
+    assert [tree.words for tree in parsed.trees[:2]] == [
+        ["We", "stay", "if", "it", "rains", "."],
+        ["They", "didn't", "come", "."],
+    ]
+    assert "if it rains" in shown(parsed.trees[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "printed", "constituents"),
+    [  # as link-parser 5.12 prints them
+        (
+            "We stay if it rains.",
+            "(S (NP we) (VP stay.v) (SBAR if.r (S (NP it) (VP rains.v))) .)",
+            {"We stay if it rains .", "if it rains", "it rains"},
+        ),
+        ("It's 3.5 dollars!", "(S (NP it) (VP 's.v (NP 3.5{!} dollars.c)) !)",
+         {"It 's 3.5 dollars !", "'s 3.5 dollars", "3.5 dollars"}),
+        ("(He left early.)", "(S {{} (S (NP he) (VP left.v-d (ADVP early.e))) . {}})",
+         {"( He left early . )", "He left early", "left early"}),
+        ("Mr. Smith came", "(S (NP Mr..x Smith.m) (VP came.v-d))", {"Mr. Smith came", "Mr. Smith"}),
+    ],
+)  # fmt: skip
+def test_what_link_parser_prints(text: str, printed: str, constituents: set[str]) -> None:
+    tree = tree_of_printed(printed, f"Yes. {text}", 5, 5 + len(text))
+    assert tree.parsed
+    assert shown(tree) == constituents
+    assert all(f"Yes. {text}"[token.start : token.end] == token.text for token in tree.tokens)
+
+
+@pytest.mark.parametrize("printed", [None, "(S (NP we)", "(S (NP they) (VP stay.v))", "(S we.r)"])
+def test_what_it_does_not_parse_is_flat(printed: str | None) -> None:
+    tree = tree_of_printed(printed, "We stay.", 0, 8)
+    assert not tree.parsed
+    assert tree.words == ["We", "stay", "."]
+
+
+def test_sentences() -> None:
+    text = 'Mr. A. Smith came. "Why?" he said.  He left\n\nat 3.5 o\'clock! Yes'
+    assert [text[start:end] for start, end in sentences(text)] == [
+        "Mr. A. Smith came.", '"Why?" he said.', "He left", "at 3.5 o'clock!", "Yes",
+    ]  # fmt: skip
+
+
+def test_a_tree_over_given_tokens() -> None:
+    (nested,) = read_brackets("(ROOT (S (NP (PRP It)) (VP (VBZ is) (RB n't))))")
+    given = [Token("It", 4, 6), Token("is", 7, 9), Token("n't", 9, 12)]
+    assert shown(tree_of(nested, given=given) or flat([])) == {"It is n't", "is n't"}
+    assert not (tree_of(nested, given=given[:2]) or flat([])).parsed
+
+
+def test_stanza_gives_words_of_one_token_its_characters() -> None:
+    doc = pytest.importorskip("stanza.models.common.doc")
+    tree_reader = pytest.importorskip("stanza.models.constituency.tree_reader")
+    words = [
+        {"id": (1,), "text": "It", "start_char": 4, "end_char": 6},
+        {"id": (2, 3), "text": "isn't", "start_char": 7, "end_char": 12},
+        {"id": (2,), "text": "is"},
+        {"id": (3,), "text": "n't"},
+    ]
+    (sentence,) = doc.Document([words], text="Yes It isn't").sentences
+    (sentence.constituency,) = tree_reader.read_trees("(ROOT (S (NP (PRP It)) (VP (VBZ is) (RB n't))))")
+    tree = tree_of_sentence(sentence)
+    assert shown(tree) == {"It is n't", "is n't"}
+    assert [token[1:] for token in tree.tokens] == [(4, 6), (7, 12), (7, 12)]
