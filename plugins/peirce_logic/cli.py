@@ -21,7 +21,7 @@ ParserName = Annotated[
     str,
     typer.Option(
         "--parser",
-        metavar="NAME[:MODEL]",
+        metavar="NAME",
         help="What finds constituents: spacy, benepar, stanza, link-grammar; or brackets, which reads trees.",
     ),
 ]
