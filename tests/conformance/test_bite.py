@@ -10,6 +10,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -45,7 +46,7 @@ FILES = (
 PAIRS = [pair for file in FILES for pair in file.PAIRS]
 TWINS = {pair.right: pair for pair in PAIRS}
 EVERYTHING = os.environ.get("PEIRCE_BITE") == "all"
-ALONE = [check.name for check in CHECKS if check.name != "onnx"]
+ALONE = [check.name for check in CHECKS if check.name not in ("onnx", "tensorrt")]
 """What a part is held to without an exporter, whose graphs take seconds."""
 
 
@@ -110,6 +111,15 @@ def test_a_length_that_is_fixed_in_the_graph_is_rejected_by_the_export(
     before = set(tmp_path.iterdir())
     assert rejections(pair.kind, pair.right, [pair.check], further) == {}
     assert set(tmp_path.iterdir()) == before, "what passes leaves nothing"
+
+
+@pytest.mark.skipif(find_spec("tensorrt_rtx") is None, reason="`tox -e tensorrt` has TensorRT for RTX")
+def test_what_tensorrt_does_not_take_is_rejected_by_the_build() -> None:
+    pair, further = gathering.SCATTERS, "peirce_export.plugin"
+    found = rejections(pair.kind, pair.wrong, ["onnx", pair.check], further)
+    assert list(found) == [pair.check]
+    assert re.search(r"operators\.scatters: ScatterElements \(.*reduction=add", found[pair.check])
+    assert rejections(pair.kind, pair.right, [pair.check], further) == {}
 
 
 def test_every_kind_has_wrong_parts_and_every_check_of_parts_has_one_to_bite() -> None:

@@ -17,7 +17,11 @@ from peirce.testing.failures import NotApplicableError
 
 pytest_plugins = ["pytester"]
 
-STATELESS = [check for check in CHECKS if "operators" in check.kinds and check.covers(Operator)]
+STATELESS = [
+    check
+    for check in CHECKS
+    if "operators" in check.kinds and check.covers(Operator) and not check.on_request
+]
 """The checks that an operator without state has; its plug-in has one more, `importing`."""
 TOTAL = len(STATELESS) + 1
 
@@ -202,17 +206,19 @@ def test_a_run_of_no_checks_fails(lab: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["0 checks ran on 0 parts", "FAILED: a run of no checks shows nothing"])
 
 
-def test_without_an_exporter_the_onnx_check_is_not_run_and_strict_fails(lab: pytest.Pytester) -> None:
+def test_without_an_exporter_the_checks_of_exports_are_not_run_and_strict_fails(lab: pytest.Pytester) -> None:
     lab.makepyfile(
         test_lab="from peirce.registry import Registry\nfrom peirce.testing import Conformance\n\n"
         "test_conformance = Conformance(registry=Registry.of('lab'))\n"
     )
-    arguments = ("-p", "no:cacheprovider", "-rs", "-k", "onnx or dtypes")
+    arguments = ("-p", "no:cacheprovider", "-rs", "--peirce-tensorrt", "-k", "onnx or tensorrt or dtypes")
     result = lab.runpytest_inprocess(*arguments)
-    result.assert_outcomes(passed=1, skipped=1, deselected=TOTAL - 2)
-    result.stdout.fnmatch_lines(["1 not run: onnx[[]operators.twice[]]", "*not run: no exporter*"])
+    result.assert_outcomes(passed=1, skipped=2, deselected=TOTAL - 2)
+    result.stdout.fnmatch_lines(
+        ["2 not run: onnx[[]operators.twice[]], tensorrt[[]operators.twice[]]", "*not run: no exporter*"]
+    )
     strict = lab.runpytest_inprocess(*arguments, "--peirce-strict")
-    strict.assert_outcomes(passed=1, failed=1, deselected=TOTAL - 2)
+    strict.assert_outcomes(passed=1, failed=2, deselected=TOTAL - 2)
 
 
 def test_the_list_says_which_kinds_each_check_covers(pytester: pytest.Pytester) -> None:

@@ -81,7 +81,13 @@ class CheckedPlugin:
 
 
 def run_suite(
-    plugin: str, *, strict: bool, thorough: bool = False, keyword: str = "", expected: Sequence[str] = ()
+    plugin: str,
+    *,
+    strict: bool,
+    thorough: bool = False,
+    tensorrt: bool = False,
+    keyword: str = "",
+    expected: Sequence[str] = (),
 ) -> CheckedPlugin:
     """Run the checks over the parts of a plug-in.
 
@@ -89,6 +95,7 @@ def run_suite(
         plugin: `distribution:entry-point`, or a module's name.
         strict: whether a check that could not run is a failure.
         thorough: whether more examples are tried.
+        tensorrt: whether TensorRT builds every part, too.
         keyword: which checks and parts, as pytest's `-k` takes them; all if empty.
         expected: checks that are known to fail, `CHECK[KIND.NAME]=REASON` each.
     """
@@ -105,6 +112,7 @@ def run_suite(
         command += ["-c", str(configuration), "--noconftest", "-p", "no:cacheprovider"]
         command += ["-p", "peirce.testing.plugin", *(["--peirce-strict"] if strict else [])]
         command += [*(["--peirce-thorough"] if thorough else []), *(["-k", keyword] if keyword else [])]
+        command += ["--peirce-tensorrt"] if tensorrt else []
         command += [f"--peirce-expect={each}" for each in expected]
         environment = {name: value for name, value in os.environ.items() if name not in _PYTEST_VARIABLES}
         environment |= {

@@ -145,6 +145,9 @@ def check(
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Try more examples, and larger exports.")
     ] = False,
+    tensorrt: Annotated[
+        bool, typer.Option("--tensorrt", help="Let TensorRT parse and build every part, too.")
+    ] = False,
     keyword: Annotated[
         str, typer.Option("--keyword", "-k", metavar="EXPRESSION", help="Run these checks and parts only.")
     ] = "",
@@ -172,7 +175,14 @@ def check(
         raise RegistryError(
             "the conformance suite needs pytest and hypothesis: pip install 'peirce[testing]'"
         )
-    result = run_suite(wanted.name, strict=strict, thorough=thorough, keyword=keyword, expected=expect or ())
+    result = run_suite(
+        wanted.name,
+        strict=strict,
+        thorough=thorough,
+        tensorrt=tensorrt,
+        keyword=keyword,
+        expected=expect or (),
+    )
     if json:
         as_json(
             "peirce.plugins.check/1",

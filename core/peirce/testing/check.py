@@ -99,6 +99,7 @@ class Check:
         contract: the promise, in a sentence.
         function: tries it, and raises BrokenError.
         covers: whether it says anything about a part of those kinds.
+        on_request: whether it is run only where it is asked for by name.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Check:
     contract: str
     function: Callable[[Case], None]
     covers: Callable[[type[Any]], bool]
+    on_request: bool = False
 
     @property
     def link(self) -> str:
@@ -173,12 +175,15 @@ def _raised(error: Exception) -> list[str]:
 
 
 def check(
-    *kinds: str, contract: str, covers: Callable[[type[Any]], bool] = lambda part: True
+    *kinds: str,
+    contract: str,
+    covers: Callable[[type[Any]], bool] = lambda part: True,
+    on_request: bool = False,
 ) -> Callable[[Callable[[Case], None]], Check]:
     """Make a check of a function; its name becomes the check's."""
 
     def wrap(function: Callable[[Case], None]) -> Check:
-        return Check(function.__name__, kinds, contract, function, covers)
+        return Check(function.__name__, kinds, contract, function, covers, on_request)
 
     return wrap
 

@@ -56,15 +56,22 @@ class Conformance:
         expected_failures: checks that are known to fail, by their names `CHECK[KIND.NAME]`, each with its reason;
             beside those that a part states itself.
         thorough: whether more examples are tried, and exports made in the registry's own architectures.
+        tensorrt: whether TensorRT builds every part, too.
     """
 
     plugins: tuple[str | object, ...] = field(default=(), converter=_tuple)
     registry: Registry | None = None
     expected_failures: Mapping[str, str] = field(factory=dict, kw_only=True)
     thorough: bool = field(default=False, kw_only=True)
+    tensorrt: bool = field(default=False, kw_only=True)
 
     def named(
-        self, plugins: Iterable[str], expected: Mapping[str, str] | None = None, *, thorough: bool = False
+        self,
+        plugins: Iterable[str],
+        expected: Mapping[str, str] | None = None,
+        *,
+        thorough: bool = False,
+        tensorrt: bool = False,
     ) -> Conformance:
         """The same as the command line wants it: with the plug-ins that it names, unless it has its own."""
         own = self.plugins or self.registry
@@ -73,6 +80,7 @@ class Conformance:
             plugins=self.plugins if own else tuple(plugins),
             expected_failures={**(expected or {}), **self.expected_failures},
             thorough=self.thorough or thorough,
+            tensorrt=self.tensorrt or tensorrt,
         )
 
     def run(
@@ -144,15 +152,14 @@ class Conformance:
         # A registry that a caller gives is taken as it is.
         around = registry if self.registry else companied(registry)
         cases = {entry: Case(entry, around, self.thorough) for entry in parts}
-        found = tuple(
-            (check, case) for case in cases.values() for check in CHECKS if check.applies(case.entry)
-        )
+        known = [(check, case) for case in cases.values() for check in CHECKS if check.applies(case.entry)]
+        found = tuple(each for each in known if self.tensorrt or not each[0].on_request)
         if not found:
             causes = "".join(
                 f"; {broken.plugin} was not loaded: {broken.cause}" for broken in registry.quarantined
             )
             raise PeirceError(f"there is no part to check: no plug-in registers one{causes}")
-        names = {_name(check, case) for check, case in found}
+        names = {_name(check, case) for check, case in known}
         for name, reason in self.expected_failures.items():
             if name not in names:
                 raise PeirceError(f"expected_failures: {unknown('check', name, names)}")

@@ -30,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a check that is known to fail, with the reason; repeatable",
     )
     group.addoption("--peirce-thorough", action="store_true", help="try more examples, and larger exports")
+    group.addoption("--peirce-tensorrt", action="store_true", help="let TensorRT build every part, too")
     group.addoption("--peirce-strict", action="store_true", help="a check that could not run is a failure")
     group.addoption(
         "--peirce-report", metavar="FILE", help="write how each check ends to FILE, one JSON object a line"
@@ -77,7 +78,10 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
         config = collector.config
         expected = dict(each.partition("=")[::2] for each in config.getoption("peirce_expect"))
         named = conformance.named(
-            config.getoption("peirce_plugin"), expected, thorough=config.getoption("peirce_thorough")
+            config.getoption("peirce_plugin"),
+            expected,
+            thorough=config.getoption("peirce_thorough"),
+            tensorrt=config.getoption("peirce_tensorrt"),
         )
         return list(named.items(collector))
     except PeirceError as error:

@@ -270,7 +270,7 @@ def export_to_onnx(module: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
 
 
 def vectors_of_all_pairs_in_onnx(model: Any, bias: PairBias, batch: int = 2, length: int = 37) -> list[str]:
-    """The tensors of an exported graph that hold a vector of the table for every pair of tokens, as they are run."""
+    """The tensors of an exported graph that hold vectors of several heads for every pair of tokens, as they are run."""
     import onnx
     import onnxruntime
 
@@ -289,12 +289,12 @@ def vectors_of_all_pairs_in_onnx(model: Any, bias: PairBias, batch: int = 2, len
     }
     assert len(shapes) == len(written)
     pairs = batch * length * length
-    return [name for name, dims in shapes.items() if SIZE in dims and np.prod(dims) >= pairs * SIZE]
+    return [name for name, dims in shapes.items() if SIZE in dims and np.prod(dims) > pairs * SIZE]
 
 
 @pytest.mark.filterwarnings(*EXPORT_WARNINGS)
 @pytest.mark.parametrize(("kinds", "groups"), [(1, 1), (3, HEADS)])
-def test_the_onnx_graph_holds_no_vector_for_every_pair(kinds: int, groups: int) -> None:
+def test_the_onnx_graph_holds_vectors_of_one_head_at_a_time(kinds: int, groups: int) -> None:
     import onnx
     import onnxruntime
 
@@ -302,6 +302,7 @@ def test_the_onnx_graph_holds_no_vector_for_every_pair(kinds: int, groups: int) 
     module = Biased(bias)
     model = export_to_onnx(module, _inputs(bias, 2, 5))
     assert vectors_of_all_pairs_in_onnx(onnx.ModelProto.FromString(model.SerializeToString()), bias) == []
+    assert {node.op_type for node in model.graph.node}.isdisjoint({"ScatterElements", "ScatterND"})
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [value.name for value in session.get_inputs()]
     for batch, length in ((1, 1), (3, 9), (2, 16)):

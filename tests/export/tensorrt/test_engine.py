@@ -12,6 +12,7 @@ from peirce import Session
 from peirce.compose import build
 from peirce.errors import ExportError, InputError, ModelFileError
 from peirce.registry import Registry
+from peirce.testing import Conformance
 from peirce_export.tensorrt import backends
 from peirce_export.tensorrt.exporter import TensorRTExporter, TensorRTOptions
 from peirce_export.tensorrt.header import Header, header_of
@@ -36,6 +37,11 @@ def test_without_tensorrt_it_says_what_to_install(registry: Registry, tmp_path: 
     with pytest.raises(ExportError, match=re.escape("pip install 'peirce[tensorrt-rtx]'")):
         exported("bert-base", tmp_path / "model.engine", registry, backend="rtx")
     assert not list(tmp_path.iterdir())
+    suite = Conformance(registry=registry, tensorrt=True)
+    check, case = next(each for each in suite.cases() if each[0].name == "tensorrt")
+    ended = suite.outcome(check, case)
+    assert ended.outcome == "not run"
+    assert "pip install 'peirce[tensorrt-rtx]'" in ended.message
 
 
 @RTX

@@ -70,6 +70,7 @@ CHECKS: tuple[Check, ...] = (
     models.fused,
     models.memory,
     models.onnx,
+    models.tensorrt,
     tasks.task_data,
     tasks.task_batches,
     tasks.task_terms,

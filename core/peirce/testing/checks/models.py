@@ -1,4 +1,4 @@
-"""A part in a whole model: fused as unfused, from a cached state as in one pass, and in ONNX Runtime as in torch."""
+"""A part in a whole model: fused as unfused, from a cached state as in one pass, exported as in torch."""
 
 from __future__ import annotations
 
@@ -110,15 +110,32 @@ def onnx(case: Case) -> None:
 
     A thorough run takes an architecture of the registry's own.
     """
-    if "onnx" not in case.registry.names("exporters"):
+    _exported(case, "onnx")
+
+
+@check(
+    *NETWORK,
+    contract="TensorRT parses an exported model and builds an engine of it, for every size of its dims",
+    on_request=True,
+)
+def tensorrt(case: Case) -> None:
+    """The model of the check `onnx`; the engine is not run, which needs a GPU."""
+    _exported(case, "tensorrt")
+
+
+def _exported(case: Case, to: str) -> None:
+    if to not in case.registry.names("exporters"):
         raise NotRunError("not run: no exporter")
     registry = case.registry if case.thorough else companied(case.registry)
     spec = around(case.entry, case.subject.options, registry, small=not case.thorough)
     model = build_random(spec, registry, dtype=torch.float32)
     directory = Path(mkdtemp(prefix="peirce-check-"))
     try:
-        export(model, path=directory / "model.onnx", to="onnx", registry=registry)
+        export(model, path=directory / f"model.{to}", to=to, registry=registry)
     except ExportError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            rmtree(directory)
+            raise NotRunError(f"not run: {error}") from error
         with suppress(OSError):
             directory.rmdir()  # empty if nothing was written; a file that failed stays, since the error names it
         raise BrokenError(f"in a model of architecture {spec.architecture!r}: {error}") from error
