@@ -1,4 +1,4 @@
-"""What the hooks beside those of parts return, by name: ready specs, runtimes, lines of help and experiments.
+"""What the hooks beside those of parts return: ready specs, runtimes, answerers, lines of help and experiments.
 
 Each reader gives names and values, or the sentences that a plug-in's author reads.
 """
@@ -51,6 +51,16 @@ def _runtimes(result: object) -> Read:
     return [(suffix.removeprefix("."), target) for suffix, target in pairs], broken
 
 
+def _answerers(result: object) -> Read:
+    pairs, broken = _strings("register_answerers", "a name to the `module:attribute` of a class", result)
+    for name, target in pairs:
+        if not _COMMAND.fullmatch(name) or not _TARGET.fullmatch(target):
+            broken.append(
+                f"register_answerers returns {name!r}: {target!r}; one looks like 'ask': 'my_lab.serving:Asks'"
+            )
+    return pairs, broken
+
+
 def _commands(result: object) -> Read:
     pairs, broken = _strings("register_commands", "a command to its line of help", result)
     for name, line in pairs:
@@ -90,6 +100,7 @@ def _experiments(result: object) -> Read:
 READERS: Mapping[str, Callable[[object], Read]] = {
     "specs": _specs,
     "runtimes": _runtimes,
+    "answerers": _answerers,
     "commands": _commands,
     EXPERIMENTS: _experiments,
 }
