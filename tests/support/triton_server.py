@@ -7,7 +7,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
+import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -16,7 +18,9 @@ from typing import Any
 
 from attrs import frozen
 
-INSTALLED = find_spec("pytriton") is not None and find_spec("tritonclient") is not None
+NUMPY = os.environ.get("PEIRCE_TRITON_NUMPY")
+"""A folder with numpy 1, which the Python backend of nvidia-pytriton 0.7 was built against."""
+INSTALLED = find_spec("pytriton") is not None and find_spec("tritonclient") is not None and NUMPY is not None
 START = 150.0
 """Seconds that a server may take to start on a machine that is busy."""
 
@@ -62,12 +66,9 @@ def serving(repository: Path, folder: Path, *arguments: str) -> Iterator[Server]
         *(f"--{kind}-port={port}" for kind, port in zip(("http", "grpc", "metrics"), ports, strict=True)),
         *arguments,
     ]
-    own = os.path.dirname(sys.executable)
-    path = os.pathsep.join(each for each in sys.path if each)
     environment = {
         **os.environ,
-        "PATH": f"{own}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": path,
+        "PATH": f"{_python(folder / 'python')}{os.pathsep}{os.environ['PATH']}",
         "LD_LIBRARY_PATH": str(_home().parents[1] / "nvidia_pytriton.libs"),  # the stub has been moved
     }
     with log.open("wb") as file:
@@ -119,6 +120,16 @@ def _backends(folder: Path) -> Path:
     shutil.copy2(stub, python / stub.name)
     (python / stub.name).chmod(0o755)
     return folder
+
+
+def _python(folder: Path) -> Path:
+    """Where an interpreter lies that imports what this one does, but numpy 1; the stub finds it on PATH."""
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    places = [sysconfig.get_path("purelib"), *(each for each in sys.path if Path(each).name == "site-packages")]
+    lines = [str(NUMPY), *(f"import site; site.addsitedir({each!r})" for each in dict.fromkeys(places))]
+    (packages / "first.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder / "bin"
 
 
 def _free_ports(count: int) -> list[int]:

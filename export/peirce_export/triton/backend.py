@@ -24,7 +24,7 @@ from peirce.registry import answerer_named
 from peirce_export.triton.calls import ServedFile
 from peirce_export.triton.front import FRONT, GRAPH, Front
 
-PATIENCE = 600.0
+PATIENCE = 60.0
 """Seconds that an answerer waits for the models behind it, which may load at the same time."""
 THREADS = 16
 """Questions whose answers are streamed at a time by an instance."""
@@ -97,12 +97,11 @@ class AnswererModel:
     """An answerer in front of the models that the server holds, at the versions that it was exported with."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
-        """Read what stands beside `model.py`, and wait for the models behind it."""
+        """Read what stands beside `model.py`."""
         folder = _folder(args)
         front = Front.read(folder / FRONT)
         self._version = int(args["model_version"])
-        models = [(front.model, front.metadata), *([front.step] if front.step else [])]
-        _wait([name for name, _ in models], self._version)
+        self._behind = [front.model, *([front.step[0]] if front.step else [])]
         kind = answerer_named(front.answerer)
         self._fields = kind.question
         self._kinds: Mapping[str, Field] = {each.name: each for each in kind.answer}
@@ -163,10 +162,29 @@ class AnswererModel:
             [triton.Tensor(name, _array(value, self._kinds[name])) for name, value in answer.items()]
         )
 
+    def _wait(self) -> None:
+        """Wait for the models behind this one, which a server that runs may still be loading.
+
+        Only here, since a server that starts says of no model whether it is ready.
+
+        Raises:
+            InputError: one is not there.
+        """
+        end = time.monotonic() + PATIENCE
+        while self._behind:
+            name = self._behind[0]
+            if triton.is_model_ready(model_name=name, model_version=str(self._version)):
+                self._behind = self._behind[1:]
+            elif time.monotonic() > end:
+                raise InputError(f"version {self._version} of {name!r}, which answers, is not loaded; load it")
+            else:
+                time.sleep(0.05)
+
     def _call(
         self, model: str, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]
     ) -> list[NDArray[Any]]:
         """Run a model of the server at this version."""
+        self._wait()
         memory = triton.PreferredMemory(triton.TRITONSERVER_MEMORY_CPU, 0)
         asked = triton.InferenceRequest(
             model_name=model,
@@ -192,29 +210,6 @@ class _CancelledError(Exception):
 
 def _folder(args: Mapping[str, str]) -> Path:
     return Path(args["model_repository"], args["model_version"])
-
-
-def _wait(names: Sequence[str], version: int) -> None:
-    """Wait until models are ready, where a server that runs already loads them; one that starts answers nobody yet.
-
-    Raises:
-        TritonModelException: one is not.
-    """
-    end = time.monotonic() + PATIENCE
-    for name in names:
-        while not _ready(name, version):
-            if time.monotonic() > end:
-                raise triton.TritonModelException(
-                    f"version {version} of {name!r} is not ready, which this model asks; load it first"
-                )
-            time.sleep(0.05)
-
-
-def _ready(name: str, version: int) -> bool:
-    try:
-        return triton.is_model_ready(model_name=name, model_version=str(version))
-    except triton.TritonModelException:  # "Server not ready"
-        return True
 
 
 def _array(value: Any, each: Field) -> NDArray[Any]:
