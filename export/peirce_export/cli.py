@@ -62,7 +62,10 @@ def export(
             metavar="MODEL", help="A saved model's folder, or a spec: a .toml file or a ready spec's name."
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The file to write, or the folder to add to."),
+    ],
     to: Annotated[
         str,
         typer.Option(

@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_exporters() -> list[type[Exporter]]:
-    """ONNX and TensorRT."""
+    """ONNX, TensorRT and Triton."""
     from peirce_export.onnx.exporter import OnnxExporter
     from peirce_export.tensorrt.exporter import TensorRTExporter
+    from peirce_export.triton.exporter import TritonExporter
 
-    return [OnnxExporter, TensorRTExporter]
+    return [OnnxExporter, TensorRTExporter, TritonExporter]
 
 
 @hookimpl

@@ -10,7 +10,7 @@ import numpy as np
 import peirce
 from attrs import frozen
 from peirce.errors import ModelFileError, PeirceError, TaskError
-from peirce.model import PROVENANCE, SPEC, WEIGHTS, saved_files
+from peirce.model import PROVENANCE, SPEC, WEIGHTS, Runs, saved_files
 from peirce.spec import Spec
 
 from peirce_kg.encoding.assets import read_assets, reads_reversed
@@ -60,12 +60,13 @@ class Asker:
     Args:
         directory: where spec.toml, provenance.json, model.onnx and assets/ lie.
         seconds: how long the exact answers may take; any time if None.
+        session: what runs the model; model.onnx of the directory if None.
 
     Raises:
         ModelFileError: a file is missing, damaged or belongs to another model.
     """
 
-    def __init__(self, directory: Path, seconds: float | None = SECONDS) -> None:
+    def __init__(self, directory: Path, seconds: float | None = SECONDS, session: Runs | None = None) -> None:
         self.directory, self.seconds = directory, seconds
         if not directory.is_dir():
             raise ModelFileError(f"there is no folder {directory}; `peirce train` writes one")
@@ -74,7 +75,7 @@ class Asker:
             (PROVENANCE, "`peirce train` writes it"),
             (MODEL, f"`peirce export {directory} -o {directory / MODEL}` writes it"),
         ):
-            if not (directory / name).is_file():
+            if not (directory / name).is_file() and not (name == MODEL and session is not None):
                 raise ModelFileError(f"{directory} has no {name}; {hint}")
         self.vocabulary: Vocabulary
         self.graph: Graph
@@ -82,7 +83,7 @@ class Asker:
             self.spec: Spec = Spec.from_toml(files.text(SPEC), source=str(directory / SPEC))
             vocabulary, self.graph = read_assets(files)
         self.vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(directory))
-        self.session = peirce.Session(directory / MODEL)
+        self.session: Runs = peirce.Session(directory / MODEL) if session is None else session
         self.outputs = self._outputs()
         self._names = [spec.name for spec in self.session.signature.inputs]
         self._system = _system(self.spec.architecture) if takes_literals(self._names) else Executor

@@ -75,6 +75,12 @@ def register_specs() -> list[Path]:
 
 
 @hookimpl
+def register_answerers() -> dict[str, str]:
+    """First-order queries."""
+    return {"ask": "peirce_kg.serving:Asks"}
+
+
+@hookimpl
 def register_commands() -> dict[str, str]:
     """Knowledge graphs and queries over them."""
     return {

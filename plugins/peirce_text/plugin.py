@@ -34,6 +34,12 @@ def register_experiments() -> list[Experiment]:
 
 
 @hookimpl
+def register_answerers() -> dict[str, str]:
+    """Texts that are classified, and prompts that a model goes on with."""
+    return {"classify": "peirce_text.serving:Classifies", "write": "peirce_text.serving:Writes"}
+
+
+@hookimpl
 def register_commands() -> dict[str, str]:
     """Tokenizers, pretraining and generation."""
     return {

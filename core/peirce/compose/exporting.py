@@ -36,7 +36,7 @@ def export(
     Args:
         model: the model to write, the directory of a saved one, or a spec (a `.toml` path or a ready name),
             whose model has random weights of seed 0.
-        path: the file to write.
+        path: the file to write, or the folder to add to.
         to: the exporter's name; `peirce list exporters` shows those there are.
         registry: where to look for the exporter and the model's parts; the default registry when absent.
         options: options of the exporter; `peirce describe NAME` shows them.
@@ -64,7 +64,7 @@ def export(
         chosen = part.Options(**options)
     except (TypeError, ValueError) as error:
         raise ExportError(f"exporter {to!r} cannot use these options: {error}") from error
-    with _alone(Path(path)):
+    with _alone(Path(path), folder=part.writes == "folder"):
         if isinstance(model, str | os.PathLike):
             model = read_model(model, registry)
         report = part(chosen).export(model, Path(path))
@@ -77,10 +77,11 @@ def export(
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Keep other processes from exporting to a file; a place where no file can be is the exporter's to refuse."""
+def _alone(path: Path, *, folder: bool) -> Iterator[None]:
+    """Keep other processes from exporting to a place; one where nothing can be written is the exporter's to refuse."""
     with writing(str(path), AS_IT_WAS), ExitStack() as stack:
-        if path.parent.is_dir() and (path.is_file() or not path.exists()):
+        fits = path.is_dir() if folder else path.is_file()
+        if path.parent.is_dir() and (fits or not path.exists()):
             try:
                 stack.enter_context(owned(path, folder=False))
             except OSError as error:

@@ -87,6 +87,7 @@ def load(
             raise ModelFileError(f"{directory} cannot be composed here: {error}") from error
         with torch.random.fork_rng(devices=[]), _without_storage():
             model = Model(plan, provenance_of(plan, registry))
+        model.folder = directory
         found = _check_weights(files, model)
         stored = None if dtype is not None else _stored_dtypes(files, model, found)
         try:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from peirce.digests import checked
 from peirce.errors import InputError, ModelFileError, RegistryError, unknown
-from peirce.model import Generated, OpenFile, Runtime, decoding, fitting, generate
+from peirce.model import Generated, OpenFile, Runtime, Said, decoding, fitting, generate
 from peirce.parts import Signature, TensorSpec, check_sizes, room, within_memory
 from peirce.registry import runtime_of
 
@@ -72,14 +72,28 @@ class Session:
         self.path = Path(path)
         runtime = opened_by(self.path)
         self.digest: str | None = runtime.check(self.path) if checked(digests) else None
-        self._file: OpenFile | None = runtime.open(self.path, providers, threads)
-        self.signature: Signature = self._file.signature
-        self.providers: tuple[str, ...] = self._file.providers
-        self.role: str = self._file.role
-        self._dtypes = {
-            spec.name: self._file.dtype(spec.name)
-            for spec in (*self.signature.inputs, *self.signature.outputs)
-        }
+        self._hold(runtime.open(self.path, providers, threads))
+
+    @classmethod
+    def over(cls, file: OpenFile, path: str | Path) -> Session:
+        """A session of a file that is open already, such as one that a server holds.
+
+        Args:
+            file: the open file.
+            path: where it came from, for errors.
+        """
+        made = cls.__new__(cls)
+        made.path, made.digest = Path(path), None
+        made._hold(file)
+        return made
+
+    def _hold(self, file: OpenFile) -> None:
+        self._file: OpenFile | None = file
+        self.signature: Signature = file.signature
+        self.providers: tuple[str, ...] = file.providers
+        self.role: str = file.role
+        specs = (*self.signature.inputs, *self.signature.outputs)
+        self._dtypes = {spec.name: file.dtype(spec.name) for spec in specs}
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """The numpy dtype of an input or output; bfloat16 outputs come as float32, which numpy has."""
@@ -112,11 +126,14 @@ class Session:
         with within_memory(lambda: _shapes(feeds)):
             return dict(zip(names, self._opened().run(feeds, names), strict=True))
 
-    def generate(self, inputs: Mapping[str, Any], **settings: Any) -> tuple[Generated, ...]:
+    def generate(
+        self, inputs: Mapping[str, Any], said: Said | None = None, **settings: Any
+    ) -> tuple[Generated, ...]:
         """Generate a text for each prompt, token for token what `Model.generate` gives.
 
         Args:
             inputs: the prompts, as for `run`; they may have different lengths, padded on either side.
+            said: called with the tokens of all rows, int64 [b], as soon as they are chosen; not with beams.
             settings: how tokens are chosen, as in `peirce.model.Decoding`.
 
         Returns:
@@ -133,7 +150,7 @@ class Session:
             free = room(self.signature, opened.generated, feeds[opened.generated].shape[1])
             how = fitting(how, free, asked="max_new" in settings)
         with within_memory(lambda: _shapes(feeds)):
-            return generate(begin(feeds), how)
+            return generate(begin(feeds), how, said)
 
     def close(self) -> None:
         """Let go of the model's memory; the session cannot run after it."""

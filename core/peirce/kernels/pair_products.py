@@ -3,7 +3,8 @@
 The vector of a pair is looked up in a table, so two ways lead to a score. *By bucket*: multiply each query by
 the whole table, r numbers a row and head, and look up each pair's number. *By gather*: look up each pair's
 vector and multiply. Neither way ever holds a whole [b, x, y, s] tensor: rows are gathered in blocks, also in the
-backward pass. A traced graph has no blocks: its sums hold such a tensor for one group of heads at a time.
+backward pass. A traced graph has no blocks: where buckets are many, its sums hold such a tensor
+for one group of heads at a time.
 
 Heads come first and rows are flat, so that both ways are plain batched products: `q` [g, n, m, s] queries, `w`
 [g, n, m, y] scores or weights, `ids` [n, y], `rows` [n], `table` [k, g, r, s].
@@ -247,21 +248,35 @@ def _traced_score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) ->
     if rows is None:
         wide, tables = q, table[0].transpose(1, 2)
     else:
-        # A query in the place of its own kind and zeros elsewhere keeps the buckets at r a row, not k * r.
-        own = F.one_hot(rows, kinds).to(q.dtype)[None, :, None, :, None]
-        wide = (q.unsqueeze(3) * own).flatten(3)
-        tables = table.permute(1, 0, 3, 2).flatten(1, 2)
+        wide, tables = _in_place(q, rows, kinds), table.permute(1, 0, 3, 2).flatten(1, 2)
     buckets = _product(wide, tables)
     return buckets.gather(3, _spread(ids, groups, q.shape[2]))
 
 
 def _traced_mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
-    """With the vectors of one group of heads at a time: TensorRT takes no sum by index."""
-    if rows is not None:
-        ids = ids + rows.unsqueeze(1) * table.shape[2]
+    """Without a sum by index, which TensorRT does not take, and which ONNX Runtime computes on one thread.
+
+    Few buckets are summed by a product with rows of the identity, which all groups share. Of many, the vectors of the
+    pairs are looked up, for one group after the other.
+    """
+    kinds, _, buckets, size = table.shape
     tables = table.transpose(0, 1).flatten(1, 2)
-    sums = [torch.matmul(own, F.embedding(ids, each)) for own, each in zip(w, tables, strict=True)]
-    return torch.stack(sums)
+    if kinds * buckets > 4 * size:
+        if rows is not None:
+            ids = ids + rows.unsqueeze(1) * buckets
+        return torch.stack(
+            [torch.matmul(own, F.embedding(ids, each)) for own, each in zip(w, tables, strict=True)]
+        )
+    exact = at_least_float32(w)
+    places = F.embedding(ids, torch.eye(buckets, dtype=exact.dtype, device=w.device))
+    sums = torch.matmul(exact, places).to(w.dtype)
+    return _product(sums if rows is None else _in_place(sums, rows, kinds), tables)
+
+
+def _in_place(values: Tensor, rows: Tensor, kinds: int) -> Tensor:
+    """[g, n, m, c] as [g, n, m, k * c], zero but for the place of each row's kind: so buckets stay r a row."""
+    own = F.one_hot(rows, kinds).to(values.dtype)[None, :, None, :, None]
+    return (values.unsqueeze(3) * own).flatten(3)
 
 
 def _product(values: Tensor, tables: Tensor) -> Tensor:

@@ -1,3 +1,7 @@
+from .answering import Answerer as Answerer
+from .answering import Field as Field
+from .answering import Runs as Runs
+from .answering import Say as Say
 from .contracts import Exporter as Exporter
 from .contracts import OpenFile as OpenFile
 from .contracts import Progress as Progress
@@ -10,6 +14,7 @@ from .experiment import ExperimentRequest as ExperimentRequest
 from .generation import Decoding as Decoding
 from .generation import Generated as Generated
 from .generation import Ids as Ids
+from .generation import Said as Said
 from .generation import Stepper as Stepper
 from .generation import decoding as decoding
 from .generation import fitting as fitting

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from attrs import frozen
 
@@ -123,7 +123,12 @@ class Exporter(Part, ABC):
     """Writes a model in another format; `name` is what `--to` takes.
 
     `peirce export --to NAME` offers each field of `Options` as an option, with its meaning from the class's docstring.
+
+    Attributes:
+        writes: `file`, or `folder` for what adds to a folder, which may be there already.
     """
+
+    writes: ClassVar[Literal["file", "folder"]] = "file"
 
     def __init__(self, options: Any) -> None:
         self.options = options

@@ -7,6 +7,7 @@ serving machine needs no torch.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ from peirce.errors import InputError
 
 Logits = NDArray[np.float64]
 Ids = NDArray[np.int64]
+Said = Callable[[Ids], None]
+"""Told of tokens, int64 [b], as soon as they are chosen."""
 
 
 def _whole(_: Any, attribute: Attribute[Any], value: object) -> None:
@@ -135,17 +138,18 @@ def fitting(how: Decoding, room: int | None, *, asked: bool) -> Decoding:
     return evolve(how, max_new=room)
 
 
-def generate(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
+def generate(stepper: Stepper, how: Decoding, said: Said | None = None) -> tuple[Generated, ...]:
     """One text for each prompt.
 
     Args:
         stepper: the model and its prompts.
         how: the choice of tokens.
+        said: told of the tokens of every row, of those that have ended as well; not with beams, whose texts change.
     """
-    return _beams(stepper, how) if how.beams > 1 else _one_by_one(stepper, how)
+    return _beams(stepper, how) if how.beams > 1 else _one_by_one(stepper, how, said)
 
 
-def _one_by_one(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
+def _one_by_one(stepper: Stepper, how: Decoding, said: Said | None) -> tuple[Generated, ...]:
     """Greedy or drawn: each row has one text."""
     logits = _log_softmax(stepper.begin())
     count = len(logits)
@@ -157,6 +161,8 @@ def _one_by_one(stepper: Stepper, how: Decoding) -> tuple[Generated, ...]:
             tokens = np.array([_draw(row, how, draw) for row, draw in zip(logits, draws, strict=True)])
         else:
             tokens = logits.argmax(1)
+        if said is not None:
+            said(tokens)
         for row in np.flatnonzero(open_):
             texts[row].append(int(tokens[row]))
             scores[row] += logits[row, tokens[row]]

@@ -43,11 +43,13 @@ class Model(nn.Module):
     Attributes:
         signature: every input and output, with dtype, symbolic dims and meaning.
         heads: the heads by the prefix of their outputs.
+        folder: where the model was loaded from, with its assets; None for one that was built.
     """
 
     def __init__(self, plan: Plan, provenance: Mapping[str, Any]) -> None:
         super().__init__()
         self.plan = plan
+        self.folder: Path | None = None
         self.spec = plan.spec
         self.provenance = dict(provenance)
         self.network: Architecture = plan.architecture.part(plan.architecture.options, plan)

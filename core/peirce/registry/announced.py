@@ -1,5 +1,4 @@
-"""What the hooks beside those of parts return, by name: ready specs, runtimes, lines of help, parsers and
-experiments.
+"""What the hooks beside those of parts return, by name: specs, runtimes, answerers, commands, parsers, experiments.
 
 Each reader gives names and values, or the sentences that a plug-in's author reads.
 """
@@ -8,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +52,11 @@ def _runtimes(result: object) -> Read:
     return [(suffix.removeprefix("."), target) for suffix, target in pairs], broken
 
 
-def _parsers(result: object) -> Read:
-    pairs, broken = _strings("register_parsers", "a name to the `module:attribute` of a class", result)
+def _classes(hook: str, example: str, result: object) -> Read:
+    pairs, broken = _strings(hook, "a name to the `module:attribute` of a class", result)
     for name, target in pairs:
         if not _COMMAND.fullmatch(name) or not _TARGET.fullmatch(target):
-            broken.append(
-                f"register_parsers returns {name!r}: {target!r}; one looks like 'spacy': 'my_lab.parsers:Spacy'"
-            )
+            broken.append(f"{hook} returns {name!r}: {target!r}; one looks like {example}")
     return pairs, broken
 
 
@@ -101,7 +99,8 @@ def _experiments(result: object) -> Read:
 READERS: Mapping[str, Callable[[object], Read]] = {
     "specs": _specs,
     "runtimes": _runtimes,
+    "answerers": partial(_classes, "register_answerers", "'ask': 'my_lab.serving:Asks'"),
     "commands": _commands,
-    "parsers": _parsers,
+    "parsers": partial(_classes, "register_parsers", "'spacy': 'my_lab.parsers:Spacy'"),
     EXPERIMENTS: _experiments,
 }

@@ -83,6 +83,12 @@ def register_runtimes() -> Mapping[str, str]:
 
 
 @hookspec
+def register_answerers() -> Mapping[str, str]:
+    """Add answerers, which stand in front of served models: by name, the class as `module:attribute`."""
+    raise NotImplementedError
+
+
+@hookspec
 def register_commands() -> Mapping[str, str]:
     """Add lines of help, one for each command that the package announces in `peirce.commands`."""
     raise NotImplementedError

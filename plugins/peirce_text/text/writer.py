@@ -81,13 +81,20 @@ class TextWriter:
         return [
             Written(
                 prompt=prompt,
-                text=self.tokenizer.decode([*(() if self.whole else row), *text.tokens]),
+                text=self._text(row, text.tokens),
                 tokens=text.tokens,
                 score=text.score,
                 ended=text.tokens[-1] == how["eos_id"],
             )
             for prompt, row, text in zip(prompts, rows, texts, strict=True)
         ]
+
+    def follow(self, prompt: str, tokens: Sequence[int]) -> str:
+        """The text of a prompt and of tokens that follow it, as `write` gives it."""
+        return self._text(self._row(prompt), tokens)
+
+    def _text(self, row: Sequence[int], tokens: Sequence[int]) -> str:
+        return self.tokenizer.decode([*(() if self.whole else row), *tokens])
 
     def _row(self, prompt: str) -> list[int]:
         tokenizer = self.tokenizer
@@ -128,12 +135,35 @@ def open_writer(
         )
     folder = path if path.is_dir() else path.parent
     inputs, generate = _saved(path, device) if path.is_dir() else _exported(path, device)
+    return writer_of(inputs, generate, tokenizer or folder, whole=whole, where=path)
+
+
+def writer_of(
+    inputs: Inputs,
+    generate: Callable[..., Sequence[Generated]],
+    tokenizer: Path,
+    *,
+    whole: bool | None = None,
+    where: Path,
+) -> TextWriter:
+    """A writer of something that generates.
+
+    Args:
+        inputs: what it reads.
+        generate: as `TextWriter` has it.
+        tokenizer: where its tokenizer lies.
+        whole: as for `open_writer`.
+        where: what the model came from, for errors.
+
+    Raises:
+        TaskError: there is no tokenizer, or it is not the model's.
+    """
     known = frozenset(spec.name for spec in inputs)
-    words = Tokenizer.load(tokenizer or folder)
+    words = Tokenizer.load(tokenizer)
     for spec in inputs:
         if spec.name == IDS and spec.high is not None and words.vocabulary > spec.high:
             raise TaskError(
-                f"the tokenizer {tokenizer or folder} has {words.vocabulary:,} entries, and the model {path} was "
+                f"the tokenizer {tokenizer} has {words.vocabulary:,} entries, and the model {where} was "
                 f"trained with {spec.high:,} at most; give its own with --tokenizer"
             )
     return TextWriter(

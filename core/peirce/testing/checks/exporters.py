@@ -33,8 +33,11 @@ def export_report(case: Case) -> None:
         raise BrokenError(f"it returns a {type(report).__name__}; return Report(file=path, passed=True)")
     if not path.exists():
         raise BrokenError(f"there is nothing at the path {path.name!r} that it was given")
-    if not path.is_file() or not path.stat().st_size:
-        raise BrokenError(f"what it writes to {path.name!r} is no file, or an empty one")
+    whole = trial.adds and path.is_dir() and any(name.startswith(f"{path.name}/") for name in trial.after)
+    if not whole and (not path.is_file() or not path.stat().st_size):
+        raise BrokenError(
+            f"what it writes to {path.name!r} is no {'folder' if trial.adds else 'file'}, or an empty one"
+        )
     if Path(report.file).resolve() != path.resolve():
         raise BrokenError(f"the report is of the file {report.file}, and the path was {path}")
     if report.passed is not True:
@@ -84,7 +87,10 @@ def export_overwrites(case: Case) -> None:
     except Exception as error:
         if not isinstance(error, PeirceError | OSError):
             raise BrokenError(f"where a folder stands it raises {type(error).__name__}: {error}") from error
-    if not taken.is_dir() or contents(taken) != {"notes.txt": b"mine"}:
+    left = contents(taken) if taken.is_dir() else {}
+    if trial.adds and left.pop("notes.txt", b"") != b"mine":
+        raise BrokenError("where a folder stands, it changes a file that it did not write")
+    if not trial.adds and left != {"notes.txt": b"mine"}:
         raise BrokenError("where a folder stands, it replaces or changes the folder; raise an ExportError")
 
 
@@ -120,7 +126,7 @@ def export_failure(case: Case) -> None:
                 f"where the folder is not there, it raises {type(error).__name__}: {error}; raise an ExportError"
             ) from error
     else:
-        if not missing.is_file():
+        if not missing.exists():
             raise BrokenError("where the folder is not there, it writes nothing and says nothing")
 
 

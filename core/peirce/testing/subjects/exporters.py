@@ -45,6 +45,7 @@ class Trial:
         after: the files afterwards.
         facts: what the model was before.
         shared: what of the process is changed.
+        adds: whether the exporter adds to a folder, in place of writing a file.
     """
 
     model: Model
@@ -54,6 +55,7 @@ class Trial:
     after: Mapping[str, bytes]
     facts: Mapping[str, Any]
     shared: Sequence[str]
+    adds: bool
 
     @property
     def path(self) -> Path:
@@ -135,7 +137,8 @@ class ExporterSubject:
                     why[str(error).splitlines()[0]] = None
                     continue
                 shared = changes(state, process_state())
-                return Trial(model, folder, report, before, contents(folder), facts, shared)
+                adds = self.entry.part.writes == "folder"
+                return Trial(model, folder, report, before, contents(folder), facts, shared, adds)
         raise BrokenError(
             "it exports no tiny model of the registered architectures\n"
             + "\n".join(f"  {each}" for each in why)

@@ -1,0 +1,120 @@
+"""Whole questions to a model: the contract of what turns texts into its inputs, and its outputs into names and scores.
+
+A server puts an answerer in front of an exported model. This module needs no torch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from attrs import frozen
+
+from peirce.parts import Signature
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from peirce.model.generation import Generated
+
+Kind = Literal["text", "int64", "float", "bool"]
+
+
+@frozen(kw_only=True)
+class Field:
+    """One named value of a question or an answer.
+
+    Args:
+        name: its name at the server.
+        kind: what it holds; a `float` is a float32.
+        many: whether it is a list.
+        required: whether a question must give it.
+        meaning: one sentence for the reader.
+    """
+
+    name: str
+    kind: Kind
+    many: bool = False
+    required: bool = True
+    meaning: str = ""
+
+
+class Runs(Protocol):
+    """What runs the model of an answerer: a `peirce.Session`, or a server that looks like one."""
+
+    @property
+    def signature(self) -> Signature:
+        """The inputs and outputs."""
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """What computes."""
+
+    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+        """The outputs by name."""
+
+    def generate(self, inputs: Mapping[str, Any], **settings: Any) -> tuple[Generated, ...]:
+        """A text for each prompt."""
+
+
+Say = Callable[[Mapping[str, Any]], None]
+"""Called with an answer, or with one after the other where they come in pieces."""
+
+
+class Answerer(ABC):
+    """Answers whole questions with a model: a text goes in, and names, scores or a text come out, without torch.
+
+    Attributes:
+        question: what is asked, by name.
+        answer: what comes out, by name.
+        streams: whether a question has many answers, one after the other, each with more than the one before.
+    """
+
+    question: ClassVar[tuple[Field, ...]]
+    answer: ClassVar[tuple[Field, ...]]
+    streams: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
+        """Whether it answers with models of this kind.
+
+        Args:
+            signature: the model's.
+            assets: the names of the files that the model keeps in `assets/`.
+            generates: whether what runs it generates.
+        """
+
+    @abstractmethod
+    def __init__(self, folder: Path, model: Runs) -> None:
+        """Read what stands beside a model.
+
+        Args:
+            folder: a saved model's, which need not hold its weights.
+            model: what runs it.
+
+        Raises:
+            ModelFileError: a file is missing or damaged.
+        """
+
+    def labels(self) -> Mapping[str, Sequence[str]]:
+        """The names of what an output of the model scores, in the order of its last dim, by output; by default none."""
+        return {}
+
+    @abstractmethod
+    def example(self) -> Mapping[str, Any]:
+        """A question that can be answered; a server warms up with it."""
+
+    @abstractmethod
+    def ask(self, question: Mapping[str, Any], say: Say) -> None:
+        """Answer one question.
+
+        Args:
+            question: the fields that were given, a value each or a list where it is many.
+            say: takes the answer.
+
+        Raises:
+            PeirceError: the question cannot be answered; the message names what is wrong with it.
+        """

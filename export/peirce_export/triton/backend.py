@@ -1,0 +1,231 @@
+"""What Triton's Python backend loads: a model as a session, or an answerer in front of models that the server holds.
+
+It runs inside the server, in a process for each instance, without torch. `model.py` of a version names one of the two
+classes `TritonPythonModel`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import triton_python_backend_utils as triton  # type: ignore[import-not-found]
+from numpy.typing import NDArray
+from peirce.compose import Session
+from peirce.errors import InputError, PeirceError
+from peirce.model import Answerer, Field
+from peirce.registry import answerer_named
+
+from peirce_export.triton.calls import ServedFile
+from peirce_export.triton.front import FRONT, GRAPH, Front
+
+PATIENCE = 60.0
+"""Seconds that an answerer waits for the models behind it, which may load at the same time."""
+THREADS = 16
+"""Questions whose answers are streamed at a time by an instance."""
+_ARRAYS: Mapping[str, Any] = {"int64": np.int64, "float": np.float32, "bool": np.bool_, "text": np.object_}
+
+
+class TensorModel:
+    """A model as a session; requests that arrive together run as one batch."""
+
+    def initialize(self, args: Mapping[str, str]) -> None:
+        """Open the file beside `model.py`."""
+        self._batched = json.loads(args["model_config"])["max_batch_size"] > 0
+        providers = ["CPUExecutionProvider"] if args["model_instance_kind"] == "CPU" else None
+        (graph,) = _folder(args).glob("*.onnx")
+        self._session = Session(graph, providers=providers)
+
+    def execute(self, requests: Sequence[Any]) -> list[Any]:
+        """A response for each request; one that is refused says why, and the others are answered."""
+        feeds = [
+            {
+                spec.name: tensor.as_numpy()
+                for spec in self._session.signature.inputs
+                if (tensor := triton.get_input_tensor_by_name(request, spec.name)) is not None
+            }
+            for request in requests
+        ]
+        asked = [request.requested_output_names() for request in requests]
+        groups: dict[Any, list[int]] = {}
+        for number, arrays in enumerate(feeds):
+            alike = tuple((name, array.dtype, array.shape[1:]) for name, array in arrays.items())
+            groups.setdefault(alike if self._batched else number, []).append(number)
+        found: dict[int, Any] = {}
+        for members in groups.values():
+            found |= self._answered(members, feeds, asked)
+        return [found[number] for number in range(len(requests))]
+
+    def _answered(
+        self, members: list[int], feeds: Sequence[Mapping[str, NDArray[Any]]], asked: Sequence[Sequence[str]]
+    ) -> dict[int, Any]:
+        """The responses to requests of one shape, by their number."""
+        names = [spec.name for spec in self._session.signature.outputs]
+        wanted = [name for name in names if any(name in asked[number] for number in members)]
+        whole = {name: np.concatenate([feeds[n][name] for n in members]) for name in feeds[members[0]]}
+        try:
+            outputs = self._session.run(whole, wanted)
+        except PeirceError as error:
+            if len(members) == 1:
+                return {members[0]: _refused(error)}
+            return {k: v for number in members for k, v in self._answered([number], feeds, asked).items()}
+        found, start = {}, 0
+        for number in members:
+            rows = next((len(array) for array in feeds[number].values()), 0)
+            part = slice(start, start + rows) if self._batched else slice(None)
+            found[number] = triton.InferenceResponse(
+                [
+                    triton.Tensor(name, np.ascontiguousarray(outputs[name][part]))
+                    for name in wanted
+                    if name in asked[number]
+                ]
+            )
+            start += rows
+        return found
+
+    def finalize(self) -> None:
+        """Let go of the model."""
+        self._session.close()
+
+
+class AnswererModel:
+    """An answerer in front of the models that the server holds, at the versions that it was exported with."""
+
+    def initialize(self, args: Mapping[str, str]) -> None:
+        """Read what stands beside `model.py`."""
+        folder = _folder(args)
+        front = Front.read(folder / FRONT)
+        self._version = int(args["model_version"])
+        self._behind = [front.model, *([front.step[0]] if front.step else [])]
+        kind = answerer_named(front.answerer)
+        self._fields = kind.question
+        self._kinds: Mapping[str, Field] = {each.name: each for each in kind.answer}
+        served = ServedFile(front.model, front.metadata, self._call, front.step)
+        self._answerer: Answerer = kind(folder, Session.over(served, folder / GRAPH))
+        self._pool = ThreadPoolExecutor(THREADS) if kind.streams else None
+
+    def execute(self, requests: Sequence[Any]) -> list[Any] | None:
+        """A response for each request, or where answers come in pieces, responses to come."""
+        if self._pool is None:
+            return [self._answered(request) for request in requests]
+        for request in requests:
+            self._pool.submit(self._streamed, request, request.get_response_sender())
+        return None
+
+    def _answered(self, request: Any) -> Any:
+        answers: list[Any] = []
+        try:
+            self._answerer.ask(self._question(request), lambda answer: answers.append(self._response(answer)))
+        except PeirceError as error:
+            return _refused(error)
+        return answers[-1]
+
+    def _streamed(self, request: Any, sender: Any) -> None:
+        def say(answer: Mapping[str, Any]) -> None:
+            if request.is_cancelled():
+                raise _CancelledError
+            sender.send(self._response(answer))
+
+        try:
+            self._answerer.ask(self._question(request), say)
+        except _CancelledError:
+            pass
+        except PeirceError as error:
+            sender.send(_refused(error))
+        except Exception as error:  # it must not end in a thread, unheard
+            sender.send(_failed(error))
+        finally:
+            sender.send(flags=triton.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+
+    def _question(self, request: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for each in self._fields:
+            tensor = triton.get_input_tensor_by_name(request, each.name)
+            if tensor is None:
+                continue
+            values = tensor.as_numpy().ravel().tolist()
+            if each.kind == "text":
+                try:
+                    values = [value.decode() for value in values]
+                except UnicodeDecodeError as error:
+                    raise InputError(f"input {each.name!r} is no UTF-8: {error}") from error
+            found[each.name] = values if each.many else values[0]
+        return found
+
+    def _response(self, answer: Mapping[str, Any]) -> Any:
+        return triton.InferenceResponse(
+            [triton.Tensor(name, _array(value, self._kinds[name])) for name, value in answer.items()]
+        )
+
+    def _wait(self) -> None:
+        """Wait for the models behind this one, which a server that runs may still be loading.
+
+        Only here, since a server that starts says of no model whether it is ready.
+
+        Raises:
+            InputError: one is not there.
+        """
+        end = time.monotonic() + PATIENCE
+        while self._behind:
+            name = self._behind[0]
+            if triton.is_model_ready(model_name=name, model_version=str(self._version)):
+                self._behind = self._behind[1:]
+            elif time.monotonic() > end:
+                raise InputError(f"version {self._version} of {name!r}, which answers, is not loaded; load it")
+            else:
+                time.sleep(0.05)
+
+    def _call(
+        self, model: str, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]
+    ) -> list[NDArray[Any]]:
+        """Run a model of the server at this version."""
+        self._wait()
+        memory = triton.PreferredMemory(triton.TRITONSERVER_MEMORY_CPU, 0)
+        asked = triton.InferenceRequest(
+            model_name=model,
+            model_version=self._version,
+            inputs=[triton.Tensor(name, np.ascontiguousarray(array)) for name, array in feeds.items()],
+            requested_output_names=list(outputs),
+            preferred_memory=memory,
+        )
+        response = asked.exec()
+        if response.has_error():
+            raise InputError(response.error().message())
+        return [triton.get_output_tensor_by_name(response, name).as_numpy() for name in outputs]
+
+    def finalize(self) -> None:
+        """End what is being answered."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+class _CancelledError(Exception):
+    """Nobody waits for the rest of an answer."""
+
+
+def _folder(args: Mapping[str, str]) -> Path:
+    return Path(args["model_repository"], args["model_version"])
+
+
+def _array(value: Any, each: Field) -> NDArray[Any]:
+    values = value if each.many else [value]
+    if each.kind == "text":
+        values = [text.encode() for text in values]
+    return np.array(values, _ARRAYS[each.kind])
+
+
+def _refused(error: PeirceError) -> Any:
+    return triton.InferenceResponse(
+        error=triton.TritonError(" ".join(str(error).split()), triton.TritonError.INVALID_ARG)
+    )
+
+
+def _failed(error: Exception) -> Any:
+    return triton.InferenceResponse(
+        error=triton.TritonError(f"{type(error).__name__}: {error}", triton.TritonError.INTERNAL)
+    )

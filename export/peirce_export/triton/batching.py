@@ -1,0 +1,53 @@
+"""Whether requests for a model can be put into one batch: by its signature, and by what it computes."""
+
+from __future__ import annotations
+
+import numpy as np
+from peirce.compose import Session
+from peirce.parts import Signature, terms
+
+from peirce_export import cases
+
+TOLERANCE = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 2e-2}
+"""How much the rows of a batch may differ from the same rows alone: as much as an export from its model."""
+ROWS = 3
+
+
+def in_rows(signature: Signature) -> bool:
+    """Whether every input and output has the same symbolic dim first, and nowhere else."""
+    first = signature.inputs[0].dims[0] if signature.inputs[0].dims else None
+    if not isinstance(first, str):
+        return False
+    return all(
+        spec.dims and spec.dims[0] == first and not any(_has(dim, first) for dim in spec.dims[1:])
+        for spec in (*signature.inputs, *signature.outputs)
+    )
+
+
+def row_by_row(session: Session, precision: str, seed: int) -> bool:
+    """Whether the rows of a batch come out as they do alone."""
+    signature = session.signature
+    first = str(signature.inputs[0].dims[0])
+    sizes = {symbol: min(7, signature.largest.get(symbol, 7)) for symbol in signature.symbols} | {first: ROWS}
+    real = next((session.dtype(s.name) for s in signature.inputs if s.dtype == "float"), np.dtype(np.float32))
+    feeds = cases.inputs(signature, cases.Case(name="rows", sizes=sizes, mask="padded"), seed, real)
+    # Masks of cached state may leave no token; ONNX Runtime answers all the same.
+    together = session.run(feeds)
+    for row in range(ROWS):
+        alone = session.run({name: array[row : row + 1] for name, array in feeds.items()})
+        for name, value in alone.items():
+            whole = together[name][row : row + 1]
+            if value.dtype.kind != "f":
+                if not np.array_equal(value, whole):
+                    return False
+                continue
+            scale = float(np.abs(whole[np.isfinite(whole)]).max(initial=0.0))
+            if not np.allclose(
+                value, whole, rtol=0.0, atol=TOLERANCE[precision] * max(scale, 1e-6), equal_nan=True
+            ):
+                return False
+    return True
+
+
+def _has(dim: str | int, symbol: str) -> bool:
+    return isinstance(dim, str) and symbol in terms(dim)

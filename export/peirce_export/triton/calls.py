@@ -1,0 +1,112 @@
+"""Served models as an open file, for what stands in front of them in Triton's Python backend; no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+from numpy.typing import NDArray
+from peirce.errors import InputError
+from peirce.model import Ids, OpenFile
+
+from peirce_export.metadata import NEXT, Metadata
+
+_REAL: Mapping[str, Any] = {"float32": np.float32, "float16": np.float16}
+Call = Callable[[str, Mapping[str, NDArray[Any]], Sequence[str]], list[NDArray[Any]]]
+"""Runs a served model by its name: arrays in, the outputs asked for out.
+
+Raises:
+    InputError: the model does not take them.
+"""
+
+
+@define
+class ServedFile(OpenFile):
+    """A model that the server holds, and of one that generates its step.
+
+    Args:
+        name: the model's name at the server.
+        metadata: of its file.
+        call: runs a model.
+        step: the name and the metadata of the model that adds a token; None for a file that does not generate.
+    """
+
+    name: str
+    metadata: Metadata
+    call: Call
+    step: tuple[str, Metadata] | None = None
+    providers: tuple[str, ...] = field(default=("Triton",), init=False)
+    generated: str | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.signature = self.metadata.signature
+
+    def dtype(self, name: str) -> np.dtype[Any]:
+        """The numpy dtype of an input or output."""
+        specs = (*self.signature.inputs, *self.signature.outputs)
+        kind = next(spec.dtype for spec in specs if spec.name == name)
+        return np.dtype(_REAL[self.metadata.precision] if kind == "float" else kind)
+
+    def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
+        """Let the server compute outputs, in that order."""
+        return self.call(self.name, feeds, outputs)
+
+    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], ServedStepper]:
+        """Generation with the two models.
+
+        Raises:
+            InputError: the model was not exported to generate.
+        """
+        if self.step is None:
+            raise InputError(f"the model {self.name!r} was not exported to generate; use --generate")
+        self.generated = self.step[1].signature.inputs[0].name
+        return partial(ServedStepper, self)
+
+    def close(self) -> None:
+        """The server keeps its models."""
+
+
+class ServedStepper:
+    """Generation with two served models; the cached state travels with each call.
+
+    Args:
+        file: the model.
+        feeds: the prompts, checked.
+
+    Raises:
+        InputError: a prompt is empty.
+    """
+
+    def __init__(self, file: ServedFile, feeds: Mapping[str, NDArray[Any]]) -> None:
+        assert file.step is not None
+        self._file, self._feeds = file, feeds
+        self._name, metadata = file.step
+        self._token, *self._names = (spec.name for spec in metadata.signature.inputs)
+        self._logits = metadata.signature.outputs[0].name
+        mask = file.signature.mask(self._token)
+        self._real = np.ones(feeds[self._token].shape, np.bool_) if mask is None else feeds[mask.name]
+        if not self._real.any(1).all():
+            raise InputError(f"a prompt in {self._token!r} has no real token; begin it with one")
+        self._cached: dict[str, NDArray[Any]] = {}
+
+    def begin(self) -> NDArray[Any]:
+        """Read the prompts, whichever side their padding is on."""
+        logits, *cached = self._file.run(self._feeds, [self._logits, *self._names])
+        self._cached = dict(zip(self._names, cached, strict=True))
+        last = self._real.shape[1] - 1 - self._real[:, ::-1].argmax(1)
+        return logits[np.arange(len(last)), last]
+
+    def step(self, tokens: Ids) -> NDArray[Any]:
+        """Append a token to each row."""
+        feeds = {self._token: np.ascontiguousarray(tokens[:, None], np.int64), **self._cached}
+        outputs = [self._logits, *(NEXT + name for name in self._names)]
+        logits, *cached = self._file.call(self._name, feeds, outputs)
+        self._cached = dict(zip(self._names, cached, strict=True))
+        return logits[:, -1]
+
+    def select(self, rows: Ids) -> None:
+        """Go on with these rows."""
+        self._cached = {name: np.ascontiguousarray(value[rows]) for name, value in self._cached.items()}

@@ -1,0 +1,365 @@
+"""The exporter that `--to triton` names: verified files, as a new version of models in a Triton repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import evolve, field, frozen, validators
+from peirce.compose import Session
+from peirce.disk import writing
+from peirce.errors import ExportError, PeirceError
+from peirce.files import AS_IT_WAS, scratch
+from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Answerer, Exporter, Model, saved_files
+from peirce.reading import read
+from peirce.registry import answerer_named, default_catalogue
+
+from peirce_export.metadata import Metadata, step_of
+from peirce_export.onnx.exporter import DEFAULT_OPSET, OnnxExporter, OnnxOptions
+from peirce_export.onnx.frame import read_frame
+from peirce_export.report import Verification
+from peirce_export.triton import repository
+from peirce_export.triton.batching import in_rows, row_by_row
+from peirce_export.triton.config import (
+    CONFIG,
+    FILES,
+    MASK,
+    WARMUP,
+    Kind,
+    Served,
+    Serving,
+    labels_of,
+    mask_bytes,
+    messages,
+    of_answerer,
+    of_tensors,
+    parsed,
+    text_of,
+)
+from peirce_export.triton.front import FRONT, Front
+
+RECORD = "training.json"
+"""What a training writes beside its model; an answerer may go by it."""
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
+_PROGRAM = """# What Triton's Python backend loads; `pip install {packages}` in its Python.
+from peirce_export.triton.backend import {name} as TritonPythonModel  # noqa: F401
+"""
+
+
+def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+@frozen(kw_only=True)
+class TritonOptions:
+    """Options of the Triton exporter.
+
+    Args:
+        kind: the backend that runs the model: `onnxruntime`, `tensorrt`, or `python`, which is a session of Peirce for
+            servers without the other two.
+        name: of the model at the server; the spec's name if None.
+        questions: put a model in front that takes whole questions, where the model was saved with what that needs.
+        generate: serve the two graphs of a model that generates, NAME and NAME_step.
+        precision: float32, float16 or bfloat16; None keeps the model's own.
+        max_batch: the most rows of a batch; 0 for no batching. Of a model whose rows depend on each other it is 0.
+        delay: how many microseconds a request may wait for others to share its batch.
+        instances: copies of each model on each device.
+        device: `cpu`, `gpu`, or `auto` for a GPU where there is one.
+        versions: how many versions are served, the newest.
+        profile: of `tensorrt`, the sizes to build for, `DIM=MIN:OPT:MAX`; may be given several times.
+        opset: of the ONNX file.
+        seed: of the random inputs that the ONNX file is verified with.
+    """
+
+    kind: Kind = field(default="onnxruntime", validator=validators.in_(tuple(FILES)))
+    name: str | None = None
+    questions: bool = True
+    generate: bool = False
+    precision: str | None = None
+    max_batch: int = field(default=32, validator=validators.ge(0))
+    delay: int = field(default=0, validator=validators.ge(0))
+    instances: int = field(default=1, validator=validators.ge(1))
+    device: Literal["auto", "cpu", "gpu"] = field(
+        default="auto", validator=validators.in_(("auto", "cpu", "gpu"))
+    )
+    versions: int = field(default=1, validator=validators.ge(1))
+    profile: tuple[str, ...] = field(default=(), converter=_texts)
+    opset: int = DEFAULT_OPSET
+    seed: int = 0
+
+
+@frozen(kw_only=True)
+class _Graph:
+    """One file that is served: the ONNX file, what the server opens, and what it is."""
+
+    onnx: Path
+    file: Path
+    metadata: Metadata
+    most: int | None = None
+    profiles: int = 1
+
+
+class TritonExporter(Exporter):
+    """A Triton repository, through the verified ONNX export: each export adds a version."""
+
+    name = "triton"
+    source = "https://docs.nvidia.com/deeplearning/triton-inference-server"
+    Options = TritonOptions
+    writes = "folder"
+
+    options: TritonOptions
+
+    def export(self, model: Model, path: Path) -> Verification:
+        """Add a version of the model to the repository at `path`, which is made if it is not there.
+
+        Raises:
+            ExportError: Triton's messages are not installed, the repository holds another model of that name, or the
+                model cannot be exported.
+            WriteError: the disk takes no more.
+            Mismatch: the ONNX file differs from the model.
+        """
+        path, name = Path(path), self.options.name or model.spec.name
+        messages()
+        if not _NAME.fullmatch(name):
+            raise ExportError(
+                f"{name!r} is no name for a served model: letters, digits, `_`, `-` and `.`; give another with --name"
+            )
+        if path.exists() and not path.is_dir():
+            raise ExportError(f"{path} is no folder, and a repository is one; give another place")
+        if not path.parent.is_dir():
+            raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
+        try:
+            with writing(str(path), AS_IT_WAS), scratch(path) as place:
+                report, graphs = self._graphs(model, place)
+                notes = list(report.notes)
+                made, names = place / "new", [name, f"{name}_step"][: len(graphs)]
+                fronts = self._fronts(model, graphs, names, notes)
+                every = [*names, *(f"{name}_{each}" for each in fronts)]
+                version = repository.next_version(path, every)
+                configs: dict[str, Any] = {}
+                for one, graph in zip(names, graphs, strict=True):
+                    labels = _labels(fronts, graph) if one == name else {}
+                    configs[one] = self._tensors(one, graph, made / one, version, labels, bool(fronts), notes)
+                for each, answerer in fronts.items():
+                    front = Front(
+                        answerer=each,
+                        model=name,
+                        metadata=graphs[0].metadata,
+                        step=(names[1], graphs[1].metadata) if len(graphs) > 1 else None,
+                    )
+                    config = self._answerer(model, front, type(answerer), made / f"{name}_{each}", version)
+                    configs[f"{name}_{each}"] = config
+                repository.check(path, configs)
+                repository.add(made, path, version, every)
+        except OSError as error:
+            raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
+        notes.append(f"Version {version} of {', '.join(every)}.")
+        return evolve(report, file=path, notes=tuple(notes))
+
+    def _graphs(self, model: Model, place: Path) -> tuple[Verification, list[_Graph]]:
+        """The files to serve, verified: one, or two for a model that generates."""
+        folder, options = place / "files", self.options
+        folder.mkdir()
+        onnx = folder / "model.onnx"
+        if options.kind == "tensorrt":
+            return self._engines(model, folder)
+        report = OnnxExporter(
+            OnnxOptions(
+                opset=options.opset,
+                precision=options.precision,
+                generate=options.generate,
+                seed=options.seed,
+            )
+        ).export(model, onnx)
+        files = [onnx, step_of(onnx)] if options.generate else [onnx]
+        return report, [_Graph(onnx=each, file=each, metadata=_metadata(each)) for each in files]
+
+    def _engines(self, model: Model, folder: Path) -> tuple[Verification, list[_Graph]]:
+        from peirce_export.tensorrt.exporter import TensorRTExporter, TensorRTOptions
+        from peirce_export.tensorrt.header import Header
+
+        options, engine = self.options, folder / "model.engine"
+        report = TensorRTExporter(
+            TensorRTOptions(
+                backend="tensorrt",  # Triton runs no engines of TensorRT for RTX
+                profile=options.profile,
+                opset=options.opset,
+                precision=options.precision,
+                generate=options.generate,
+                keep_onnx=True,
+                seed=options.seed,
+            )
+        ).export(model, engine)
+        graphs = []
+        for file in [engine, step_of(engine)] if options.generate else [engine]:
+            header = Header.read(file)
+            first = str(header.metadata.signature.inputs[0].dims[0])
+            most = max((sizes[first].most for sizes in header.profiles if first in sizes), default=None)
+            graphs.append(
+                _Graph(
+                    onnx=file.with_suffix(".onnx"),
+                    file=file,
+                    metadata=header.metadata,
+                    most=most,
+                    profiles=len(header.profiles),
+                )
+            )
+        return report, graphs
+
+    def _fronts(
+        self, model: Model, graphs: Sequence[_Graph], names: Sequence[str], notes: list[str]
+    ) -> dict[str, Answerer]:
+        """The answerers that fit the model, by name, each tried with its own example on the ONNX file."""
+        if not self.options.questions:
+            return {}
+        if model.folder is None:
+            notes.append("No model takes whole questions: this one was not loaded from a folder with assets.")
+            return {}
+        found: dict[str, Answerer] = {}
+        with saved_files(model.folder, without=(WEIGHTS,)) as files:
+            assets = files.assets
+        for entry in default_catalogue().entries("answerers"):
+            kind = answerer_named(entry.name)
+            if not kind.answers(graphs[0].metadata.signature, assets, self.options.generate):
+                continue
+            try:
+                with Session(graphs[0].onnx) as session:
+                    answerer, said = kind(model.folder, session), list[Mapping[str, Any]]()
+                    answerer.ask(answerer.example(), said.append)
+            except PeirceError as error:
+                raise ExportError(
+                    f"{names[0]}_{entry.name} cannot answer with this model: {error}. Leave it out with --no-questions"
+                ) from error
+            wrong = {name for each in said for name in each} ^ {each.name for each in kind.answer}
+            if wrong:
+                raise ExportError(
+                    f"the answerer {entry.name!r} does not answer as it declares: {', '.join(sorted(wrong))}; upgrade "
+                    f"{entry.distribution or entry.plugin}"
+                )
+            found[entry.name] = answerer
+        return found
+
+    def _tensors(
+        self,
+        name: str,
+        graph: _Graph,
+        folder: Path,
+        version: int,
+        labels: Mapping[str, Sequence[str]],
+        asked: bool,
+        notes: list[str],
+    ) -> Any:
+        """Write a model of tensors with one version; its configuration."""
+        options, signature = self.options, graph.metadata.signature
+        batch = options.max_batch if graph.most is None else min(options.max_batch, graph.most)
+        if batch and not self._in_rows(graph):
+            batch = 0
+            notes.append(
+                f"{name} is not batched: its rows depend on each other, or not all tensors have any."
+            )
+        served = Served(
+            name=name,
+            kind=options.kind,
+            signature=signature,
+            precision=graph.metadata.precision,
+            labels=tuple(labels),
+            profiles=graph.profiles,
+        )
+        # What stands in front asks the version that it was exported with, until its next version is ready.
+        serving = evolve(self._serving(), max_batch=batch, versions=options.versions + asked)
+        config = of_tensors(served, serving)
+        place = folder / str(version)
+        place.mkdir(parents=True)
+        self._place(graph, place)
+        if mask := mask_bytes(signature):
+            (folder / WARMUP).mkdir()
+            (folder / WARMUP / MASK).write_bytes(mask)
+        for output, texts in labels.items():
+            (folder / labels_of(output)).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+        if options.kind == "onnxruntime":
+            config.default_model_filename = graph.file.name
+        return _configured(folder, config)
+
+    def _in_rows(self, graph: _Graph) -> bool:
+        if not in_rows(graph.metadata.signature):
+            return False
+        if graph.metadata.precision == "bfloat16":
+            return (
+                True  # ONNX Runtime's CPU provider runs none; nor does a row of float32 depend on others then
+            )
+        with Session(graph.onnx, providers=["CPUExecutionProvider"]) as session:
+            return row_by_row(session, graph.metadata.precision, self.options.seed)
+
+    def _place(self, graph: _Graph, place: Path) -> None:
+        """Put the file of a version into its folder, with what belongs to it."""
+        if self.options.kind == "tensorrt":
+            os.replace(graph.file, place / FILES["tensorrt"])
+            return
+        if self.options.kind == "python":
+            if graph.metadata.precision == "bfloat16":
+                raise ExportError(
+                    "the kind python has no bfloat16, which numpy lacks; use --kind onnxruntime, or another --precision"
+                )
+            _program(place, "TensorModel")
+        for file in graph.file.parent.glob(f"{graph.file.name}*"):
+            shutil.copy2(file, place / file.name)
+
+    def _answerer(self, model: Model, front: Front, kind: type[Answerer], folder: Path, version: int) -> Any:
+        """Write an answerer with one version; its configuration."""
+        place = folder / str(version)
+        place.mkdir(parents=True)
+        _program(place, "AnswererModel")
+        front.write(place / FRONT)
+        assert model.folder is not None
+        with saved_files(model.folder, without=(WEIGHTS,)) as files:
+            for name in (SPEC, *(f"{ASSETS}/{asset}" for asset in files.assets)):
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                (place / name).write_bytes(files.read(name))
+            (place / PROVENANCE).write_text(json.dumps(files.provenance), encoding="utf-8")
+        if (model.folder / RECORD).is_file():
+            (place / RECORD).write_bytes(read(model.folder / RECORD, "record"))
+        return _configured(folder, of_answerer(folder.name, kind, self._serving()))
+
+    def _serving(self) -> Serving:
+        options = self.options
+        return Serving(
+            max_batch=options.max_batch,
+            delay=options.delay,
+            instances=options.instances,
+            device=options.device,
+            versions=options.versions,
+        )
+
+
+def _metadata(path: Path) -> Metadata:
+    return Metadata.from_properties(read_frame(path).properties, str(path))
+
+
+def _labels(fronts: Mapping[str, Answerer], graph: _Graph) -> dict[str, Sequence[str]]:
+    """The names of what outputs score, where there are as many as the last dim and each is one line."""
+    found: dict[str, Sequence[str]] = {}
+    for answerer in fronts.values():
+        for output, names in answerer.labels().items():
+            dim = graph.metadata.signature.output(output).dims[-1]
+            if dim == len(names) and not any(set(name) & set("\r\n") for name in names):
+                found[output] = names
+    return found
+
+
+def _program(place: Path, name: str) -> None:
+    text = _PROGRAM.format(name=name, packages="'peirce[onnx]'" if name == "TensorModel" else "peirce")
+    (place / FILES["python"]).write_text(text, encoding="utf-8")
+
+
+def _configured(folder: Path, config: Any) -> Any:
+    """Write a configuration, and read it back as a server does."""
+    path = folder / CONFIG
+    path.write_text(text_of(config), encoding="utf-8")
+    if parsed(path.read_text(encoding="utf-8"), str(path)) != config:
+        raise ExportError(f"the configuration of {folder.name} does not come back as it was written")
+    return config

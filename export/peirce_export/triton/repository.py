@@ -1,0 +1,89 @@
+"""A Triton repository on disk: models with numbered versions, each of which appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from peirce.errors import ExportError
+from peirce.reading import read_text
+
+from peirce_export.triton.config import CONFIG, different, parsed
+
+
+def next_version(repository: Path, names: Sequence[str]) -> int:
+    """One more than the highest version of some models."""
+    found = [
+        int(each.name)
+        for name in names
+        if (repository / name).is_dir()
+        for each in (repository / name).iterdir()
+        if each.name.isdigit()
+    ]
+    return max(found, default=0) + 1
+
+
+def check(repository: Path, configs: Mapping[str, Any]) -> None:
+    """Refuse a repository that holds other models under these names.
+
+    Raises:
+        ExportError: names the model, and what is different.
+    """
+    for name, config in configs.items():
+        folder = repository / name
+        if not folder.exists():
+            continue
+        if not (folder / CONFIG).is_file():
+            raise ExportError(
+                f"{folder} holds no {CONFIG}, so it is no model of Triton's; give another --name"
+            )
+        why = different(parsed(read_text(folder / CONFIG, "spec"), str(folder / CONFIG)), config)
+        if why is not None:
+            raise ExportError(
+                f"{repository} serves another model under the name {name!r}: {why}; give another --name"
+            )
+
+
+def add(made: Path, repository: Path, version: int, names: Sequence[str]) -> None:
+    """Move new models, or new versions of models, into a repository.
+
+    Each version appears by one rename. Configurations follow: they say the same of the tensors of all versions.
+
+    Args:
+        made: a folder like a repository, with one version of each model, on the same disk.
+        repository: made if it is not there.
+        version: the number of the new versions.
+        names: the models, those that others ask first.
+    """
+    if not repository.exists():
+        os.rename(made, repository)
+        return
+    moved: list[Path] = []
+    try:
+        for model in (made / name for name in names):
+            target = repository / model.name
+            place = target / str(version) if target.exists() else target
+            os.rename(model / str(version) if target.exists() else model, place)
+            moved.append(place)
+    except BaseException:
+        for place in reversed(moved):
+            with suppress(OSError):
+                shutil.rmtree(place)
+        raise
+    for model in (each for each in made.iterdir() if (repository / each.name / CONFIG).is_file()):
+        for file in sorted(model.iterdir(), key=lambda file: file.name == CONFIG):
+            _settle(file, repository / model.name / file.name)
+
+
+def _settle(new: Path, place: Path) -> None:
+    """Put a file, or the files of a folder, where the older ones are."""
+    if new.is_dir():
+        place.mkdir(exist_ok=True)
+        for each in new.iterdir():
+            _settle(each, place / each.name)
+    else:
+        os.replace(new, place)
