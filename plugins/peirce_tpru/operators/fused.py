@@ -19,7 +19,7 @@ def recurrence(
     """b_t = g c(f_t R) + (1 - g) b_{t-1} from zero states.
 
     Args:
-        read: [b, x, N + d], the tokens' fillers and their part of the gate.
+        read: [x, b, N + d], the tokens' fillers before their rectifier, and their part of the gate.
         weight: [N + d, d], what multiplies the state: its fillers' rows, then its gate's.
         offset: [N + d].
         roles: [N, d].
@@ -27,7 +27,7 @@ def recurrence(
         smallest: the least sum of squared fillers.
 
     Returns:
-        The states, [b, x, d], in the dtype of `read`; computed in at least float32.
+        The states, [x, b, d], in the dtype of `read`; computed in at least float32.
     """
     kind = torch.promote_types(read.dtype, torch.float32)
     with torch.autocast(read.device.type, enabled=False):
@@ -41,9 +41,9 @@ class _Recurrence(Function):
     def forward(
         ctx: Any, read: Tensor, weight: Tensor, offset: Tensor, roles: Tensor, tanh: bool, smallest: float
     ) -> Tensor:
-        batch, length = read.shape[:2]
+        length, batch = read.shape[:2]
         count, size = roles.shape
-        reads, turned = read.transpose(0, 1).contiguous(), weight.t()
+        reads, turned = read, weight.t()
         keeps = any(ctx.needs_input_grad[:4])
         # [x, b, ...]: the state before each step, what its fillers are made of, its candidate and its gate.
         states = read.new_zeros(length + 1, batch, size)
@@ -55,7 +55,8 @@ class _Recurrence(Function):
         for t in range(length):
             at = t if keeps else 0
             torch.addmm(offset, states[t], turned, out=own)
-            part = torch.add(own[:, :count].clamp_(min=0), reads[t, :, :count], out=parts[at])
+            part = torch.clamp(reads[t, :, :count], min=0, out=parts[at])
+            part += own[:, :count].clamp_(min=0)
             total = torch.mul(part, part, out=squares).sum(1, keepdim=True).clamp_(min=smallest)
             sums[at] = total
             torch.mm(squares, roles, out=candidates[at])
@@ -67,7 +68,7 @@ class _Recurrence(Function):
         if keeps:
             ctx.save_for_backward(reads, weight, roles, states, parts, sums, candidates, gates)
             ctx.tanh, ctx.smallest = tanh, smallest
-        return states[1:].transpose(0, 1)
+        return states[1:]
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -75,7 +76,7 @@ class _Recurrence(Function):
         reads, weight, roles, states, parts, sums, candidates, gates = ctx.saved_tensors
         length, batch, count = parts.shape
         size = roles.shape[1]
-        grads, turned = grad.transpose(0, 1), roles.t()
+        turned = roles.t()
         # [x, b, N + d]: of what the state gives to the fillers, before their rectifier, and to the gate.
         own = parts.new_empty(length, batch, count + size)
         of_candidates = torch.empty_like(candidates)
@@ -83,7 +84,7 @@ class _Recurrence(Function):
         of_fillers, state = parts.new_empty(batch, count), parts.new_zeros(batch, size)
         read = torch.empty_like(reads) if ctx.needs_input_grad[0] else None
         for t in range(length - 1, -1, -1):
-            state = state + grads[t]
+            state = state + grad[t]
             gate, candidate = gates[t], candidates[t]
             of_gate = own[t, :, count:]
             torch.mul(candidate - states[t], state, out=of_gate)
@@ -96,16 +97,17 @@ class _Recurrence(Function):
             raised = sums[t] <= ctx.smallest
             mean = (of_fillers * fillers[t]).sum(1, keepdim=True).masked_fill_(raised, 0)
             of_parts = of_fillers.sub_(mean).mul_(parts[t]).mul_(2 / sums[t])
+            of_token = reads[t, :, :count]
             if read is not None:
-                read[t, :, :count] = of_parts
+                torch.mul(of_parts, of_token > 0, out=read[t, :, :count])
                 read[t, :, count:] = of_gate
             # A filler of the state passed its rectifier where the part is more than the token's own.
-            torch.mul(of_parts, parts[t] > reads[t, :, :count], out=own[t, :, :count])
+            torch.mul(of_parts, parts[t] > of_token.clamp(min=0), out=own[t, :, :count])
             state = torch.addmm(state * (1 - gate), own[t], weight)
         flat = own.flatten(0, 1)
         needs = ctx.needs_input_grad
         return (
-            None if read is None else read.transpose(0, 1),
+            read,
             flat.t() @ states[:-1].flatten(0, 1) if needs[1] else None,
             flat.sum(0) if needs[2] else None,
             fillers.flatten(0, 1).t() @ of_candidates.flatten(0, 1) if needs[3] else None,

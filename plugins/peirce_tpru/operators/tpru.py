@@ -72,14 +72,16 @@ class TPRU(RecurrentOperator):
 
     def read(self, atoms: Tensor) -> Tensor:
         """The token's fillers after their rectifier, and its part of the gate: [b, x, d1] -> [b, x, N + r]."""
-        unbound, gate = self._map("token", atoms).split_with_sizes([self.size, self.size], -1)
-        _, unbinding = self._vectors()
-        fillers = F.relu(F.linear(unbound, unbinding) + self.token_offset)
-        return torch.cat([fillers, gate], -1)
+        fillers, gate = self._read(atoms, self._vectors()[1]).split_with_sizes(
+            [self.options.roles, self.size], -1
+        )
+        return torch.cat([F.relu(fillers), gate], -1)
 
     def weights(self) -> Mapping[str, Tensor]:
         """The roles R [N, r]; and what multiplies the state: its fillers' rows, then its gate's, [N + r, r]."""
-        roles, unbinding = self._vectors()
+        return self._weights(*self._vectors())
+
+    def _weights(self, roles: Tensor, unbinding: Tensor) -> Mapping[str, Tensor]:
         weight, bias = self.get_parameter("state_weight"), self._bias("state")
         offset = self.state_offset.expand(self.options.roles)
         fillers = unbinding
@@ -94,6 +96,20 @@ class TPRU(RecurrentOperator):
             "state": torch.cat([fillers, gate]),
             "offset": torch.cat([offset, own]),
         }
+
+    def _read(self, atoms: Tensor, unbinding: Tensor) -> Tensor:
+        """The token's fillers before their rectifier, and its part of the gate: [..., d1] -> [..., N + r]."""
+        weight, bias = self.get_parameter("token_weight"), self._bias("token")
+        offset = self.token_offset.expand(self.options.roles)
+        # With many tokens it is less work to multiply the two maps first; a traced graph does that once and for all.
+        if torch.compiler.is_compiling() or atoms.shape[:-1].numel() > self.options.roles:
+            whole = torch.cat([unbinding @ weight[: self.size], weight[self.size :]])
+            if bias is not None:
+                offset = offset + unbinding @ bias[: self.size]
+            own = weight.new_zeros(self.size) if bias is None else bias[self.size :]
+            return F.linear(atoms, whole, torch.cat([offset, own]))
+        unbound, gate = F.linear(atoms, weight, bias).split_with_sizes([self.size, self.size], -1)
+        return torch.cat([F.linear(unbound, unbinding, offset), gate], -1)
 
     def initial(self) -> Mapping[str, Tensor]:
         """Zeros, [r]."""
@@ -119,15 +135,13 @@ class TPRU(RecurrentOperator):
         """The whole text as one function, unless somebody reads the fillers."""
         if self.fillers.is_read:
             return None
-        weights = self.weights()
+        roles, unbinding = self._vectors()
+        weights = self._weights(roles, unbinding)
+        # [x, b, ...]: what a step reads lies together.
+        read = self._read(atoms.transpose(0, 1).contiguous(), unbinding)
         return recurrence(
-            self.read(atoms),
-            weights["state"],
-            weights["offset"],
-            weights["roles"],
-            self.options.tanh,
-            SMALLEST,
-        )
+            read, weights["state"], weights["offset"], roles, self.options.tanh, SMALLEST
+        ).transpose(0, 1)
 
     def reference(self, atoms: list[list[float]], parameters: Mapping[str, Any]) -> list[list[float]]:
         """Token by token, role by role: eq. 2 to 7."""
