@@ -36,6 +36,7 @@ OPSETS = range(17, 24)
 DEFAULT_OPSET = 20
 EXTERNAL_ABOVE = 1_900_000_000
 """Bytes of weights above which they go into a file of their own: protobuf ends at 2 GiB."""
+KEPT = "\nThe file that failed is kept: "
 
 
 @frozen(kw_only=True)
@@ -312,9 +313,7 @@ def _kept(fault: Mismatch, folder: Path, path: Path) -> Mismatch:
     while place.exists():
         place, number = path.with_name(f"{path.name}.rejected-{number}"), number + 1
     os.replace(folder, place)
-    moved = fault.saying(
-        str(fault).replace(str(folder), str(place)) + f"\nThe file that failed is kept: {place / path.name}"
-    )
+    moved = fault.saying(str(fault).replace(str(folder), str(place)) + f"{KEPT}{place / path.name}")
     moved.report = None if fault.report is None else evolve(fault.report, file=place / path.name)
     if isinstance(fault, ValueMismatch) and isinstance(moved, ValueMismatch) and fault.inputs is not None:
         moved.inputs = place / fault.inputs.name

@@ -36,19 +36,23 @@ class Backend:
         known = getattr(self.module, "ComputeCapability", None) if self.name == "rtx" else None
         return sorted((_dotted(name) for name in dir(known) if name.startswith("SM")), key=float)
 
-    def capability(self, text: str) -> Any:
-        """The value of a compute capability, `8.9` or `SM89`.
+    def known(self, text: str) -> str:
+        """A compute capability, `8.9` or `SM89`, as `8.9`.
 
         Raises:
             ExportError: engines cannot be built for it.
         """
         plain = text.upper().removeprefix("SM").replace(".", "")
-        if _dotted(plain) not in self.capabilities():
+        if not plain.isdecimal() or _dotted(plain) not in self.capabilities():
             raise ExportError(
                 f"TensorRT for RTX {self.version} does not build for compute capability {text}, only for "
                 f"{', '.join(self.capabilities())}; for other GPUs, such as H100, run `--backend tensorrt` on one"
             )
-        return getattr(self.module.ComputeCapability, f"SM{plain}")
+        return _dotted(plain)
+
+    def capability(self, dotted: str) -> Any:
+        """TensorRT's value of a known compute capability."""
+        return getattr(self.module.ComputeCapability, f"SM{dotted.replace('.', '')}")
 
 
 def installed(name: Name) -> bool:

@@ -144,13 +144,29 @@ def _config(
 def _timing_cache(config: Any, settings: Settings) -> Any:
     if settings.timing_cache is None:
         return None
-    content = settings.timing_cache.read_bytes() if settings.timing_cache.is_file() else b""
+    content = _content(settings.timing_cache)
     cache = config.create_timing_cache(content)
     if cache is None or not config.set_timing_cache(cache, ignore_mismatch=False):
         raise ExportError(
             f"timing cache {settings.timing_cache} is not of this TensorRT and GPU, or damaged; name another file"
         )
     return cache
+
+
+def _content(timing_cache: Path) -> bytes:
+    """What a timing cache holds; nothing yet where there is none.
+
+    Raises:
+        ExportError: it cannot be read, or not be written later.
+    """
+    if not timing_cache.parent.is_dir():
+        raise ExportError(f"timing cache {timing_cache}: there is no folder {timing_cache.parent}; create it")
+    try:
+        return timing_cache.read_bytes() if timing_cache.exists() else b""
+    except OSError as error:
+        raise ExportError(
+            f"timing cache {timing_cache} cannot be read: {error}; name another file"
+        ) from error
 
 
 class _Log:

@@ -38,6 +38,7 @@ class EngineFile(OpenFile):
         self.path, self.header = path, Header.read(path)
         self.signature = self.header.metadata.signature
         self.profiles = self.header.profiles
+        weights = self.header.weights(path)
         if not has_gpu():
             made_for = ", ".join(self.header.capabilities) or "the GPU that built it"
             raise InputError(
@@ -61,11 +62,20 @@ class EngineFile(OpenFile):
             )
         self._logger = trt.module.Logger(trt.module.Logger.ERROR)
         runtime = trt.module.Runtime(self._logger)
+        # A version-compatible engine brings the code of the runtime that it was built with.
+        runtime.engine_host_code_allowed = bool(self.header.flags.get("version_compatible"))
         engine = runtime.deserialize_cuda_engine(path.read_bytes())
         if engine is None:
             raise ModelFileError(
                 f"{path}: TensorRT {trt.version} cannot load the engine; export the model again"
             )
+        if weights is not None:
+            refitter = trt.module.Refitter(engine, self._logger)
+            parser = trt.module.OnnxParserRefitter(refitter, self._logger)
+            if not parser.refit_from_file(str(weights)) or not refitter.refit_cuda_engine():
+                raise ModelFileError(
+                    f"{path}: TensorRT {trt.version} cannot take its weights from {weights}; export the model again"
+                )
         self._engine = engine
         self._contexts: dict[int, Any] = {}
         self._buffers = {

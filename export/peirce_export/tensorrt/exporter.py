@@ -14,8 +14,10 @@ from peirce.files import AS_IT_WAS, scratch
 from peirce.model import Exporter, Model
 from peirce.parts import Signature
 
+from peirce_export.casting import DTYPES
+from peirce_export.failures import Mismatch
 from peirce_export.metadata import MODEL, Metadata, step_of
-from peirce_export.onnx.exporter import DEFAULT_OPSET, OnnxExporter, OnnxOptions
+from peirce_export.onnx.exporter import DEFAULT_OPSET, KEPT, OnnxExporter, OnnxOptions
 from peirce_export.onnx.structure import OnnxGraph
 from peirce_export.report import Verification
 from peirce_export.steps import steps
@@ -29,8 +31,9 @@ MIB = 1 << 20
 NO_RUN = "The figures above are of the ONNX file in between. The engine was not run: `peirce verify` runs it, on a GPU."
 
 
-def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _texts(given: str | float | Iterable[str | float]) -> tuple[str, ...]:
+    """One or several; 8.9 is text as well as a number."""
+    return tuple(map(str, (given,) if isinstance(given, str | float | int) else given))
 
 
 @frozen(kw_only=True)
@@ -50,7 +53,7 @@ class TensorRTOptions:
         workspace: the most MiB of scratch memory for a tactic.
         timing_cache: a file of measured tactics, read and written; `tensorrt` alone measures.
         refit: let the weights be exchanged later.
-        strip_plan: leave the weights out, to be refitted from the ONNX file.
+        strip_plan: leave the weights out; a session takes them from the ONNX file, which is kept beside the engine.
         version_compatible: let later versions of TensorRT run the engine.
         hardware_compatibility_level: `none`, `ampere_plus` or `same_compute_capability`.
         builder_optimization_level: 0 (fast build) to 5 (fast engine).
@@ -64,7 +67,7 @@ class TensorRTOptions:
     compute_capability: tuple[str, ...] = field(default=(), converter=_texts)
     profile: tuple[str, ...] = field(default=(), converter=_texts)
     opset: int = DEFAULT_OPSET
-    precision: str | None = None
+    precision: str | None = field(default=None, validator=validators.in_((None, *DTYPES)))
     generate: bool = False
     tf32: bool = True
     workspace: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
@@ -80,6 +83,17 @@ class TensorRTOptions:
     )
     keep_onnx: bool = False
     seed: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.onnx()
+
+    def onnx(self) -> OnnxOptions:
+        """The options of the ONNX export in between.
+
+        Raises:
+            ValueError: it does not take one of them.
+        """
+        return OnnxOptions(opset=self.opset, precision=self.precision, generate=self.generate, seed=self.seed)
 
 
 class TensorRTExporter(Exporter):
@@ -104,6 +118,7 @@ class TensorRTExporter(Exporter):
             InputError: a profile does not fit the signature.
         """
         path = Path(path)
+        _writable(path)
         found, options = backend(self.options.backend), self.options
         capabilities = self._capabilities(found)
         settings = Settings(
@@ -118,29 +133,28 @@ class TensorRTExporter(Exporter):
         )
         signatures = [view(role, model).signature for role in (ROLES if options.generate else (MODEL,))]
         asked = [_asked(signature, options.profile, signatures) for signature in signatures]
-        through = OnnxExporter(
-            OnnxOptions(
-                opset=options.opset,
-                precision=options.precision,
-                generate=options.generate,
-                seed=options.seed,
-            )
-        )
-        if not path.parent.is_dir():
-            raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
         with writing(str(path), AS_IT_WAS), scratch(path) as place:
-            folder = place / "new"
-            folder.mkdir()
-            onnx = folder / f"{path.stem}.onnx"
-            report = through.export(model, onnx)
+            graphs, engines = place / "graphs", place / "engines"
+            graphs.mkdir(parents=True)
+            engines.mkdir()
+            onnx = graphs / f"{path.stem}.onnx"
+            try:
+                report = OnnxExporter(options.onnx()).export(model, onnx)
+            except Mismatch as fault:
+                said, _, _ = str(fault).partition(KEPT)
+                raise fault.saying(
+                    f"{said}\n`peirce export --to onnx` shows it and keeps the file"
+                ) from fault
             notes = [*report.notes, NO_RUN]
             with steps(f"building {path.name}") as say:
-                for ranges, graph, engine in zip(asked, *self._files(onnx, folder / path.name), strict=True):
+                for ranges, graph, engine in zip(asked, *self._files(onnx, engines / path.name), strict=True):
                     say(f"building {engine.name} for {', '.join(capabilities) or 'this GPU'}")
                     notes += _engine(graph, engine, ranges, found, settings)
             # Headers last: an engine without one is refused, and never stands beside another's.
-            made = [each for each in folder.iterdir() if options.keep_onnx or ".onnx" not in each.name]
-            for each in sorted(made, key=lambda each: each.suffix == ".json"):
+            made = sorted(engines.iterdir(), key=lambda each: each.suffix == ".json")
+            if options.keep_onnx or options.strip_plan:
+                made = [*graphs.iterdir(), *made]
+            for each in made:
                 os.replace(each, path.with_name(each.name))
         return evolve(report, file=path, notes=tuple(notes))
 
@@ -153,15 +167,29 @@ class TensorRTExporter(Exporter):
                     "--backend rtx"
                 )
             return ()
-        for each in asked:
-            found.capability(each)
-        return tuple(dict.fromkeys(asked or found.capabilities()))
+        return tuple(dict.fromkeys(map(found.known, asked))) or tuple(found.capabilities())
 
     def _files(self, onnx: Path, engine: Path) -> tuple[list[Path], list[Path]]:
         """The ONNX files, in the order of their roles, and the engine of each."""
         if self.options.generate:
             return [onnx, step_of(onnx)], [engine, step_of(engine)]
         return [onnx], [engine]
+
+
+def _writable(path: Path) -> None:
+    """Refuse a place for an engine before anything is traced.
+
+    Raises:
+        ExportError: there is no such folder, something else stands there, or the name is that of another format.
+    """
+    if not path.parent.is_dir():
+        raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
+    if path.exists() and not path.is_file():
+        raise ExportError(f"{path} is a directory or a device; name a file, such as model.engine")
+    if path.suffix == ".onnx":
+        raise ExportError(
+            f"{path} would be opened as an ONNX file; name it {path.with_suffix('.engine').name}"
+        )
 
 
 def _engine(
@@ -171,7 +199,7 @@ def _engine(
     metadata = OnnxGraph(graph).metadata
     built = build(graph, metadata.signature, ranges, found, settings)
     engine.write_bytes(built.plan)
-    _header(metadata, found, settings, ranges, built, engine).write(engine)
+    _header(metadata, found, settings, ranges, built, graph, engine).write(engine)
     sizes = "; ".join(", ".join(f"{dim}={r}" for dim, r in each.items()) for each in ranges)
     return [
         f"{engine.name}: {len(built.plan) / 1e6:,.0f} MB, {built.layers} layers, built in {built.seconds} s by "
@@ -193,6 +221,7 @@ def _header(
     settings: Settings,
     ranges: tuple[Profile, ...],
     built: Built,
+    graph: Path,
     engine: Path,
 ) -> Header:
     return Header(
@@ -205,5 +234,6 @@ def _header(
         seconds=built.seconds,
         size=len(built.plan),
         sha256=digest(engine),
+        onnx=digest(graph),
         flags=settings.flags,
     )

@@ -36,6 +36,7 @@ class Header:
         seconds: that the build took.
         size: of the engine, in bytes.
         sha256: of the engine.
+        onnx: the sha256 of the ONNX file that it was built from, which holds the weights of a stripped engine.
         flags: of TensorRT's builder.
     """
 
@@ -48,6 +49,7 @@ class Header:
     seconds: float
     size: int
     sha256: str
+    onnx: str
     flags: Mapping[str, bool] = field(factory=dict)
 
     def write(self, engine: Path) -> None:
@@ -103,6 +105,23 @@ class Header:
                 "or another sha256): it is damaged, or one of the two was replaced; export the model again"
             )
         return self.sha256
+
+    def weights(self, engine: Path) -> Path | None:
+        """The ONNX file beside a stripped engine, which has its weights; None for an engine that has them itself.
+
+        Raises:
+            ModelFileError: it is missing, or another one than the engine was built from.
+        """
+        if not self.flags.get("strip_plan"):
+            return None
+        path = engine.with_suffix(".onnx")
+        if not path.is_file() or digest(path) != self.onnx:
+            raise ModelFileError(
+                f"{engine} was built without its weights, and the ONNX file {path.name} that has them "
+                + ("is another one" if path.is_file() else "is not beside it")
+                + "; copy it from where the engine was built, or export the model again"
+            )
+        return path
 
 
 def header_of(engine: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from every_part import SEARCHES, SPECS
 from peirce import Session
-from peirce.compose import build
+from peirce.compose import build, export
 from peirce.errors import ExportError, InputError, ModelFileError
 from peirce.registry import Registry
 from peirce.testing import Conformance
@@ -44,6 +44,37 @@ def test_without_tensorrt_it_says_what_to_install(registry: Registry, tmp_path: 
     assert "pip install 'peirce[tensorrt-rtx]'" in ended.message
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("model.onnx", {}, "would be opened as an ONNX file; name it model.engine"),
+        ("taken", {}, "taken is a directory or a device; name a file"),
+        ("absent/model.engine", {}, "absent does not exist; create it"),
+        ("model.engine", {"opset": 5}, "opset 5 is not one of 17 to 23"),
+        ("model.engine", {"seed": -1}, "seed -1 is not an integer from 0"),
+        ("model.engine", {"precision": "int4"}, "float16"),
+        ("model.engine", {"workspace": 0}, "workspace"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_any_work(
+    name: str, options: dict[str, object], said: str, registry: Registry, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(ExportError, match=re.escape(said)):
+        export(
+            build(SPECS["bert-base"], registry=registry),
+            path=tmp_path / name,
+            to="tensorrt",
+            registry=registry,
+            **options,
+        )
+
+
+def test_numbers_are_compute_capabilities_as_well() -> None:
+    assert TensorRTOptions(compute_capability=8.9).compute_capability == ("8.9",)
+    assert TensorRTOptions(compute_capability=["SM86", 12.0]).compute_capability == ("SM86", "12.0")
+
+
 @RTX
 @pytest.mark.parametrize("name", [name for name in SPECS if name not in SEARCHES])
 def test_every_part_parses_and_builds(name: str, registry: Registry, tmp_path: Path) -> None:
@@ -68,6 +99,22 @@ def test_a_generator_has_two_engines(registry: Registry, tmp_path: Path) -> None
     exported("causal", tmp_path / "model.engine", registry, generate=True, profile=(*SIZES, "past=1:8:31"))
     (step,) = Header.read(tmp_path / "model.step.engine").profiles
     assert step == {"batch": Range(1, 2, 4), "past": Range(1, 8, 31)}
+
+
+@RTX
+def test_the_weights_of_a_stripped_engine_lie_beside_it(registry: Registry, tmp_path: Path) -> None:
+    path = tmp_path / "model.engine"
+    exported("bert-base", path, registry, strip_plan=True, compute_capability=("SM89", "8.6", "8.9"))
+    header = Header.read(path)
+    assert header.capabilities == ("8.9", "8.6")
+    weights = header.weights(path)
+    assert weights == tmp_path / "model.onnx"
+    weights.write_bytes(b"others")
+    with pytest.raises(ModelFileError, match=r"the ONNX file model\.onnx that has them is another one"):
+        header.weights(path)
+    weights.unlink()
+    with pytest.raises(ModelFileError, match=r"model\.onnx that has them is not beside it"):
+        header.weights(path)
 
 
 @RTX
