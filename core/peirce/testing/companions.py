@@ -417,7 +417,8 @@ class RecurrentHost(GenerativeArchitecture):
 
     def _encoded(self, tokens: Tokens, cache: CachedState) -> tuple[Encoded, dict[str, Tensor]]:
         """The final atoms of the rows, and the layers' states after them. Padding leaves a state as it is."""
-        scope, kept = self.input.scope(tokens), {}
+        scope = self.input.scope(tokens)
+        kept: dict[str, Tensor] = {}
         real = None if tokens.real is None else tokens.rows(tokens.real)
         atoms = self.input.unary(tokens)
         for i, layer in enumerate(self._layers()):

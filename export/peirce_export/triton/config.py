@@ -77,7 +77,7 @@ def messages() -> Any:
         ExportError: `tritonclient` is not installed.
     """
     try:
-        from tritonclient.grpc import model_config_pb2  # type: ignore[import-untyped]
+        from tritonclient.grpc import model_config_pb2
     except (ImportError, RuntimeError) as error:  # it raises a RuntimeError where grpcio is missing
         raise ExportError(
             "a Triton repository is written with Triton's own messages; run `pip install 'peirce[triton]'`"
