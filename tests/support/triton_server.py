@@ -126,7 +126,10 @@ def _python(folder: Path) -> Path:
     """Where an interpreter lies that imports what this one does, but numpy 1; the stub finds it on PATH."""
     venv.create(folder, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")
-    places = [sysconfig.get_path("purelib"), *(each for each in sys.path if Path(each).name == "site-packages")]
+    places = [
+        sysconfig.get_path("purelib"),
+        *(each for each in sys.path if Path(each).name == "site-packages"),
+    ]
     lines = [str(NUMPY), *(f"import site; site.addsitedir({each!r})" for each in dict.fromkeys(places))]
     (packages / "first.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder / "bin"

@@ -176,7 +176,9 @@ class AnswererModel:
             if triton.is_model_ready(model_name=name, model_version=str(self._version)):
                 self._behind = self._behind[1:]
             elif time.monotonic() > end:
-                raise InputError(f"version {self._version} of {name!r}, which answers, is not loaded; load it")
+                raise InputError(
+                    f"version {self._version} of {name!r}, which answers, is not loaded; load it"
+                )
             else:
                 time.sleep(0.05)
 
