@@ -22,22 +22,24 @@ def register_operators() -> list[type[RecurrentOperator]]:
 
 @hookimpl
 def register_architectures() -> list[type[Architecture]]:
-    """The transformer, and recurrent networks."""
+    """The transformer, recurrent networks, and attention flow between two texts."""
+    from peirce_basics.architectures.bidaf import BiDAF
     from peirce_basics.architectures.recurrent import Recurrent
     from peirce_basics.architectures.transformer import Transformer
 
-    return [Transformer, Recurrent]
+    return [Transformer, Recurrent, BiDAF]
 
 
 @hookimpl
 def register_positions() -> list[type[Position]]:
-    """Absolute positions, and relative ones that bias attention."""
+    """Absolute positions, relative ones that bias attention, and a scope for pairs."""
     from peirce_basics.positions.absolute import Absolute
     from peirce_basics.positions.disentangled import Disentangled
+    from peirce_basics.positions.same_text import SameText
     from peirce_basics.positions.shaw import Shaw
     from peirce_basics.positions.t5 import T5
 
-    return [Absolute, Shaw, T5, Disentangled]
+    return [Absolute, Shaw, T5, Disentangled, SameText]
 
 
 @hookimpl
@@ -46,6 +48,7 @@ def register_heads() -> list[type[Head]]:
     from peirce_basics.heads.causal_lm import CausalLanguageModel
     from peirce_basics.heads.classification import Classification
     from peirce_basics.heads.contrastive import Contrastive
+    from peirce_basics.heads.matching import Matching
     from peirce_basics.heads.mlm import MaskedLanguageModel
     from peirce_basics.heads.multiple_choice import MultipleChoice
     from peirce_basics.heads.pair import SentencePair
@@ -53,7 +56,7 @@ def register_heads() -> list[type[Head]]:
     from peirce_basics.heads.span import Span
     from peirce_basics.heads.token_classification import TokenClassification
 
-    whole: list[type[Head]] = [SentencePair, Classification, MultipleChoice, Contrastive]
+    whole: list[type[Head]] = [SentencePair, Classification, MultipleChoice, Contrastive, Matching]
     return [*whole, CausalLanguageModel, MaskedLanguageModel, TokenClassification, Span, Relation, Swap]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
+    from peirce.model import Task
     from peirce.parts import Augmenter, RecurrentOperator
 
 
@@ -27,9 +29,23 @@ def register_operators() -> list[type[RecurrentOperator]]:
 
 
 @hookimpl
+def register_tasks() -> list[type[Task]]:
+    """Logical entailment."""
+    from peirce_tpru.entailment.task import Entailment
+
+    return [Entailment]
+
+
+@hookimpl
 def register_commands() -> dict[str, str]:
     """Models of published weights, and what a model binds."""
     return {
         "roles": "Show which roles each token of a text binds.",
         "import.tpru": "Import published weights of the recurrent unit TPRU.",
     }
+
+
+@hookimpl
+def register_specs() -> list[Path]:
+    """Encoders of pairs of propositions."""
+    return [Path(__file__).parent / "specs"]

@@ -11,6 +11,7 @@ from peirce.spec import Spec
 SMALLEST = {
     "layers": 1,
     "unary": 8,
+    "embedding": 6,
     "binary": 4,
     "heads": 2,
     "head_size": 4,

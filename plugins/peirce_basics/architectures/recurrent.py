@@ -30,6 +30,7 @@ from peirce.spec import Spec
 from torch import Tensor, nn
 
 DIRECTIONS = ("both", "forward")
+TEXTS = ("joined", "apart")
 
 
 @frozen(kw_only=True)
@@ -55,10 +56,13 @@ class RecurrentOptions:
     Args:
         directions: `both` joins a recurrence from the left and one from the right; `forward` reads from the left alone.
         pooler: whether there is a pooled output.
+        texts: whether the texts of an input, which token types tell apart, are read `joined`, or `apart`, each as if
+            the others were not there: one encoder of a pair, as siamese networks have it.
     """
 
     directions: Literal["both", "forward"] = field(default="both", validator=validators.in_(DIRECTIONS))
     pooler: bool = True
+    texts: Literal["joined", "apart"] = field(default="joined", validator=validators.in_(TEXTS))
 
 
 class Recurrent(GenerativeArchitecture):
@@ -93,6 +97,8 @@ class Recurrent(GenerativeArchitecture):
     @classmethod
     def check_scope(cls, options: RecurrentOptions, scope: str) -> str | None:
         """A recurrence sees what lies before a token, and one from the right what lies after it."""
+        if scope == "causal" and options.texts == "apart":
+            return 'texts = "apart" reads whole texts and does not generate; set texts = "joined"'
         if scope == "bidirectional" or (scope == "causal" and options.directions == "forward"):
             return None
         if scope == "causal":
@@ -124,7 +130,9 @@ class Recurrent(GenerativeArchitecture):
 
     def __init__(self, options: RecurrentOptions, plan: Plan) -> None:
         super().__init__(options, plan)
-        self.plan = plan
+        self.plan, self.options = plan, options
+        if options.texts == "apart":
+            texts_of(plan)
         width = plan.model_dims.embedding or plan.dims.unary
         first = evolve(plan, dims=evolve(plan.dims, unary=width))
         self.input = TokenInput(first, sorted(self.places))
@@ -144,7 +152,7 @@ class Recurrent(GenerativeArchitecture):
         """Embed, bring the real tokens together, read layer by layer, take them back, pool."""
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
-        order = _Order.of(tokens)
+        order = Order.of(tokens, texts_of(self.plan) if self.options.texts == "apart" else 1)
         atoms = self._dropped(order.together(self.input.unary(tokens)))
         for layer in self.layers:
             atoms = self._dropped(layer(atoms, order))
@@ -166,6 +174,8 @@ class Recurrent(GenerativeArchitecture):
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
         """The same for tokens that follow others, from the state that those left; padding leaves it as it is."""
         tokens, kept = self.input.following(inputs, cache)
+        if self.options.texts == "apart":
+            raise InputError('a network with texts = "apart" reads whole texts; one that is "joined" goes on')
         scope = self.input.scope(tokens)
         atoms = self._dropped(self.input.unary(tokens))
         real = None if tokens.real is None else tokens.rows(tokens.real)
@@ -198,7 +208,7 @@ class Layer(nn.Module):
         if options.directions == "both":
             self.backwards = planned.build(plan.dims)
 
-    def forward(self, atoms: Tensor, order: _Order) -> Tensor:
+    def forward(self, atoms: Tensor, order: Order) -> Tensor:
         """[b, x, d1] -> [b, x, d1], the real tokens first."""
         read = self._read(self.forwards, atoms)
         if self.backwards is None:
@@ -236,40 +246,78 @@ def _states(i: int, layer: Layer) -> list[TensorSpec]:
     ]  # fmt: skip
 
 
-class _Order:
-    """Where the real tokens are; without padding everything stays where it is.
+def texts_of(plan: Plan) -> int:
+    """How many texts an input has, one for each token type.
+
+    Raises:
+        PlanError: token types tell no texts apart.
+    """
+    if plan.dims.token_types < 2:
+        raise PlanError(
+            f"{plan.spec.at('model.input.token_types')}: texts are told apart by token types, and there are "
+            f"{plan.dims.token_types}; set model.input.token_types to 2"
+        )
+    return plan.dims.token_types
+
+
+class Order:
+    """The rows that recurrences read: each text's real tokens from its first on, and then padding.
+
+    Without padding and with one text everything stays where it is.
 
     Args:
-        places: int64 [b, x], where the i-th real token stands, then the padding.
-        backwards: int64 [b or 1, x], the real tokens' numbers from the last to the first, then the padding.
+        numbers: int64 [t b, x], the place of each token in its row; None where that is its own.
+        real: bool [t b, x], the tokens of each row; None where that is all.
+        backwards: int64 [t b or 1, n], the real tokens' numbers from the last to the first, then the padding.
+        texts: t, how many texts each example has.
     """
 
-    def __init__(self, places: Tensor | None, backwards: Tensor) -> None:
-        self.places, self.backwards = places, backwards
+    def __init__(self, numbers: Tensor | None, real: Tensor | None, backwards: Tensor, texts: int) -> None:
+        self.numbers, self.real, self.backwards, self.texts = numbers, real, backwards, texts
 
     @classmethod
-    def of(cls, tokens: Tokens) -> _Order:
-        """The order of a batch."""
-        numbers = torch.arange(tokens.length, device=tokens.index.device).unsqueeze(0)
-        if tokens.real is None:
-            return cls(None, numbers.flip(1))
-        padding = (~tokens.real).long()
-        count = tokens.real.long().sum(1, keepdim=True)
-        # Each token's new number: real ones are counted, and padding is counted on from there.
-        numbered = torch.where(tokens.real, tokens.index, count + padding.cumsum(1) - 1)
-        places = torch.zeros_like(numbered).scatter(1, numbered, numbers.expand_as(numbered))
-        return cls(places, torch.where(numbers < count, count - 1 - numbers, numbers))
+    def of(cls, tokens: Tokens, texts: int = 1) -> Order:
+        """The order of a batch, whose token types tell `texts` texts apart."""
+        places = torch.arange(tokens.length, device=tokens.index.device).unsqueeze(0)
+        if tokens.real is None and texts == 1:
+            return cls(None, None, places.flip(1), 1)
+        ids = tokens.inputs["input_ids"]
+        real = torch.ones_like(ids, dtype=torch.bool) if tokens.real is None else tokens.real
+        if texts > 1:
+            types = tokens.inputs.get("token_type_ids")
+            types = torch.zeros_like(ids) if types is None else types
+            real = torch.cat([real & (types == text) for text in range(texts)])
+        count = real.long().sum(1, keepdim=True)
+        # Real tokens are counted, and padding is counted on from there.
+        numbers = torch.where(real, real.long().cumsum(1) - 1, count + (~real).long().cumsum(1) - 1)
+        if texts > 1 and not torch.compiler.is_compiling() and not ids.is_meta:
+            # No row is longer than the longest text. A traced graph keeps the length of all texts together.
+            longest = max(1, int(count.amax()))
+            places, numbers = places[:, :longest], torch.where(numbers < longest, numbers, longest)
+        return cls(numbers, real, torch.where(places < count, count - 1 - places, places), texts)
 
     def together(self, atoms: Tensor) -> Tensor:
-        """Real tokens first."""
-        return atoms if self.places is None else _picked(atoms, self.places)
+        """Real tokens first: [b, x, d] -> [t b, n, d]."""
+        if self.numbers is None:
+            return atoms
+        atoms = torch.cat([atoms] * self.texts) if self.texts > 1 else atoms
+        index = self.numbers.unsqueeze(2).expand(-1, -1, atoms.shape[2])
+        rows = self.backwards.shape[1]
+        if self.texts > 1 and not torch.compiler.is_compiling():
+            # What is beyond the longest text falls into one more place.
+            made = atoms.new_zeros(len(atoms), rows + 1, atoms.shape[2])
+            return made.scatter(1, index.clamp(max=rows), atoms)[:, :rows]
+        return torch.zeros_like(atoms).scatter(1, index, atoms)
 
     def back(self, atoms: Tensor) -> Tensor:
-        """Every token to its own place; the inverse of `together`."""
-        if self.places is None:
+        """Every token to its own place, zero outside the rows' texts: [t b, n, d] -> [b, x, d]."""
+        if self.numbers is None or self.real is None:
             return atoms
-        numbers = torch.arange(atoms.shape[1], device=atoms.device).expand_as(self.places)
-        return _picked(atoms, torch.zeros_like(self.places).scatter(1, self.places, numbers))
+        atoms = _picked(atoms, self.numbers.clamp(max=atoms.shape[1] - 1))
+        if self.texts == 1:
+            return atoms
+        atoms = atoms.masked_fill(~self.real.unsqueeze(2), 0)
+        return atoms.unflatten(0, (self.texts, -1)).sum(0)
 
     def reversed(self, atoms: Tensor) -> Tensor:
         """The real tokens from the last to the first; its own inverse."""

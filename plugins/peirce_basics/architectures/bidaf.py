@@ -1,0 +1,118 @@
+"""bidaf: two texts that a recurrence reads, each with what it attends to in the other, read once more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from attrs import evolve, field, frozen, validators
+from peirce.parts import (
+    Architecture,
+    Encoded,
+    Plan,
+    Scope,
+    TensorSpec,
+    TokenInput,
+    Tokens,
+    unary_output,
+)
+from torch import Tensor, nn
+
+from peirce_basics.architectures.recurrent import (
+    DIRECTIONS,
+    Layer,
+    Order,
+    RecurrentDims,
+    RecurrentOptions,
+    texts_of,
+)
+
+
+@frozen(kw_only=True)
+class BiDAFOptions:
+    """How the texts are read.
+
+    Args:
+        directions: `both` joins a recurrence from the left and one from the right; `forward` reads from the left alone.
+        embedding: whether the second recurrence reads the embeddings too, beside states and contexts.
+    """
+
+    directions: Literal["both", "forward"] = field(default="both", validator=validators.in_(DIRECTIONS))
+    embedding: bool = True
+
+
+class BiDAF(Architecture):
+    """Bidirectional attention flow between the texts of an input, which token types tell apart.
+
+    `layers` recurrences read each text by itself. Each token x attends to the tokens y of the other text by s(x) s(y),
+    which gives its context c(x). One more recurrence reads [s; c; embedding], each text by itself; its states are the
+    atoms. All recurrences are of one kind and one width.
+    """
+
+    name = "bidaf"
+    source = "BiDAF (Seo et al., 2017), for pairs of texts as in TPRU (Tang et al., 2018), Section 5.2"
+    Dims = RecurrentDims
+    Options = BiDAFOptions
+    places = frozenset({"unary"})
+    branches = "U"
+    layer = "lstm"
+    scope = "bidirectional"
+    recurrent = True
+
+    @classmethod
+    def sizes(cls, options: BiDAFOptions, dims: RecurrentDims) -> Mapping[str, int]:
+        """Two directions share the width."""
+        share = 2 if options.directions == "both" else 1
+        return {"layers": dims.layers, "unary": dims.unary, "recurrent": dims.unary // share}
+
+    @classmethod
+    def check(cls, options: BiDAFOptions, dims: RecurrentDims) -> str | None:
+        """Two directions share the width evenly."""
+        if options.directions == "both" and dims.unary % 2:
+            return f'unary = {dims.unary} cannot be shared by two directions; make it even, or directions = "forward"'
+        return None
+
+    def __init__(self, options: BiDAFOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        self.plan, self.options, self.texts = plan, options, texts_of(plan)
+        width, states = plan.model_dims.embedding or plan.dims.unary, plan.dims.unary
+        first = evolve(plan, dims=evolve(plan.dims, unary=width))
+        second = evolve(plan, dims=evolve(plan.dims, unary=2 * states + options.embedding * width))
+        both = RecurrentOptions(directions=options.directions, texts="apart")
+        self.input = TokenInput(first, sorted(self.places))
+        self.layers = nn.ModuleList(Layer(plan if i else first, both) for i in range(plan.dims.layers))
+        self.flow = Layer(second, both)
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Token ids, mask, token types, and what the parts add."""
+        return self.input.specs()
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The atoms."""
+        return (unary_output(self.plan.dims.unary),)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Embed, read each text, attend to the other, read again."""
+        tokens = self.input.tokens(inputs)
+        scope, order = self.input.scope(tokens), Order.of(tokens, self.texts)
+        embeddings = self._dropped(self.input.unary(tokens))
+        atoms = order.together(embeddings)
+        for layer in self.layers:
+            atoms = self._dropped(layer(atoms, order))
+        states = order.back(atoms)
+        given = [states, self._context(states, tokens)] + [embeddings] * self.options.embedding
+        atoms = self._dropped(self.flow(order.together(torch.cat(given, 2)), order))
+        atoms = scope.zero_unary(order.back(atoms))
+        return Encoded(atoms, None, None, scope, self.input.words()), tokens
+
+    def _context(self, states: Tensor, tokens: Tokens) -> Tensor:
+        """What each token attends to among the tokens of other texts, [b, x, d]; zero where there are none."""
+        types = tokens.inputs.get("token_type_ids")
+        types = torch.zeros_like(tokens.inputs["input_ids"]) if types is None else types
+        others = Scope.padding(tokens.real) & Scope.relation(types.unsqueeze(2) != types.unsqueeze(1))
+        return others.softmax(states @ states.transpose(1, 2)) @ states
+
+    def _dropped(self, atoms: Tensor) -> Tensor:
+        return F.dropout(atoms, self.plan.dims.dropout, self.training)

@@ -1,0 +1,99 @@
+"""matching: classes of a pair of texts, from one vector of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+from attrs import field, frozen, validators
+from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
+from torch import Tensor, nn
+
+POOLS, JOINS = ("last", "ends", "max", "mean"), ("plain", "compared")
+
+
+@frozen(kw_only=True)
+class MatchingOptions:
+    """How two texts become scores.
+
+    Args:
+        classes: the number of classes.
+        pool: what stands for a text: the atoms of its `last` token; the final states of both directions, which stand at
+            its `ends`, a half of the channels each; or the `max` or the `mean` over its tokens.
+        join: `plain` is [u; v], `compared` is [u; v; |u - v|; u * v].
+        hidden: width of the hidden layer; that of the atoms if 0.
+    """
+
+    classes: int = field(default=2, validator=validators.ge(2))
+    pool: Literal["last", "ends", "max", "mean"] = field(default="last", validator=validators.in_(POOLS))
+    join: Literal["plain", "compared"] = field(default="plain", validator=validators.in_(JOINS))
+    hidden: int = field(default=0, validator=validators.ge(0))
+
+
+class Matching(Head):
+    """A perceptron with one hidden layer on the joined vectors of two texts, which token types 0 and 1 tell apart.
+
+    With an encoder that reads texts apart this is a siamese network: no token of one text knows of the other.
+    """
+
+    name = "matching"
+    source = "InferSent (Conneau et al., 2017), Figure 1; TPRU (Tang et al., 2018), Section 5.1"
+    Options = MatchingOptions
+    labels = "int64 [b]: the right class"
+
+    @classmethod
+    def check(cls, options: MatchingOptions, dims: Dims, scope: str) -> str | None:
+        """Two texts need two token types, and two ends an even width."""
+        if dims.token_types < 2:
+            return "a pair needs model.input.token_types of 2 or more, to tell its two texts apart"
+        if options.pool == "ends" and dims.unary % 2:
+            return f'pool = "ends" takes half of the channels from either end, and there are {dims.unary}'
+        return None
+
+    def __init__(self, options: MatchingOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.options = options
+        joined = dims.unary * (2 if options.join == "plain" else 4)
+        hidden = options.hidden or dims.unary
+        self.hidden, self.dropout = nn.Linear(joined, hidden), nn.Dropout(dims.dropout)
+        self.dense = nn.Linear(hidden, options.classes)
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """One score a class."""
+        dims = ("batch", self.options.classes)
+        return (TensorSpec(name="logits", dtype="float", dims=dims, meaning="Scores of the classes."),)
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[b, x, d1] -> logits [b, classes]."""
+        atoms, ids = encoded.unary, tokens.inputs["input_ids"]
+        types = tokens.inputs.get("token_type_ids")
+        types = torch.zeros_like(ids) if types is None else types
+        real = torch.ones_like(ids, dtype=torch.bool) if tokens.real is None else tokens.real
+        one, two = (self._pooled(atoms, tokens.rows(real & (types == text))) for text in (0, 1))
+        joined = [one, two] if self.options.join == "plain" else [one, two, (one - two).abs(), one * two]
+        return {"logits": self.dense(self.dropout(self.hidden(torch.cat(joined, 1)).relu()))}
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Cross-entropy against labels [b]."""
+        return mean_cross_entropy(outputs["logits"].float(), labels)
+
+    def _pooled(self, atoms: Tensor, own: Tensor) -> Tensor:
+        """One vector for the tokens `own`, bool [b, x], zero where there are none: [b, x, d1] -> [b, d1]."""
+        pool, there = self.options.pool, own.any(1, keepdim=True)
+        if pool == "mean":
+            return atoms.masked_fill(~own.unsqueeze(2), 0).sum(1) / own.sum(1, keepdim=True).clamp_min(1)
+        if pool == "max":
+            low = torch.finfo(atoms.dtype).min
+            return atoms.masked_fill(~own.unsqueeze(2), low).amax(1).masked_fill(~there, 0)
+        places = torch.arange(own.shape[1], device=own.device)
+        last = _at(atoms, torch.where(own, places, 0).amax(1))
+        if pool == "ends":
+            half = atoms.shape[2] // 2
+            last = torch.cat([last[:, :half], _at(atoms, own.long().argmax(1))[:, half:]], 1)
+        return last.masked_fill(~there, 0)
+
+
+def _at(atoms: Tensor, places: Tensor) -> Tensor:
+    """[b, d1], the atoms at one place [b] of each row."""
+    return atoms.gather(1, places[:, None, None].expand(-1, 1, atoms.shape[2])).squeeze(1)

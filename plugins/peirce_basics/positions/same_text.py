@@ -1,0 +1,33 @@
+"""same_text: tokens attend to their own text alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from peirce.parts import Dims, ScopePosition, Tokens
+from torch import Tensor
+
+
+class SameText(ScopePosition):
+    """x may look at y if both have one token type: an encoder reads each text of a pair by itself."""
+
+    name = "same_text"
+    source = "siamese encoders (Conneau et al., 2017), as a scope"
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
+        """Token types must tell texts apart."""
+        if dims.token_types < 2:
+            return "texts are told apart by token types; set model.input.token_types to 2"
+        return None
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+
+    def scope(self, tokens: Tokens) -> Tensor:
+        """bool [b, x, y]."""
+        types = tokens.inputs.get("token_type_ids")
+        if types is None:
+            types = torch.zeros_like(tokens.inputs["input_ids"])
+        return tokens.rows(types).unsqueeze(2) == types.unsqueeze(1)

@@ -1,0 +1,159 @@
+"""Files of pairs as they are published: `A,B,E,H1,H2,H3` a line, gzipped or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import frozen
+from peirce.errors import TaskError
+from peirce.reading import lines, unpacked
+
+from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, variables
+
+TRAIN, VALID = "train", "validate"
+HEURISTICS = ("h1", "h2", "h3")
+"""B has no more connectives than A; no other variables than A; no other literals than A."""
+_SIGNS = frozenset(VARIABLES + CONNECTIVES + "()")
+
+
+@frozen
+class Pair:
+    """Two propositions.
+
+    Args:
+        one: A.
+        other: B.
+        entails: whether A entails B.
+        guesses: what each of the heuristics says.
+    """
+
+    one: str
+    other: str
+    entails: bool
+    guesses: tuple[bool, bool, bool]
+
+    @property
+    def line(self) -> str:
+        """The pair as its file has it."""
+        return ",".join([self.one, self.other, *(str(int(flag)) for flag in (self.entails, *self.guesses))])
+
+
+def guessed(one: str, other: str) -> tuple[bool, bool, bool]:
+    """What the heuristics say of a pair."""
+    return (
+        connectives(one) >= connectives(other),
+        {*variables(other)} <= {*variables(one)},
+        literals(other) <= literals(one),
+    )
+
+
+def connectives(text: str) -> int:
+    """How many connectives a proposition has."""
+    return sum(map(text.count, CONNECTIVES))
+
+
+def literals(text: str) -> frozenset[str]:
+    """The literals of a proposition's negation normal form, such as `p` and `~p`."""
+    found: set[str] = set()
+    _collect(_tree(text), True, found)
+    return frozenset(found)
+
+
+def read_pairs(path: Path) -> tuple[Pair, ...]:
+    """The pairs of a file.
+
+    Raises:
+        TaskError: it cannot be read, has no pairs, or a line is not in the published format.
+    """
+    found = []
+    try:
+        with unpacked(path) as file:
+            for number, line in enumerate(lines(file), 1):
+                if text := line.decode("ascii", "replace").strip():
+                    found.append(_pair(text, f"{path}, line {number}"))
+    except OSError as error:
+        raise TaskError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not found:
+        raise TaskError(f"{path} has no pairs")
+    return tuple(found)
+
+
+def found_in(folder: Path) -> dict[str, Path]:
+    """The files of a folder, by name without `.txt` and `.gz`: the training file, `validate` and each `test_*`.
+
+    Raises:
+        TaskError: the folder has none, or cannot be read.
+    """
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise TaskError(f"{folder} cannot be read: {error.strerror or error}") from error
+    files = {path.name.removesuffix(".gz").removesuffix(".txt"): path for path in paths if _is_file(path)}
+    known = {name: path for name, path in files.items() if name in (TRAIN, VALID) or name.startswith("test_")}
+    if not known:
+        raise TaskError(
+            f"{folder} has no files of pairs; their names are train.txt, validate.txt and test_easy.txt or the like, with "
+            ".gz after it when they are gzipped"
+        )
+    return known
+
+
+def _is_file(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith(".txt")
+
+
+def _pair(text: str, where: str) -> Pair:
+    fields = text.split(",")
+    if len(fields) != 6 or any(flag not in "01" or not flag for flag in fields[2:]):
+        raise TaskError(f"{where}: a line is A,B,E,H1,H2,H3, the last four 0 or 1, and this is {text[:80]!r}")
+    for formula in fields[:2]:
+        if not formula or not _SIGNS.issuperset(formula):
+            raise TaskError(
+                f"{where}: {formula[:80]!r} is no proposition of a to z, &, |, >, ~ and parentheses"
+            )
+    entails, *guesses = (flag == "1" for flag in fields[2:])
+    return Pair(fields[0], fields[1], entails, (guesses[0], guesses[1], guesses[2]))
+
+
+_Tree = str | tuple[str, "_Tree"] | tuple[str, "_Tree", "_Tree"]
+
+
+def _tree(text: str) -> _Tree:
+    """A proposition as nested tuples, the connective first."""
+    stack: list[list[_Tree]] = [[]]
+    for sign in text:
+        if sign == "(":
+            stack.append([])
+        elif sign == ")":
+            inside = stack.pop()
+            stack[-1].append(_joined(inside, text))
+        else:
+            stack[-1].append(sign)
+        _negate(stack[-1])
+    return _joined(stack[0], text)
+
+
+def _negate(level: list[_Tree]) -> None:
+    while len(level) > 1 and level[-2] == "~" and level[-1] not in tuple(CONNECTIVES):
+        inner = level.pop()
+        level[-1] = ("~", inner)
+
+
+def _joined(level: Sequence[_Tree], text: str) -> _Tree:
+    if len(level) == 1:
+        return level[0]
+    if len(level) != 3 or not isinstance(level[1], str):
+        raise TaskError(f"{text!r} is no proposition")
+    return (level[1], level[0], level[2])
+
+
+def _collect(tree: _Tree, positive: bool, found: set[str]) -> None:
+    """The literals of a tree that stands under an even or an odd number of negations."""
+    if isinstance(tree, str):
+        found.add(tree if positive else f"~{tree}")
+        return
+    sign, *parts = tree
+    for i, part in enumerate(parts):
+        flips = sign == "~" or (sign == ">" and i == 0)
+        _collect(part, positive is not flips, found)

@@ -1,0 +1,80 @@
+"""Propositions: exact decisions, heuristics as published, renaming, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from peirce.errors import TaskError
+from peirce_tpru.entailment.files import found_in, guessed, literals, read_pairs
+from peirce_tpru.entailment.formulas import entails, renamed, variables
+
+FORMULAS = st.recursive(
+    st.sampled_from("pqrs"),
+    lambda inner: st.one_of(
+        st.builds("~({})".format, inner), st.builds("({}{}{})".format, inner, st.sampled_from("&|>"), inner)
+    ),
+    max_leaves=8,
+)
+
+
+def value(text: str, world: dict[str, bool]) -> bool:
+    """By Python's own operators."""
+    return bool(eval(text.replace("~", "1-").replace(">", "<="), {}, world))
+
+
+@given(FORMULAS, FORMULAS)
+def test_a_decision_is_that_of_every_world(one: str, other: str) -> None:
+    letters = variables(one + other)
+    worlds = [dict(zip(letters, bits, strict=True)) for bits in product((False, True), repeat=len(letters))]
+    assert entails(one, other) == all(value(one, w) <= value(other, w) for w in worlds)
+
+
+@pytest.mark.parametrize("name", ["test_exam", "test_massive"])
+def test_published_labels_are_decided_again(name: str, shared: Path) -> None:
+    path = found_in(shared / "data" / "logical-entailment")[name]
+    for pair in read_pairs(path)[:100]:
+        assert entails(pair.one, pair.other) == pair.entails
+
+
+def test_the_heuristics_are_those_of_the_published_files(shared: Path) -> None:
+    for pair in read_pairs(found_in(shared / "data" / "logical-entailment")["validate"])[:500]:
+        assert guessed(pair.one, pair.other) == pair.guesses
+
+
+def test_literals_are_those_of_the_negation_normal_form() -> None:
+    assert literals("~((p>~(q)))") == {"p", "q"}
+    assert literals("(p>(~(q)|r))") == {"~p", "~q", "r"}
+
+
+def test_names_of_variables_do_not_count() -> None:
+    assert renamed("(q&p)", "p") == renamed("(x&a)", "a") == "(a&b),b"
+    assert renamed("(q&p)", "p") != renamed("(q&p)", "q")
+
+
+@pytest.mark.parametrize("text", ["", "(p", "p)", "(p&)", "&p", "pq", "~", "(p&q", "()", "p&1"])
+def test_what_is_no_proposition_is_refused(text: str) -> None:
+    with pytest.raises(TaskError, match="no proposition"):
+        entails(text, "p")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("p,q,1", "line 1: a line is A,B,E,H1,H2,H3"),
+        ("p,q,2,0,0,0", "the last four 0 or 1"),
+        ("P,q,1,0,0,0", "'P' is no proposition"),
+        ("", "has no pairs"),
+    ],
+)
+def test_files_in_another_format_are_named(line: str, words: str, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (tmp_path / "train.txt").write_text(line + "\n", encoding="utf-8")
+    with pytest.raises(TaskError, match=words):
+        read_pairs(tmp_path / "train.txt")
+    with pytest.raises(TaskError, match="has no files of pairs"):
+        found_in(empty)
