@@ -306,15 +306,16 @@ def shares(name: str, arm: str, split: str, where: Mapping[str, str], count: str
     ]
 
 
-def columns(name: str, *wanted: str) -> Iterator[str]:
+def columns(name: str, *wanted: str, **more: str) -> Iterator[str]:
     """Columns of a benchmark's rows.
 
     Args:
         name: the JSON or CSV file.
         wanted: a key, or `Head=key:digits` for numbers of so many significant digits; a head begins with a capital.
+        more: what a row has in other columns, several values with commas.
     """
     heads, cells = zip(*map(_column, wanted), strict=True)
-    yield from table(heads, [[cell(row) for cell in cells] for row in any_rows(name)])
+    yield from table(heads, [[cell(row) for cell in cells] for row in _having(name, more)])
 
 
 def pivot(
@@ -331,9 +332,7 @@ def pivot(
         geometric: what the line of geometric means over all rows is called; there is none if empty.
         more: what a row has in other columns, several values with commas.
     """
-    found = [
-        row for row in any_rows(name) if all(str(row[key]) in value.split(",") for key, value in more.items())
-    ]
+    found = _having(name, more)
     heads = list(dict.fromkeys(row[across] for row in found))
     labels = only.split(",") if only else list(dict.fromkeys(row[rows] for row in found))
     lines = []
@@ -346,6 +345,13 @@ def pivot(
         means = [geometric_mean(row[key] for row in found if row[across] == one) for one in heads]
         lines.append([geometric, *(significant(mean, int(digits)) for mean in means)])
     yield from table([rows, *[""] * (len(values) > 1), *map(str, heads)], lines)
+
+
+def _having(name: str, more: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """The rows that have one of the values in each of some columns."""
+    return [
+        row for row in any_rows(name) if all(str(row[key]) in value.split(",") for key, value in more.items())
+    ]
 
 
 def _column(text: str) -> tuple[str, Callable[[Mapping[str, Any]], str]]:

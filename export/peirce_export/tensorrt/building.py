@@ -144,7 +144,7 @@ def _config(
 def _timing_cache(config: Any, settings: Settings) -> Any:
     if settings.timing_cache is None:
         return None
-    content = _content(settings.timing_cache)
+    content = read_timing_cache(settings.timing_cache)
     cache = config.create_timing_cache(content)
     if cache is None or not config.set_timing_cache(cache, ignore_mismatch=False):
         raise ExportError(
@@ -153,7 +153,7 @@ def _timing_cache(config: Any, settings: Settings) -> Any:
     return cache
 
 
-def _content(timing_cache: Path) -> bytes:
+def read_timing_cache(timing_cache: Path) -> bytes:
     """What a timing cache holds; nothing yet where there is none.
 
     Raises:

@@ -14,20 +14,21 @@ from peirce.files import AS_IT_WAS, scratch
 from peirce.model import Exporter, Model
 from peirce.parts import Signature
 
-from peirce_export.casting import DTYPES
+from peirce_export.casting import DTYPES, precision_of
 from peirce_export.failures import Mismatch
-from peirce_export.metadata import MODEL, Metadata, step_of
+from peirce_export.metadata import MODEL, Metadata, Precision, step_of
 from peirce_export.onnx.exporter import DEFAULT_OPSET, KEPT, OnnxExporter, OnnxOptions
 from peirce_export.onnx.structure import OnnxGraph
 from peirce_export.report import Verification
 from peirce_export.steps import steps
-from peirce_export.tensorrt.backends import Backend, backend
-from peirce_export.tensorrt.building import Built, Settings, build
+from peirce_export.tensorrt.backends import Backend, backend, has_gpu
+from peirce_export.tensorrt.building import Built, Settings, build, read_timing_cache
 from peirce_export.tensorrt.header import Header, digest
 from peirce_export.tensorrt.profiles import Profile, profiles
 from peirce_export.views import ROLES, view
 
 MIB = 1 << 20
+TURING = "7.5"
 NO_RUN = "The figures above are of the ONNX file in between. The engine was not run: `peirce verify` runs it, on a GPU."
 
 
@@ -43,7 +44,8 @@ class TensorRTOptions:
     Args:
         backend: `rtx` builds ahead of time for named compute capabilities, without a GPU; `tensorrt` builds on and for
             the GPU of the machine. None takes what is installed, `tensorrt` first where there is a GPU.
-        compute_capability: what `rtx` builds for, such as 8.9; may be given several times. None is every one it knows.
+        compute_capability: what `rtx` builds for, such as 8.9; may be given several times. Without any it is every one
+            that it knows from 8.0 on; 7.5 takes float16 alone.
         profile: sizes to build for, `DIM=MIN:OPT:MAX`; may be given several times. A dim that is named again begins
             another profile.
         opset: of the ONNX file in between.
@@ -120,7 +122,10 @@ class TensorRTExporter(Exporter):
         path = Path(path)
         _writable(path)
         found, options = backend(self.options.backend), self.options
-        capabilities = self._capabilities(found)
+        capabilities = self._capabilities(found, precision_of(model))
+        self._possible(found)
+        if options.timing_cache is not None:
+            read_timing_cache(Path(options.timing_cache))
         settings = Settings(
             capabilities=capabilities,
             flags={
@@ -158,7 +163,21 @@ class TensorRTExporter(Exporter):
                 os.replace(each, path.with_name(each.name))
         return evolve(report, file=path, notes=tuple(notes))
 
-    def _capabilities(self, found: Backend) -> tuple[str, ...]:
+    def _possible(self, found: Backend) -> None:
+        """Refuse what TensorRT for RTX would refuse after the export, in words that tell nothing."""
+        options = self.options
+        if found.name == "rtx" and options.version_compatible:
+            raise ExportError(
+                "TensorRT for RTX comes without the lean runtime that version_compatible needs; leave it out, or use "
+                "--backend tensorrt"
+            )
+        if (options.refit or options.strip_plan) and not has_gpu():
+            raise ExportError(
+                "TensorRT builds engines for refit and strip_plan on a machine with a GPU alone; run the same command "
+                "there, or leave them out"
+            )
+
+    def _capabilities(self, found: Backend, own: Precision) -> tuple[str, ...]:
         asked = self.options.compute_capability
         if found.name != "rtx":
             if asked:
@@ -167,7 +186,13 @@ class TensorRTExporter(Exporter):
                     "--backend rtx"
                 )
             return ()
-        return tuple(dict.fromkeys(map(found.known, asked))) or tuple(found.capabilities())
+        chosen = tuple(dict.fromkeys(map(found.known, asked)))
+        if TURING in chosen and (self.options.precision or own) != "float16":
+            raise ExportError(
+                f"compute capability {TURING} (Turing) multiplies in float16 alone; add --precision float16, or leave "
+                "it out"
+            )
+        return chosen or tuple(each for each in found.capabilities() if each != TURING)
 
     def _files(self, onnx: Path, engine: Path) -> tuple[list[Path], list[Path]]:
         """The ONNX files, in the order of their roles, and the engine of each."""

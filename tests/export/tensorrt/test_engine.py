@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from every_part import SEARCHES, SPECS
 from peirce import Session
 from peirce.compose import build, export
@@ -102,11 +103,13 @@ def test_a_generator_has_two_engines(registry: Registry, tmp_path: Path) -> None
 
 
 @RTX
-def test_the_weights_of_a_stripped_engine_lie_beside_it(registry: Registry, tmp_path: Path) -> None:
+def test_several_capabilities_and_the_onnx_file_beside(registry: Registry, tmp_path: Path) -> None:
     path = tmp_path / "model.engine"
-    exported("bert-base", path, registry, strip_plan=True, compute_capability=("SM89", "8.6", "8.9"))
+    exported("bert-base", path, registry, keep_onnx=True, compute_capability=("SM89", "8.6", "8.9"))
     header = Header.read(path)
     assert header.capabilities == ("8.9", "8.6")
+    assert header.weights(path) is None
+    header = evolve(header, flags={"strip_plan": True})
     weights = header.weights(path)
     assert weights == tmp_path / "model.onnx"
     weights.write_bytes(b"others")
@@ -181,6 +184,26 @@ def test_an_engine_is_refused_where_it_cannot_run(registry: Registry, tmp_path: 
 
 
 @RTX
-def test_unknown_capabilities_are_refused_before_any_work(registry: Registry, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match=r"does not build for compute capability 9.0, only for 7.5, 8.0"):
-        exported("bert-base", tmp_path / "model.engine", registry, compute_capability="9.0")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"compute_capability": "9.0"}, "does not build for compute capability 9.0, only for 7.5, 8.0"),
+        ({"compute_capability": "ada"}, "does not build for compute capability ada"),
+        ({"compute_capability": "7.5"}, "7.5 (Turing) multiplies in float16 alone; add --precision float16"),
+        ({"version_compatible": True}, "without the lean runtime that version_compatible needs"),
+        ({"timing_cache": "absent/cache"}, "there is no folder absent"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_before_any_work(
+    options: dict[str, object], said: str, registry: Registry, tmp_path: Path
+) -> None:
+    with pytest.raises(ExportError, match=re.escape(said)):
+        exported("bert-base", tmp_path / "model.engine", registry, backend="rtx", **options)
+
+
+@RTX
+@pytest.mark.skipif(backends.has_gpu(), reason="there is a GPU")
+@pytest.mark.parametrize("option", ["refit", "strip_plan"])
+def test_weights_are_exchanged_where_there_is_a_gpu(option: str, registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="on a machine with a GPU alone"):
+        exported("bert-base", tmp_path / "model.engine", registry, **{option: True})
