@@ -93,8 +93,8 @@ def found_in(folder: Path) -> dict[str, Path]:
     known = {name: path for name, path in files.items() if name in (TRAIN, VALID) or name.startswith("test_")}
     if not known:
         raise TaskError(
-            f"{folder} has no files of pairs; their names are train.txt, validate.txt and test_easy.txt or the like, with "
-            ".gz after it when they are gzipped"
+            f"{folder} has no files of pairs; their names are train.txt, validate.txt and test_easy.txt or the like, "
+            "with .gz after it when they are gzipped"
         )
     return known
 

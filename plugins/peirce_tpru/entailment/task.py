@@ -54,7 +54,7 @@ class EntailmentOptions:
 class Pairs:
     """The pairs of one file: ids and lengths of both texts, labels, and what the heuristics say.
 
-    ids: `[CLS] A [SEP] B [SEP]` of each pair, a row of `flat` from `starts[i]` on; firsts: tokens up to the first [SEP].
+    ids: `[CLS] A [SEP] B [SEP]` of each pair, a row of `flat` from `starts[i]` on; firsts: tokens to the first [SEP].
     """
 
     flat: NDArray[np.uint8]
