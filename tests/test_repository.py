@@ -135,7 +135,7 @@ def test_the_lowest_releases_are_the_lower_bounds(project: dict[str, Any]) -> No
 
 def test_extras(project: dict[str, Any]) -> None:
     extras = project["project"]["optional-dependencies"]
-    everyday = ["onnx", "train", "kg", "ray", "text", "transformers", "testing"]
+    everyday = ["onnx", "train", "kg", "ray", "text", "transformers", "testing", "triton"]
     assert set(extras) == {*everyday, *BY_NAME, "docs", "all"}
     assert extras["all"] == [f"peirce[{','.join(everyday)}]"]
     assert "onnxruntime" in {Requirement(line).name for line in extras["onnx"]}
@@ -162,7 +162,7 @@ def test_tox_runs_what_every_change_must_pass(tox: ConfigParser) -> None:
         "layers",
         "tests",
     ]
-    for name in ("alone", "demo", "docs", "bench", "export-all", "tensorrt", "lowest"):
+    for name in ("alone", "demo", "docs", "bench", "export-all", "tensorrt", "serve", "lowest"):
         assert tox.get(f"testenv:{name}", "description")
     assert tox["testenv"]["package"] == "wheel"
     for name in ("lint", "layers"):

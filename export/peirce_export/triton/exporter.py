@@ -45,6 +45,7 @@ from peirce_export.triton.front import FRONT, Front
 
 RECORD = "training.json"
 """What a training writes beside its model; an answerer may go by it."""
+NO_QUESTIONS = "No model takes whole questions: it was saved without what they need."
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 _PROGRAM = """# What Triton's Python backend loads; `pip install {packages}` in its Python.
 from peirce_export.triton.backend import {name} as TritonPythonModel  # noqa: F401
@@ -217,11 +218,11 @@ class TritonExporter(Exporter):
         """The answerers that fit the model, by name, each tried with its own example on the ONNX file."""
         if not self.options.questions:
             return {}
-        if model.folder is None:
-            notes.append("No model takes whole questions: this one was not loaded from a folder with assets.")
-            return {}
         found: dict[str, Answerer] = {}
-        with saved_files(model.folder, without=(WEIGHTS,)) as files:
+        if (folder := model.folder) is None:
+            notes.append(NO_QUESTIONS)
+            return {}
+        with saved_files(folder, without=(WEIGHTS,)) as files:
             assets = files.assets
         for entry in default_catalogue().entries("answerers"):
             kind = answerer_named(entry.name)
@@ -229,7 +230,7 @@ class TritonExporter(Exporter):
                 continue
             try:
                 with Session(graphs[0].onnx) as session:
-                    answerer, said = kind(model.folder, session), list[Mapping[str, Any]]()
+                    answerer, said = kind(folder, session), list[Mapping[str, Any]]()
                     answerer.ask(answerer.example(), said.append)
             except PeirceError as error:
                 raise ExportError(
@@ -242,6 +243,8 @@ class TritonExporter(Exporter):
                     f"{entry.distribution or entry.plugin}"
                 )
             found[entry.name] = answerer
+        if not found:
+            notes.append(NO_QUESTIONS)
         return found
 
     def _tensors(

@@ -1,0 +1,312 @@
+"""The real server on the loopback address: what it says of its models, what it answers, and that it stays up.
+
+`tox -e serve` runs these; elsewhere they are skipped, since the server's package needs a numpy of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import urllib.request
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peirce
+import pytest
+from peirce.errors import InputError
+from peirce_export import cases
+from peirce_kg.ask import Asker
+from peirce_text.text.writer import open_writer
+from served_models import CLASSES
+from triton_server import INSTALLED, Server, serving
+
+if INSTALLED:
+    from tritonclient.utils import InferenceServerException
+
+pytestmark = pytest.mark.skipif(
+    not INSTALLED, reason="Triton Inference Server is not installed; `tox -e serve`"
+)
+MODELS = ("tega", "weather", "novelist", "novelist_step")
+TYPES = {"int64": "INT64", "bool": "BOOL", "float": "FP32"}
+
+
+@pytest.fixture(scope="module")
+def repository(graph: Path, weather: Path, novelist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("serving") / "repository"
+    for model, options in ((graph, {}), (weather, {"delay": 20_000}), (novelist, {"generate": True})):
+        peirce.export(model, path=place, to="triton", kind="python", max_batch=16, **options)
+    return place
+
+
+@pytest.fixture(scope="module")
+def server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("server")
+    with serving(repository, folder, "--model-control-mode=explicit", "--load-model=*") as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Any]:
+    with closing(server.client()) as found:
+        yield found
+
+
+def opened(repository: Path, name: str) -> peirce.Session:
+    (file,) = (repository / name / "1").glob("*.onnx")
+    return peirce.Session(file, providers=["CPUExecutionProvider"])
+
+
+def tensors(feeds: Mapping[str, Any]) -> list[Any]:
+    from tritonclient.grpc import InferInput
+    from tritonclient.utils import np_to_triton_dtype
+
+    made = []
+    for name, array in feeds.items():
+        made.append(InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype)))
+        made[-1].set_data_from_numpy(array)
+    return made
+
+
+def texts(**fields: str) -> list[Any]:
+    return tensors({name: np.array([text.encode()], np.object_) for name, text in fields.items()})
+
+
+def drawn(session: peirce.Session, length: int, batch: int = 1, seed: int = 0) -> dict[str, Any]:
+    signature = session.signature
+    sizes = dict.fromkeys(signature.symbols, length) | {"batch": batch}
+    return cases.inputs(signature, cases.Case(name="asked", sizes=sizes), seed, np.dtype(np.float32))
+
+
+def test_it_is_healthy_and_describes_its_models_as_their_signatures(repository: Path, client: Any) -> None:
+    assert client.is_server_live()
+    assert client.is_server_ready()
+    for name in (*MODELS, "tega_ask", "weather_classify", "novelist_write"):
+        assert client.is_model_ready(name, "1")
+    for name in MODELS:
+        with opened(repository, name) as session:
+            found = client.get_model_metadata(name)
+            for specs, described in (
+                (session.signature.inputs, found.inputs),
+                (session.signature.outputs, found.outputs),
+            ):
+                assert [(each.name, each.datatype, [*each.shape]) for each in described] == [
+                    (s.name, TYPES[s.dtype], [d if isinstance(d, int) else -1 for d in s.dims]) for s in specs
+                ]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_answers_as_the_session_to_the_bit(name: str, repository: Path, client: Any) -> None:
+    with opened(repository, name) as session:
+        for length, batch in ((1, 1), (7, 1), (12, 3)):
+            feeds = drawn(session, length, batch, seed=length)
+            answered, wanted = client.infer(name, tensors(feeds)), session.run(feeds)
+            for output, array in wanted.items():
+                found = answered.as_numpy(output)
+                assert (found.dtype, found.shape) == (array.dtype, array.shape)
+                assert found.tobytes() == array.tobytes(), f"{output} at length {length}"
+
+
+def test_optional_inputs_may_be_left_out(repository: Path, client: Any) -> None:
+    with opened(repository, "weather") as session:
+        feeds = {"input_ids": drawn(session, 5)["input_ids"]}
+        found = client.infer("weather", tensors(feeds)).as_numpy("classification_logits")
+        assert found.tobytes() == session.run(feeds)["classification_logits"].tobytes()
+
+
+def test_a_client_may_ask_for_the_best_class_by_name(client: Any) -> None:
+    from tritonclient.grpc import InferRequestedOutput
+
+    feeds = {"input_ids": np.array([[2, 7, 9]])}
+    wanted = InferRequestedOutput("classification_logits", class_count=3)
+    found = client.infer("weather", tensors(feeds), outputs=[wanted]).as_numpy("classification_logits")
+    assert {each.decode().split(":")[2] for each in found.ravel()} == set(CLASSES)
+
+
+def test_many_requests_of_several_lengths_share_batches(repository: Path, client: Any) -> None:
+    with opened(repository, "weather") as session:
+        asked = [drawn(session, 3 + number % 4, seed=number) for number in range(64)]
+        before = client.get_inference_statistics("weather").model_stats[0]
+        with ThreadPoolExecutor(64) as pool:
+            found = list(pool.map(lambda feeds: client.infer("weather", tensors(feeds)), asked))
+        after = client.get_inference_statistics("weather").model_stats[0]
+        for feeds, answer in zip(asked, found, strict=True):
+            wanted = session.run(feeds)
+            for output, array in wanted.items():
+                np.testing.assert_allclose(answer.as_numpy(output), array, rtol=0, atol=1e-5)
+    assert after.inference_count - before.inference_count == 64
+    assert after.execution_count - before.execution_count < 64
+
+
+def test_what_a_model_does_not_take_is_refused_by_name_and_the_server_goes_on(client: Any) -> None:
+    ids, half = np.array([[2, 7, 9]]), np.array([[2.0, 7.0, 9.0]], np.float32)
+    for feeds, said in (
+        ({"input_id": ids}, "unexpected inference input 'input_id'"),
+        ({"input_ids": half}, "input 'input_ids' data-type is 'FP32', but model 'weather' expects 'INT64'"),
+        ({"input_ids": ids[0]}, "unexpected shape for input 'input_ids'"),
+        ({"input_ids": ids, "attention_mask": np.ones((1, 2), np.bool_)}, "input 'attention_mask' has shape"),
+        ({"input_ids": ids + 900}, "input 'input_ids' holds 909, but valid values are 0 to"),
+        ({"input_ids": np.ones((1, 41), np.int64)}, "the length of the inputs is 41"),
+        ({}, "expected between 1 and 3 inputs but got 0"),
+    ):
+        with pytest.raises(InferenceServerException) as caught:
+            client.infer("weather", tensors(feeds))
+        assert said in str(caught.value)
+    with pytest.raises(InferenceServerException, match="'wether'"):
+        client.infer("wether", tensors({"input_ids": ids}))
+    assert client.infer("weather", tensors({"input_ids": ids})).as_numpy("classification_logits").shape == (
+        1,
+        3,
+    )
+
+
+def test_one_wrong_request_does_not_spoil_its_batch(client: Any) -> None:
+    asked = [np.array([[2, 900 if number == 5 else 7, 9]]) for number in range(16)]
+
+    def ask(ids: Any) -> str:
+        try:
+            return str(client.infer("weather", tensors({"input_ids": ids})).as_numpy("pooled").shape)
+        except Exception as error:
+            return str(error)
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(ask, asked))
+    assert "input 'input_ids' holds 900" in found.pop(5)
+    assert set(found) == {"(1, 8)"}
+
+
+def test_a_query_is_answered_as_by_peirce_ask(graph: Path, repository: Path, client: Any) -> None:
+    asker = Asker(graph, session=opened(repository, "tega"))
+    query = "embassy(usa,f) & !embassy(e1,f)"
+    found = client.infer("tega_ask", [*texts(query=query), *tensors({"top": np.array([3])})])
+    wanted = asker.ask(query, 3).answers
+    assert [name.decode() for name in found.as_numpy("entities")] == [each.entity for each in wanted]
+    assert found.as_numpy("scores").tolist() == pytest.approx([each.score for each in wanted], abs=1e-6)
+    for question, said in (
+        (texts(query="embassy(usb,f)"), "unknown entity 'usb'. Did you mean 'usa'?"),
+        (texts(query="embassy(usa"), "expected ','"),
+        ([*texts(query=query), *tensors({"top": np.array([0])})], "input 'top' is 0"),
+    ):
+        with pytest.raises(InferenceServerException) as caught:
+            client.infer("tega_ask", question)
+        assert said in str(caught.value)
+
+
+def test_texts_are_classified_over_http(server: Server, weather: Path, repository: Path) -> None:
+    body = {
+        "inputs": [
+            {"name": name, "shape": [1], "datatype": "BYTES", "data": [text]}
+            for name, text in (("text", "the sea is calm today"), ("pair", "the bay"))
+        ]
+    }
+    address = f"http://{server.http}/v2/models/weather_classify/infer"
+    with urllib.request.urlopen(address, json.dumps(body).encode(), timeout=60) as answer:
+        found = {each["name"]: each["data"] for each in json.load(answer)["outputs"]}
+    from peirce_text.serving import Classifies
+
+    said: list[Mapping[str, Any]] = []
+    with opened(repository, "weather") as session:
+        Classifies(weather, session).ask({"text": "the sea is calm today", "pair": "the bay"}, said.append)
+    assert found["classes"] == said[0]["classes"]
+    assert sorted(found["classes"]) == sorted(CLASSES)
+    assert found["scores"] == pytest.approx(said[0]["scores"], abs=1e-6)
+
+
+def streamed(client: Any, inputs: list[Any]) -> list[Any]:
+    """The responses to one question, until the last."""
+    answers: queue.Queue[Any] = queue.Queue()
+    client.start_stream(callback=lambda result, error: answers.put(error or result))
+    try:
+        client.async_stream_infer("novelist_write", inputs, enable_empty_final_response=True)
+        found = []
+        while True:
+            each = answers.get(timeout=60)
+            if isinstance(each, Exception):
+                return [*found, each]
+            if not len(each.get_response().outputs):
+                return found
+            found.append(each)
+    finally:
+        client.stop_stream()
+
+
+@pytest.mark.parametrize("settings", [{}, {"sample": np.array([True]), "seed": np.array([3])}])
+def test_a_prompt_is_followed_token_by_token(
+    settings: dict[str, Any], repository: Path, novelist: Path, tmp_path: Path, client: Any
+) -> None:
+    for name, folder in (("model.onnx", "novelist"), ("model.step.onnx", "novelist_step")):
+        (tmp_path / name).write_bytes((repository / folder / "1" / name).read_bytes())
+    writer = open_writer(tmp_path / "model.onnx", novelist)
+    plain = {name: array.item() for name, array in settings.items()}
+    (wanted,) = writer.write(["the sea is"], max_new=6, **plain)
+    question = [*texts(prompt="the sea is"), *tensors({"max_new": np.array([6]), **settings})]
+    found = streamed(client, question)
+    assert tuple(int(each.as_numpy("token")[0]) for each in found) == wanted.tokens
+    assert found[-1].as_numpy("text")[0].decode() == wanted.text
+    assert bool(found[-1].as_numpy("ended")[0]) == wanted.ended
+    (error,) = streamed(client, [*texts(prompt="the sea"), *tensors({"max_new": np.array([400])})])
+    assert "max_new is 400, and the longest prompt leaves room for" in str(error)
+
+
+def test_prompts_of_many_clients_are_followed_at_once(server: Server, client: Any) -> None:
+    def follow(prompt: str) -> str:
+        with closing(server.client()) as own:
+            found = streamed(own, [*texts(prompt=prompt), *tensors({"max_new": np.array([4])})])
+        return found[-1].as_numpy("text")[0].decode()
+
+    prompts = [f"the {word}" for word in ("sea", "bay", "lake", "sea is calm")]
+    alone = [follow(prompt) for prompt in prompts]
+    with ThreadPoolExecutor(len(prompts)) as pool:
+        assert list(pool.map(follow, prompts)) == alone
+
+
+def test_a_new_version_takes_over_while_requests_run(weather: Path, repository: Path, client: Any) -> None:
+    wrong: list[BaseException] = []
+    done, count = threading.Event(), [0, 0]
+
+    def ask(place: int, call: Any) -> None:
+        while not done.is_set():
+            try:
+                call()
+                count[place] += 1
+            except Exception as error:
+                wrong.append(error)
+                return
+
+    calls = (
+        partial(client.infer, "weather", tensors({"input_ids": np.array([[2, 7, 9]])})),
+        partial(client.infer, "weather_classify", texts(text="the sea is calm")),
+    )
+    threads = [threading.Thread(target=ask, args=each) for each in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    try:
+        peirce.export(weather, path=repository, to="triton", kind="python", max_batch=16)
+        client.load_model("weather")
+        client.load_model("weather_classify")
+        seen = list(count)
+        while min(now - before for now, before in zip(count, seen, strict=True)) < 3 and not wrong:
+            done.wait(0.05)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+    assert min(seen) > 0
+    assert client.is_model_ready("weather", "2")
+    assert client.infer("weather_classify", texts(text="the sea")).get_response().model_version == "2"
+    assert client.is_server_ready()
+
+
+def test_a_served_file_that_does_not_generate_says_so(repository: Path) -> None:
+    from peirce_export.triton.calls import ServedFile
+    from peirce_export.triton.front import Front
+
+    front = Front.read(repository / "weather_classify" / "1" / "front.json")
+    with pytest.raises(InputError, match="'weather' was not exported to generate"):
+        ServedFile(front.model, front.metadata, lambda *_: []).stepper()
