@@ -25,6 +25,7 @@ _EXTRAS = {
     "testing": ("pytest", "hypothesis"),
     "tensorrt": ("tensorrt", "cuda-bindings", "onnx", "onnxscript", "onnxruntime"),
     "tensorrt-rtx": ("tensorrt-rtx-cu13", "cuda-bindings", "onnx", "onnxscript", "onnxruntime"),
+    "triton": ("tritonclient", "grpcio", "packaging", "protobuf", "onnx", "onnxscript", "onnxruntime"),
 }
 # One ONNX graph, `y = Identity(x)` for a float32 vector, so that a provider can be started without onnx.
 _IDENTITY = bytes.fromhex(
