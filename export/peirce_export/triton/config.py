@@ -11,7 +11,7 @@ from peirce.model import Answerer, Field
 from peirce.parts import Signature, TensorSpec
 
 Kind = Literal["onnxruntime", "tensorrt", "python"]
-Device = Literal["auto", "cpu", "gpu"]
+DEVICES = ("auto", "cpu", "gpu")
 FILES: Mapping[str, str] = {"onnxruntime": "model.onnx", "tensorrt": "model.plan", "python": "model.py"}
 """What a version of each kind is opened by."""
 CONFIG = "config.pbtxt"
@@ -45,7 +45,7 @@ class Serving:
     max_batch: int
     delay: int = 0
     instances: int = 1
-    device: Device = "auto"
+    device: str = "auto"
     versions: int = 1
 
 
@@ -212,7 +212,7 @@ def _field(made: Any, each: Field) -> dict[str, Any]:
     }
 
 
-def _device(made: Any, kind: Kind, device: Device) -> int:
+def _device(made: Any, kind: Kind, device: str) -> int:
     group = made.ModelInstanceGroup
     if kind == "tensorrt":
         return group.KIND_GPU

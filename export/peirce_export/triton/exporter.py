@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from attrs import evolve, field, frozen, validators
 from peirce.compose import Session
@@ -19,14 +19,16 @@ from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Answerer, Exporter, 
 from peirce.reading import read
 from peirce.registry import answerer_named, default_catalogue
 
+from peirce_export.failures import Mismatch
 from peirce_export.metadata import Metadata, step_of
-from peirce_export.onnx.exporter import DEFAULT_OPSET, OnnxExporter, OnnxOptions
+from peirce_export.onnx.exporter import DEFAULT_OPSET, KEPT, OnnxExporter, OnnxOptions
 from peirce_export.onnx.frame import read_frame
 from peirce_export.report import Verification
 from peirce_export.triton import repository
 from peirce_export.triton.batching import in_rows, row_by_row
 from peirce_export.triton.config import (
     CONFIG,
+    DEVICES,
     FILES,
     MASK,
     WARMUP,
@@ -85,9 +87,7 @@ class TritonOptions:
     max_batch: int = field(default=32, validator=validators.ge(0))
     delay: int = field(default=0, validator=validators.ge(0))
     instances: int = field(default=1, validator=validators.ge(1))
-    device: Literal["auto", "cpu", "gpu"] = field(
-        default="auto", validator=validators.in_(("auto", "cpu", "gpu"))
-    )
+    device: str = field(default="auto", validator=validators.in_(DEVICES))
     versions: int = field(default=1, validator=validators.ge(1))
     profile: tuple[str, ...] = field(default=(), converter=_texts)
     opset: int = DEFAULT_OPSET
@@ -169,14 +169,19 @@ class TritonExporter(Exporter):
         onnx = folder / "model.onnx"
         if options.kind == "tensorrt":
             return self._engines(model, folder)
-        report = OnnxExporter(
+        through = OnnxExporter(
             OnnxOptions(
                 opset=options.opset,
                 precision=options.precision,
                 generate=options.generate,
                 seed=options.seed,
             )
-        ).export(model, onnx)
+        )
+        try:
+            report = through.export(model, onnx)
+        except Mismatch as fault:
+            said, _, _ = str(fault).partition(KEPT)
+            raise fault.saying(f"{said}\n`peirce export --to onnx` shows it and keeps the file") from fault
         files = [onnx, step_of(onnx)] if options.generate else [onnx]
         return report, [_Graph(onnx=each, file=each, metadata=_metadata(each)) for each in files]
 

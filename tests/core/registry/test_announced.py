@@ -16,6 +16,7 @@ from peirce.registry import (
     Catalogue,
     Registry,
     RegistryFile,
+    answerer_named,
     default_catalogue,
     load_spec,
     ready_spec,
@@ -128,6 +129,10 @@ def test_a_spec_that_a_broken_plugin_may_have_says_so(specs: Path) -> None:
         ({"parsers": ["spacy"]}, "register_parsers must return a mapping from a name to"),
         ({"parsers": {"spacy": "lab"}}, "returns 'spacy': 'lab'; one looks like 'spacy'"),
         ({"runtimes": {".onnx": "lab"}}, "returns '.onnx': 'lab'; one looks like"),
+        (
+            {"answerers": {"Ask": "lab:Asks"}},
+            "returns 'Ask': 'lab:Asks'; one looks like 'ask': 'my_lab.serving:Asks'",
+        ),
         ({"commands": {"greet": None}}, "register_commands must return a mapping from a command to its line"),
         ({"commands": {"greet": "Two\nlines."}}, "one looks like 'greet': 'Greet somebody.'"),
         ({"commands": {"greet": " "}}, "one looks like 'greet': 'Greet somebody.'"),
@@ -161,6 +166,25 @@ def test_a_runtime_is_found_by_the_suffix() -> None:
         runtime_of("model.onnx", catalogue)
     with pytest.raises(RegistryError, match=r"the runtime of .gone files, json:Gone, cannot be imported"):
         runtime_of("model.gone", catalogue)
+
+
+def test_an_answerer_is_found_by_its_name() -> None:
+    mine = {"ask": "peirce_kg.serving:Asks", "decode": "json:JSONDecoder", "gone": "json:Gone"}
+    catalogue = Catalogue.of(plugin(answerers=mine))
+    assert answerer_named("ask", catalogue).__name__ == "Asks"
+    with pytest.raises(RegistryError, match=r"the answerer 'decode', .* is no peirce.model.Answerer"):
+        answerer_named("decode", catalogue)
+    with pytest.raises(RegistryError, match=r"the answerer 'gone', json:Gone, cannot be imported"):
+        answerer_named("gone", catalogue)
+    with pytest.raises(RegistryError, match=r"unknown answerer 'asks'. Did you mean 'ask'"):
+        answerer_named("asks", catalogue)
+
+
+def test_answerers_need_no_torch() -> None:
+    targets = [entry.part.partition(":")[0] for entry in default_catalogue().entries("answerers")]
+    assert set(default_catalogue().names("answerers")) >= {"ask", "classify", "write"}
+    program = f"import sys; sys.modules['torch'] = None; import {', '.join(targets)}"
+    subprocess.run([sys.executable, "-P", "-c", program], check=True)
 
 
 def test_the_entry_point_and_the_hook_name_one_runtime() -> None:

@@ -1,0 +1,98 @@
+"""Questions to models of texts: which models take them, how classes are named, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from peirce.errors import InputError, ModelFileError
+from peirce.model import Generated
+from peirce.parts import Signature, TensorSpec
+from peirce.registry import Registry
+from peirce_text.serving import Classifies, Writes
+from served_models import CLASSES, CLASSIFIER, WRITER, text_model
+
+IDS = TensorSpec(name="input_ids", dtype="int64", dims=("batch", "length"), high=60)
+MASK = TensorSpec(
+    name="attention_mask", dtype="bool", dims=("batch", "length"), required=False, masks="length"
+)
+SCORES = TensorSpec(name="weather_logits", dtype="float", dims=("batch", 3))
+
+
+class Counts:
+    """A model that scores a text by its length, and writes what it is told to."""
+
+    signature, providers = Signature([IDS, MASK], [SCORES]), ("numpy",)
+
+    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Any]:
+        assert set(inputs) == {"input_ids", "attention_mask"}
+        count = inputs["attention_mask"].sum()
+        return {"weather_logits": np.array([[0.5, count, -count]], np.float32)}
+
+    def generate(self, inputs: Mapping[str, Any], **settings: Any) -> tuple[Generated, ...]:
+        said, tokens = settings["said"], (7, 9, settings["eos_id"])
+        for token in tokens:
+            said(np.array([token]))
+        return (Generated(tokens=tokens, score=0.0),)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> Path:
+    return text_model(CLASSIFIER, tmp_path_factory.mktemp("saved") / "weather", registry)
+
+
+def relabelled(saved: Path, folder: Path, content: str) -> Path:
+    """A copy whose names of classes are others."""
+    import peirce
+
+    files = {path.name: path.read_bytes() for path in (saved / "assets").iterdir()}
+    peirce.load(saved).save(folder, files | {"labels.json": content.encode()})
+    return folder
+
+
+def test_classes_come_by_name_the_best_first(saved: Path) -> None:
+    said: list[Mapping[str, Any]] = []
+    answerer = Classifies(saved, Counts())
+    assert answerer.labels() == {"weather_logits": [*CLASSES]}
+    answerer.ask({"text": "the sea is calm today"}, said.append)
+    assert said == [{"classes": ["stormy", "calm", "foggy"], "scores": [7.0, 0.5, -7.0]}]
+    with pytest.raises(InputError, match=r"input 'pair' is given, and the model has no token types"):
+        answerer.ask({"text": "the sea", "pair": "the bay"}, said.append)
+
+
+def test_names_of_classes_that_cannot_be_are_refused(saved: Path, tmp_path: Path) -> None:
+    for number, (content, why) in enumerate(
+        (
+            (json.dumps({"labels": ["a", "b"]}), "names 2 classes, and the model scores 3"),
+            (json.dumps({"names": ["a"]}), r"names no classes \('labels'\)"),
+            ("[", "names no classes"),
+        )
+    ):
+        with pytest.raises(ModelFileError, match=f"labels.json {why}"):
+            Classifies(relabelled(saved, tmp_path / str(number), content), Counts())
+
+
+def test_models_are_told_apart(saved: Path) -> None:
+    kept = ("tokenizer.json", "labels.json")
+    other = TensorSpec(name="vectors", dtype="float", dims=("batch", 3, 4))
+    two = Signature([IDS, other], [SCORES])
+    assert Classifies.answers(Counts.signature, kept, False)
+    assert not Classifies.answers(Counts.signature, ("labels.json",), False)
+    assert not Classifies.answers(two, kept, False)
+    another = TensorSpec(name="b_logits", dtype="float", dims=("batch", 2))
+    assert not Classifies.answers(Signature([IDS], [SCORES, another]), kept, False)
+    assert Writes.answers(Counts.signature, kept, True)
+    assert not Writes.answers(Counts.signature, kept, False)
+
+
+def test_a_text_is_said_token_by_token(tmp_path: Path, registry: Registry) -> None:
+    said: list[Mapping[str, Any]] = []
+    writer = Writes(text_model(WRITER, tmp_path / "novelist", registry), Counts())
+    writer.ask({"prompt": "the sea", "max_new": 3}, said.append)
+    assert [each["token"] for each in said][:2] == [7, 9]
+    assert [each["ended"] for each in said] == [False, False, True]
+    assert all(later["text"].startswith("the sea") for later in said)
