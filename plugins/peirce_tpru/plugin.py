@@ -40,6 +40,7 @@ def register_tasks() -> list[type[Task]]:
 def register_commands() -> dict[str, str]:
     """Models of published weights, and what a model binds."""
     return {
+        "entailment": "Make pairs of propositions to learn entailment from.",
         "roles": "Show which roles each token of a text binds.",
         "import.tpru": "Import published weights of the recurrent unit TPRU.",
     }
