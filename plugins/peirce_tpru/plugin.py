@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import Experiment, Task
     from peirce.parts import Augmenter, RecurrentOperator
 
 
@@ -50,3 +50,11 @@ def register_commands() -> dict[str, str]:
 def register_specs() -> list[Path]:
     """Encoders of pairs of propositions."""
     return [Path(__file__).parent / "specs"]
+
+
+@hookimpl
+def register_experiments() -> list[Experiment]:
+    """The table of logical entailment."""
+    from peirce_tpru.entailment.experiment import TABLE1
+
+    return [TABLE1]
