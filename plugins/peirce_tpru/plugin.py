@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import Experiment, Task
     from peirce.parts import Augmenter, RecurrentOperator
 
 
@@ -40,6 +40,7 @@ def register_tasks() -> list[type[Task]]:
 def register_commands() -> dict[str, str]:
     """Models of published weights, and what a model binds."""
     return {
+        "entailment": "Make pairs of propositions to learn entailment from.",
         "roles": "Show which roles each token of a text binds.",
         "import.tpru": "Import published weights of the recurrent unit TPRU.",
     }
@@ -49,3 +50,11 @@ def register_commands() -> dict[str, str]:
 def register_specs() -> list[Path]:
     """Encoders of pairs of propositions."""
     return [Path(__file__).parent / "specs"]
+
+
+@hookimpl
+def register_experiments() -> list[Experiment]:
+    """The table of logical entailment."""
+    from peirce_tpru.entailment.experiment import TABLE1
+
+    return [TABLE1]

@@ -47,7 +47,7 @@ class TrainingOptions:
         warmup: steps over which the learning rate rises linearly to `lr`.
         warmup_ratio: the same as a part of all steps, such as 0.01; either this or `warmup` is given.
         schedule: what the learning rate does afterwards: stays, or falls to `end_lr` at the last step, along a line,
-            half a cosine, or the line to the power of `power`.
+            half a cosine, or the line to the power of `power`; or is divided by ten after each third of the steps.
         power: the power of the schedule `poly`; 1 falls along a line.
         end_lr: where a learning rate that falls ends.
         optimizer: `adamw`, or `lamb` for batches of many thousands; LAMB needs pytorch-optimizer.
@@ -83,7 +83,9 @@ class TrainingOptions:
     lr: float = field(default=5e-4, validator=validators.gt(0))
     warmup: int = field(default=0, validator=validators.ge(0))
     warmup_ratio: float = field(default=0.0, validator=[validators.ge(0), validators.le(1)])
-    schedule: Literal["constant", "linear", "cosine", "poly"] = one_of("linear", "constant", "cosine", "poly")
+    schedule: Literal["constant", "linear", "cosine", "poly", "thirds"] = one_of(
+        "linear", "constant", "cosine", "poly", "thirds"
+    )
     power: float = field(default=1.0, validator=validators.gt(0))
     end_lr: float = field(default=0.0, validator=validators.ge(0))
     optimizer: Literal["adamw", "lamb"] = one_of("adamw", "lamb")

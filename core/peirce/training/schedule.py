@@ -25,6 +25,8 @@ def learning_rate(options: TrainingOptions, step: int, total: int) -> float:
         return options.lr * (step + 1) / warmup
     if options.schedule == "constant":
         return options.lr
+    if options.schedule == "thirds":
+        return max(options.end_lr, options.lr * 0.1 ** min(2, 3 * step // max(1, total)))
     left = 1 - min(1.0, (step - warmup) / max(1, total - warmup))
     if options.schedule == "cosine":
         left = 0.5 * (1 - math.cos(math.pi * left))

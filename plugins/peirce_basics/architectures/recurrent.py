@@ -317,7 +317,7 @@ class Order:
         if self.texts == 1:
             return atoms
         atoms = atoms.masked_fill(~self.real.unsqueeze(2), 0)
-        return atoms.view(self.texts, -1, *atoms.shape[1:]).sum(0)
+        return atoms.reshape(self.texts, -1, *atoms.shape[1:]).sum(0)
 
     def reversed(self, atoms: Tensor) -> Tensor:
         """The real tokens from the last to the first; its own inverse."""

@@ -101,7 +101,7 @@ def _push(stack: list[int | str], value: int, every: int) -> None:
 
 
 def renamed(*texts: str) -> str:
-    """Propositions with their variables renamed in the order in which they come: alike where only names differ."""
+    """Propositions with their variables renamed in the order in which they come, with commas between them."""
     names: dict[str, str] = {}
     signs = [
         names.setdefault(sign, VARIABLES[len(names)]) if sign.isalpha() else sign for sign in ",".join(texts)

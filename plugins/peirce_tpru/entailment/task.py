@@ -54,7 +54,12 @@ class EntailmentOptions:
 class Pairs:
     """The pairs of one file: ids and lengths of both texts, labels, and what the heuristics say.
 
-    ids: `[CLS] A [SEP] B [SEP]` of each pair, a row of `flat` from `starts[i]` on; firsts: tokens to the first [SEP].
+    Args:
+        flat: `[CLS] A [SEP] B [SEP]` of each pair, one after the other.
+        starts: where each begins, and where the last ends.
+        firsts: how many tokens each has up to the first [SEP] and with it.
+        labels: whether A entails B.
+        guesses: what each heuristic says, [pairs, 3].
     """
 
     flat: NDArray[np.uint8]

@@ -38,6 +38,10 @@ def test_falls_along_a_power_of_the_line_to_its_end() -> None:
         assert learning_rate(made, 10, 10) == pytest.approx(0.25)
 
 
+def test_is_divided_by_ten_after_each_third() -> None:
+    assert rates(schedule="thirds") == pytest.approx([1.0] * 4 + [0.1] * 3 + [0.01] * 3)
+
+
 def test_warm_up_may_be_a_part_of_all_steps() -> None:
     made = TrainingOptions(epochs=1, lr=1.0, warmup_ratio=0.06)
     assert warmup_steps(made, 1000) == 60

@@ -1,0 +1,241 @@
+"""`peirce experiments run tpru/table1`: recurrences that decide entailment, plain and with attention flow, by file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+from peirce.errors import TaskError
+from peirce.experiments import (
+    Cell,
+    Figure,
+    FigureTable,
+    Matrix,
+    ResultRow,
+    identity,
+    last_loss,
+    settings_by_part,
+)
+from peirce.model import Experiment, ExperimentReport, ExperimentRequest
+from peirce.registry import load_spec
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from peirce.model import Task
+    from peirce.training import TrainingOptions, TrainResult
+
+COLUMNS: Mapping[str, str] = {
+    "valid": "validate", "easy": "test_easy", "hard": "test_hard", "big": "test_big", "massive": "test_massive",
+    "exam": "test_exam",
+}  # fmt: skip
+"""The columns of the paper's table, and their files."""
+ROLES = (8, 32, 128, 512)
+PLAIN, BIDAF = "pair-tpru", "pair-bidaf"
+PAPER: Mapping[str, tuple[float, ...]] = {
+    "LSTM": (71.7, 71.8, 64.1, 64.2, 53.7, 68.3),
+    "GRU": (75.1, 77.1, 63.7, 63.8, 54.4, 73.7),
+    "TPRU, 8 roles": (66.8, 67.2, 59.3, 60.9, 51.9, 67.0),
+    "TPRU, 32 roles": (73.7, 73.7, 62.7, 62.8, 53.0, 76.7),
+    "TPRU, 128 roles": (75.9, 76.0, 64.9, 64.0, 53.8, 75.7),
+    "TPRU, 512 roles": (76.8, 76.8, 64.4, 64.6, 54.6, 75.3),
+    "LSTM, BiDAF": (88.5, 88.7, 74.5, 73.8, 66.8, 80.0),
+    "GRU, BiDAF": (87.9, 88.3, 72.5, 71.3, 66.1, 78.0),
+    "TPRU, 8 roles, BiDAF": (86.2, 87.1, 69.1, 68.2, 62.5, 74.3),
+    "TPRU, 32 roles, BiDAF": (88.4, 88.4, 71.1, 70.1, 64.9, 77.0),
+    "TPRU, 128 roles, BiDAF": (88.5, 88.6, 71.5, 69.8, 64.1, 80.0),
+    "TPRU, 512 roles, BiDAF": (88.6, 89.2, 72.6, 71.2, 64.4, 80.0),
+}
+"""Table 1 of the paper, dim 64."""
+TRANSFORMER = "transformer"
+"""A row that nobody has published: an encoder that reads each text by itself."""
+SCALES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "small": (
+        "12,000 steps of 64 pairs",
+        {"train.steps": 12_000, "train.schedule": "linear", "train.warmup_ratio": 0.02},
+    ),
+    "paper": (
+        "90 epochs, the learning rate divided by 10 twice, the best model by the validation file",
+        {
+            "train.epochs": 90,
+            "train.schedule": "thirds",
+            "train.evaluate_every": 1563,
+            "train.monitor": "accuracy",
+            "train.patience": 90,
+        },
+    ),
+}
+
+
+@frozen(kw_only=True)
+class EntailmentRow(ResultRow):
+    """How a run does on one file."""
+
+    label: str
+    file: str
+    pairs: int = field(converter=int)
+    right: int = field(converter=int)
+    last_loss: float = field(converter=float)
+
+    @property
+    def accuracy(self) -> float:
+        """The share of pairs that are decided as their labels say."""
+        return round(self.right / self.pairs, 4)
+
+
+@frozen(kw_only=True, eq=False)
+class Table1(Matrix[Cell, EntailmentRow]):
+    """The rows of the table, with several seeds each.
+
+    Args:
+        task: what is learnt.
+        training: how.
+        labels: the rows.
+        seeds: of each row.
+        changes: what differs from the rows' specs, by dotted key.
+    """
+
+    task: Task
+    training: TrainingOptions
+    labels: Sequence[str]
+    seeds: tuple[int, ...]
+    changes: Mapping[str, Any] = field(factory=dict)
+
+    row = EntailmentRow
+    columns = (
+        *("run", "label", "seed", "file", "pairs", "right", "accuracy", "parameters", "steps", "seconds"),
+        *("last_loss", "spec_digest", "commit", "evaluated", "command"),
+    )
+
+    def cells(self) -> Iterator[Cell]:
+        """The trainings, all rows of one seed before the next seed."""
+        from peirce.training import plain
+
+        given = self.task.overrides(self.prepared.of(self.task))
+        asked = plain(self.task.options) | {"folder": "", "train": ""}  # where the data lie does not count
+        for seed in self.seeds:
+            for label in self.labels:
+                name, changes = spec_of(label)
+                spec = load_spec(name, {**given, **changes, **self.changes})
+                run = identity(spec, asked, self.training, seed)
+                yield Cell(label=label, seed=seed, spec=spec, task=self.task, training=self.training, run=run)
+
+    def measured(
+        self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[EntailmentRow]
+    ) -> Iterator[EntailmentRow]:
+        """A row for each file of evaluation."""
+        task: Any = self.task
+        common = {**self.facts(cell, trained), "label": cell.label, "last_loss": last_loss(trained)}
+        for file in COLUMNS.values():
+            if file in data.files:
+                right = task.right(trained.model, data.files[file])
+                yield EntailmentRow(**common, file=file, pairs=len(right), right=int(right.sum()))
+
+    def said(self, cell: Cell, rows: Sequence[EntailmentRow]) -> str:
+        """The training's time and loss, and the accuracy on each file."""
+        found = ", ".join(f"{row.file} {row.accuracy:.3f}" for row in rows)
+        first = rows[0]
+        return f"{super().said(cell, rows)}, {first.parameters:,} parameters, last loss {first.last_loss:.3f}; {found}"
+
+    def table(self, rows: Sequence[EntailmentRow]) -> FigureTable:
+        """Accuracy by row and file, beside the paper's, with the heuristics below."""
+        from peirce_tpru.entailment.files import HEURISTICS
+
+        files = self.prepared.of(self.task).files
+        found: dict[str, list[Figure]] = {}
+        for label in dict.fromkeys(row.label for row in rows):
+            paper = PAPER.get(label, (None,) * len(COLUMNS))
+            found[label] = [
+                Figure(row=label, column=column, values=_accuracies(rows, label, file), paper=printed)
+                for (column, file), printed in zip(COLUMNS.items(), paper, strict=True)
+            ]
+        for i, heuristic in enumerate(HEURISTICS):
+            found[heuristic] = [
+                Figure(row=heuristic, column=column, values=_guessed(files.get(file), i))
+                for column, file in COLUMNS.items()
+            ]
+        return FigureTable(
+            name="table1",
+            title="TPRU, Table 1: logical entailment",
+            about=f"{len(files['train']):,} pairs for training, which are not the published ones.",
+            columns=tuple(COLUMNS),
+            figures=found,
+            facts=[
+                f"Accuracy in %, mean (lowest to highest) over {len(self.seeds)} seeds.",
+                "h1 to h3 are heuristics: B has no more connectives, no other variables, no other literals than A.",
+            ],
+            sources=self.sources(rows, "label"),
+            published="the published training pairs",
+            unit="accuracy (%)",
+            constant=HEURISTICS,
+        )
+
+
+def spec_of(label: str) -> tuple[str, dict[str, Any]]:
+    """The ready spec of a row, and what it changes.
+
+    Raises:
+        TaskError: there is no such row.
+    """
+    if label == TRANSFORMER:
+        return "pair-transformer", {"model.name": "transformer"}
+    if label not in PAPER:
+        raise TaskError(f"there is no row {label!r}")
+    unit, *rest = label.split(", ")
+    changes: dict[str, Any] = {"model.name": "-".join(label.lower().replace(",", "").split())}
+    if unit == "TPRU":
+        changes["model.operators.options.tpru.roles"] = int(rest[0].split()[0])
+    else:
+        changes["model.operators"] = {"layer": unit.lower()}
+    return (BIDAF if label.endswith("BiDAF") else PLAIN), changes
+
+
+def _accuracies(rows: Iterable[EntailmentRow], label: str, file: str) -> tuple[float, ...]:
+    return tuple(100 * row.right / row.pairs for row in rows if (row.label, row.file) == (label, file))
+
+
+def _guessed(pairs: Any, heuristic: int) -> tuple[float, ...]:
+    if pairs is None:
+        return ()
+    return (100 * float((pairs.guesses[:, heuristic] == pairs.labels).mean()),)
+
+
+@frozen(kw_only=True, eq=False)
+class EntailmentTable(Experiment):
+    """Table 1 as an experiment; its data are a folder of pairs, with a training file."""
+
+    name: str = "tpru/table1"
+    title: str = "TPRU, Table 1: logical entailment by LSTM, GRU and TPRU, plain and BiDAF"
+    rows: tuple[str, ...] = tuple(PAPER)
+    more: tuple[str, ...] = (TRANSFORMER,)
+    columns: tuple[str, ...] = tuple(COLUMNS)
+    scales: Mapping[str, str] = field(factory=lambda: {name: said for name, (said, _) in SCALES.items()})
+    folder: str = "runs/entailment"
+
+    def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
+        """Train the rows that are not trained yet, and write the table."""
+        table = self.asked(request)
+        return table.table(table.run(console)).write(request.directory)
+
+    def asked(self, request: ExperimentRequest) -> Table1:
+        """The rows that a request asks for."""
+        from peirce.training import make_task, training_options
+
+        scale = SCALES[request.scale or next(iter(SCALES))][1]
+        common = {"train.lr": 1e-3, "train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
+        settings = {**common, **scale, "task.folder": request.data, **request.settings}
+        model, task, training = settings_by_part(settings)
+        known = (*self.rows, *self.more)
+        return Table1(
+            directory=request.directory,
+            task=make_task("entailment", task),
+            training=training_options(training),
+            labels=tuple(label for label in known if label in (request.rows or self.rows)),
+            seeds=request.seeds,
+            changes=model,
+            command=request.command,
+            only_evaluate=request.only_evaluate,
+        )
+
+
+TABLE1 = EntailmentTable()

@@ -1,0 +1,271 @@
+"""Pairs of propositions made anew, of the kind of the published ones: balanced, of their sizes, with exact labels.
+
+Pairs come in fours of two premises and two conclusions: A1 entails B1, A2 entails B2, A1 does not entail B2, and A2
+does not entail B1. Each proposition then stands in one pair of either label, so none of them gives a label away, nor
+do their variables. A is never a contradiction and B never a tautology. Sizes and numbers of variables are drawn as the
+published validation file has them. A block of pairs depends on the seed and on its number alone, so any number of
+workers make the same files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from shutil import rmtree
+from typing import TypeVar
+
+from attrs import frozen
+from peirce.disk import writing
+from peirce.errors import TaskError
+from peirce.extras import safe_path
+from peirce.files import write_whole
+from peirce.owners import owned
+
+from peirce_tpru.entailment.files import Pair, connectives, found_in, guessed, read_pairs
+from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, columns_of, renamed, variables
+
+T = TypeVar("T")
+
+LETTERS: Mapping[int, int] = {1: 109, 2: 299, 3: 604, 4: 721, 5: 992, 6: 1000, 7: 781, 8: 371, 9: 109, 10: 14}
+"""Of the published validation pairs: how many have so many variables."""
+SIZES: tuple[Mapping[int, int], Mapping[int, int]] = (
+    {3: 48, 4: 434, 5: 654, 6: 765, 7: 739, 8: 750, 9: 820, 10: 790},
+    {1: 3, 2: 97, 3: 464, 4: 601, 5: 671, 6: 669, 7: 654, 8: 632, 9: 632, 10: 577},
+)
+"""Of the same pairs: how many have an A, or a B, of so many connectives."""
+FOURS = 250
+"""The fours of a block."""
+CANDIDATES = 16
+"""How many propositions are drawn for each of a four, at one choice of sizes."""
+NAME = "train.txt"
+
+
+@frozen
+class Drawn:
+    """A proposition with its table, and the bits of the letters that it has."""
+
+    text: str
+    table: int
+    letters: int
+
+
+@frozen
+class Made:
+    """What was made.
+
+    Args:
+        file: where the pairs are.
+        pairs: how many there are.
+        duplicates: pairs that were left out since one of the same four is another's, up to the names of variables.
+        published: of these, how many fours have a pair of a published file.
+    """
+
+    file: Path
+    pairs: int
+    duplicates: int
+    published: int
+
+
+def generate(
+    folder: Path,
+    pairs: int,
+    seed: int = 0,
+    *,
+    workers: int = 1,
+    published: Path | None = None,
+    overwrite: bool = False,
+) -> Made:
+    """Write `train.txt` into a folder. What an interrupted call made is kept beside it, and the same call goes on.
+
+    Args:
+        folder: where it goes; made if it is not there.
+        pairs: how many, rounded up to fours.
+        seed: what is drawn.
+        workers: how many processes draw; the file is the same for any number.
+        published: a folder of files whose pairs must not be among them, up to the names of variables.
+        overwrite: whether to replace a file that is there.
+
+    Raises:
+        TaskError: the file is there already, or a published one cannot be read.
+        BusyError: another process writes it.
+    """
+    file = folder / NAME
+    with writing(f"the pairs in {file}", "the blocks that were done"), owned(file, folder=False):
+        if file.exists() and not overwrite:
+            raise TaskError(
+                f"{file} is there already; choose another folder, or give --overwrite to replace it"
+            )
+        known = {} if published is None else _known(published)
+        parts = folder / f".{NAME}-{seed}.parts"
+        parts.mkdir(exist_ok=True)
+        kept: dict[str, None] = {}
+        fours: list[str] = []
+        twice = theirs = done = 0
+        while 4 * len(fours) < pairs:
+            more = -(-(pairs - 4 * len(fours)) // (4 * FOURS))
+            _draw(parts, seed, range(done, done + more), workers)
+            for four in _read(parts, range(done, done + more)):
+                keys = [renamed(*line.split(",")[:2]) for line in four.splitlines()]
+                if any(key in known for key in keys):
+                    theirs += 1
+                elif any(key in kept for key in keys) or len({*keys}) < 4:
+                    twice += 1
+                elif 4 * len(fours) < pairs:
+                    kept |= dict.fromkeys(keys)
+                    fours.append(four)
+            done += more
+        write_whole(file, "".join(fours))
+        rmtree(parts)
+    return Made(file, 4 * len(fours), 4 * (twice + theirs), theirs)
+
+
+def block(seed: int, number: int) -> str:
+    """The lines of one block."""
+    drawn = Random(f"entailment/1/{seed}/{number}")
+    return "".join(f"{pair.line}\n" for _ in range(FOURS) for pair in four(drawn))
+
+
+def four(drawn: Random) -> tuple[Pair, Pair, Pair, Pair]:
+    """Two premises and two conclusions, each premise with each conclusion."""
+    count = _pick(LETTERS, drawn)
+    pool = count if count < 3 else count + 1 if count < 5 else count + 2
+    names = _some(VARIABLES, pool, drawn)
+    columns = columns_of(pool)
+    every = (1 << (1 << pool)) - 1
+    while True:
+        ones, others = (
+            [
+                [_drawn(size, names, columns, every, drawn) for _ in range(CANDIDATES)]
+                for size in (_pick(sizes, drawn), _pick(sizes, drawn))
+            ]
+            for sizes in SIZES
+        )
+        ones = [[each for each in row if each.table] for row in ones]
+        others = [[each for each in row if each.table != every] for row in others]
+        first, second = (_entailing(a, b, count) for a, b in zip(ones, others, strict=True))
+        for (a1, b1), (a2, b2) in product(first, second):
+            apart = a1.table & ~b2.table and a2.table & ~b1.table
+            # Who looks at variables alone guesses as often right as wrong.
+            if apart and _within(a1, b1) + _within(a2, b2) == _within(a1, b2) + _within(a2, b1):
+                return (
+                    _pair(a1, b1, True), _pair(a1, b2, False), _pair(a2, b2, True), _pair(a2, b1, False)
+                )  # fmt: skip
+
+
+def histograms(pairs: Iterable[Pair]) -> dict[str, dict[int, float]]:
+    """The shares of numbers of variables, and of connectives of A and of B."""
+    counts: dict[str, Counter[int]] = {
+        "variables": Counter(),
+        "connectives of A": Counter(),
+        "connectives of B": Counter(),
+    }
+    for pair in pairs:
+        counts["variables"][len(variables(pair.one + pair.other))] += 1
+        counts["connectives of A"][connectives(pair.one)] += 1
+        counts["connectives of B"][connectives(pair.other)] += 1
+    return {what: _shares(found) for what, found in counts.items()}
+
+
+def published_histograms() -> dict[str, dict[int, float]]:
+    """The same of the published validation file."""
+    return {what: _shares(found) for what, found in zip(histograms(()), (LETTERS, *SIZES), strict=True)}
+
+
+def _shares(counts: Mapping[int, int]) -> dict[int, float]:
+    return {number: counts[number] / sum(counts.values()) for number in sorted(counts)}
+
+
+def _pair(one: Drawn, other: Drawn, label: bool) -> Pair:
+    return Pair(one.text, other.text, label, guessed(one.text, other.text))
+
+
+def _within(one: Drawn, other: Drawn) -> bool:
+    """Whether B has no other variables than A."""
+    return not other.letters & ~one.letters
+
+
+def _entailing(ones: Sequence[Drawn], others: Sequence[Drawn], count: int) -> list[tuple[Drawn, Drawn]]:
+    """The pairs of which one entails the other, with so many variables together."""
+    return [
+        (one, other)
+        for one, other in product(ones, others)
+        if (one.letters | other.letters).bit_count() == count and not one.table & ~other.table
+    ]
+
+
+def _drawn(size: int, names: Sequence[str], columns: Sequence[int], every: int, drawn: Random) -> Drawn:
+    """A proposition of `size` connectives, all four alike likely."""
+    if size == 0:
+        i = int(drawn.random() * len(names))
+        return Drawn(names[i], columns[i], 1 << i)
+    sign = CONNECTIVES[int(drawn.random() * len(CONNECTIVES))]
+    if sign == "~":
+        inner = _drawn(size - 1, names, columns, every, drawn)
+        return Drawn(f"~({inner.text})", every ^ inner.table, inner.letters)
+    split = int(drawn.random() * size)
+    left = _drawn(split, names, columns, every, drawn)
+    right = _drawn(size - 1 - split, names, columns, every, drawn)
+    if sign == "&":
+        table = left.table & right.table
+    else:
+        table = (left.table if sign == "|" else every ^ left.table) | right.table
+    return Drawn(f"({left.text}{sign}{right.text})", table, left.letters | right.letters)
+
+
+def _pick(counts: Mapping[int, int], drawn: Random) -> int:
+    """A number, as likely as it is counted."""
+    place = drawn.random() * sum(counts.values())
+    for number, count in counts.items():
+        place -= count
+        if place < 0:
+            return number
+    return max(counts)
+
+
+def _some(all_: Sequence[T], count: int, drawn: Random) -> list[T]:
+    rest = list(all_)
+    return [rest.pop(int(drawn.random() * len(rest))) for _ in range(count)]
+
+
+def _known(folder: Path) -> dict[str, None]:
+    """The pairs of a folder's files, with renamed variables; its own training file is none of them."""
+    return {
+        renamed(pair.one, pair.other): None
+        for name, path in found_in(folder).items()
+        if name != NAME.removesuffix(".txt")
+        for pair in read_pairs(path)
+    }
+
+
+def _draw(parts: Path, seed: int, numbers: Iterable[int], workers: int) -> None:
+    """Write the blocks that are not there."""
+    missing = [number for number in numbers if not _part(parts, number).exists()]
+    if workers == 1 or len(missing) < 2:
+        for number in missing:
+            _write(parts, seed, number)
+        return
+    with safe_path(), ProcessPoolExecutor(min(workers, len(missing)), get_context("spawn")) as pool:
+        for _ in pool.map(partial(_write, parts, seed), missing):
+            pass
+
+
+def _write(parts: Path, seed: int, number: int) -> None:
+    write_whole(_part(parts, number), block(seed, number))
+
+
+def _part(parts: Path, number: int) -> Path:
+    return parts / f"{number:06}.txt"
+
+
+def _read(parts: Path, numbers: Iterable[int]) -> Iterator[str]:
+    """The fours of some blocks, four lines each."""
+    for number in numbers:
+        lines = [pair.line for pair in read_pairs(_part(parts, number))]
+        for start in range(0, len(lines), 4):
+            yield "".join(f"{line}\n" for line in lines[start : start + 4])

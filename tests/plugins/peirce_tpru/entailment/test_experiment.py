@@ -1,0 +1,44 @@
+"""`tpru/table1`: its rows as specs, and a run at the smallest sizes with the paper's figures beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from peirce.compose import build
+from peirce.model import ExperimentRequest
+from peirce.registry import load_spec
+from peirce_tpru.entailment.experiment import COLUMNS, PAPER, TABLE1, TRANSFORMER, spec_of
+from peirce_tpru.entailment.files import HEURISTICS
+from peirce_tpru.entailment.task import Entailment
+from rich.console import Console
+
+ROWS = ("GRU", "TPRU, 8 roles, BiDAF")
+
+
+@pytest.mark.parametrize("label", [*PAPER, TRANSFORMER])
+def test_every_row_is_a_network(label: str) -> None:
+    name, changes = spec_of(label)
+    model = build(load_spec(name, changes))
+    kinds = {type(module).__name__ for module in model.modules()}
+    assert label.partition(",")[0] in kinds or label == TRANSFORMER
+    assert ("BiDAF" in kinds) == label.endswith("BiDAF")
+
+
+def test_rows_are_trained_and_stand_beside_the_papers(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    batch = Entailment.example_in(tmp_path / "data")["batch_size"]
+    settings = {"task.batch_size": batch, "train.steps": 2, "train.threads": 1, "model.dims.unary": 8}
+    request = ExperimentRequest(
+        data=str(tmp_path / "data"), directory=tmp_path / "out", rows=ROWS, seeds=(0,), settings=settings
+    )
+    report = TABLE1.run(request, Console(quiet=True))
+    assert [file.name for file in report.files] == ["table1.md", "table1.csv", "table1.png"]
+    found = {(figure["row"], figure["column"]): figure for figure in report.figures}
+    assert {row for row, _ in found} == {*ROWS, *HEURISTICS}
+    for row in ROWS:
+        for column, printed in zip(COLUMNS, PAPER[row], strict=True):
+            figure = found[row, column]
+            assert figure["paper"] == printed
+            assert figure["seeds"] == (1 if column in ("valid", "easy") else 0)
+    assert found["h1", "valid"]["mean"] == 25.0
