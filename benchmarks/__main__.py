@@ -13,11 +13,12 @@ NOT_BENCHMARKS = {
     "measuring",
     "plain_folnet",
     "tables",
+    "gpu",
     "lengths",
     "pretraining",
     "exports",
 }
-"""What others import, what makes pages, and what takes minutes and measures no speed: run it by itself."""
+"""What others import, what makes pages, what needs a GPU, and what takes minutes and measures no speed: run it by itself."""
 
 
 def main() -> None:

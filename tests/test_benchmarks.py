@@ -26,6 +26,11 @@ BENCHMARKS = ROOT / "benchmarks"
             {"folnet-base", "folnet-base, plain"},
         ),
         (
+            "gpu",
+            "--device cpu --small --repeats 1 --models bert-base --precisions float32 tf32",
+            {"eager", "compile", "onnxruntime", "tensorrt", "TensorRT computes on GPUs alone"},
+        ),
+        (
             "positions",
             "--repeats 1 --batch 4 --length 8",
             {"BERT, transformers", "absolute", "shaw", "logirpe"},

@@ -35,7 +35,7 @@ def checked(name: str) -> Precision:
         ExportError: there is none.
     """
     if name not in DTYPES:
-        raise ExportError(f"precision {name!r} is not one of {', '.join(DTYPES)}")
+        raise ExportError(f"precision {name!r} is not one of {', '.join(DTYPES)}, and of ONNX int8")
     return name
 
 

@@ -30,6 +30,10 @@ NEXT = "next_"
 """Begins the names of a step's outputs that are the cached state for the next step."""
 
 Precision = Literal["float32", "float16", "bfloat16"]
+Quantisation = Literal["dynamic", "weights"]
+DYNAMIC, WEIGHTS = "dynamic", "weights"
+INT8 = "int8"
+"""The precision of a file in float32 whose products have weights of 8 bits."""
 
 
 def step_of(path: Path) -> Path:
@@ -51,6 +55,7 @@ class Metadata:
         versions: of the packages that wrote the file, by name.
         role: `model`, or `prefill` or `step` for the two graphs of one that generates, or `top-10` for one that gives
             its ten best scores.
+        quantisation: how the weights of products became 8-bit integers; None where they did not.
     """
 
     signature: Signature
@@ -61,6 +66,7 @@ class Metadata:
     opset_actual: int
     versions: Mapping[str, str] = field(factory=dict)
     role: str = MODEL
+    quantisation: Quantisation | None = None
 
     def to_properties(self) -> dict[str, str]:
         """The properties by name, each a text."""
@@ -71,6 +77,7 @@ class Metadata:
             f"{PREFIX}signature": json.dumps(self.signature.to_dict()),
             f"{PREFIX}precision": self.precision,
             f"{PREFIX}role": self.role,
+            **({f"{PREFIX}quantisation": self.quantisation} if self.quantisation else {}),
             f"{PREFIX}opset.requested": str(self.opset_requested),
             f"{PREFIX}opset.actual": str(self.opset_actual),
             **{f"{PREFIX}version.{name}": version for name, version in sorted(self.versions.items())},
@@ -109,6 +116,7 @@ class Metadata:
                 opset_requested=schema.opset_of(properties[f"{PREFIX}opset.requested"]),
                 opset_actual=schema.opset_of(properties[f"{PREFIX}opset.actual"]),
                 role=schema.role_of(properties.get(f"{PREFIX}role", MODEL)),
+                quantisation=schema.quantisation_of(properties.get(f"{PREFIX}quantisation")),
                 versions={name: schema.version_of(name, text) for name, text in versions.items()},
             )
         except (KeyError, ValueError) as error:

@@ -27,6 +27,9 @@ class Line:
         tolerance: the largest error that is accepted.
         case: the case with the largest error.
         rounded: the same error against the weights before they were cast; None when nothing was cast.
+        agreement: the part of the rows with scores in which the best one is the model's; None of what is no scores, and
+            of a file that is not quantised.
+        least_agreement: what it must be at least.
     """
 
     output: str
@@ -36,11 +39,14 @@ class Line:
     tolerance: float
     case: str
     rounded: float | None = None
+    agreement: float | None = None
+    least_agreement: float = 0.0
 
     @property
     def passed(self) -> bool:
-        """Whether the error is within the tolerance."""
-        return self.error <= self.tolerance
+        """Whether the error is within the tolerance, and enough answers agree."""
+        agreed = self.agreement is None or self.agreement >= self.least_agreement
+        return self.error <= self.tolerance and agreed
 
 
 @frozen(kw_only=True)
@@ -110,6 +116,9 @@ class Verification(Report):
         table.add_column("\n\ntolerance", justify="right", no_wrap=True)
         if cast:
             table.add_column("\nbefore\nrounding", justify="right", no_wrap=True)
+        scored = any(line.agreement is not None for line in self.lines)
+        if scored:
+            table.add_column("\nsame\nanswer", justify="right", no_wrap=True)
         for line in self.lines:
             cells: list[str | Text] = [
                 Text("ok", "green") if line.passed else Text("NO", "bold red"),
@@ -119,6 +128,7 @@ class Verification(Report):
                 f"{line.error:.1e}",
                 f"{line.tolerance:.0e}",
                 *([f"{line.rounded:.1e}" if line.rounded is not None else ""] if cast else []),
+                *(["" if line.agreement is None else f"{line.agreement:.1%}"] if scored else []),
             ]
             table.add_row(*cells)
         below = [

@@ -110,6 +110,17 @@ def precision_of(text: str) -> Any:
     return text
 
 
+def quantisation_of(text: str | None) -> Any:
+    """How weights were quantised; None where they were not.
+
+    Raises:
+        ValueError: it is no way that files are quantised in.
+    """
+    if text not in (None, "dynamic", "weights"):
+        raise ValueError(f"quantisation {_cut(text)}")
+    return text
+
+
 def opset_of(text: str) -> int:
     """The number of an opset.
 

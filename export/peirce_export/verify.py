@@ -24,7 +24,7 @@ from peirce_export.arrays import save_arrays
 from peirce_export.cases import Case, cases, inputs
 from peirce_export.casting import DTYPES, cast_copy, precision_of, rounded_copy
 from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
-from peirce_export.metadata import Metadata
+from peirce_export.metadata import DYNAMIC, INT8, WEIGHTS, Metadata
 from peirce_export.report import Line, Verification
 from peirce_export.spec_difference import spec_difference
 from peirce_export.views import Exported, view
@@ -43,8 +43,21 @@ TOLERANCES: Mapping[str, tuple[float, str]] = {
         1e-2,
         "constants of the graph are rounded to bfloat16 (4e-3); the checked copy computes in float32.",
     ),
+    WEIGHTS: (
+        5e-2,
+        "weights of products have 8 bits, a scale for each block of 32: 4e-3 of the largest in a block.",
+    ),
+    DYNAMIC: (
+        2e-1,
+        "weights of products have 7 bits, a scale for each column, and what they are multiplied with has 8, a scale "
+        "for each tensor.",
+    ),
 }
-"""The largest accepted error for each precision, and why."""
+"""The largest accepted error for each precision, of int8 for each way to quantise, and why."""
+AGREEMENT = 0.9
+"""The part of the rows in which a quantised file must give the best score to what the model gives it to."""
+SCORES = "logits"
+"""How the names of scores end: of those the best one is the answer."""
 
 
 class Verifiable(ABC):
@@ -78,7 +91,7 @@ class Verifiable(ABC):
 
     def tolerance(self) -> tuple[float, str]:
         """The largest accepted error and why; by default that of the precision in the metadata."""
-        return TOLERANCES[self.metadata.precision]
+        return TOLERANCES[self.metadata.quantisation or self.metadata.precision]
 
     def largest(self, signature: Signature) -> Mapping[str, int]:
         """The largest size of each symbolic dim that has one, which the cases respect; by default the signature's."""
@@ -138,6 +151,7 @@ class _Values:
         self.before = cast_copy(model, torch.float64) if changed else None
         self.worst: dict[str, tuple[float, Case]] = {}
         self.rounded: dict[str, float] = {}
+        self.answers: dict[str, list[bool]] = {}
         self.silent = {spec.name for spec in self.signature.outputs}
 
     def check(self) -> Verification:
@@ -169,6 +183,9 @@ class _Values:
                 self.worst[name] = (error, case)
             if expected[name].any():
                 self.silent.discard(name)
+            if self.metadata.quantisation and name.endswith(SCORES):
+                same = array.argmax(-1) == expected[name].argmax(-1)
+                self.answers.setdefault(name, []).extend(same[expected[name].any(-1)].ravel().tolist())
             if before is not None:
                 loss = relative_error(array, before[name])
                 self.rounded[name] = max(loss, self.rounded.get(name, 0.0))
@@ -193,11 +210,13 @@ class _Values:
                     tolerance=tolerance if spec.dtype == "float" else 0.0,
                     case=case.name,
                     rounded=self.rounded.get(spec.name),
+                    agreement=self._agreement(spec.name),
+                    least_agreement=AGREEMENT,
                 )
             )
         return Verification(
             file=self.path,
-            precision=precision,
+            precision=INT8 if self.metadata.quantisation else precision,
             opset_requested=self.metadata.opset_requested,
             opset_actual=self.metadata.opset_actual,
             seed=self.seed,
@@ -208,8 +227,15 @@ class _Values:
             notes=tuple(self._notes()),
         )
 
+    def _agreement(self, name: str) -> float | None:
+        """The part of the rows with scores in which the best one is the model's; None where nothing is quantised."""
+        found = self.answers.get(name)
+        return sum(found) / len(found) if found else None
+
     def _notes(self) -> Iterator[str]:
         yield from self.file.notes
+        if self.metadata.quantisation:
+            yield f"int8, {self.metadata.quantisation}: weights of products; all else is as in float32."
         if self.silent:
             yield (
                 f"Nothing is shown of {', '.join(sorted(self.silent))}: the model gives zero for all of these "
@@ -221,9 +247,17 @@ class _Values:
         worst = max(failed, key=lambda line: line.error)
         case = self.worst[worst.output][1]
         saved = self._save(self._inputs(case))
+        of_values = (
+            f"differs from the model by {worst.error:.1e} of its largest value at {case} (tolerance "
+            f"{worst.tolerance:.0e})"
+        )
+        if worst.error <= worst.tolerance and worst.agreement is not None:
+            of_values = (
+                f"has another best score than the model in {1 - worst.agreement:.0%} of the rows, and at most "
+                f"{1 - worst.least_agreement:.0%} may differ"
+            )
         fault = ValueMismatch(
-            f"{self.path}: output {worst.output!r} differs from the model by {worst.error:.1e} of its "
-            f"largest value at {case} (tolerance {worst.tolerance:.0e}); {len(failed)} of "
+            f"{self.path}: output {worst.output!r} {of_values}; {len(failed)} of "
             f"{len(report.lines)} outputs differ.\n"
             f"The inputs (seed {self.seed}) are in {saved}; repeat the run with\n"
             f"peirce run {self.path} --inputs {saved} -o OUT.npz"

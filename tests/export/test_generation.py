@@ -156,3 +156,19 @@ def test_a_graph_does_not_grow_with_the_width_of_a_kernel(registry: Registry) ->
         return sum(1 for _ in trace(build(spec, registry=registry).eval(), 20, "float32").graph.all_nodes())
 
     assert nodes(8) == nodes(32)
+
+
+def test_what_stays_on_the_device_goes_into_the_next_session(decoder: tuple[Model, Path]) -> None:
+    _, path = decoder
+    ids = np.random.default_rng(0).integers(0, 40, (2, 5))
+    new = np.array([[3], [7]])
+    with Session(path) as prefill, Session(path.with_name("model.step.onnx")) as step:
+        token, *cached = (spec.name for spec in step.signature.inputs)
+        begun = prefill.run_on_device({"input_ids": ids}, cached)
+        found = step.run_on_device({token: new, **begun})
+        expected = step.run({token: new, **begun})
+        for name, array in expected.items():
+            np.testing.assert_array_equal(found[name].numpy(), array)
+        cut = {**begun, cached[0]: begun[cached[0]].numpy()[:, :-1]}
+        with pytest.raises(InputError, match=r"must be .: that is the 'past' of"):
+            step.run_on_device({token: new, **cut})

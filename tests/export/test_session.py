@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -14,13 +15,21 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from command_line import exit_code
 from onnx import TensorProto, helper
 from peirce import Session
 from peirce.errors import InputError, ModelFileError
 from peirce.parts import Signature, TensorSpec
 from peirce_export.metadata import Metadata
-from peirce_export.onnx import session as sessions
-from peirce_export.onnx.session import CPU, BothRuntimesWarning
+from peirce_export.onnx.providers import (
+    CPU,
+    CUDA,
+    TENSORRT,
+    TENSORRT_RTX,
+    BothRuntimesWarning,
+    both_runtimes,
+    caches,
+)
 
 
 @pytest.fixture(scope="module")
@@ -121,10 +130,68 @@ def test_providers(hand_file: Path) -> None:
         Session(hand_file, threads=0)
 
 
+def test_provider_options(hand_file: Path, session: Session) -> None:
+    with Session(
+        hand_file, [CPU], provider_options={CPU: {"arena_extend_strategy": "kSameAsRequested"}}
+    ) as tuned:
+        np.testing.assert_array_equal(tuned.run(_feeds())["unary"], session.run(_feeds())["unary"])
+    wrong: Any
+    for wrong, message in (
+        ({CUDA: {"device_id": 0}}, f"unknown provider to give options '{CUDA}'"),
+        ([{}], "provider_options is .*give a dict of options by provider"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Session(hand_file, [CPU], provider_options=wrong)
+
+
+def test_engines_are_kept_beside_the_file_by_its_content(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    found = caches((TENSORRT, TENSORRT_RTX, CUDA), file, "0123456789" * 4)
+    folder = tmp_path / "model.onnx.engines" / "4567890123456789"
+    assert folder.is_dir()
+    assert set(found) == {TENSORRT, TENSORRT_RTX}
+    assert (
+        found[TENSORRT]["trt_engine_cache_path"]
+        == found[TENSORRT_RTX]["nv_runtime_cache_path"]
+        == str(folder)
+    )
+    assert caches((CUDA, CPU), file, "0" * 40) == caches((TENSORRT,), file, None) == {}
+    (tmp_path / "taken").touch()
+    assert caches((TENSORRT,), tmp_path / "taken" / "model.onnx", "0" * 40) == {}
+
+
+def test_a_plug_in_provider_that_does_not_start_says_why(
+    hand_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = "onnxruntime_ep_nv_tensorrt_rtx"
+    (tmp_path / f"{package}.py").write_text("def get_library_path():\n    return '/nowhere/librtx.so'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=rf"{TENSORRT_RTX} of .* does not start: .*/nowhere/librtx.so"):
+        Session(hand_file, [TENSORRT_RTX])
+    exit_code("doctor", "--json")
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert "librtx.so" in checks[f"provider {TENSORRT_RTX}"]["finding"]
+    assert checks[f"provider {TENSORRT_RTX}"]["status"] == "warning"
+    assert checks[f"provider {CPU}"]["finding"] == "starts"
+    monkeypatch.delitem(sys.modules, package)
+
+
+def test_outputs_that_stay_on_the_device(session: Session) -> None:
+    feeds = _feeds()
+    found = session.run_on_device(feeds, ["pooled", "unary"])
+    assert list(found) == ["pooled", "unary"]
+    for name, expected in session.run(feeds, ["pooled", "unary"]).items():
+        value = found[name]
+        assert (value.device, value.dtype, value.shape) == ("cpu", expected.dtype, expected.shape)
+        np.testing.assert_array_equal(value.numpy(), expected)
+    with pytest.raises(InputError, match="input 'input_ids' is float32, but the model takes int64"):
+        session.run_on_device({**feeds, "input_ids": found["unary"]})
+
+
 def test_both_distributions_are_reported(
     hand_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert sessions.both_runtimes() is None
+    assert both_runtimes() is None
     # A distribution is what its metadata on the import path says: one more folder of it installs the second.
     info = tmp_path / "onnxruntime_gpu-1.2.3.dist-info"
     info.mkdir()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from peirce.commands.show import Json, as_json, as_table
-from peirce.errors import PeirceError
+from peirce.errors import InputError, PeirceError
+from peirce.onnx_providers import plugin_devices, plugin_providers
 
+_FATAL = 4
+LACKS = "a library, a driver or a device that it needs is missing"
 _EXTRAS = {
     "onnx": ("onnx", "onnxscript", "onnxruntime"),
     "gpu": ("onnx", "onnxscript", "onnxruntime-gpu"),
@@ -95,29 +100,65 @@ def _onnxruntime() -> list[dict[str, Any]]:
         import onnxruntime  # type: ignore[import-untyped]
     except (ImportError, OSError) as error:
         return [*checks, _found("onnxruntime", f"cannot be imported: {error}", "failed")]
+    onnxruntime.set_default_logger_severity(_FATAL)  # what it would log is in the findings
     checks.append(_found("onnxruntime", f"{onnxruntime.__version__} from {' and '.join(both)}"))
-    return checks + [_provider(onnxruntime, name) for name in onnxruntime.get_available_providers()]
+    checks += [_provider(onnxruntime, name) for name in onnxruntime.get_available_providers()]
+    return checks + [_plugin_provider(onnxruntime, name) for name in plugin_providers()]
 
 
 def _provider(onnxruntime: Any, name: str) -> dict[str, Any]:
     """Whether a provider starts, which its being listed does not say."""
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
+    options.log_severity_level = _FATAL
     try:
-        session = onnxruntime.InferenceSession(_IDENTITY, options, providers=[name])
-        started = session.get_providers()[0] == name
-        if started:
-            import numpy
-
-            given = numpy.arange(3, dtype=numpy.float32)
-            started = bool((session.run(None, {"x": given})[0] == given).all())
+        # The fallback is to the CPU, and prints that to standard output.
+        session = onnxruntime.InferenceSession(_IDENTITY, options, providers=[name], enable_fallback=0)
+        started = _starts(session, name)
     except Exception as error:
-        return _found(f"provider {name}", f"does not start: {' '.join(str(error).split())}", "warning")
+        cause = _missing(onnxruntime, name) or " ".join(str(error).split())
+        return _found(f"provider {name}", f"does not start: {cause}", "warning")
     if started:
         return _found(f"provider {name}", "starts")
     return _found(
-        f"provider {name}", "is listed but does not start: a library that it needs is missing", "warning"
+        f"provider {name}", f"is listed but does not start: {_missing(onnxruntime, name) or LACKS}", "warning"
     )
+
+
+def _plugin_provider(onnxruntime: Any, name: str) -> dict[str, Any]:
+    """Whether a provider that a package of its own brings starts."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _FATAL
+    try:
+        options.add_provider_for_devices(plugin_devices(name), {})
+        started = _starts(onnxruntime.InferenceSession(_IDENTITY, options), name)
+    except InputError as error:
+        return _found(f"provider {name}", error, "warning")
+    except Exception as error:
+        return _found(f"provider {name}", f"does not start: {' '.join(str(error).split())}", "warning")
+    if not started:
+        return _found(f"provider {name}", "finds its GPU but does not compute on it", "warning")
+    return _found(f"provider {name}", "starts")
+
+
+def _starts(session: Any, name: str) -> bool:
+    """Whether a session of the one graph computes with a provider."""
+    import numpy
+
+    given = numpy.arange(3, dtype=numpy.float32)
+    return session.get_providers()[0] == name and bool((session.run(None, {"x": given})[0] == given).all())
+
+
+def _missing(onnxruntime: Any, name: str) -> str | None:
+    """What keeps a provider of ONNX Runtime's own from starting, as far as loading its library tells."""
+    kind = name.removesuffix("ExecutionProvider").lower()
+    library = Path(onnxruntime.__file__).parent / "capi" / f"libonnxruntime_providers_{kind}.so"
+    if library.is_file():
+        try:
+            ctypes.CDLL(str(library))
+        except OSError as error:
+            if "undefined symbol" not in str(error):
+                return str(error)
+    return None
 
 
 def _extras() -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from peirce.digests import checked
 from peirce.errors import InputError, ModelFileError, RegistryError, unknown
-from peirce.model import Generated, OpenFile, Runtime, Said, decoding, fitting, generate
+from peirce.model import Generated, OnDevice, OpenFile, Runtime, Said, decoding, fitting, generate
 from peirce.parts import Signature, TensorSpec, check_sizes, room, within_memory
 from peirce.registry import runtime_of
 
@@ -47,6 +47,8 @@ class Session:
         threads: threads within an operator; None leaves the choice to the runtime.
         digests: whether the file is held against the digest that it carries; if None it is, unless `PEIRCE_NO_DIGESTS`
             is set.
+        provider_options: options of providers, in the runtime's own words, by the provider's name, such as
+            `{"CUDAExecutionProvider": {"device_id": 1}}`.
 
     Attributes:
         signature: the file's inputs and outputs.
@@ -57,7 +59,7 @@ class Session:
 
     Raises:
         ModelFileError: the file is missing, damaged, or was not exported by Peirce, or no runtime knows its suffix.
-        InputError: a provider that this installation does not have, or that does not start.
+        InputError: a provider that this installation does not have, that does not start, or that refuses its options.
     """
 
     def __init__(
@@ -66,13 +68,18 @@ class Session:
         providers: Sequence[str] | None = None,
         threads: int | None = None,
         digests: bool | None = None,
+        provider_options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         if threads is not None and not (isinstance(threads, int) and 1 <= threads <= MOST_THREADS):
             raise InputError(f"threads is {threads!r}; it must be an integer from 1 to {MOST_THREADS}")
         self.path = Path(path)
         runtime = opened_by(self.path)
         self.digest: str | None = runtime.check(self.path) if checked(digests) else None
-        self._hold(runtime.open(self.path, providers, threads))
+        self._hold(
+            runtime.open(self.path, providers, threads)
+            if provider_options is None
+            else runtime.open_with_options(self.path, providers, threads, provider_options)
+        )
 
     @classmethod
     def over(cls, file: OpenFile, path: str | Path) -> Session:
@@ -113,18 +120,33 @@ class Session:
         Raises:
             InputError: a name, dtype, rank, dim or id that the signature does not allow; it names the input.
         """
-        if isinstance(outputs, str):
-            raise InputError(f"outputs is the text {outputs!r}; give a list of names, [{outputs!r}]")
-        known = [spec.name for spec in self.signature.outputs]
-        names = known if outputs is None else list(outputs)
-        for name in names:
-            if name not in known:
-                raise InputError(unknown("output", name, known))
-        feeds = self._feeds(inputs)
+        names = self._named(outputs)
+        held = {name: v.numpy() if isinstance(v, OnDevice) else v for name, v in _mapping(inputs).items()}
+        feeds: dict[str, Any] = self._feeds(held)
         if not names:
             return {}
         with within_memory(lambda: _shapes(feeds)):
             return dict(zip(names, self._opened().run(feeds, names), strict=True))
+
+    def run_on_device(
+        self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None
+    ) -> dict[str, OnDevice]:
+        """Run the model, and leave its outputs where they are computed, such as on a GPU.
+
+        Args:
+            inputs: as for `run`; outputs of an earlier run on the device stay there. The ids in them are not checked.
+            outputs: the outputs to compute; None for all of them.
+
+        Returns:
+            The outputs by name; `.numpy()` copies one to the CPU.
+
+        Raises:
+            InputError: as `run`, or the runtime of the file leaves nothing on a device.
+        """
+        names = self._named(outputs)
+        feeds = self._feeds(inputs)
+        with within_memory(lambda: _shapes(feeds)):
+            return dict(zip(names, self._opened().run_on_device(feeds, names), strict=True))
 
     def generate(
         self, inputs: Mapping[str, Any], said: Said | None = None, **settings: Any
@@ -166,24 +188,34 @@ class Session:
     ) -> None:
         self.close()
 
+    def _named(self, outputs: Sequence[str] | None) -> list[str]:
+        """The names of the outputs to compute."""
+        if isinstance(outputs, str):
+            raise InputError(f"outputs is the text {outputs!r}; give a list of names, [{outputs!r}]")
+        known = [spec.name for spec in self.signature.outputs]
+        names = known if outputs is None else list(outputs)
+        for name in names:
+            if name not in known:
+                raise InputError(unknown("output", name, known))
+        return names
+
     def _opened(self) -> OpenFile:
         if self._file is None:
             raise InputError(f"the session of {self.path} is closed; open another")
         return self._file
 
-    def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        if not isinstance(inputs, Mapping):
-            raise InputError(f"inputs are a {type(inputs).__name__}; give a dict of arrays by input name")
+    def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        inputs = _mapping(inputs)
         known = [spec.name for spec in self.signature.inputs]
         for name in inputs:
             if name not in known:
                 raise InputError(unknown("input", name, known))
         bound: dict[str, tuple[int, str]] = {}
-        feeds: dict[str, NDArray[Any]] = {}
+        feeds: dict[str, Any] = {}
         for spec in self.signature.inputs:
             if spec.name in inputs:
                 feeds[spec.name] = self._checked(spec, inputs[spec.name], bound)
-        here = not any("CUDA" in name or "Tensorrt" in name for name in self.providers)
+        here = not any(word in name.lower() for name in self.providers for word in ("cuda", "tensorrt"))
         sizes = {dim: size for dim, (size, _) in bound.items()}
         check_sizes(self.signature, sizes, self._item() if here else None)
         for spec in self.signature.inputs:
@@ -196,10 +228,10 @@ class Session:
         real = [self._dtypes[spec.name].itemsize for spec in self.signature.outputs if spec.dtype == "float"]
         return max(real, default=1)
 
-    def _checked(self, spec: TensorSpec, value: Any, bound: dict[str, tuple[int, str]]) -> NDArray[Any]:
+    def _checked(self, spec: TensorSpec, value: Any, bound: dict[str, tuple[int, str]]) -> Any:
         wanted = self.dtype(spec.name)
         try:
-            array = np.asarray(value)
+            array: Any = value if isinstance(value, OnDevice) else np.asarray(value)
         except ValueError as error:
             raise InputError(f"input {spec.name!r} is no array: {error}") from error
         if array.dtype != wanted:
@@ -207,7 +239,7 @@ class Session:
                 f"input {spec.name!r} is {array.dtype}, but the model takes {wanted}; "
                 f"convert it with .astype({wanted.name!r})"
             )
-        if array.ndim != len(spec.dims):
+        if len(array.shape) != len(spec.dims):
             raise InputError(
                 f"input {spec.name!r} has shape {list(array.shape)}, but the model takes {_dims(spec)}: "
                 f"{len(spec.dims)} dims"
@@ -224,6 +256,8 @@ class Session:
                     f"input {spec.name!r} has shape {list(array.shape)}, but dim {axis} of {_dims(spec)} "
                     f"must be {expected}: {because}"
                 )
+        if isinstance(array, OnDevice):
+            return array
         if spec.high is not None and ((low := array.min()) < 0 or array.max() >= spec.high):
             wrong = low if low < 0 else array.max()
             raise InputError(f"input {spec.name!r} holds {wrong}, but valid values are 0 to {spec.high - 1}")
@@ -245,7 +279,13 @@ class Session:
         return np.full(shape, spec.default, self.dtype(spec.name))
 
 
-def _shapes(feeds: Mapping[str, NDArray[Any]]) -> dict[str, tuple[int, ...]]:
+def _mapping(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(inputs, Mapping):
+        raise InputError(f"inputs are a {type(inputs).__name__}; give a dict of arrays by input name")
+    return inputs
+
+
+def _shapes(feeds: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return {name: array.shape for name, array in feeds.items()}
 
 

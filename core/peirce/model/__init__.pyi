@@ -3,6 +3,7 @@ from .answering import Field as Field
 from .answering import Runs as Runs
 from .answering import Say as Say
 from .contracts import Exporter as Exporter
+from .contracts import OnDevice as OnDevice
 from .contracts import OpenFile as OpenFile
 from .contracts import Progress as Progress
 from .contracts import Report as Report

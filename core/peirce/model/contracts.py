@@ -142,6 +142,24 @@ class Exporter(Part, ABC):
         """
 
 
+class OnDevice(ABC):
+    """An output that stayed where it was computed; it may be an input of the session's next run.
+
+    Attributes:
+        dtype: its numpy dtype, float32 for bfloat16.
+        shape: its sizes.
+        device: where it lies, in the runtime's own words, such as `cpu` or `cuda`.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    device: str
+
+    @abstractmethod
+    def numpy(self) -> NDArray[Any]:
+        """A copy of it in the memory of the CPU."""
+
+
 class OpenFile(ABC):
     """An exported file that its runtime has opened. `peirce.Session` checks inputs and fills in defaults before `run`.
 
@@ -168,6 +186,16 @@ class OpenFile(ABC):
         Raises:
             InputError: the file does not run with these sizes.
         """
+
+    def run_on_device(
+        self, feeds: Mapping[str, NDArray[Any] | OnDevice], outputs: Sequence[str]
+    ) -> list[OnDevice]:
+        """Compute outputs, in that order, which stay where they are computed; by default a runtime does not do that.
+
+        Raises:
+            InputError: the file does not run with these sizes, or its runtime keeps nothing on a device.
+        """
+        raise InputError("the runtime of this file leaves no outputs on a device; use `run`")
 
     def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], Stepper]:
         """A function from prompts to what generation steps through; by default a file does not generate.
@@ -212,6 +240,23 @@ class Runtime(ABC):
             ModelFileError: the file is damaged, or was not exported by Peirce.
             InputError: there is no such provider.
         """
+
+    def open_with_options(
+        self,
+        path: Path,
+        providers: Sequence[str] | None,
+        threads: int | None,
+        options: Mapping[str, Mapping[str, Any]],
+    ) -> OpenFile:
+        """Open a file with options of its providers, by their names; by default a runtime takes none.
+
+        Raises:
+            ModelFileError: as `open`.
+            InputError: as `open`, or there are no such options.
+        """
+        if options:
+            raise InputError(f"the runtime of {path} takes no provider_options; leave them out")
+        return self.open(path, providers, threads)
 
     @abstractmethod
     def verify(

@@ -22,8 +22,9 @@ from torch import Tensor, nn
 from peirce_export import cases
 from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
 from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
-from peirce_export.metadata import MODEL, TOP, Metadata, Precision, step_of
+from peirce_export.metadata import DYNAMIC, INT8, MODEL, TOP, WEIGHTS, Metadata, Precision, step_of
 from peirce_export.onnx.digest import sign
+from peirce_export.onnx.quantising import quantised
 from peirce_export.onnx.structure import OnnxGraph
 from peirce_export.onnx.warnings_of_others import silenced
 from peirce_export.report import Verification, together
@@ -45,7 +46,10 @@ class OnnxOptions:
 
     Args:
         opset: the version of ONNX's operators, 17 to 23.
-        precision: float32, float16 or bfloat16; None keeps the model's own. Norms and softmaxes stay float32.
+        precision: float32, float16, bfloat16 or int8; None keeps the model's own. Norms and softmaxes stay float32. In
+            int8 the weights of products have 8 bits and all else is float32.
+        quantisation: of int8: `dynamic` multiplies integers, for which it also rounds what the weights are multiplied
+            with; `weights` rounds the weights alone, which is closer to the model.
         generate: write two graphs for a model that generates: FILE, which also gives the cached state of what it read,
             and FILE with `.step` before its suffix, which adds a token; `peirce.Session.generate` runs them.
         top_k: rank the scores of entities, or of whatever a head scores [batch, n], inside the graph and give so many
@@ -56,6 +60,7 @@ class OnnxOptions:
 
     opset: int = field(default=DEFAULT_OPSET)
     precision: str | None = None
+    quantisation: str = field(default=DYNAMIC)
     generate: bool = False
     top_k: int = field(default=0)
     external_above: int = EXTERNAL_ABOVE
@@ -65,6 +70,13 @@ class OnnxOptions:
     def _known(self, attribute: Any, value: int) -> None:
         if value not in OPSETS:
             raise ValueError(f"opset {value} is not one of {OPSETS.start} to {OPSETS.stop - 1}")
+
+    @quantisation.validator
+    def _way(self, attribute: Any, value: str) -> None:
+        if value not in (DYNAMIC, WEIGHTS):
+            raise ValueError(f"quantisation {value!r} is not one of {DYNAMIC}, {WEIGHTS}")
+        if value != DYNAMIC and self.precision != INT8:
+            raise ValueError(f"quantisation is of precision {INT8}, and the precision is {self.precision}")
 
     @top_k.validator
     def _rankable(self, attribute: Any, value: int) -> None:
@@ -105,7 +117,11 @@ class OnnxExporter(Exporter):
         if path.exists() and not path.is_file():
             # A directory cannot be replaced; a device, such as /dev/null, could be, and must not.
             raise ExportError(f"{path} is a directory or a device; name a file, such as model.onnx")
-        precision = precision_of(model) if self.options.precision is None else checked(self.options.precision)
+        precision: Precision = "float32"
+        if self.options.precision != INT8:
+            precision = (
+                precision_of(model) if self.options.precision is None else checked(self.options.precision)
+            )
         try:
             with writing(str(path), AS_IT_WAS), scratch(path) as folder:
                 report = self._written(model, folder / "new", path, precision)
@@ -123,6 +139,9 @@ class OnnxExporter(Exporter):
                     file = file_of(role, folder / path.name)
                     say(f"tracing {role}")
                     graph = trace(view(role, model), self.options.opset, precision)
+                    if self.options.precision == INT8:
+                        say(f"quantising {role}")
+                        graph = quantised(graph, self.options.quantisation)
                     say(f"writing {role}")
                     write(graph, file, self.options.external_above)
                     reports.append(verify(OnnxGraph(file), model, seed=self.options.seed, progress=say))
@@ -141,10 +160,10 @@ class OnnxExporter(Exporter):
             return tuple(reversed([*ROLES]))  # the graph of a step first: the other one holds its digest
         if not self.options.top_k:
             return (MODEL,)
-        if precision != "float32":
+        if precision != "float32" or self.options.precision == INT8:
             raise ExportError(
-                f"top_k ranks in float32, and the file would be {precision}, where many scores are equal; "
-                "export in float32, or rank outside of the graph"
+                f"top_k ranks in float32, and the file would be {self.options.precision or precision}, where many "
+                "scores are equal; export in float32, or rank outside of the graph"
             )
         return (f"{TOP}{self.options.top_k}",)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 from peirce.digests import checked
@@ -30,6 +30,16 @@ class OnnxRuntime(Runtime):
     def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> OnnxFile:
         """Load a file."""
         return OnnxFile(path, providers, threads)
+
+    def open_with_options(
+        self,
+        path: Path,
+        providers: Sequence[str] | None,
+        threads: int | None,
+        options: Mapping[str, Mapping[str, Any]],
+    ) -> OnnxFile:
+        """Load a file with options of its providers."""
+        return OnnxFile(path, providers, threads, options)
 
     def verify(
         self,

@@ -6,24 +6,30 @@ Nothing here, nor anything that it imports, may import torch: a serving machine 
 from __future__ import annotations
 
 import ctypes
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]
 from numpy.typing import NDArray
-from peirce.errors import InputError, ModelFileError, lacks_memory, unknown
-from peirce.model import Ids, OpenFile
+from peirce.errors import InputError, ModelFileError, lacks_memory
+from peirce.model import Ids, OnDevice, OpenFile
 from peirce.parts import TensorSpec
 
-from peirce_export.metadata import NEXT, PREFILL, Metadata, step_of
+from peirce_export.metadata import NEXT, PREFILL, PREFIX, Metadata, step_of
 from peirce_export.onnx.frame import read_frame
+from peirce_export.onnx.providers import (
+    CPU,
+    ProviderOptions,
+    as_texts,
+    both_runtimes,
+    caches,
+    chosen,
+    start,
+)
 
-CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 BFLOAT16 = "tensor(bfloat16)"
 DTYPES: dict[str, np.dtype[Any]] = {
     "tensor(int64)": np.dtype(np.int64),
@@ -34,28 +40,6 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "tensor(double)": np.dtype(np.float64),
     BFLOAT16: np.dtype(np.float32),
 }
-_FATAL = 4
-FIX_BOTH = "pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu"
-
-
-class BothRuntimesWarning(RuntimeWarning):
-    """Both distributions of ONNX Runtime are installed; the one written last decides on CUDA."""
-
-
-def both_runtimes() -> str | None:
-    """What is wrong, with the fix, when both distributions of ONNX Runtime are installed; else None."""
-    found = []
-    for name in ("onnxruntime", "onnxruntime-gpu"):
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    if len(found) < 2:
-        return None
-    return (
-        f"{' and '.join(found)} are both installed into one package folder, so CUDA may be lost in silence; "
-        f"keep one: {FIX_BOTH}"
-    )
 
 
 class OnnxFile(OpenFile):
@@ -66,6 +50,8 @@ class OnnxFile(OpenFile):
         providers: names of ONNX Runtime's execution providers in order of preference; None takes CUDA where
             it works, then the CPU.
         threads: threads within an operator; None leaves the choice to ONNX Runtime.
+        provider_options: options of providers, in ONNX Runtime's own words, by the provider's name. TensorRT's keep its
+            engines beside the file, where they do not say otherwise.
 
     Raises:
         ModelFileError: the file is missing, damaged, or was not exported by Peirce.
@@ -73,7 +59,11 @@ class OnnxFile(OpenFile):
     """
 
     def __init__(
-        self, path: Path, providers: Sequence[str] | None = None, threads: int | None = None
+        self,
+        path: Path,
+        providers: Sequence[str] | None = None,
+        threads: int | None = None,
+        provider_options: ProviderOptions | None = None,
     ) -> None:
         self.path, self._threads = path, threads
         self._of_step: OnnxFile | None = None
@@ -83,12 +73,11 @@ class OnnxFile(OpenFile):
         for kind, specs in (("input", self.signature.inputs), ("output", self.signature.outputs)):
             for spec in specs:
                 _check_served(path, kind, spec.name, frame.types.get(spec.name))
-        options = ort.SessionOptions()
-        # What it would log is in the error that it raises.
-        options.log_severity_level = _FATAL
-        if threads is not None:
-            options.intra_op_num_threads = threads
-        self._session: Any = _start(path, options, _chosen(providers))
+        given, names = as_texts(provider_options), chosen(providers, provider_options)
+        kept = caches(names, path, frame.properties.get(f"{PREFIX}digest"))
+        options = {name: {**kept.get(name, {}), **given.get(name, {})} for name in names}
+        self._options = provider_options
+        self._session: Any = start(path, names, options, threads, given=bool(given))
         self.providers = tuple(self._session.get_providers())
         missing = [name for name in providers or () if name not in self.providers]
         if missing:
@@ -111,6 +100,13 @@ class OnnxFile(OpenFile):
             return [_to_numpy(value) for value in found]
         return self._running(lambda: self._session.run(outputs, feeds))
 
+    def run_on_device(
+        self, feeds: Mapping[str, NDArray[Any] | OnDevice], outputs: Sequence[str]
+    ) -> list[OnDevice]:
+        """Compute outputs, which stay where the first provider computes."""
+        given = {name: v.value if isinstance(v, OnnxValue) else _on_cpu(v) for name, v in feeds.items()}
+        return [OnnxValue(value) for value in self.values(given, outputs)]
+
     def values(self, feeds: Mapping[str, Any], outputs: Sequence[str]) -> list[Any]:
         """Run on ONNX Runtime's own values, which stay on its device."""
 
@@ -119,7 +115,7 @@ class OnnxFile(OpenFile):
             for name, value in feeds.items():
                 binding.bind_ortvalue_input(name, value)
             for name in outputs:
-                binding.bind_output(name, "cuda" if CUDA in self.providers else "cpu")
+                binding.bind_output(name, "cpu" if self.providers[0] == CPU else "cuda")
             self._session.run_with_iobinding(binding)
             return binding.get_outputs()
 
@@ -138,7 +134,7 @@ class OnnxFile(OpenFile):
                     f"{self.path} was not exported to generate; export the model with `--set generate=true`"
                 )
             path = step_of(self.path)
-            self._of_step = OnnxFile(path, self.providers, self._threads)
+            self._of_step = OnnxFile(path, self.providers, self._threads, self._options)
             if self._of_step.metadata.spec != self.metadata.spec or not _follows(self, self._of_step):
                 raise ModelFileError(
                     f"{path} is a step of another model than {self.path}; export the model again with "
@@ -195,6 +191,21 @@ class OnnxFile(OpenFile):
             )
 
 
+class OnnxValue(OnDevice):
+    """A value of ONNX Runtime, wherever it lies."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.dtype, self.shape = DTYPES[value.data_type()], tuple(value.shape())
+        self.device = value.device_name()
+
+    def numpy(self) -> NDArray[Any]:
+        """A copy of it as an array."""
+        if self.value.data_type() == BFLOAT16 and self.device != "cpu":
+            raise InputError(f"numpy has no bfloat16, and this value lies on {self.device}; use `run`")
+        return _to_numpy(self.value)
+
+
 class OnnxStepper:
     """Generation with exported graphs. The cached state stays on the device that ONNX Runtime uses.
 
@@ -241,21 +252,6 @@ class OnnxStepper:
         }
 
 
-def _chosen(providers: Sequence[str] | None) -> list[str]:
-    available = ort.get_available_providers()
-    if providers is None:
-        if problem := both_runtimes():
-            warnings.warn(problem, BothRuntimesWarning, stacklevel=3)
-        return [name for name in (CUDA, CPU) if name in available]
-    if not providers:
-        raise InputError(f"no provider is named; available: {', '.join(available)}")
-    for name in providers:
-        if name not in available:
-            problem = both_runtimes()
-            raise InputError(unknown("provider", name, available) + (f". {problem}" if problem else ""))
-    return list(providers)
-
-
 def _check_served(path: Path, kind: str, name: str, found: str | None) -> None:
     if found is not None and found not in DTYPES:
         served = ", ".join(name.removeprefix("tensor(").removesuffix(")") for name in DTYPES)
@@ -278,26 +274,8 @@ def _follows(prefill: OnnxFile, step: OnnxFile) -> bool:
     )
 
 
-def _start(path: Path, options: Any, providers: list[str]) -> Any:
-    try:
-        # The fallback is to the CPU, and prints that to standard output.
-        return ort.InferenceSession(
-            str(path), options, providers=providers, enable_fallback=int(providers != [CPU])
-        )
-    except (
-        Exception
-    ) as error:  # ONNX Runtime's exceptions have no common base class, and its bindings raise others
-        text = str(error)
-        if "NOT_IMPLEMENTED" in text and "bfloat16" in text.lower():
-            hint = (
-                "ONNX Runtime's CPU provider does not run bfloat16; "
-                "run it with CUDA or TensorRT, or export with --precision float32"
-            )
-        else:
-            hint = "the file or its external data is damaged or incomplete; `peirce export` writes it again"
-        raise ModelFileError(
-            f"{path} cannot be loaded with {', '.join(providers)}: {' '.join(text.split())}; {hint}"
-        ) from error
+def _on_cpu(value: Any) -> Any:
+    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
 
 
 def _to_numpy(value: Any) -> NDArray[Any]:

@@ -1,0 +1,184 @@
+"""Execution providers of ONNX Runtime: which there are, their options, and the engines that they keep beside a file.
+
+Nothing here, nor anything that it imports, may import torch: a serving machine need not have it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import onnxruntime as ort  # type: ignore[import-untyped]
+from peirce.errors import InputError, ModelFileError, unknown
+from peirce.onnx_providers import TENSORRT_RTX, plugin_devices, plugin_providers
+
+CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
+TENSORRT = "TensorrtExecutionProvider"
+FIX_BOTH = "pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu"
+_FATAL = 4
+
+ProviderOptions = Mapping[str, Mapping[str, Any]]
+"""Options in ONNX Runtime's own words, by the name of the provider."""
+
+
+class BothRuntimesWarning(RuntimeWarning):
+    """Both distributions of ONNX Runtime are installed; the one written last decides on CUDA."""
+
+
+def both_runtimes() -> str | None:
+    """What is wrong, with the fix, when both distributions of ONNX Runtime are installed; else None."""
+    found = []
+    for name in ("onnxruntime", "onnxruntime-gpu"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    if len(found) < 2:
+        return None
+    return (
+        f"{' and '.join(found)} are both installed into one package folder, so CUDA may be lost in silence; "
+        f"keep one: {FIX_BOTH}"
+    )
+
+
+def available() -> list[str]:
+    """The providers of this installation, plug-ins included; whether they start is another question."""
+    found = ort.get_available_providers()
+    return [*found, *(name for name in plugin_providers() if name not in found)]
+
+
+def chosen(providers: Sequence[str] | None, options: ProviderOptions | None) -> list[str]:
+    """The providers to start, by preference.
+
+    Args:
+        providers: names, by preference; None takes CUDA where it is installed, then the CPU.
+        options: of some of them.
+
+    Raises:
+        InputError: this installation has no such provider, or the options are of one that is not among them.
+    """
+    known = available()
+    if providers is None:
+        if problem := both_runtimes():
+            warnings.warn(problem, BothRuntimesWarning, stacklevel=4)
+        names = [name for name in (CUDA, CPU) if name in known]
+    else:
+        names = list(providers)
+    if not names:
+        raise InputError(f"no provider is named; available: {', '.join(known)}")
+    for name in names:
+        if name not in known:
+            problem = both_runtimes()
+            raise InputError(unknown("provider", name, known) + (f". {problem}" if problem else ""))
+    for name in options or ():
+        if name not in names:
+            raise InputError(unknown("provider to give options", name, names))
+    return names
+
+
+def caches(names: Sequence[str], path: Path, digest: str | None) -> dict[str, dict[str, str]]:
+    """Options by which TensorRT keeps its engines in `FILE.engines/DIGEST`, so that the next session starts at once.
+
+    A file of other content has a folder of its own: TensorRT would take an old engine for its own.
+
+    Args:
+        names: the providers to start.
+        path: the ONNX file.
+        digest: of its content; None where it carries none, and no engine is kept.
+    """
+    if digest is None or not {TENSORRT, TENSORRT_RTX} & set(names):
+        return {}
+    folder = path.with_name(f"{path.name}.engines") / digest[-16:]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return {}  # where nothing can be kept, each session builds its engines
+    place = str(folder)
+    kept = {
+        TENSORRT: {
+            "trt_engine_cache_enable": "1",
+            "trt_engine_cache_path": place,
+            "trt_timing_cache_enable": "1",
+            "trt_timing_cache_path": place,
+        },
+        TENSORRT_RTX: {"nv_runtime_cache_path": place},
+    }
+    return {name: own for name, own in kept.items() if name in names}
+
+
+def start(
+    path: Path,
+    names: Sequence[str],
+    options: Mapping[str, Mapping[str, str]],
+    threads: int | None,
+    given: bool = False,
+) -> Any:
+    """ONNX Runtime's session of a file.
+
+    Args:
+        path: the file.
+        names: the providers, by preference.
+        options: of some of them.
+        threads: threads within an operator; None leaves the choice to ONNX Runtime.
+        given: whether the user chose some of the options.
+
+    Raises:
+        InputError: a provider does not start, or refuses the options.
+        ModelFileError: the file cannot be loaded.
+    """
+    how = ort.SessionOptions()
+    # What it would log is in the error that it raises.
+    how.log_severity_level = _FATAL
+    if threads is not None:
+        how.intra_op_num_threads = threads
+    plugins = [name for name in names if name in plugin_providers()]
+    for name in plugins:
+        how.add_provider_for_devices(plugin_devices(name), dict(options.get(name, {})))
+    others = [name for name in names if name not in plugins]
+    try:
+        if plugins:
+            for name in others:
+                if name != CPU:  # which is always there, after all others
+                    how.add_provider(name, dict(options.get(name, {})))
+            return ort.InferenceSession(str(path), how)
+        # The fallback is to the CPU, and prints that to standard output.
+        return ort.InferenceSession(
+            str(path),
+            how,
+            providers=others,
+            provider_options=[dict(options.get(name, {})) for name in others],
+            enable_fallback=int(others != [CPU]),
+        )
+    except (
+        Exception
+    ) as error:  # ONNX Runtime's exceptions have no common base class, and its bindings raise others
+        text = " ".join(str(error).split())
+        if given and "option" in text.lower():
+            raise InputError(f"{', '.join(names)} refuse the options {dict(options)}: {text}") from error
+        if "NOT_IMPLEMENTED" in text and "bfloat16" in text.lower():
+            hint = (
+                "ONNX Runtime's CPU provider does not run bfloat16; "
+                "run it with CUDA or TensorRT, or export with --precision float32"
+            )
+        else:
+            hint = "the file or its external data is damaged or incomplete; `peirce export` writes it again"
+        raise ModelFileError(f"{path} cannot be loaded with {', '.join(names)}: {text}; {hint}") from error
+
+
+def as_texts(options: ProviderOptions | None) -> dict[str, dict[str, str]]:
+    """Options as ONNX Runtime takes them.
+
+    Raises:
+        InputError: they are not options by the names of providers.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping) or not all(isinstance(own, Mapping) for own in options.values()):
+        raise InputError(
+            f"provider_options is {options!r}; give a dict of options by provider, such as "
+            f"{{{CUDA!r}: {{'device_id': 0}}}}"
+        )
+    return {name: {str(key): str(value) for key, value in own.items()} for name, own in options.items()}

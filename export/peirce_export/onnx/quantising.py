@@ -1,0 +1,104 @@
+"""Weights as 8-bit integers, by ONNX Runtime's own tools: of matrix products alone.
+
+Norms, softmaxes, embeddings and position tables stay as they are, and so does a product of which no factor is constant.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+from peirce.errors import ExportError
+from peirce.parts import PART
+
+from peirce_export.metadata import DYNAMIC, PREFIX
+
+_PRODUCTS = ("MatMul", "Gemm")
+_BLOCK = 32
+"""Weights that share a scale where weights alone are rounded."""
+
+
+def quantised(graph: ir.Model, how: str) -> ir.Model:
+    """A graph in float32 with the weights of its products in 8 bits.
+
+    Args:
+        graph: the graph, its weights in memory.
+        how: `dynamic` also rounds what the weights are multiplied with, by its range in each run, and multiplies
+            integers; `weights` rounds the weights alone, in blocks, and multiplies real numbers.
+
+    Raises:
+        ExportError: no product of the graph has a constant weight.
+    """
+    proto = ir.to_proto(graph)
+    kept = [
+        node.name
+        for node in proto.graph.node
+        if node.op_type in _PRODUCTS
+        and any(p.key == PART and _of_position(p.value) for p in node.metadata_props)
+    ]
+    found = _dynamic(proto, kept) if how == DYNAMIC else _weights(proto, kept)
+    narrow = {onnx.TensorProto.INT8, onnx.TensorProto.UINT8}
+    if not any(tensor.data_type in narrow and tensor.dims for tensor in found.graph.initializer):
+        raise ExportError(
+            "no product of the graph has a constant weight, so int8 changes nothing; leave it out"
+        )
+    result = ir.from_proto(found)
+    result.metadata_props.update(graph.metadata_props)
+    result.metadata_props[f"{PREFIX}quantisation"] = how
+    return result
+
+
+def _of_position(part: str) -> bool:
+    return part.startswith("positions.")
+
+
+def _dynamic(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-untyped]
+
+        path = Path(folder) / "int8.onnx"
+        quantize_dynamic(
+            proto,
+            path,
+            op_types_to_quantize=list(_PRODUCTS),
+            nodes_to_exclude=kept,
+            per_channel=True,
+            # CPUs without VNNI add two products in 16 bits: with 8-bit weights the sum would saturate there.
+            reduce_range=True,
+            weight_type=QuantType.QInt8,
+            use_external_data_format=True,
+            extra_options={"MatMulConstBOnly": True},
+        )
+        return onnx.load(str(path))
+
+
+def _weights(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
+    with _quiet():
+        from onnxruntime.quantization.matmul_nbits_quantizer import (  # type: ignore[import-untyped]
+            MatMulNBitsQuantizer,
+        )
+
+        tool = MatMulNBitsQuantizer(
+            proto, bits=8, block_size=_BLOCK, is_symmetric=True, nodes_to_exclude=kept
+        )
+        tool.process()
+        return tool.model.model
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """ONNX Runtime's tools configure the logging of the whole process when they are imported, and advise."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        root.handlers[:] = handlers
+        root.setLevel(level)

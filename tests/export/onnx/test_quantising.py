@@ -1,0 +1,74 @@
+"""Exports in int8: what is rounded and what is not, what the report says, and when the file is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import peirce
+import pytest
+from onnx import TensorProto
+from peirce.errors import ExportError
+from peirce.model import Model
+from peirce_export import verify as verification
+from peirce_export.failures import ValueMismatch
+from peirce_export.onnx.session import OnnxFile
+from small_specs import FOLNET
+
+EIGHT_BITS = {TensorProto.INT8, TensorProto.UINT8}
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return peirce.build(FOLNET.replace({"model.dims.layers": 1}), seed=3).eval()
+
+
+@pytest.mark.parametrize(("how", "product"), [("dynamic", "MatMulInteger"), ("weights", "MatMulNBits")])
+def test_products_alone_are_rounded(how: str, product: str, model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    report: Any = peirce.export(model, path=path, precision="int8", quantisation=how)
+    assert report.passed
+    assert report.precision == "int8"
+    assert any(note.startswith(f"int8, {how}") for note in report.notes)
+    agreed = {line.output: line.agreement for line in report.lines}
+    assert agreed["unary"] is None
+    assert min(agreed["mlm_logits"], agreed["nsp_logits"]) >= 0.9
+    assert 0 < max(line.error for line in report.lines) <= report.lines[0].tolerance
+    graph = onnx.load(str(path)).graph
+    assert product in {node.op_type for node in graph.node}
+    kept = {"LayerNormalization", "Softmax", "Gather"}
+    narrow = {tensor.name for tensor in graph.initializer if tensor.data_type in EIGHT_BITS}
+    assert narrow
+    for node in graph.node:
+        assert node.op_type not in kept or not narrow & set(node.input), node.name
+    opened = OnnxFile(path)
+    assert (opened.metadata.precision, opened.metadata.quantisation) == ("float32", how)
+    again: Any = peirce.verify(path, model)
+    assert (again.precision, again.passed) == ("int8", True)
+
+
+def test_it_is_refused_where_it_breaks_the_answers(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "AGREEMENT", 1.01)  # more than any file can have
+    with pytest.raises(ValueMismatch, match=r"has another best score than the model in .* of the rows"):
+        peirce.export(model, path=tmp_path / "model.onnx", precision="int8", quantisation="weights")
+    assert not (tmp_path / "model.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"precision": "int8", "quantisation": "static"}, "'static' is not one of dynamic, weights"),
+        ({"quantisation": "weights"}, "quantisation is of precision int8, and the precision is None"),
+        ({"precision": "int8", "top_k": 2}, "top_k ranks in float32, and the file would be int8"),
+        (
+            {"precision": "int4"},
+            "precision 'int4' is not one of float32, float16, bfloat16, and of ONNX int8",
+        ),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], message: str, model: Model, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=message):
+        peirce.export(model, path=tmp_path / "model.onnx", **options)
