@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from typing import ClassVar
 
 from attrs import frozen
-
 from peirce.errors import TaskError
 
 from peirce_logic.detection.trees import Tree
