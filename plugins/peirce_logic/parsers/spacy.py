@@ -44,6 +44,11 @@ class Spacy(Parser):
             )
         super().__init__(found[0])
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What its trees come from."""
+        return ("spacy", str(self.model))
+
     def parse(self, text: str) -> Parsed:
         """The sentences of a text, each with the tree of its dependency parse."""
         return Parsed(text, tuple(map(tree_of_words, self.sentences(text))))
