@@ -1,4 +1,4 @@
-"""What is said where the package `transformers` is absent; this module is imported before those that need it."""
+"""What is said where the package `transformers` is absent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ class MissingTransformersError(PeirceError, ImportError):
     """The package `transformers` is not installed."""
 
 
-if find_spec("transformers") is None:
-    raise MissingTransformersError(
-        "peirce_hf needs the package transformers, which is not installed; run "
-        "`pip install 'peirce[transformers]'`"
-    )
+def need_transformers() -> None:
+    """Refuse to go on without the package.
+
+    Raises:
+        MissingTransformersError: it is not installed.
+    """
+    if find_spec("transformers") is None:
+        raise MissingTransformersError(
+            "peirce_hf needs the package transformers, which is not installed; run "
+            "`pip install 'peirce[transformers]'`"
+        )

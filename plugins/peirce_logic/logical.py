@@ -22,10 +22,13 @@ class LogicalOptions:
     Args:
         depth: K, the levels of relations, outermost in the parse tree first.
         width: N_logic, the width of the logical embeddings; None for that of the token embeddings.
+        gate: whether what is added is scaled by a learned number that starts at zero, so that a pretrained model starts
+            as it was; the paper starts with random values.
     """
 
     depth: int = field(default=3, validator=validators.ge(1))
     width: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
+    gate: bool = False
 
 
 class Logical(Augmenter):
@@ -46,6 +49,7 @@ class Logical(Augmenter):
         self.projection = nn.Linear(dims.unary + width, dims.unary)
         narrow(self.embedding)
         narrow(self.projection)
+        self.gate = nn.Parameter(torch.zeros(())) if options.gate else None
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The id of each token at each level."""
@@ -74,4 +78,4 @@ class Logical(Augmenter):
         state = embeddings
         for level in range(self.depth):
             state = F.gelu(self.projection(torch.cat([state, self.embedding(ids[:, level])], 2)))
-        return embeddings + state
+        return embeddings + (state if self.gate is None else self.gate * state)

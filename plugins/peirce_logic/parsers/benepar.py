@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from peirce.errors import TaskError
@@ -33,6 +34,11 @@ class Benepar(Parser):
         super().__init__(model or MODEL)
         self._spacy = Spacy()
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What its trees come from."""
+        return ("benepar", *self._spacy.packages)
+
     def parse(self, text: str) -> Parsed:
         """The sentences of a text; one that is too long for the model is flat."""
         sentences = self._spacy.sentences(text)
@@ -49,8 +55,7 @@ class Benepar(Parser):
             return None
 
     def _given(self, words: Sequence[Word]) -> Any:
-        import benepar
-
+        benepar = import_module("benepar")
         ends = [*(word.token.start for word in words[1:]), None]
         return benepar.InputSentence(
             words=[word.token.text for word in words],
@@ -60,8 +65,7 @@ class Benepar(Parser):
 
     @cached_property
     def _parser(self) -> Any:
-        import benepar
-
+        benepar = import_module("benepar")
         try:
             return benepar.Parser(self.model)
         except LookupError as error:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from peirce_logic.detection.trees import Constituent, Token, Tree, flat
 
@@ -52,11 +52,12 @@ class _Node(NamedTuple):
 
 
 def tree_of_words(words: Sequence[Word]) -> Tree:
-    """The tree of a sentence; a flat one where the dependencies cross, so that a phrase would have holes."""
+    """The tree of a sentence; a flat one where it has not one root, or a phrase would have holes."""
     tokens = [word.token for word in words]
     roots = [i for i, word in enumerate(words) if word.head == i]
     if len(roots) != 1:
         return flat(tokens)
+    words = lifted(words)
     root = _Conversion(words).whole(roots[0])
     found: list[Constituent] = []
     order: list[int] = []
@@ -74,6 +75,36 @@ def tree_of_words(words: Sequence[Word]) -> Tree:
 
     add(root, 0)
     return Tree(tokens, found) if order == list(range(len(words))) else flat(tokens)
+
+
+def lifted(words: Sequence[Word]) -> Sequence[Word]:
+    """Words whose dependencies do not cross: of two that do, the shorter one goes up to its head's head.
+
+    Source: Pseudo-projective dependency parsing (Nivre and Nilsson, 2005).
+    """
+    heads = [word.head for word in words]
+
+    def below(word: int, head: int) -> bool:
+        for _ in heads:
+            if word == head:
+                return True
+            if word == heads[word]:
+                break
+            word = heads[word]
+        return False
+
+    for _ in range(len(words) ** 2):
+        crossing = [
+            i
+            for i, head in enumerate(heads)
+            if not all(below(between, head) for between in range(min(i, head) + 1, max(i, head)))
+            and heads[head] != head
+        ]
+        if not crossing:
+            break
+        shortest = min(crossing, key=lambda i: abs(i - heads[i]))
+        heads[shortest] = heads[heads[shortest]]
+    return [evolve(word, head=head) for word, head in zip(words, heads, strict=True)]
 
 
 class _Conversion:
@@ -128,16 +159,16 @@ class _Conversion:
             links.pop(0)
         begin = links[0] if links else first
         inner = [i for i in own if i < begin]
-        outer = [i for i in own if i > first and i not in joined]
         clauses = any(self.words[i].relation in SUBJECTS for i in self.children[first])
         verbal = self.words[head].pos in VERBS or any(self.words[i].relation in SUBJECTS for i in inner)
-        members = self._members(first)
+        tail: list[_Node | int] = []
+        for i in (i for i in own if i >= begin):
+            tail += self._members(i) if i == first else [self._of(i)]
         if verbal and not clauses:
-            return self._clause(head, [*inner, *outer], tail=[*links, *members])
+            return self._clause(head, inner, tail=tail)
         one = self._phrase(head, inner)
         label = "S" if verbal else (one.label if isinstance(one, _Node) else "NP")
-        others = [*joined[1:], *outer]
-        return _Node(label, [one, *links, *members, *(self._of(i) for i in sorted(others))])
+        return _Node(label, [one, *tail])
 
     def _members(self, first: int) -> list[_Node | int]:
         """A member of a coordination and those after it, which depend on it."""
@@ -212,7 +243,7 @@ class _Conversion:
         return _Node(
             "VP",
             [
-                first,
+                self._of(first),
                 *(self._of(i) for i in between),
                 self._verbs(head, [i for i in rest if i not in others], others),
             ],

@@ -16,9 +16,8 @@ PROGRAM = "link-parser"
 LANGUAGE = "en"
 SECONDS = 20
 """How long the program may think about one sentence."""
-_END = re.compile(
-    r"(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\b[A-Z]\.)(?<=[.!?])[\"'\u201d\u2019)\]]*\s+(?=[\"'\u201c\u2018(\[]?[A-Z0-9])|\n\s*\n"
-)
+_NO_END = "".join(rf"(?<!\b{word}\.)" for word in ("Mr", "Mrs", "Ms", "Dr", "[A-Z]"))
+_END = re.compile(rf"{_NO_END}(?<=[.!?])[\"'\u201d\u2019)\]]*\s+(?=[\"'\u201c\u2018(\[]?[A-Z0-9])|\n\s*\n")
 _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*|[^\w\s]")
 _MARK = re.compile(r"(?<=.)\.(?:[a-z]{1,2}(?:-[a-z]+)*|[a-z]+-[a-z]+|#[^)\s]*)$|\[[!?~&]+\]|\{[?!~&]+\}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import ClassVar
 
@@ -51,6 +52,17 @@ class Parser(ABC):
     def __init__(self, model: str | None = None) -> None:
         self.model = model
 
+    @property
+    def identity(self) -> str:
+        """What its trees depend on, for caches: its name, its model and versions."""
+        versions = [f"{each}={_version(each)}" for each in ("peirce", *self.packages)]
+        return " ".join([f"{self.name}:{self.model}", *versions])
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The distributions that its trees come from, its model's included."""
+        return ()
+
     @abstractmethod
     def parse(self, text: str) -> Parsed:
         """The sentences of a text; one that cannot be parsed gets a flat tree.
@@ -72,3 +84,10 @@ def need(parser: str, *packages: str) -> None:
             f"the parser {parser!r} needs {' and '.join(missing)}, which is not installed; run "
             f"`pip install {' '.join(missing)}`"
         )
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""

@@ -44,20 +44,26 @@ class Spacy(Parser):
             )
         super().__init__(found[0])
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What its trees come from."""
+        return ("spacy", str(self.model))
+
     def parse(self, text: str) -> Parsed:
         """The sentences of a text, each with the tree of its dependency parse."""
         return Parsed(text, tuple(map(tree_of_words, self.sentences(text))))
 
     def sentences(self, text: str) -> list[Sequence[Word]]:
         """The words of each sentence of a text, with what they depend on."""
-        return [words for words in map(_words, self._pipeline(text).sents) if words]
+        return [words for words in map(words_of, self.pipeline(text).sents) if words]
 
     @cached_property
-    def _pipeline(self) -> Any:
+    def pipeline(self) -> Any:
+        """spaCy's pipeline."""
         return import_module(str(self.model)).load(exclude=["ner", "lemmatizer"])
 
 
-def _words(sentence: Any) -> Sequence[Word]:
+def words_of(sentence: Any) -> Sequence[Word]:
     """The words of a sentence; white space is none."""
     kept = [token for token in sentence if not token.is_space]
     number = {token.i: i for i, token in enumerate(kept)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from peirce.errors import TaskError
@@ -29,14 +30,18 @@ class Stanza(Parser):
         need(self.name, "stanza")
         super().__init__(model or LANGUAGE)
 
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What its trees come from."""
+        return ("stanza",)
+
     def parse(self, text: str) -> Parsed:
         """The sentences of a text."""
         return Parsed(text, tuple(tree_of_sentence(each) for each in self._pipeline(text).sentences))
 
     @cached_property
     def _pipeline(self) -> Any:
-        import stanza
-
+        stanza = import_module("stanza")
         try:
             return stanza.Pipeline(
                 self.model, processors="tokenize,mwt,pos,constituency", download_method=None, verbose=False

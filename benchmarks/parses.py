@@ -1,0 +1,131 @@
+"""How near a parser comes to gold trees: brackets, and the relations that Algorithm 1 finds on them.
+
+The trees are Penn-style brackets, plain or gzipped; none ship with Peirce. A parser gets the trees' words, joined by
+spaces, as its text; spaCy gets them as its tokens.
+
+python benchmarks/parses.py FILE [--parser NAME] [--trees N] [--skip N] [--errors KIND]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import time
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+from measuring import record
+from peirce_logic.detection.algorithm import Relation, detect
+from peirce_logic.detection.lexicon import read_lexicon
+from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
+from peirce_logic.parsers import parser_of
+from peirce_logic.parsers.conversion import tree_of_words
+from peirce_logic.parsers.parser import Parser
+from peirce_logic.parsers.spacy import Spacy, words_of
+
+KINDS = ("unary", "intrinsic", "extrinsic")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--parser", default="spacy")
+    parser.add_argument("--trees", type=int, default=400)
+    parser.add_argument("--skip", type=int, default=0, help="how many trees are passed over first")
+    parser.add_argument("--errors", choices=KINDS, help="print the relations of a kind that differ")
+    options = parser.parse_args()
+    opened = gzip.open if options.file.suffix == ".gz" else open
+    with opened(options.file, "rt", encoding="utf-8") as file:
+        read = read_brackets(file.read(), str(options.file))
+        trees = (tree for nested in read if (tree := tree_of(nested)) is not None and len(tree.tokens) > 1)
+        gold = list(islice(trees, options.skip, options.skip + options.trees))
+    lexicon, made = read_lexicon(), parser_of(options.parser)
+    parse(made, gold[0])  # which loads its model
+    begin = time.perf_counter()
+    found = [parse(made, tree) for tree in gold]
+    took = time.perf_counter() - begin
+    counts = {kind: Counter[str]() for kind in ("brackets", "keywords", *KINDS)}
+    for right, got in zip(gold, found, strict=True):
+        add(counts["brackets"], brackets(right), brackets(got))
+        theirs, ours = detect([right], lexicon), detect([got], lexicon)
+        add(counts["keywords"], {(r.key, r.relation) for r in theirs}, {(r.key, r.relation) for r in ours})
+        for kind in KINDS:
+            one, other = spans(theirs, kind, right), spans(ours, kind, right)
+            add(counts[kind], set(one), set(other))
+            if options.errors == kind:
+                show(one, other, right, got)
+    rows = []
+    for what, count in counts.items():
+        both, wanted, given = count["both"], count["gold"], count["found"]
+        rows.append(
+            {
+                "of": what, "parser": options.parser, "gold": wanted, "found": given,
+                "precision": both / max(given, 1), "recall": both / max(wanted, 1),
+                "F1": 2 * both / max(wanted + given, 1), "trees": len(gold),
+                "flat": sum(not tree.parsed for tree in found), "sentences / s": len(gold) / took,
+            }
+        )  # fmt: skip
+    record("parses", rows)
+
+
+def parse(made: Parser, gold: Tree) -> Tree:
+    """The parser's tree of a sentence, in one piece."""
+    if isinstance(made, Spacy):
+        from spacy.tokens import Doc
+
+        doc = Doc(made.pipeline.vocab, words=gold.words)
+        doc[0].is_sent_start = True
+        for token in doc[1:]:
+            token.is_sent_start = False
+        return tree_of_words(words_of(made.pipeline(doc)[:]))
+    text = " ".join(gold.words)
+    trees = made.parse(text).trees
+    return trees[0] if len(trees) == 1 else flat([Token(text, 0, len(text))])
+
+
+def brackets(tree: Tree) -> set[tuple[int, int]]:
+    """The spans of characters of constituents of several words, without the whole sentence."""
+    whole = (0, len(tree.tokens))
+    return {
+        (tree.tokens[c.start].start, tree.tokens[c.stop - 1].end)
+        for c in tree.constituents
+        if c.stop - c.start > 1 and (c.start, c.stop) != whole
+    }
+
+
+def spans(relations: list[Relation], kind: str, gold: Tree) -> dict[tuple[object, ...], Relation]:
+    """What relations of a kind say; punctuation at the edges of a span does not count."""
+    marks = {place for token in gold.tokens if not any(map(str.isalnum, token.text)) for place in token[1:]}
+
+    def words(pieces: object) -> tuple[tuple[int, ...], ...]:
+        kept = []
+        for start, end in pieces:  # type: ignore[attr-defined]
+            own = [t for t in gold.tokens if start <= t.start and t.end <= end]
+            while own and own[0].start in marks:
+                own.pop(0)
+            while own and own[-1].end in marks:
+                own.pop()
+            if own:
+                kept.append((own[0].start, own[-1].end))
+        return tuple(kept)
+
+    return {(r.key, r.relation, words(r.alpha), words(r.beta)): r for r in relations if r.kind == kind}
+
+
+def add(count: Counter[str], gold: set[object], found: set[object]) -> None:
+    count.update(both=len(gold & found), gold=len(gold), found=len(found))
+
+
+def show(one: dict, other: dict, right: Tree, got: Tree) -> None:  # type: ignore[type-arg]
+    """The relations of a sentence that only the gold tree, or only the parser's, has."""
+    text = " ".join(right.words)
+    for mark, mine, others in (("-", one, other), ("+", other, one)):
+        for key, relation in mine.items():
+            if key not in others:
+                shown = [" ... ".join(text[s:e] for s, e in each) for each in (relation.alpha, relation.beta)]
+                print(f"{mark} {relation.keyword}: {shown[0]}  |  {shown[1]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""The plug-in of `peirce_hf`. Its architectures import `transformers` when they are built, and are there without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from peirce.registry import hookimpl
+
+if TYPE_CHECKING:
+    from peirce.parts import Architecture
+
+
+@hookimpl
+def register_architectures() -> list[type[Architecture]]:
+    """The models of `transformers`."""
+    from peirce_hf.pretrained import Pretrained, PretrainedEncoderDecoder
+
+    return [Pretrained, PretrainedEncoderDecoder]
+
+
+@hookimpl
+def register_specs() -> list[Path]:
+    """RoBERTa, BART and MiniLM, each also with logical embeddings."""
+    return [Path(__file__).with_name("specs")]

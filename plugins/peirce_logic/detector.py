@@ -1,0 +1,264 @@
+"""Relations of many texts: found in several processes, kept on disk, and turned into the ids that `logical` reads.
+
+What is kept is found again by the digest of the text, of the parser with its model and versions, and of the lexicon. A
+cache is one SQLite file, which several processes may use at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+from peirce.errors import InputError
+from peirce.progress import progress_bars
+
+from peirce_logic.detection.algorithm import Relation, Span, detect
+from peirce_logic.detection.lexicon import Lexicon, read_lexicon
+from peirce_logic.ids import logical_ids
+from peirce_logic.parsers import parser_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from peirce_logic.parsers.parser import Parser
+
+FORMAT = 1
+"""Of what is kept; with another one, texts are parsed anew."""
+SEVERAL = 500
+"""How many keys a query asks for."""
+
+
+@frozen
+class Found:
+    """What was found in a text.
+
+    Args:
+        relations: in the order of their keywords.
+        sentences: how many there are. unparsed: how many of them have a flat tree.
+    """
+
+    relations: tuple[Relation, ...]
+    sentences: int
+    unparsed: int
+
+
+class Encoding(Protocol):
+    """Tokens of one or several texts, as the package `tokenizers` gives them."""
+
+    @property
+    def offsets(self) -> Sequence[tuple[int, int]]:
+        """Where each token begins and ends in its text."""
+
+    @property
+    def sequence_ids(self) -> Sequence[int | None]:
+        """Which text each token is of; None for special tokens and padding."""
+
+
+class Detector:
+    """Finds the relations of texts, once each.
+
+    Args:
+        parser: its name, or `NAME:MODEL`.
+        lexicon: a file of keywords; the English ones if None.
+        cache: the file that keeps what is found; nothing is kept if None.
+        processes: how many parse at once; 1 parses in this one.
+
+    Raises:
+        RegistryError: there is no such parser. TaskError: it needs what is not installed.
+        InputError: the lexicon or the cache cannot be read.
+    """
+
+    def __init__(
+        self,
+        parser: str = "spacy",
+        lexicon: str | os.PathLike[str] | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        processes: int = 1,
+    ) -> None:
+        if processes < 1:
+            raise InputError(f"processes is {processes}; at least one process parses")
+        self._given = (parser, None if lexicon is None else os.fspath(lexicon))
+        self._parser, self._lexicon = _made(*self._given)
+        self._cache = None if cache is None else Path(cache)
+        self._processes = processes
+        keywords = [(k.words, k.relation, k.kind, k.order) for k in self._lexicon.keywords]
+        self._key = json.dumps([FORMAT, self._parser.identity, keywords]).encode()
+
+    def find(self, texts: Iterable[str], console: Console | None = None) -> list[Found]:
+        """What is in each text; each is parsed once, and not if the cache has it.
+
+        Args:
+            texts: documents.
+            console: where a progress bar is shown; nowhere if None.
+        """
+        texts = list(texts)
+        keys = [self._digest(text) for text in texts]
+        found = self._kept(keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        new: dict[bytes, str] = {}
+        with progress_bars(console) as bars:
+            bar = bars.add_task("parsing", total=len(missing), shown="")
+            for key, said in zip(missing, self._parse(list(missing.values())), strict=True):
+                new[key] = said
+                bars.advance(bar)
+                if len(new) >= SEVERAL:
+                    self._keep(new)
+                    found |= new
+                    new = {}
+        self._keep(new)
+        found |= new
+        read = {key: _read(said) for key, said in found.items()}
+        return [read[key] for key in keys]
+
+    def ids(
+        self,
+        rows: Sequence[Sequence[str]],
+        encodings: Sequence[Encoding],
+        depth: int,
+        console: Console | None = None,
+    ) -> NDArray[np.int64]:
+        """The input `logical_ids` of a batch.
+
+        Args:
+            rows: the texts of each row: one, or those of a pair.
+            encodings: the tokens of each row, all of one number; what truncation took away is not there.
+            depth: K, the number of levels.
+            console: where a progress bar is shown; nowhere if None.
+
+        Returns:
+            int64 [batch, depth, length].
+        """
+        found = iter(self.find((text for row in rows for text in row), console))
+        return np.stack(
+            [
+                row_ids([next(found).relations for _ in row], encoding, depth)
+                for row, encoding in zip(rows, encodings, strict=True)
+            ]
+        )
+
+    def _digest(self, text: str) -> bytes:
+        made = hashlib.sha256(self._key)
+        made.update(text.encode("utf-8", "surrogatepass"))
+        return made.digest()
+
+    def _parse(self, texts: Sequence[str]) -> Iterator[str]:
+        if self._processes == 1 or len(texts) < 2:
+            yield from (_written(text, self._parser, self._lexicon) for text in texts)
+            return
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(min(self._processes, len(texts)), _Worker.begin, self._given) as pool:
+            size = max(1, min(64, len(texts) // (4 * self._processes)))
+            yield from pool.imap(_Worker.parse, texts, size)
+
+    def _kept(self, keys: Sequence[bytes]) -> dict[bytes, str]:
+        """What the cache has."""
+        if self._cache is None or not self._cache.exists():
+            return {}
+        found: dict[bytes, str] = {}
+        wanted = list(dict.fromkeys(keys))
+        try:
+            with closing(self._opened()) as base:
+                for begin in range(0, len(wanted), SEVERAL):
+                    some = wanted[begin : begin + SEVERAL]
+                    marks = ",".join("?" * len(some))
+                    found |= dict(base.execute(f"select key, found from texts where key in ({marks})", some))
+        except sqlite3.Error as error:
+            raise self._refused(error) from error
+        return found
+
+    def _keep(self, new: dict[bytes, str]) -> None:
+        if self._cache is None or not new:
+            return
+        try:
+            with closing(self._opened()) as base, base:
+                base.executemany("insert or ignore into texts values (?, ?)", list(new.items()))
+        except sqlite3.Error as error:
+            raise self._refused(error) from error
+
+    def _opened(self) -> sqlite3.Connection:
+        assert self._cache is not None
+        base = sqlite3.connect(self._cache, timeout=60)
+        base.execute("create table if not exists texts (key blob primary key, found text) without rowid")
+        return base
+
+    def _refused(self, error: Exception) -> InputError:
+        return InputError(f"the cache {self._cache} cannot be used: {error}; remove it, or name another file")
+
+
+def row_ids(relations: Sequence[Sequence[Relation]], encoding: Encoding, depth: int) -> NDArray[np.int64]:
+    """The ids of one row's tokens.
+
+    Args:
+        relations: of each of its texts.
+        encoding: its tokens.
+        depth: K, the number of levels.
+
+    Returns:
+        int64 [depth, length].
+    """
+    found = np.zeros((depth, len(encoding.offsets)), np.int64)
+    for number, own in enumerate(relations):
+        if own:
+            pairs = zip(encoding.offsets, encoding.sequence_ids, strict=True)
+            found += logical_ids(own, [place if text == number else (0, 0) for place, text in pairs], depth)
+    return found
+
+
+class _Worker:
+    """What a process has of its own."""
+
+    made: ClassVar[tuple[Parser, Lexicon]]
+
+    @classmethod
+    def begin(cls, parser: str, lexicon: str | None) -> None:
+        cls.made = _made(parser, lexicon)
+
+    @classmethod
+    def parse(cls, text: str) -> str:
+        return _written(text, *cls.made)
+
+
+def _made(parser: str, lexicon: str | None) -> tuple[Parser, Lexicon]:
+    return parser_of(parser), read_lexicon(lexicon)
+
+
+def _written(text: str, parser: Parser, lexicon: Lexicon) -> str:
+    """What is found in a text, as JSON."""
+    parsed = parser.parse(text)
+    relations = [
+        [r.sentence, r.relation, r.keyword, r.kind, r.key, r.alpha, r.beta, r.depth]
+        for r in detect(parsed.trees, lexicon)
+    ]
+    return json.dumps([len(parsed.trees), parsed.failed, relations], separators=(",", ":"))
+
+
+def _read(said: str) -> Found:
+    try:
+        sentences, unparsed, relations = json.loads(said)
+        return Found(tuple(map(_relation, relations)), int(sentences), int(unparsed))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"the cache holds what it should not: {said[:80]!r}; remove it") from error
+
+
+def _relation(fields: Sequence[Any]) -> Relation:
+    sentence, relation, keyword, kind, key, alpha, beta, depth = fields
+    return Relation(
+        sentence=sentence,
+        relation=relation,
+        keyword=keyword,
+        kind=kind,
+        key=Span(*key),
+        alpha=tuple(Span(*each) for each in alpha),
+        beta=tuple(Span(*each) for each in beta),
+        depth=depth,
+    )

@@ -1,0 +1,183 @@
+"""Models of `transformers` as architectures: equal to the original, augmented, saved whole, exported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import peirce
+import pytest
+import torch
+from peirce.errors import PlanError, SpecError
+from peirce.spec import Spec
+from peirce_hf.pretrained import configuration
+from torch import Tensor
+from transformers import AutoModel
+
+PLAIN = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 12}
+SMALL = {**PLAIN, "vocab_size": 20, "max_position_embeddings": 16, "pad_token_id": 1}
+ENCODERS: dict[str, dict[str, Any]] = {
+    "bert": {},
+    "roberta": {"max_position_embeddings": 18},
+    "albert": {"embedding_size": 4},
+    "deberta": {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]},
+    "deberta-v2": {
+        "relative_attention": True,
+        "pos_att_type": ["c2p", "p2c"],
+        "position_biased_input": False,
+    },
+    "electra": {"embedding_size": 4},
+}
+ENCODER_DECODERS: dict[str, dict[str, Any]] = {
+    "bart": {
+        "vocab_size": 20, "d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2, "encoder_ffn_dim": 12, "decoder_ffn_dim": 12, "max_position_embeddings": 16,
+        "scale_embedding": True,
+    },
+    "t5": {"vocab_size": 20, "d_model": 8, "d_kv": 4, "d_ff": 12, "num_layers": 1, "num_heads": 2},
+}  # fmt: skip
+
+
+def original(folder: Path, kind: str, **settings: Any) -> Any:
+    """A small model of `transformers` with random weights, in a folder."""
+    torch.manual_seed(0)
+    made = AutoModel.from_config(configuration({"model_type": kind, **settings}))
+    with torch.no_grad():
+        for value in made.parameters():
+            value.normal_(std=0.3)
+        for module in made.modules():
+            if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None:
+                module.weight[module.padding_idx] = 0
+    made.save_pretrained(folder)
+    return made.double().eval()
+
+
+def spec_of(folder: Path, architecture: str = "pretrained", **more: Any) -> Spec:
+    return Spec(name="small", architecture=architecture, dims={}, options={"source": str(folder), **more})
+
+
+def ids(*lengths: int) -> tuple[Tensor, Tensor]:
+    """Random ids, padded at the end with 1, and which are real."""
+    longest = max(lengths)
+    real = torch.arange(longest)[None] < torch.tensor(lengths)[:, None]
+    return torch.randint(3, 20, real.shape).where(real, 1), real
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_an_encoder_gives_what_the_original_gives(kind: str, tmp_path: Path) -> None:
+    theirs = original(tmp_path / "hub", kind, **SMALL | ENCODERS[kind])
+    model = peirce.build(spec_of(tmp_path / "hub"), seed=1, dtype=torch.float64).eval()
+    assert model.plan.dims.max_length == 16
+    words, real = ids(5, 3)
+    given: dict[str, Tensor] = {"input_ids": words}
+    if model.plan.dims.token_types > 1:
+        given["token_type_ids"] = (torch.arange(5) > 2).long().expand(2, 5)
+    with torch.no_grad():
+        ours = model(**given, attention_mask=real)
+        wanted = theirs(**given, attention_mask=real.long())
+    torch.testing.assert_close(ours["unary"][real], wanted.last_hidden_state[real], atol=1e-6, rtol=0)
+    assert not ours["unary"][~real].any()
+    if getattr(wanted, "pooler_output", None) is not None:
+        torch.testing.assert_close(ours["pooled"], wanted.pooler_output, atol=1e-6, rtol=0)
+    model.save(tmp_path / "saved")
+    (tmp_path / "hub").rename(tmp_path / "gone")  # what is saved is whole
+    again = peirce.load(tmp_path / "saved").eval()
+    with torch.no_grad():
+        torch.testing.assert_close(again(**given, attention_mask=real), ours, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("kind", ENCODER_DECODERS)
+def test_an_encoder_decoder_gives_what_the_original_gives(kind: str, tmp_path: Path) -> None:
+    theirs = original(tmp_path / "hub", kind, **ENCODER_DECODERS[kind])
+    model = peirce.build(spec_of(tmp_path / "hub", "pretrained_encoder_decoder"), dtype=torch.float64).eval()
+    (words, real), (target, seen) = ids(5, 3), ids(2, 4)
+    with torch.no_grad():
+        ours = model(
+            input_ids=words, attention_mask=real, decoder_input_ids=target, decoder_attention_mask=seen
+        )
+        wanted = theirs(
+            input_ids=words, attention_mask=real.long(), decoder_input_ids=target,
+            decoder_attention_mask=seen.long(),
+        ).last_hidden_state  # fmt: skip
+    torch.testing.assert_close(ours["unary"][seen], wanted[seen], atol=1e-6, rtol=0)
+    with pytest.raises(PlanError, match='write architecture = "pretrained_encoder_decoder"'):
+        peirce.build(spec_of(tmp_path / "hub"))
+
+
+@pytest.mark.parametrize("kind", ["bert", "albert"])
+def test_augmenters_change_what_enters_it(kind: str, tmp_path: Path) -> None:
+    """With a head that ties to the words, in training; the augmenter has the width of the words."""
+    original(tmp_path / "hub", kind, **SMALL | ENCODERS[kind])
+    spec = spec_of(tmp_path / "hub").replace(
+        {"model.augmenters": [{"use": "logical", "depth": 2}], "model.heads": [{"use": "mlm"}]}
+    )
+    model = peirce.build(spec)
+    words, real = ids(4, 3)
+    logical = torch.randint(35, (2, 2, 4))
+    outputs = model(input_ids=words, attention_mask=real, logical_ids=logical)
+    assert outputs["mlm_logits"].shape == (2, 4, 20)
+    model.loss("mlm", outputs, words.where(real, -100)).backward()
+    augmenter = model.network.input.augmenters[0]
+    assert augmenter.embedding.weight.shape[1] == model.network.input.embedding.weight.shape[1]
+    assert augmenter.embedding.weight.grad.abs().max() > 0
+    assert model.network.input.embedding.weight.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "give a 'source', or a 'config' with its 'model_type'"),
+        ({"config": {"model_type": "burt"}}, "burt"),
+        ({"source": "/no/such/folder"}, "no/such/folder"),
+    ],
+)
+def test_what_is_no_model_is_refused(options: dict[str, Any], said: str, monkeypatch: Any) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(SpecError, match=said):
+        peirce.build(Spec(name="small", architecture="pretrained", dims={}, options=options))
+
+
+def test_weights_that_are_missing_are_named(tmp_path: Path) -> None:
+    original(tmp_path / "hub", "bert", **SMALL)
+    with pytest.raises(PlanError, match=r"lacks weights of the network: encoder\.layer\.1"):
+        peirce.build(spec_of(tmp_path / "hub", config={"num_hidden_layers": 2}))
+
+
+def test_dropout_is_the_spec_s(tmp_path: Path) -> None:
+    config = {"model_type": "bert", **SMALL, "attention_probs_dropout_prob": 0.0}
+    spec = Spec(name="small", architecture="pretrained", dims={}, options={"config": config})
+    body = peirce.build(spec.replace({"model.regularisation.dropout": 0.3})).network.body
+    assert (body.config.hidden_dropout_prob, body.config.attention_probs_dropout_prob) == (0.3, 0.0)
+
+
+@pytest.mark.parametrize("kind", ["roberta"])
+def test_it_exports(kind: str, tmp_path: Path) -> None:
+    """Verified by the exporter at other shapes; `logical_ids` stays an input."""
+    original(tmp_path / "hub", kind, **SMALL | ENCODERS[kind])
+    spec = spec_of(tmp_path / "hub").replace(
+        {
+            "model.augmenters": [{"use": "logical", "depth": 1}],
+            "model.heads": [{"use": "classification", "classes": 2}],
+        }
+    )
+    file = tmp_path / "model.onnx"
+    peirce.export(peirce.build(spec).eval(), path=file, to="onnx")
+    with peirce.Session(file) as session:
+        given = {"input_ids": [[5, 6, 7]], "logical_ids": [[[1, 2, 0]]]}
+        scores = session.run({name: torch.tensor(value).numpy() for name, value in given.items()})
+    assert scores["classification_logits"].shape == (1, 2)
+
+
+@pytest.mark.parametrize(("name", "width"), [("roberta-large", 1024), ("minilm", 384), ("bart-base", 768)])
+def test_ready_specs_and_what_logic_adds_to_their_size(name: str, width: int) -> None:
+    """Section 4.4 of Logical Transformers: 0.601 % of RoBERTa large's 355 million."""
+    with torch.device("meta"):
+        counts = [
+            sum(p.numel() for p in peirce.build(each).network.parameters())
+            for each in (name, f"logical-{name}")
+        ]
+    plain, more = counts[0], counts[1] - counts[0]
+    assert more == width * 35 + (width + width) * width + width
+    if name == "roberta-large":
+        assert plain == 355_359_744
+        assert round(100 * more / 355e6, 3) == 0.601

@@ -1,0 +1,109 @@
+"""Relations of many texts: cached, in several processes, and as the input of the augmenter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import peirce_logic.detector as module
+import pytest
+from peirce.errors import InputError
+from peirce_logic.detector import Detector
+from peirce_logic.relations import LOGICAL_IDS
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
+
+TEXTS = [
+    "(S (NP We) (VP stay (SBAR if (S (NP it) (VP rains)))))",
+    "(S (NP Ann) (CC and) (NP Bob))",
+    "(S (NP They) (VP did n't (VP come)))",
+]
+
+
+class Tokens(NamedTuple):
+    """An encoding, as `tokenizers` has them."""
+
+    offsets: list[tuple[int, int]]
+    sequence_ids: list[int | None]
+
+
+def count_parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    parsed: list[str] = []
+    written = module._written
+
+    def counting(text: str, *others: Any) -> str:
+        parsed.append(text)
+        return written(text, *others)
+
+    monkeypatch.setattr(module, "_written", counting)
+    return parsed
+
+
+def test_each_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = count_parses(monkeypatch)
+    cache = tmp_path / "relations.sqlite"
+    first = Detector("brackets", cache=cache).find([*TEXTS, TEXTS[0]])
+    assert parsed == TEXTS
+    assert first[0] == first[3]
+    assert [[r.keyword for r in each.relations] for each in first[:3]] == [["if"], ["and"], ["n't"]]
+    assert Detector("brackets", cache=cache).find(TEXTS) == first[:3]
+    assert parsed == TEXTS
+    own = tmp_path / "own.toml"
+    own.write_text('[causal]\nextrinsic = ["if"]\n')  # another lexicon finds other relations
+    other = Detector("brackets", lexicon=own, cache=cache).find(TEXTS)
+    assert [[r.relation for r in each.relations] for each in other] == [["causal"], [], []]
+    assert Detector("brackets").find(TEXTS) == first[:3]
+
+
+def test_several_processes_find_the_same() -> None:
+    assert Detector("brackets", processes=2).find(TEXTS) == Detector("brackets").find(TEXTS)
+
+
+def test_ids_of_pairs_with_specials_truncation_and_padding() -> None:
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "[PAD]": 3}, "[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 1), ("[SEP]", 2)],
+    )
+    tokenizer.enable_truncation(10)
+    tokenizer.enable_padding(pad_id=3, pad_token="[PAD]", length=12)
+    # The offsets are those of the trees' words: the parser's text, joined by spaces.
+    pairs = [("We stay if it rains", "Ann and Bob")]
+    encodings = tokenizer.encode_batch(pairs)
+    detector = Detector("brackets")
+    ids = detector.ids([TEXTS[:2]], encodings, 1)
+    names = {place: each for each, place in LOGICAL_IDS.items()}
+    shown = [names.get(int(each)) for each in ids[0, 0]]
+    places = zip(encodings[0].sequence_ids, encodings[0].offsets, strict=True)
+    words = dict(zip(places, shown, strict=True))
+    assert words[0, (8, 10)] == ("conditional", "key")
+    assert words[0, (3, 7)] == ("conditional", "alpha")
+    assert words[0, (11, 13)] == ("conditional", "beta")
+    assert words[1, (4, 7)] == ("conjunction", "key")
+    assert words[1, (0, 3)] == ("conjunction", "alpha")
+    assert {shown[i] for i, s in enumerate(encodings[0].sequence_ids) if s is None} == {None}
+
+
+def test_ids_of_a_batch() -> None:
+    encodings = [
+        Tokens([(0, 0), (0, 3), (4, 7), (8, 11)], [None, 0, 0, 0]),
+        Tokens([(0, 0), (0, 4), (5, 8), (9, 12)], [None, 0, 0, 0]),
+    ]
+    ids = Detector("brackets").ids([TEXTS[1:2], TEXTS[2:]], encodings, 2)
+    one = [LOGICAL_IDS["conjunction", role] for role in ("alpha", "key", "beta")]
+    two = [0, LOGICAL_IDS["negation", "alpha"], LOGICAL_IDS["negation", "key"]]
+    np.testing.assert_array_equal(ids, [[[0, *one], [0] * 4], [[0, *two], [0] * 4]])
+
+
+def test_a_damaged_cache_is_refused(tmp_path: Path) -> None:
+    cache = tmp_path / "relations.sqlite"
+    cache.write_bytes(b"no database" * 99)
+    with pytest.raises(InputError, match=r"the cache .* cannot be used: .*; remove it"):
+        Detector("brackets", cache=cache).find(TEXTS)
+    with pytest.raises(InputError, match="processes is 0"):
+        Detector("brackets", processes=0)
