@@ -195,6 +195,7 @@ class Pretrained(_Base):
     name = "pretrained"
     scope = "bidirectional"
     Options = PretrainedOptions
+    options: PretrainedOptions
     example: ClassVar = {
         "config": {
             "model_type": "bert", "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,

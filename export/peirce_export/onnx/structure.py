@@ -18,7 +18,8 @@ from peirce.parts import Signature, TensorSpec, terms
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch
 from peirce_export.metadata import Metadata
 from peirce_export.onnx.frame import read_frame
-from peirce_export.onnx.session import CPU, OnnxFile
+from peirce_export.onnx.providers import CPU
+from peirce_export.onnx.session import OnnxFile
 from peirce_export.onnx.widen import widen
 from peirce_export.verify import Verifiable
 
