@@ -124,7 +124,7 @@ class Table1(Matrix[Cell, EntailmentRow]):
         from peirce.training import plain
 
         given = self.task.overrides(self.prepared.of(self.task))
-        asked = plain(self.task.options) | {"folder": "", "train": ""}  # where the data lie does not count
+        asked = plain(self.task.options) | {"folder": "", "pairs": ""}  # where the data lie does not count
         for seed in self.seeds:
             for label in self.labels:
                 name, changes = spec_of(label)

@@ -37,14 +37,14 @@ class EntailmentOptions:
 
     Args:
         folder: holds `train.txt`, `validate.txt` and files `test_*.txt`, gzipped or not, with lines `A,B,E,H1,H2,H3`.
-        train: a training file elsewhere, in place of the folder's.
+        pairs: a training file elsewhere, in place of the folder's.
         limit: how many of the training pairs are taken, from the first on; all if 0.
         permute: whether variables change names at random, one to one, anew for each training pair in each epoch.
         batch_size: how many pairs are in a batch.
     """
 
     folder: str = ""
-    train: str = ""
+    pairs: str = ""
     limit: int = field(default=0, validator=validators.ge(0))
     permute: bool = True
     batch_size: int = field(default=64, validator=validators.ge(1))
@@ -163,8 +163,8 @@ class Entailment(Task):
                 "--set folder=data; `peirce entailment generate` makes a training file"
             )
         paths = found_in(Path(options.folder))
-        if options.train:
-            paths[TRAIN] = Path(options.train)
+        if options.pairs:
+            paths[TRAIN] = Path(options.pairs)
         read = {name: read_pairs(path) for name, path in paths.items()}
         if options.limit and TRAIN in read:
             read[TRAIN] = read[TRAIN][: options.limit]
