@@ -195,8 +195,10 @@ class _Conversion:
         verb = min([head, *helpers])
         before = [i for i in rest if i < verb]
         after = [i for i in rest if i > verb]
-        phrase = self._verbs(head, after, helpers)
-        if tail:
+        # "was used and replaced": a member without an auxiliary of its own shares those of the first.
+        shared = bool(tail) and bool(helpers) and not self._helped(tail)
+        phrase = self._verbs(head, after, helpers, tail if shared else ())
+        if tail and not shared:
             phrase = _Node("VP", [phrase, *tail])
         if (
             not before
@@ -206,7 +208,29 @@ class _Conversion:
         ):
             return phrase
         clause = _Node("S", [*(self._of(i) for i in before), phrase])
-        return _Node("SBAR", [*(self._of(i) for i in opening), clause]) if opening else clause
+        return _Node("SBAR", [*self._marks(opening), clause]) if opening else clause
+
+    def _marks(self, opening: Sequence[int]) -> list[_Node | int]:
+        """The words that open a subordinate clause; "only" of "only because" stands beside it."""
+        made: list[_Node | int] = []
+        for i in opening:
+            node = self._of(i)
+            plain = isinstance(node, _Node) and all(isinstance(child, int) for child in node.children)
+            made += node.children if plain and isinstance(node, _Node) else [node]
+        return made
+
+    def _adverbs(self, head: int) -> bool:
+        """Whether nothing but adverbs depends on a word: "only when", and not "in whose"."""
+        return all(self.words[i].relation == "advmod" and not self.children[i] for i in self.children[head])
+
+    def _helped(self, tail: Sequence[_Node | int]) -> bool:
+        """Whether a member of a coordination of verbs begins with an auxiliary."""
+        for member in tail:
+            while isinstance(member, _Node):
+                member = member.children[0]
+            if self.words[member].relation in AUXILIARIES:
+                return True
+        return False
 
     def _opening(self, head: int, own: list[int]) -> tuple[list[int], list[int]]:
         """What a subordinate clause begins with, such as "because" and "just as", and the rest."""
@@ -219,7 +243,7 @@ class _Conversion:
             if i < head
             and (
                 words[i].relation == "mark"
-                or (words[i].tag in WH and words[head].relation in SUBORDINATE and self.children[i] == [])
+                or (words[i].tag in WH and words[head].relation in SUBORDINATE and self._adverbs(i))
             )
         ]
         if not marks:
@@ -232,10 +256,13 @@ class _Conversion:
             return [], own
         return [i for i in own if i <= last], [i for i in own if i > last]
 
-    def _verbs(self, head: int, after: list[int], helpers: list[int]) -> _Node:
-        """The verb phrase: each auxiliary opens one around the next."""
+    def _verbs(
+        self, head: int, after: list[int], helpers: list[int], tail: Sequence[_Node | int] = ()
+    ) -> _Node:
+        """The verb phrase: each auxiliary opens one around the next; `tail` is coordinated with the innermost."""
         if not helpers:
-            return _Node("VP", self._flat(head, after))
+            phrase = _Node("VP", self._flat(head, after))
+            return _Node("VP", [phrase, *tail]) if tail else phrase
         first, *others = helpers
         inner = others[0] if others else head
         between = [i for i in after if first < i < inner and i not in helpers]
@@ -245,7 +272,7 @@ class _Conversion:
             [
                 self._of(first),
                 *(self._of(i) for i in between),
-                self._verbs(head, [i for i in rest if i not in others], others),
+                self._verbs(head, [i for i in rest if i not in others], others, tail),
             ],
         )
 
@@ -254,10 +281,30 @@ class _Conversion:
         words = self.words
         later = [i for i in own if i > head and words[i].relation in NOUN_MODIFIERS]
         if not later:
-            return _Node("NP", self._flat(head, own))
+            return _Node("NP", self._plain(head, own))
         first = later[0]
         while first - 1 in own and words[first - 1].relation == "punct":
             first -= 1
         inner = [i for i in own if i < first]
-        base: _Node | int = _Node("NP", self._flat(head, inner)) if inner else head
+        base: _Node | int = _Node("NP", self._plain(head, inner)) if inner else head
         return _Node("NP", [base, *(self._of(i) for i in own if i >= first)])
+
+    def _plain(self, head: int, own: Sequence[int]) -> list[_Node | int]:
+        """As `_flat`; what is coordinated in front of a noun lies flat: "the sales and marketing team"."""
+        made: list[_Node | int] = []
+        for child in self._flat(head, own):
+            front = (
+                isinstance(child, _Node) and child.label in ("NP", "ADJP", "X") and head not in child.children
+            )
+            words = [i for i in child.children if isinstance(i, int)] if isinstance(child, _Node) else []
+            if (
+                front
+                and isinstance(child, _Node)
+                and len(words) == len(child.children)
+                and words[-1] < head
+                and any(self.words[i].relation == "cc" for i in words)
+            ):
+                made += words
+            else:
+                made.append(child)
+        return made
