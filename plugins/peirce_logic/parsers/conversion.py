@@ -22,6 +22,7 @@ AUXILIARIES = frozenset({"aux", "auxpass"})
 SUBORDINATE = frozenset({"advcl", "ccomp", "relcl", "acl", "pcomp", "csubj", "csubjpass", "xcomp"})
 WH = frozenset({"WRB", "WDT", "WP", "WP$"})
 NOUNS = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
+FINITE = frozenset({"VBP", "VBZ", "MD"})
 VERBS = frozenset({"VERB", "AUX"})
 NOUN_MODIFIERS = frozenset({"prep", "relcl", "acl", "appos", "advcl", "ccomp", "xcomp"})
 
@@ -163,9 +164,9 @@ class _Conversion:
         verbal = self.words[head].pos in VERBS or any(self.words[i].relation in SUBJECTS for i in inner)
         tail: list[_Node | int] = []
         for i in (i for i in own if i >= begin):
-            tail += self._members(i) if i == first else [self._of(i)]
+            tail += self._members(i) if i == first else self._marks([i]) if i in links else [self._of(i)]
         if verbal and not clauses:
-            return self._clause(head, inner, tail=tail)
+            return self._clause(head, inner, tail=tail, shares=self._shares(first))
         one = self._phrase(head, inner)
         label = "S" if verbal else (one.label if isinstance(one, _Node) else "NP")
         return _Node(label, [one, *tail])
@@ -187,16 +188,17 @@ class _Conversion:
             last = after
         return last
 
-    def _clause(self, head: int, own: list[int], tail: Sequence[_Node | int] = ()) -> _Node:
-        """A verb with what depends on it; `tail` is coordinated with its verb phrase."""
+    def _clause(
+        self, head: int, own: list[int], tail: Sequence[_Node | int] = (), shares: bool = False
+    ) -> _Node:
+        """A verb with what depends on it; `tail` is coordinated with its verb phrase, and may share auxiliaries."""
         words = self.words
         opening, rest = self._opening(head, own)
         helpers = [i for i in rest if i < head and words[i].relation in AUXILIARIES]
         verb = min([head, *helpers])
         before = [i for i in rest if i < verb]
         after = [i for i in rest if i > verb]
-        # "was used and replaced": a member without an auxiliary of its own shares those of the first.
-        shared = bool(tail) and bool(helpers) and not self._helped(tail)
+        shared = shares and bool(helpers)
         phrase = self._verbs(head, after, helpers, tail if shared else ())
         if tail and not shared:
             phrase = _Node("VP", [phrase, *tail])
@@ -211,7 +213,7 @@ class _Conversion:
         return _Node("SBAR", [*self._marks(opening), clause]) if opening else clause
 
     def _marks(self, opening: Sequence[int]) -> list[_Node | int]:
-        """The words that open a subordinate clause; "only" of "only because" stands beside it."""
+        """Words that open a clause or join members, what is before them beside them: "only because", "but also"."""
         made: list[_Node | int] = []
         for i in opening:
             node = self._of(i)
@@ -223,14 +225,10 @@ class _Conversion:
         """Whether nothing but adverbs depends on a word: "only when", and not "in whose"."""
         return all(self.words[i].relation == "advmod" and not self.children[i] for i in self.children[head])
 
-    def _helped(self, tail: Sequence[_Node | int]) -> bool:
-        """Whether a member of a coordination of verbs begins with an auxiliary."""
-        for member in tail:
-            while isinstance(member, _Node):
-                member = member.children[0]
-            if self.words[member].relation in AUXILIARIES:
-                return True
-        return False
+    def _shares(self, verb: int) -> bool:
+        """Whether a coordinated verb has the auxiliaries of the first: not of "was used and sells"."""
+        helped = any(self.words[i].relation in AUXILIARIES for i in self.children[verb])
+        return not helped and self.words[verb].tag not in FINITE
 
     def _opening(self, head: int, own: list[int]) -> tuple[list[int], list[int]]:
         """What a subordinate clause begins with, such as "because" and "just as", and the rest."""
