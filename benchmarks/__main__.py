@@ -15,10 +15,11 @@ NOT_BENCHMARKS = {
     "tables",
     "gpu",
     "lengths",
+    "parses",
     "pretraining",
     "exports",
 }
-"""What others import, makes pages, needs a GPU, or takes minutes and measures no speed: run it by itself."""
+"""What others import, makes pages, needs a GPU or gold trees, or takes minutes without a speed: run it by itself."""
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from peirce_logic.parsers.parser import Parser
 from peirce_logic.parsers.spacy import Spacy, words_of
 
 KINDS = ("unary", "intrinsic", "extrinsic")
+EXACT, WITHOUT = "extrinsic, with punctuation", 'extrinsic, without "in"'
 
 
 def main() -> None:
@@ -43,16 +44,28 @@ def main() -> None:
     lexicon, made = read_lexicon(), parser_of(options.parser)
     parse(made, gold[0])  # which loads its model
     begin = time.perf_counter()
-    found = [parse(made, tree) for tree in gold]
+    parsed = [parse(made, tree) for tree in gold]
     took = time.perf_counter() - begin
-    counts = {kind: Counter[str]() for kind in ("brackets", "keywords", *KINDS)}
-    for right, got in zip(gold, found, strict=True):
+    counts = {kind: Counter[str]() for kind in ("brackets", "keywords", *KINDS, EXACT, WITHOUT)}
+    for right, got in zip(gold, parsed, strict=True):
         add(counts["brackets"], brackets(right), brackets(got))
         theirs, ours = detect([right], lexicon), detect([got], lexicon)
         add(counts["keywords"], {(r.key, r.relation) for r in theirs}, {(r.key, r.relation) for r in ours})
         for kind in KINDS:
             one, other = spans(theirs, kind, right), spans(ours, kind, right)
             add(counts[kind], set(one), set(other))
+            if kind == "extrinsic":
+                named = [
+                    {each for each, r in found.items() if r.keyword.lower() != "in"} for found in (one, other)
+                ]
+                add(counts[WITHOUT], *named)
+                add(
+                    counts[EXACT],
+                    *(
+                        {(r.key, r.relation, r.alpha, r.beta) for r in found.values()}
+                        for found in (one, other)
+                    ),
+                )
             if options.errors == kind:
                 show(one, other, right, got)
     rows = []
@@ -63,7 +76,7 @@ def main() -> None:
                 "of": what, "parser": options.parser, "gold": wanted, "found": given,
                 "precision": both / max(given, 1), "recall": both / max(wanted, 1),
                 "F1": 2 * both / max(wanted + given, 1), "trees": len(gold),
-                "flat": sum(not tree.parsed for tree in found), "sentences / s": len(gold) / took,
+                "flat": sum(not tree.parsed for tree in parsed), "sentences / s": len(gold) / took,
             }
         )  # fmt: skip
     record("parses", rows)

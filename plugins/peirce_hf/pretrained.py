@@ -210,6 +210,7 @@ class Pretrained(_Base):
 
     def __init__(self, options: PretrainedOptions, plan: Plan) -> None:
         super().__init__(options, plan)
+        self._pooled = options.pooler
         own = getattr(self.body, "pooler", None) is not None
         self.body.pooler = self.body.pooler if own and options.pooler else None
         self.pooler = Pooler(plan.dims.unary) if options.pooler and not own else None
@@ -218,7 +219,7 @@ class Pretrained(_Base):
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The atoms, and the pooled output."""
         width = self.plan.dims.unary
-        return (unary_output(width), *((pooled_output(width),) if self.options.pooler else ()))
+        return (unary_output(width), *((pooled_output(width),) if self._pooled else ()))
 
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Embed, augment, encode, pool."""

@@ -46,16 +46,22 @@ def detect(
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write the text, keywords and spans marked by colour."),
     ] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option("--png", metavar="FILE", help="Draw the same as a picture."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Find the logical relations of a text, sentence by sentence."""
     from peirce.files import write_whole
 
-    from peirce_logic.detection.showing import as_html, as_object
+    from peirce_logic.detection.showing import as_html, as_object, as_png
 
     parsed, relations = _detected(_text(text), parser, lexicon)
     if html is not None:
         write_whole(html, as_html(relations, parsed.text))
+    if png is not None:
+        write_whole(png, as_png(relations, parsed.text))
     if jsonl:
         for each in relations:
             typer.echo(jsonlib.dumps(as_object(each, parsed.text), ensure_ascii=False))

@@ -22,6 +22,7 @@ AUXILIARIES = frozenset({"aux", "auxpass"})
 SUBORDINATE = frozenset({"advcl", "ccomp", "relcl", "acl", "pcomp", "csubj", "csubjpass", "xcomp"})
 WH = frozenset({"WRB", "WDT", "WP", "WP$"})
 NOUNS = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
+FINITE = frozenset({"VBP", "VBZ", "MD"})
 VERBS = frozenset({"VERB", "AUX"})
 NOUN_MODIFIERS = frozenset({"prep", "relcl", "acl", "appos", "advcl", "ccomp", "xcomp"})
 
@@ -163,9 +164,9 @@ class _Conversion:
         verbal = self.words[head].pos in VERBS or any(self.words[i].relation in SUBJECTS for i in inner)
         tail: list[_Node | int] = []
         for i in (i for i in own if i >= begin):
-            tail += self._members(i) if i == first else [self._of(i)]
+            tail += self._members(i) if i == first else self._marks([i]) if i in links else [self._of(i)]
         if verbal and not clauses:
-            return self._clause(head, inner, tail=tail)
+            return self._clause(head, inner, tail=tail, shares=self._shares(first))
         one = self._phrase(head, inner)
         label = "S" if verbal else (one.label if isinstance(one, _Node) else "NP")
         return _Node(label, [one, *tail])
@@ -187,16 +188,19 @@ class _Conversion:
             last = after
         return last
 
-    def _clause(self, head: int, own: list[int], tail: Sequence[_Node | int] = ()) -> _Node:
-        """A verb with what depends on it; `tail` is coordinated with its verb phrase."""
+    def _clause(
+        self, head: int, own: list[int], tail: Sequence[_Node | int] = (), shares: bool = False
+    ) -> _Node:
+        """A verb with what depends on it; `tail` is coordinated with its verb phrase, and may share auxiliaries."""
         words = self.words
         opening, rest = self._opening(head, own)
         helpers = [i for i in rest if i < head and words[i].relation in AUXILIARIES]
         verb = min([head, *helpers])
         before = [i for i in rest if i < verb]
         after = [i for i in rest if i > verb]
-        phrase = self._verbs(head, after, helpers)
-        if tail:
+        shared = shares and bool(helpers)
+        phrase = self._verbs(head, after, helpers, tail if shared else ())
+        if tail and not shared:
             phrase = _Node("VP", [phrase, *tail])
         if (
             not before
@@ -206,7 +210,25 @@ class _Conversion:
         ):
             return phrase
         clause = _Node("S", [*(self._of(i) for i in before), phrase])
-        return _Node("SBAR", [*(self._of(i) for i in opening), clause]) if opening else clause
+        return _Node("SBAR", [*self._marks(opening), clause]) if opening else clause
+
+    def _marks(self, opening: Sequence[int]) -> list[_Node | int]:
+        """Words that open a clause or join members, what is before them beside them: "only because", "but also"."""
+        made: list[_Node | int] = []
+        for i in opening:
+            node = self._of(i)
+            plain = isinstance(node, _Node) and all(isinstance(child, int) for child in node.children)
+            made += node.children if plain and isinstance(node, _Node) else [node]
+        return made
+
+    def _adverbs(self, head: int) -> bool:
+        """Whether nothing but adverbs depends on a word: "only when", and not "in whose"."""
+        return all(self.words[i].relation == "advmod" and not self.children[i] for i in self.children[head])
+
+    def _shares(self, verb: int) -> bool:
+        """Whether a coordinated verb has the auxiliaries of the first: not of "was used and sells"."""
+        helped = any(self.words[i].relation in AUXILIARIES for i in self.children[verb])
+        return not helped and self.words[verb].tag not in FINITE
 
     def _opening(self, head: int, own: list[int]) -> tuple[list[int], list[int]]:
         """What a subordinate clause begins with, such as "because" and "just as", and the rest."""
@@ -219,7 +241,7 @@ class _Conversion:
             if i < head
             and (
                 words[i].relation == "mark"
-                or (words[i].tag in WH and words[head].relation in SUBORDINATE and self.children[i] == [])
+                or (words[i].tag in WH and words[head].relation in SUBORDINATE and self._adverbs(i))
             )
         ]
         if not marks:
@@ -232,10 +254,13 @@ class _Conversion:
             return [], own
         return [i for i in own if i <= last], [i for i in own if i > last]
 
-    def _verbs(self, head: int, after: list[int], helpers: list[int]) -> _Node:
-        """The verb phrase: each auxiliary opens one around the next."""
+    def _verbs(
+        self, head: int, after: list[int], helpers: list[int], tail: Sequence[_Node | int] = ()
+    ) -> _Node:
+        """The verb phrase: each auxiliary opens one around the next; `tail` is coordinated with the innermost."""
         if not helpers:
-            return _Node("VP", self._flat(head, after))
+            phrase = _Node("VP", self._flat(head, after))
+            return _Node("VP", [phrase, *tail]) if tail else phrase
         first, *others = helpers
         inner = others[0] if others else head
         between = [i for i in after if first < i < inner and i not in helpers]
@@ -245,7 +270,7 @@ class _Conversion:
             [
                 self._of(first),
                 *(self._of(i) for i in between),
-                self._verbs(head, [i for i in rest if i not in others], others),
+                self._verbs(head, [i for i in rest if i not in others], others, tail),
             ],
         )
 
@@ -254,10 +279,30 @@ class _Conversion:
         words = self.words
         later = [i for i in own if i > head and words[i].relation in NOUN_MODIFIERS]
         if not later:
-            return _Node("NP", self._flat(head, own))
+            return _Node("NP", self._plain(head, own))
         first = later[0]
         while first - 1 in own and words[first - 1].relation == "punct":
             first -= 1
         inner = [i for i in own if i < first]
-        base: _Node | int = _Node("NP", self._flat(head, inner)) if inner else head
+        base: _Node | int = _Node("NP", self._plain(head, inner)) if inner else head
         return _Node("NP", [base, *(self._of(i) for i in own if i >= first)])
+
+    def _plain(self, head: int, own: Sequence[int]) -> list[_Node | int]:
+        """As `_flat`; what is coordinated in front of a noun lies flat: "the sales and marketing team"."""
+        made: list[_Node | int] = []
+        for child in self._flat(head, own):
+            front = (
+                isinstance(child, _Node) and child.label in ("NP", "ADJP", "X") and head not in child.children
+            )
+            words = [i for i in child.children if isinstance(i, int)] if isinstance(child, _Node) else []
+            if (
+                front
+                and isinstance(child, _Node)
+                and len(words) == len(child.children)
+                and words[-1] < head
+                and any(self.words[i].relation == "cc" for i in words)
+            ):
+                made += words
+            else:
+                made.append(child)
+        return made

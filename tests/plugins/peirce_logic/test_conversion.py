@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from peirce_logic.detection.trees import Token, Tree
 from peirce_logic.parsers.conversion import Word, tree_of_words
 
@@ -48,6 +52,18 @@ def shown(tree: Tree) -> set[str]:
             "the/DT/DET/det/1 end/NN/NOUN/ROOT/1 of/IN/ADP/prep/1 the/DT/DET/det/4 day/NN/NOUN/pobj/2",
             {"the end of the day", "the end", "of the day", "the day"},
         ),
+        (
+            "It/PRP/PRON/nsubjpass/2 was/VBD/AUX/auxpass/2 used/VBN/VERB/ROOT/2 and/CC/CCONJ/cc/2 sold/VBN/VERB/conj/2",
+            {"It was used and sold", "was used and sold", "used and sold"},
+        ),
+        (
+            "the/DT/DET/det/4 sales/NNS/NOUN/nmod/4 and/CC/CCONJ/cc/1 marketing/NN/NOUN/conj/1 arm/NN/NOUN/ROOT/4",
+            {"the sales and marketing arm"},
+        ),
+        (
+            "go/VB/VERB/ROOT/0 only/RB/ADV/advmod/2 when/WRB/SCONJ/advmod/4 it/PRP/PRON/nsubj/4 rains/VBZ/VERB/advcl/0",
+            {"go only when it rains", "only when it rains", "it rains"},
+        ),
     ],
 )
 def test_shapes(parse: str, constituents: set[str]) -> None:
@@ -56,7 +72,44 @@ def test_shapes(parse: str, constituents: set[str]) -> None:
     assert shown(tree) == constituents
 
 
-def test_crossing_dependencies_give_a_flat_tree() -> None:
+def test_of_dependencies_that_cross_the_shorter_goes_up() -> None:
     tree = tree_of_words(words("a/X/X/dep/2 b/X/X/dep/3 c/X/X/ROOT/2 d/X/X/dep/2"))
-    assert not tree.parsed
+    assert tree.parsed
     assert shown(tree) == {"a b c d"}
+
+
+def test_a_sentence_with_two_roots_is_flat() -> None:
+    tree = tree_of_words(words("a/X/X/ROOT/0 b/X/X/ROOT/1"))
+    assert not tree.parsed
+
+
+parses = st.integers(1, 9).flatmap(
+    lambda n: st.tuples(
+        *(
+            st.tuples(
+                st.integers(0, max(i - 1, 0)),
+                st.sampled_from(
+                    ["conj", "cc", "punct", "nsubj", "aux", "prep", "advcl", "mark", "dobj", "amod"]
+                ),
+                st.sampled_from(["VERB", "NOUN", "ADP", "ADV", "ADJ", "CCONJ"]),
+            )
+            for i in range(n)
+        ),
+        st.permutations(range(n)),
+    )
+)
+
+
+@given(parses)
+def test_every_dependency_tree_keeps_its_words(drawn: Any) -> None:
+    """Each word once, in its place, whatever depends on what."""
+    *each, places = drawn
+    found: list[Word | None] = [None] * len(each)
+    for i, (head, relation, pos) in enumerate(each):
+        at = places[i]
+        found[at] = Word(
+            token=Token("w", 2 * at, 2 * at + 1), head=places[head], relation=relation, tag="X", pos=pos
+        )
+    tree = tree_of_words([word for word in found if word is not None])
+    single = [c.start for c in tree.constituents if c.stop - c.start == 1]
+    assert sorted(set(single)) == list(range(len(each)))

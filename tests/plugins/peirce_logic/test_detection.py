@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from peirce.errors import InputError
 from peirce_logic.detection.algorithm import Relation, detect
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
-from peirce_logic.detection.showing import as_object
+from peirce_logic.detection.showing import COLOURS, as_object
 from peirce_logic.detection.trees import read_brackets
 from peirce_logic.ids import logical_ids
 from peirce_logic.parsers.brackets import Brackets
 from peirce_logic.relations import LOGICAL_IDS
+from PIL import Image
 
 WORKED = (
     "(S (CC But) (NP (PRP I)) (VP (VBP try) (ADVP (RB very) (RB hard)) (S (RB not) (VP (TO to) (VP (VB go) "
@@ -256,6 +257,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     given = ("logic", "detect", trees, "--parser", "brackets", "--jsonl", "--html", html)
     assert exit_code(*given) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == found(WORKED)
+    drawn = tmp_path / "shown.png"
+    assert exit_code("logic", "detect", trees, "--parser", "brackets", "--png", drawn) == 0
+    with Image.open(drawn) as picture:  # each relation's colour is in it
+        colours = {
+            f"#{r:02x}{g:02x}{b:02x}" for _, (r, g, b) in picture.convert("RGB").getcolors(10**6) or ()
+        }
+    assert {COLOURS[name] for name in ("comparative", "negation", "causal")} <= colours
+    capsys.readouterr()
     assert html.read_text().count("<mark") == 6  # three keywords and three lines of the legend
     assert exit_code("logic", "stats", trees, "--parser", "brackets", "--json") == 0
     counted = json.loads(capsys.readouterr().out)
