@@ -19,7 +19,7 @@ NOT_BENCHMARKS = {
     "pretraining",
     "exports",
 }
-"""What others import, makes pages, needs a GPU or gold trees, or takes minutes without a speed: run it by itself."""
+"""What others import, what makes pages, what needs a GPU, and what takes minutes: run it by itself."""
 
 
 def main() -> None:
