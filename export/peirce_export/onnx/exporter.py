@@ -131,6 +131,7 @@ class OnnxExporter(Exporter):
 
     def _written(self, model: Model, folder: Path, path: Path, precision: Precision) -> Verification:
         """Write and verify the files in a new folder, and move them to their place."""
+        quantisation = {INT8: self.options.quantisation}.get(self.options.precision or "")
         folder.mkdir()
         try:
             with steps(f"exporting {path.name}") as say:
@@ -139,9 +140,9 @@ class OnnxExporter(Exporter):
                     file = file_of(role, folder / path.name)
                     say(f"tracing {role}")
                     graph = trace(view(role, model), self.options.opset, precision)
-                    if self.options.precision == INT8:
+                    if quantisation is not None:
                         say(f"quantising {role}")
-                        graph = quantised(graph, self.options.quantisation)
+                        graph = quantised(graph, quantisation)
                     say(f"writing {role}")
                     write(graph, file, self.options.external_above)
                     reports.append(verify(OnnxGraph(file), model, seed=self.options.seed, progress=say))
