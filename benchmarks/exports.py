@@ -36,6 +36,7 @@ WAYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "opset 20": ("onnx", {"opset": 20}),
     "float16": ("onnx", {"precision": "float16"}),
     "bfloat16": ("onnx", {"precision": "bfloat16"}),
+    "int8": ("onnx", {"precision": "int8"}),
     "opset 17": ("onnx", {"opset": 17}),
     "opset 23": ("onnx", {"opset": 23}),
 }
