@@ -18,7 +18,7 @@ NOT_BENCHMARKS = {
     "pretraining",
     "exports",
 }
-"""What others import, what makes pages, what needs a GPU, and what takes minutes and measures no speed: run it by itself."""
+"""What others import, what makes pages, what needs a GPU, and what takes minutes: run it by itself."""
 
 
 def main() -> None:

@@ -72,7 +72,7 @@ def measured(
     spec = peirce.load_spec(name, SMALL if options.small else {})
     model = peirce.build(spec, seed=0).eval()
     rows = []
-    with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         for way in options.ways:
             before = free(options.device)
             try:

@@ -18,7 +18,8 @@ from peirce.parts import PART
 
 from peirce_export.metadata import DYNAMIC, PREFIX
 
-_PRODUCTS = ("MatMul", "Gemm")
+_PRODUCTS = ("MatMul",)
+"""Not `Gemm`, of which there are few and small ones, and whose scales ONNX Runtime 1.31 writes in a wrong shape."""
 _BLOCK = 32
 """Weights that share a scale where weights alone are rounded."""
 
