@@ -18,8 +18,7 @@ from peirce.parts import PART
 
 from peirce_export.metadata import DYNAMIC, PREFIX
 
-_PRODUCTS = ("MatMul",)
-"""Not `Gemm`, of which there are few and small ones, and whose scales ONNX Runtime 1.31 writes in a wrong shape."""
+_PRODUCTS = ("MatMul", "Gemm")
 _BLOCK = 32
 """Weights that share a scale where weights alone are rounded."""
 
@@ -36,6 +35,11 @@ def quantised(graph: ir.Model, how: str) -> ir.Model:
         ExportError: no product of the graph has a constant weight.
     """
     proto = ir.to_proto(graph)
+    # The tool turns the weight of a Gemm about, and what the graph says of its shape would be wrong.
+    weights = {tensor.name for tensor in proto.graph.initializer}
+    stated = [value for value in proto.graph.value_info if value.name not in weights]
+    del proto.graph.value_info[:]
+    proto.graph.value_info.extend(stated)
     kept = [
         node.name
         for node in proto.graph.node

@@ -38,6 +38,3 @@ def test_a_graph_without_the_passes_that_no_operation_needs(tmp_path: Path) -> N
     assert kinds[False]["Where"] > kinds[True]["Where"]
     axes = [a.i for n in graphs[True].node if n.op_type == "Softmax" for a in n.attribute if a.name == "axis"]
     assert axes.count(3) >= 2, "relations are normalised over their last axis"
-    assert all(
-        any(p.key == "peirce.part" for p in n.metadata_props) for n in graphs[True].node if n.op_type == "Mul"
-    )
