@@ -24,6 +24,7 @@ from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
 from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import DYNAMIC, INT8, MODEL, TOP, WEIGHTS, Metadata, Precision, step_of
 from peirce_export.onnx.digest import sign
+from peirce_export.onnx.leaner import lean
 from peirce_export.onnx.quantising import quantised
 from peirce_export.onnx.structure import OnnxGraph
 from peirce_export.onnx.warnings_of_others import silenced
@@ -169,13 +170,14 @@ class OnnxExporter(Exporter):
         return (f"{TOP}{self.options.top_k}",)
 
 
-def trace(model: Exported, opset: int, precision: Precision) -> ir.Model:
+def trace(model: Exported, opset: int, precision: Precision, *, leaned: bool = True) -> ir.Model:
     """The ONNX graph of a model, with its metadata, its weights in memory.
 
     Args:
         model: the model; it is not changed.
         opset: of the graph.
         precision: of the weights.
+        leaned: whether a graph in float32 is rewritten to need fewer passes; see `peirce_export.onnx.leaner`.
 
     Raises:
         DimMismatch: the model fixes a dim that its signature declares symbolic.
@@ -215,6 +217,8 @@ def trace(model: Exported, opset: int, precision: Precision) -> ir.Model:
     graph = program.model
     _note_parts(graph, program.exported_program)
     _clean(graph)
+    if leaned and precision == "float32":
+        lean(graph)
     actual = graph.opset_imports[""]
     graph.metadata_props.update(_metadata(model, signature, precision, opset, actual).to_properties())
     return graph

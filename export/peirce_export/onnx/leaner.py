@@ -1,0 +1,320 @@
+"""The exported graph with fewer passes over large tensors: the same products and norms, laid out as they are read.
+
+torch writes a graph as a model computes. What a runtime for CPUs then does costs passes that no operation needs: masks
+as a `Where`, which reads and writes three times; one wide product that a `Split` copies apart; a softmax over an axis
+that is not the last, and copies between layouts on both sides of it. Values change by rounding alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+from peirce.parts import PART
+
+_LOW = -1e30
+"""Added to a score it leaves exp(score) = 0, and a row of nothing else finite."""
+_FINITE = {"LayerNormalization", "MatMul", "Add", "Mul", "Split", "Gelu", "Tanh"}
+"""What gives finite numbers of finite ones. A softmax does once its scores are masked with `_LOW`."""
+_ROWS = (0, 1, 3, 2)
+"""[b, x, y, c] with the channels before the tokens that are attended to: a product gives that without a copy."""
+
+
+def lean(graph: ir.Model) -> None:
+    """Rewrite a graph of float32 in place."""
+    body = graph.graph
+    for rule in (_mask, _split, _turn):
+        for node in list(body):
+            if node.graph is body:
+                rule(node)
+        _sweep(body)  # what is left over would count as a user of what it read
+
+
+def _mask(node: ir.Node) -> None:
+    """A mask that is one for all channels multiplies, or adds to scores; `Where` would read and write all of them."""
+    if node.op_type != "Where":
+        return
+    real, yes, no = node.inputs
+    if real is None or yes is None or no is None or not _one_for_all(real, node.outputs[0]):
+        return
+    (fill, kept, keep_where) = (no, yes, True) if _scalar(no) is not None else (yes, no, False)
+    value = _scalar(fill)
+    if value is None or kept.dtype != ir.DataType.FLOAT or not _same(kept, node.outputs[0]):
+        return
+    if value == 0.0 and _finite(kept):
+        keep = real if keep_where else _new(node, "Not", [real], real)
+        _replace(node, _new(node, "Mul", [kept, _cast(node, keep)], node.outputs[0]))
+    elif value <= _LOW and all(user.op_type == "Softmax" for user, _ in node.outputs[0].uses()):
+        low, zero = _const(node, np.float32(_LOW)), _const(node, np.float32(0.0))
+        added = _new(node, "Where", [real, zero, low] if keep_where else [real, low, zero], real, kept.dtype)
+        _replace(node, _new(node, "Add", [kept, added], node.outputs[0]))
+
+
+def _finite(value: ir.Value) -> bool:
+    """Whether a value is finite at masked places too, where a product with zero would not be zero."""
+    maker = value.producer()
+    if maker is None or maker.op_type != "Softmax":
+        return maker is not None and maker.op_type in _FINITE
+    scores = maker.inputs[0]
+    adding = None if scores is None else scores.producer()
+    mask = None if adding is None else adding.inputs[-1]
+    made = None if mask is None else mask.producer()
+    return made is not None and made.op_type == "Where" and any(_is_low(each) for each in made.inputs)
+
+
+def _is_low(value: ir.Value | None) -> bool:
+    return value is not None and _scalar(value) == float(np.float32(_LOW))
+
+
+def _split(node: ir.Node) -> None:
+    """A product whose columns are split apart is a product for each part: nothing is copied."""
+    if node.op_type != "Split" or len(node.inputs) != 2 or node.inputs[0] is None or node.inputs[1] is None:
+        return
+    sizes, whole = node.inputs[1].const_value, node.inputs[0]
+    rank = None if whole.shape is None else len(whole.shape)
+    axis = node.attributes.get_int("axis", 0)
+    if sizes is None or rank is None or axis % rank != rank - 1:
+        return
+    ends = [0, *np.cumsum(sizes.numpy()).tolist()]
+    parts = [_columns(node, whole, low, high) for low, high in pairwise(ends)]
+    if all(part is not None for part in parts) and _reaches_product(whole):
+        for output, part in zip(node.outputs, parts, strict=True):
+            assert part is not None
+            part.name, output.name = output.name, None
+            ir.convenience.replace_all_uses_with(output, part)
+
+
+def _reaches_product(value: ir.Value) -> bool:
+    maker = value.producer()
+    while maker is not None and maker.op_type != "MatMul":
+        first = maker.inputs[0]
+        maker = None if first is None else first.producer()
+    return maker is not None
+
+
+def _columns(node: ir.Node, value: ir.Value, low: int, high: int) -> ir.Value | None:
+    """The columns of a value, computed by themselves; None where that would compute anything twice."""
+    maker = value.producer()
+    if maker is None or len(value.uses()) != 1 or maker.inputs[0] is None:
+        return None
+    first = maker.inputs[0]
+    if maker.op_type == "MatMul":
+        weight = _weight(maker.inputs[1])
+        return (
+            None
+            if weight is None
+            else _made(node, maker, [first, _slice(node, maker.inputs[1], low, high)], value)
+        )
+    if maker.op_type == "Softmax":
+        if (
+            value.shape is None
+            or maker.attributes.get_int("axis", -1) % len(value.shape) == len(value.shape) - 1
+        ):
+            return None
+        part = _columns(node, first, low, high)
+        return None if part is None else _made(node, maker, [part], value)
+    if maker.op_type in ("Add", "Mul"):
+        second = maker.inputs[1]
+        if second is None:
+            return None
+        bias = _weight(second, rank=1)
+        if bias is None and not _one_for_all(second, value):
+            return None
+        part = _columns(node, first, low, high)
+        if part is None:
+            return None
+        return _made(node, maker, [part, second if bias is None else _slice(node, second, low, high)], value)
+    return None
+
+
+def _turn(node: ir.Node) -> None:
+    """Channels that a product writes last and that are read before tokens: the product writes them there."""
+    source = node.inputs[0] if node.inputs else None
+    if node.op_type != "Transpose" or source is None or source.shape is None or len(source.shape) != 4:
+        return
+    perm = tuple(node.attributes.get_ints("perm", ()))
+    if perm not in (_ROWS, (0, 3, 1, 2), (0, 3, 2, 1)):
+        return
+    found = _turned(node, source)
+    if found is None:
+        return
+    if perm != _ROWS:
+        found = _new(node, "Transpose", [found], found, perm=(0, 2, 1, 3))
+    if perm == (0, 3, 2, 1):
+        found = _new(node, "Transpose", [found], found, perm=_ROWS)
+    _replace(node, found)
+
+
+def _turned(node: ir.Node, value: ir.Value) -> ir.Value | None:
+    """A value [b, x, y, c] as [b, x, c, y]; None where that would need a copy."""
+    maker = value.producer()
+    if maker is None or len(value.uses()) != 1 or maker.inputs[0] is None:
+        return None
+    first = maker.inputs[0]
+    if maker.op_type == "MatMul":
+        weight = _weight(maker.inputs[1])
+        if weight is None or first.shape is None or len(first.shape) != 4:
+            return None
+        across = _const(node, np.ascontiguousarray(weight.T))
+        return _new(node, "MatMul", [across, _new(node, "Transpose", [first], first, perm=_ROWS)], value)
+    if maker.op_type == "Softmax":
+        if maker.attributes.get_int("axis", -1) % 4 != 2:
+            return None
+        part = _turned(node, first)
+        return None if part is None else _new(node, "Softmax", [part], value, axis=3)
+    if maker.op_type in ("Add", "Mul"):
+        second = maker.inputs[1]
+        if second is None:
+            return None
+        bias = _weight(second, rank=1)
+        if bias is None and not _one_for_all(second, value):
+            return None
+        part = _turned(node, first)
+        if part is None:
+            return None
+        if bias is not None:
+            return _new(node, maker.op_type, [part, _const(node, bias[:, None])], value)
+        return _new(node, maker.op_type, [part, _new(node, "Transpose", [second], second, perm=_ROWS)], value)
+    return None
+
+
+def _one_for_all(mask: ir.Value, value: ir.Value) -> bool:
+    """Whether a value of the same rank is one for all channels, of which there are several."""
+    if (
+        mask.shape is None
+        or value.shape is None
+        or len(mask.shape) != len(value.shape)
+        or not len(mask.shape)
+    ):
+        return False
+    return mask.shape[-1] == 1 and value.shape[-1] != 1
+
+
+def _same(one: ir.Value, other: ir.Value) -> bool:
+    return one.shape is not None and one.shape == other.shape
+
+
+def _scalar(value: ir.Value) -> float | None:
+    """A constant of one number."""
+    if value.const_value is None or value.const_value.size != 1:
+        return None
+    return float(value.const_value.numpy().reshape(()))
+
+
+def _weight(value: ir.Value | None, rank: int = 2) -> NDArray[Any] | None:
+    """A constant matrix, or a constant vector."""
+    if value is None or value.const_value is None or len(value.const_value.shape) != rank:
+        return None
+    return value.const_value.numpy()
+
+
+def _slice(node: ir.Node, value: ir.Value | None, low: int, high: int) -> ir.Value:
+    """Some columns of a constant; layers that share it share them."""
+    assert value is not None
+    assert value.const_value is not None
+    name = f"{value.name}.{low}.{high}"
+    graph = _graph(node)
+    if name in graph.initializers:
+        return graph.initializers[name]
+    return _const(node, np.ascontiguousarray(value.const_value.numpy()[..., low:high]), name)
+
+
+def _const(node: ir.Node, array: NDArray[Any] | np.generic, name: str = "") -> ir.Value:
+    """A constant of the graph."""
+    graph = _graph(node)
+    name = name or f"lean_{len(graph.initializers)}"
+    tensor = ir.tensor(np.asarray(array), name=name)
+    value = ir.Value(name=name, shape=tensor.shape, type=ir.TensorType(tensor.dtype), const_value=tensor)
+    graph.register_initializer(value)
+    return value
+
+
+def _cast(node: ir.Node, mask: ir.Value) -> ir.Value:
+    """A mask as zeros and ones, made once."""
+    for user, _ in mask.uses():
+        if user.op_type == "Cast" and user.attributes.get_int("to") == ir.DataType.FLOAT:
+            return user.outputs[0]
+    return _new(node, "Cast", [mask], mask, ir.DataType.FLOAT, to=int(ir.DataType.FLOAT))
+
+
+def _made(node: ir.Node, like: ir.Node, inputs: Sequence[ir.Value], value: ir.Value) -> ir.Value:
+    """A node of the same kind and attributes."""
+    new = ir.node(like.op_type, inputs, attributes=dict(like.attributes), domain=like.domain)
+    return _placed(node, new, value, None, like)
+
+
+def _new(
+    node: ir.Node,
+    kind: str,
+    inputs: Sequence[ir.Value],
+    like: ir.Value,
+    dtype: ir.DataType | None = None,
+    **attributes: int | Sequence[int],
+) -> ir.Value:
+    """The output of a new node before another; its rank is that of `like`."""
+    return _placed(node, ir.node(kind, inputs, attributes=attributes), like, dtype, node)
+
+
+def _placed(
+    node: ir.Node, new: ir.Node, like: ir.Value, dtype: ir.DataType | None, part: ir.Node
+) -> ir.Value:
+    graph = _graph(node)
+    if PART in part.metadata_props:
+        new.metadata_props[PART] = part.metadata_props[PART]
+    output = new.outputs[0]
+    output.type = ir.TensorType(dtype) if dtype is not None else like.type
+    output.shape = _shape(new, like)
+    graph.insert_before(node, new)
+    return output
+
+
+def _shape(new: ir.Node, like: ir.Value) -> ir.Shape | None:
+    """The shape of a new node's output, as far as a rule asks for it: its rank, and which dims are 1."""
+    first = new.inputs[0]
+    assert first is not None
+    if new.op_type == "Transpose" and first.shape is not None:
+        return ir.Shape([first.shape[i] for i in new.attributes.get_ints("perm", ())])
+    if new.op_type in ("Softmax", "Add", "Mul", "Cast", "Not", "Where"):
+        return (like if new.op_type == "Where" else first).shape
+    if new.op_type == "MatMul" and like.shape is not None:
+        second = new.inputs[1]
+        assert second is not None
+        if first.const_value is not None and second.shape is not None:
+            return ir.Shape([*second.shape[:-2], first.const_value.shape[0], second.shape[-1]])
+        if second.const_value is not None:
+            return ir.Shape([*like.shape[:-1], second.const_value.shape[-1]])
+    return None
+
+
+def _replace(node: ir.Node, value: ir.Value) -> None:
+    """Let a value take the place and the name of a node's output."""
+    output = node.outputs[0]
+    graph = _graph(node)
+    for place, given in enumerate(graph.outputs):
+        if given is output:
+            value.shape, value.type = output.shape, output.type
+            graph.outputs[place] = value
+    name, output.name = output.name, None
+    value.name = name
+    ir.convenience.replace_all_uses_with(output, value)
+
+
+def _graph(node: ir.Node) -> ir.Graph:
+    graph = node.graph
+    assert isinstance(graph, ir.Graph)
+    return graph
+
+
+def _sweep(graph: ir.Graph) -> None:
+    """Drop what nothing reads any more."""
+    outputs = set(graph.outputs)
+    for node in reversed(list(graph)):
+        if not any(output.uses() or output in outputs for output in node.outputs):
+            graph.remove(node, safe=True)
+    for name, value in list(graph.initializers.items()):
+        if not value.uses() and value not in outputs:
+            del graph.initializers[name]
