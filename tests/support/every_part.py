@@ -20,6 +20,12 @@ SMALLEST = {
     "feedforward_binary": 6,
 }
 HEADS = {"first": 4, "count": 9}
+CONFIG = {
+    "vocab_size": 20, "hidden_size": 8, "d_model": 8, "intermediate_size": 12, "encoder_ffn_dim": 12,
+    "decoder_ffn_dim": 12, "num_hidden_layers": 1, "encoder_layers": 1, "decoder_layers": 1,
+    "num_attention_heads": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+}  # fmt: skip
+"""The widths of a model of transformers, by the names of its configuration."""
 INIT_STD = {"lmpnn": 0.3}
 """Where fresh weights of 0.02 would shrink the states, at these widths, to 1e-15, which float16 does not hold."""
 KINDS = ("operators", "positions", "augmenters", "heads", "architectures")
@@ -223,6 +229,9 @@ def smallest(spec: Spec) -> Spec:
     changes: dict[str, Any] = {f"model.dims.{name}": SMALLEST[name] for name in spec.dims}
     changes |= {"model.input.vocabulary": 20, "model.input.max_length": 40, "model.name": "part"}
     changes["model.regularisation.init_std"] = INIT_STD.get(spec.name, spec.regularisation.init_std)
+    if "config" in spec.options:
+        config = spec.options["config"]
+        changes["model.options"] = {"config": {**config, **{k: CONFIG[k] for k in config if k in CONFIG}}}
     for i, head in enumerate(spec.heads):
         changes |= {f"model.heads.{i}.{name}": HEADS[name] for name in head.options if name in HEADS}
         changes[f"model.heads.{i}.as"] = head.use

@@ -51,12 +51,6 @@ class TokenInput(nn.Module):
         self.positions = nn.ModuleList(planned.build(dims) for planned in plan.positions)
         self.augmenters = nn.ModuleList(planned.build(dims) for planned in plan.augmenters)
         self._places = frozenset(places)
-        self._labels = {
-            module: f"{planned.kind.removesuffix('s')} {planned.name!r}"
-            for planned, module in zip(
-                (*plan.positions, *plan.augmenters), (*self.positions, *self.augmenters), strict=True
-            )
-        }
 
     def specs(self) -> tuple[TensorSpec, ...]:
         """The inputs: the standard ones, then those of the positions and augmenters."""
@@ -209,7 +203,8 @@ class TokenInput(nn.Module):
 
     def _ask(self, part: nn.Module, method: Callable[..., T], *arguments: object) -> T:
         """What a position or an augmenter answers; an error of its own says whose it is."""
-        return call_named(self._labels[part], method, *arguments)
+        kind = "augmenter" if isinstance(part, Augmenter) else "position"
+        return call_named(f"{kind} {part.name!r}", method, *arguments)
 
     def _at(self, place: Place) -> list[nn.Module]:
         """The positions that serve a place, if the architecture has it."""
