@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from configparser import ConfigParser
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -50,9 +51,12 @@ def test_a_package_stands_beside_the_core_the_exporter_and_what_it_declares() ->
 def test_a_wheel_holds_one_package_with_its_entry_points(tmp_path: Path) -> None:
     packages, texts = contents(alone.build("peirce_tpru", tmp_path))
     assert packages == {"peirce_tpru"}
-    assert texts["entry_points.txt"].split() == ["[peirce.plugins]", "tpru", "=", "peirce_tpru.plugin"]
+    points = ConfigParser()
+    points.read_string(texts["entry_points.txt"])
+    assert dict(points["peirce.plugins"]) == {"tpru": "peirce_tpru.plugin"}
+    assert {target.partition(".")[0] for target in points["peirce.commands"].values()} == {"peirce_tpru"}
     metadata, _ = parse_email(texts["METADATA"])
-    assert (metadata["name"], metadata["requires_dist"]) == ("peirce-tpru", ["peirce"])
+    assert (metadata["name"], metadata["requires_dist"]) == ("peirce-tpru", ["peirce", "peirce-text"])
 
 
 def test_the_core_s_wheel_has_its_files_and_no_plugin(tmp_path: Path) -> None:

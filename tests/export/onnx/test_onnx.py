@@ -121,8 +121,8 @@ def test_a_model_keeps_its_own_precision(tmp_path: Path) -> None:
 
 
 def test_an_unknown_precision_is_refused(hand: Hand, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match=r"'int8' is not one of float32, float16, bfloat16"):
-        _export(hand, tmp_path / "m.onnx", precision="int8")
+    with pytest.raises(ExportError, match=r"'int4' is not one of float32, float16, bfloat16"):
+        _export(hand, tmp_path / "m.onnx", precision="int4")
 
 
 def test_large_weights_lie_beside_the_file(hand: Hand, tmp_path: Path) -> None:

@@ -47,7 +47,9 @@ def test_without_transformers_one_sentence_says_what_to_install() -> None:
     code = (
         "import importlib.util as u; found = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'transformers' else found(name, *rest)\n"
-        "import peirce_hf"
+        "import peirce, peirce_hf\n"
+        "assert 'pretrained' in [each.name for each in peirce.default_registry().entries('architectures')]\n"
+        "peirce_hf.from_peirce"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'peirce[transformers]'" in done.stderr.splitlines()[-1]
