@@ -67,10 +67,16 @@ def umls(spec: str, cell: str, evaluation: str = "all") -> list[float]:
     return tables.Ranking(UMLS).values(spec, cell, "graphs", evaluation)
 
 
+FAILED = "14"
+"""The seeds with which relative positions fail on Kinship."""
+
+
 def kinship(spec: str, cell: str, without: str = "") -> list[float]:
-    """Of each seed but one."""
+    """Of each seed but some."""
     found = tables.Ranking(KINSHIP)
-    return found.values(spec, cell, "graphs", rows=[row for row in found.of(spec) if row["seed"] != without])
+    return found.values(
+        spec, cell, "graphs", rows=[row for row in found.of(spec) if row["seed"] not in without]
+    )
 
 
 def filtering_adds(cell: str, filtering: str) -> float:
@@ -81,9 +87,9 @@ def filtering_adds(cell: str, filtering: str) -> float:
     return gap(found.values(RELATIVE, cell, filtering, rows=rows), found.values(RELATIVE, cell, rows=rows))
 
 
-def failing(kind: str) -> float:
-    """The run that fails, on entailed answers of a type."""
-    return kinship(RELATIVE, f"{kind}/entailed")[1]
+def failing(kind: str) -> list[float]:
+    """The runs that fail, on entailed answers of a type."""
+    return [kinship(RELATIVE, f"{kind}/entailed")[int(seed)] for seed in FAILED]
 
 
 def losses(spec: str, seed: str, lr: str = "0.002", warmup: str = "0.07") -> list[tuple[int, float]]:
@@ -270,47 +276,53 @@ HELD: dict[str, dict[str, Callable[[], bool]]] = {
             overlap(kinship("tega", cell), kinship(RELATIVE, cell)) for cell in CELLS[2:]
         ),
         "Relative positions are above TEGA with seeds 0 and 2, on entailed and on inferred answers, and below it with "
-        "seed 1.": lambda: all(
+        "seeds 1, 3 and 4.": lambda: all(
             [
                 above > below
                 for above, below in zip(kinship(RELATIVE, cell), kinship("tega", cell), strict=False)
-            ][:3]
-            == [True, False, True]
+            ]
+            == [True, False, True, False, False]
             for cell in CELLS[2:]
         ),
-        "Without seed 1 their means are within one point.": lambda: all(
-            abs(gap(kinship("tega", cell, "1"), kinship(RELATIVE, cell, "1"))) < 1 for cell in CELLS[2:]
+        "Without seeds 1 and 4, whose runs of relative positions fail, their means are within one point.": lambda: (
+            all(
+                abs(gap(kinship("tega", cell, FAILED), kinship(RELATIVE, cell, FAILED))) < 1
+                for cell in CELLS[2:]
+            )
         ),
-        "Both are above absolute positions in the mean.": lambda: all(
+        "On unseen types both are above absolute positions in the mean.": lambda: all(
             fmean(kinship(ABSOLUTE, cell)) < min(fmean(kinship(spec, cell)) for spec in ("tega", RELATIVE))
-            for cell in CELLS
+            for cell in CELLS[2:]
         ),
-        "Filtering all graphs raises the figures of relative positions on entailed answers by 11.9 points on seen "
-        "types and 6.2 on unseen ones, and on inferred answers by about 1.": lambda: (
-            [filtering_adds(cell, "graphs") for cell in CELLS[::2]] == [11.9, 6.2]
+        "Filtering all graphs raises the figures of relative positions on entailed answers by 11.7 points on seen "
+        "types and 5.5 on unseen ones, and on inferred answers by about 1.": lambda: (
+            [filtering_adds(cell, "graphs") for cell in CELLS[::2]] == [11.7, 5.5]
             and all(0.5 < filtering_adds(cell, "graphs") < 1.5 for cell in CELLS[1::2])
         ),
         "Filtering valid and test raises inferred answers by less than 1.": lambda: all(
             0 <= filtering_adds(cell, "before") < 1 for cell in CELLS[1::2]
         ),
-        "With seed 1, relative positions are far below the other seeds.": lambda: all(
-            min(kinship(RELATIVE, cell, "1")) - kinship(RELATIVE, cell)[1] > 8 for cell in CELLS
+        "With seeds 1 and 4, relative positions are far below the other seeds.": lambda: all(
+            min(kinship(RELATIVE, cell, FAILED)) - kinship(RELATIVE, cell)[int(seed)] > 7
+            for cell in CELLS
+            for seed in FAILED
         ),
-        "On the entailed answers of 2p it has 37 where no other seed has less than 70, on those of ip 30 where none "
-        "has less than 67.": lambda: (
-            [round(failing(kind)) for kind in ("2p", "ip")] == [37, 30]
-            and min(kinship(RELATIVE, "2p/entailed", "1")) > 70
-            and min(kinship(RELATIVE, "ip/entailed", "1")) > 67
+        "On the entailed answers of 2p they have 37 and 47 where no other seed has less than 70, on those of ip 30 and "
+        "55 where none has less than 67.": lambda: (
+            [[round(value) for value in failing(kind)] for kind in ("2p", "ip")] == [[37, 47], [30, 55]]
+            and min(kinship(RELATIVE, "2p/entailed", FAILED)) > 70
+            and min(kinship(RELATIVE, "ip/entailed", FAILED)) > 67
         ),
-        "Queries without an existential variable it answers as the others do: on 1p, 2i, 3i, 2in, 3in and 2u it is at "
-        "most 1 point below the lowest of them.": lambda: all(
-            min(kinship(RELATIVE, f"{kind}/entailed", "1")) - failing(kind) < 1.5
+        "Queries without an existential variable they answer nearly as the others do: on 1p, 2i, 3i, 2in, 3in and 2u "
+        "seed 1 is at most 1 point below the lowest of them, and seed 4 at most 4.": lambda: all(
+            min(kinship(RELATIVE, f"{kind}/entailed", FAILED)) - value < most
             for kind in ("1p", "2i", "3i", "2in", "3in", "2u")
+            for value, most in zip(failing(kind), (1.5, 4), strict=True)
         ),
-        "Absolute positions fail with seed 1 in the same way: 38 on 2p, and 70 with either of the others.": lambda: (
-            [round(value) for value in kinship(ABSOLUTE, "2p/entailed")[:3]] == [70, 38, 70]
+        "Absolute positions fail with seed 1 in the same way: 38 on 2p, and 70 to 73 with the others.": lambda: (
+            [round(value) for value in kinship(ABSOLUTE, "2p/entailed")] == [70, 38, 70, 72, 73]
         ),
-        "TEGA has 72 and more on 2p with each seed.": lambda: min(kinship("tega", "2p/entailed")) > 72,
+        "TEGA has 69 and more on 2p with each seed.": lambda: min(kinship("tega", "2p/entailed")) > 69,
         "Its loss (`benchmarks/results/tega-kinship-curves.csv`, means of 50 steps) leaves the first plateau later: it "
         "is below 4 from step 700 on, with seed 3 from step 600 on.": lambda: (
             [next(step for step, loss in losses(RELATIVE, seed) if loss < 4) for seed in "13"] == [700, 600]
