@@ -91,7 +91,8 @@ def read_roles(folder: Path, texts: Sequence[str]) -> Roles:
     finally:
         for handle in handles:
             handle.remove()
-    lengths = [int(count) for count in inputs["token_type_ids"][0].bincount()] if len(texts) > 1 else []
+    types = inputs.get("token_type_ids")
+    lengths = [] if types is None else types[0].bincount(minlength=model.plan.dims.token_types).tolist()
     return Roles(tokens, tuple(Binding(name, _by_token(name, seen[name], lengths)) for name in units))
 
 
