@@ -144,7 +144,7 @@ def generate(
         return
     typer.echo(
         f"{result.file}: {result.pairs:,} pairs; {result.duplicates:,} left out as duplicates, "
-        f"{4 * result.published:,} of them of published pairs"
+        f"{result.published:,} of them of published pairs"
     )
     typer.echo("heuristics: " + ", ".join(f"{name} {share:.1%}" for name, share in accuracies.items()))
     for what in ours:
