@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -32,23 +33,36 @@ class BenchCommand(TyperCommand):
     """`peirce bench`, which takes an option for each symbolic dim of the file; they are known once it is open."""
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        """The context of the fixed options; what else looks like an option is taken to be a dim."""
+        """The context of the fixed options; what else looks like an option is a dim, and a number follows it.
+
+        Raises:
+            InputError: none does.
+        """
         known = {name for option in self.params for name in (*option.opts, *option.secondary_opts)} | {
             "--help"
         }
+        options = sorted(name for name in known if name.startswith("--"))
         fixed: list[str] = []
         sizes: dict[str, str] = {}
-        left = iter(args)
-        for text in left:
+        left = deque(args)
+        while left:
+            text = left.popleft()
             name, equals, value = text.partition("=")
             if text == "--":
                 fixed += [text, *left]
-            elif name.startswith("--") and name not in known:
-                sizes[name] = value if equals else next(left, "")
+                break
+            if name.startswith("--") and name not in known:
+                if not equals and left and left[0][:1].isdigit():
+                    value = left.popleft()
+                if not value[:1].isdigit():
+                    raise InputError(
+                        f"{unknown('option', name, options)}. If it is a dim of FILE, give sizes: {name} 1,8"
+                    )
+                sizes[name] = value
             else:
                 fixed.append(text)
         context = super().make_context(info_name, fixed, *rest, **extra)
-        context.meta[_SIZES] = (sizes, sorted(name for name in known if name.startswith("--")))
+        context.meta[_SIZES] = (sizes, options)
         return context
 
 
@@ -91,9 +105,8 @@ def bench(
         _check_plot(plot)
     counts: list[int | None] = [None] if threads is None else list(_numbers("--threads", threads))
     texts, options = context.meta[_SIZES]
-    asked = {name: _numbers(name, text) for name, text in texts.items()}
     with Session(file, providers=provider) as session:
-        sizes = _by_dim(asked, dims(session.signature), options, file)
+        sizes = _by_dim(texts, dims(session.signature), options, file)
         providers = session.providers
     beside, note = _model(file, model, alone)
     with _progress(file.name) as (begun, ran):
@@ -145,14 +158,14 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
 
 
 def _by_dim(
-    asked: Mapping[str, tuple[int, ...]], known: Sequence[str], options: Sequence[str], file: Path
+    asked: Mapping[str, str], known: Sequence[str], options: Sequence[str], file: Path
 ) -> dict[str, tuple[int, ...]]:
     """The sizes by the file's names of its dims, which may have underscores."""
     named = {f"--{dim.replace('_', '-')}": dim for dim in known} | {f"--{dim}": dim for dim in known}
     for option in asked:
         if option not in named:
             raise InputError(unknown(f"option or symbolic dim of {file}", option, [*named, *options]))
-    return {named[option]: sizes for option, sizes in asked.items()}
+    return {named[option]: _numbers(option, text) for option, text in asked.items()}
 
 
 def _model(file: Path, given: str | None, alone: bool) -> tuple[Model | None, str]:
