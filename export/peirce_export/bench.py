@@ -13,7 +13,7 @@ import typer
 from peirce.commands import Json, as_json, as_table
 from peirce.compose import Session
 from peirce.errors import InputError, unknown
-from peirce.extras import require
+from peirce.extras import check_picture
 from peirce.files import write_whole
 from peirce.model import SPEC
 from peirce.progress import progress_bars
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from peirce.model import Model
 
 SCHEMA = "peirce.bench/1"
-FORMATS = (".png", ".svg", ".pdf")
 _SIZES = "peirce.sizes"
 
 
@@ -102,7 +101,7 @@ def bench(
     if alone and model is not None:
         raise InputError("--alone times no model; leave out --model, or --alone")
     if plot is not None:
-        _check_plot(plot)
+        check_picture(plot, "--plot", extra="train")
     counts: list[int | None] = [None] if threads is None else list(_numbers("--threads", threads))
     texts, options = context.meta[_SIZES]
     with Session(file, providers=provider) as session:
@@ -137,15 +136,6 @@ def bench(
 benching = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 """The command `bench`."""
 benching.command(cls=BenchCommand)(bench)
-
-
-def _check_plot(path: Path) -> None:
-    """Refuse a picture that could not be drawn, before anything is measured for it."""
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path} names no format of pictures; let it end in {', '.join(FORMATS)}")
-    if not path.parent.is_dir():
-        raise InputError(f"folder {path.parent} does not exist; create it, or draw elsewhere")
-    require("--plot", "matplotlib", extra="train")
 
 
 def _numbers(option: str, text: str) -> tuple[int, ...]:
