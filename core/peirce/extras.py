@@ -1,4 +1,4 @@
-"""What commands and features need beside the core: packages, asked for before any work is done, and processes."""
+"""What commands and features need beside the core: packages and pictures, asked for before any work, and processes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 
 from peirce.errors import TaskError
 
@@ -28,6 +29,28 @@ def require(feature: str, *packages: str, extra: str, instead: str = "") -> None
             f"{feature} needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed; "
             f"run `pip install 'peirce[{extra}]'`" + (instead and f" or {instead}")
         )
+
+
+PICTURES = (".svg", ".png", ".pdf")
+"""Endings of files that pictures can have."""
+
+
+def check_picture(path: Path, feature: str = "drawing", *, extra: str) -> None:
+    """Refuse a file that no picture can be written to, before anything is computed for it.
+
+    Args:
+        path: where the picture would go.
+        feature: what draws it, as `require` names it.
+        extra: the extra that brings matplotlib.
+
+    Raises:
+        TaskError: its ending is none of `PICTURES`, its folder does not exist, or matplotlib is missing.
+    """
+    if path.suffix.lower() not in PICTURES:
+        raise TaskError(f"{path} names no format of pictures; let it end in {', '.join(PICTURES)}")
+    if not path.parent.is_dir():
+        raise TaskError(f"folder {path.parent} does not exist; create it, or draw elsewhere")
+    require(feature, "matplotlib", extra=extra)
 
 
 def require_training() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ import typer
 from peirce.commands import Json, as_json, as_table
 from peirce.compose import Session
 from peirce.errors import InputError, unknown
-from peirce.extras import require
+from peirce.extras import check_picture
 from peirce.files import write_whole
 from peirce.model import SPEC
 from peirce.progress import progress_bars
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from peirce.model import Model
 
 SCHEMA = "peirce.bench/1"
-FORMATS = (".png", ".svg", ".pdf")
 _SIZES = "peirce.sizes"
 
 
@@ -32,23 +32,36 @@ class BenchCommand(TyperCommand):
     """`peirce bench`, which takes an option for each symbolic dim of the file; they are known once it is open."""
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        """The context of the fixed options; what else looks like an option is taken to be a dim."""
+        """The context of the fixed options; what else looks like an option is a dim, and a number follows it.
+
+        Raises:
+            InputError: none does.
+        """
         known = {name for option in self.params for name in (*option.opts, *option.secondary_opts)} | {
             "--help"
         }
+        options = sorted(name for name in known if name.startswith("--"))
         fixed: list[str] = []
         sizes: dict[str, str] = {}
-        left = iter(args)
-        for text in left:
+        left = deque(args)
+        while left:
+            text = left.popleft()
             name, equals, value = text.partition("=")
             if text == "--":
                 fixed += [text, *left]
-            elif name.startswith("--") and name not in known:
-                sizes[name] = value if equals else next(left, "")
+                break
+            if name.startswith("--") and name not in known:
+                if not equals and left and left[0][:1].isdigit():
+                    value = left.popleft()
+                if not value[:1].isdigit():
+                    raise InputError(
+                        f"{unknown('option', name, options)}. If it is a dim of FILE, give sizes: {name} 1,8"
+                    )
+                sizes[name] = value
             else:
                 fixed.append(text)
         context = super().make_context(info_name, fixed, *rest, **extra)
-        context.meta[_SIZES] = (sizes, sorted(name for name in known if name.startswith("--")))
+        context.meta[_SIZES] = (sizes, options)
         return context
 
 
@@ -88,12 +101,11 @@ def bench(
     if alone and model is not None:
         raise InputError("--alone times no model; leave out --model, or --alone")
     if plot is not None:
-        _check_plot(plot)
+        check_picture(plot, "--plot", extra="train")
     counts: list[int | None] = [None] if threads is None else list(_numbers("--threads", threads))
     texts, options = context.meta[_SIZES]
-    asked = {name: _numbers(name, text) for name, text in texts.items()}
     with Session(file, providers=provider) as session:
-        sizes = _by_dim(asked, dims(session.signature), options, file)
+        sizes = _by_dim(texts, dims(session.signature), options, file)
         providers = session.providers
     beside, note = _model(file, model, alone)
     with _progress(file.name) as (begun, ran):
@@ -126,15 +138,6 @@ benching = typer.Typer(add_completion=False, pretty_exceptions_enable=False, ric
 benching.command(cls=BenchCommand)(bench)
 
 
-def _check_plot(path: Path) -> None:
-    """Refuse a picture that could not be drawn, before anything is measured for it."""
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path} names no format of pictures; let it end in {', '.join(FORMATS)}")
-    if not path.parent.is_dir():
-        raise InputError(f"folder {path.parent} does not exist; create it, or draw elsewhere")
-    require("--plot", "matplotlib", extra="train")
-
-
 def _numbers(option: str, text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and 0 < len(part) < 10 and int(part) for part in parts):
@@ -145,14 +148,14 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
 
 
 def _by_dim(
-    asked: Mapping[str, tuple[int, ...]], known: Sequence[str], options: Sequence[str], file: Path
+    asked: Mapping[str, str], known: Sequence[str], options: Sequence[str], file: Path
 ) -> dict[str, tuple[int, ...]]:
     """The sizes by the file's names of its dims, which may have underscores."""
     named = {f"--{dim.replace('_', '-')}": dim for dim in known} | {f"--{dim}": dim for dim in known}
     for option in asked:
         if option not in named:
             raise InputError(unknown(f"option or symbolic dim of {file}", option, [*named, *options]))
-    return {named[option]: sizes for option, sizes in asked.items()}
+    return {named[option]: _numbers(option, text) for option, text in asked.items()}
 
 
 def _model(file: Path, given: str | None, alone: bool) -> tuple[Model | None, str]:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from peirce.commands import Json, as_json, as_table, group, made, vacant
 from peirce.errors import TaskError, escaped
+from peirce.extras import check_picture
 
 DIGITS = 6
 
@@ -54,13 +55,13 @@ def roles(
     json: Json = False,
 ) -> None:
     """Show which roles each token of a text binds in a model with the recurrence `tpru`."""
-    from peirce_tpru.roles import check_picture, draw, read_roles
+    from peirce_tpru.roles import draw, read_roles
 
     if len(text) > 2:
         raise TaskError(f"{len(text)} texts are given; give one, or two of a pair")
     path = output if output is not None or json else Path("roles.svg")
     if path is not None:
-        check_picture(path)
+        check_picture(path, extra="train")
     found = read_roles(model, text)
     if path is not None:
         draw(found, count, path, " ".join(text))
@@ -144,7 +145,7 @@ def generate(
         return
     typer.echo(
         f"{result.file}: {result.pairs:,} pairs; {result.duplicates:,} left out as duplicates, "
-        f"{4 * result.published:,} of them of published pairs"
+        f"{result.published:,} of them of published pairs"
     )
     typer.echo("heuristics: " + ", ".join(f"{name} {share:.1%}" for name, share in accuracies.items()))
     for what in ours:

@@ -13,7 +13,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 from peirce.compose import load
 from peirce.errors import TaskError, escaped
-from peirce.extras import require
+from peirce.extras import check_picture
 from peirce.files import write_whole
 from peirce.model import ASSETS, Model
 from peirce_text import Tokenizer
@@ -21,8 +21,6 @@ from torch import Tensor
 
 from peirce_tpru.operators.tpru import TPRU
 
-FORMATS = (".svg", ".png", ".pdf")
-"""Endings of files that pictures can have."""
 TOKENIZER = "tokenizer.json"
 LARGEST = 400
 """The most tokens of a picture."""
@@ -91,7 +89,8 @@ def read_roles(folder: Path, texts: Sequence[str]) -> Roles:
     finally:
         for handle in handles:
             handle.remove()
-    lengths = [int(count) for count in inputs["token_type_ids"][0].bincount()] if len(texts) > 1 else []
+    types = inputs.get("token_type_ids")
+    lengths = [] if types is None else types[0].bincount(minlength=model.plan.dims.token_types).tolist()
     return Roles(tokens, tuple(Binding(name, _by_token(name, seen[name], lengths)) for name in units))
 
 
@@ -99,9 +98,9 @@ def draw(roles: Roles, count: int, path: Path, title: str = "") -> None:
     """Draw the strongest roles of each recurrence as a heat map, tokens by roles.
 
     Raises:
-        TaskError: the file's ending is none of `FORMATS`, the text is too long, or matplotlib is missing.
+        TaskError: as `check_picture`, or the text is too long.
     """
-    check_picture(path)
+    check_picture(path, extra="train")
     if len(roles.tokens) > LARGEST:
         raise TaskError(f"a picture has {LARGEST} tokens at most, and the text has {len(roles.tokens)}")
     from matplotlib import rc_context
@@ -124,17 +123,6 @@ def draw(roles: Roles, count: int, path: Path, title: str = "") -> None:
         dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
         figure.savefig(picture, format=form, dpi=150, metadata={"Title": escaped(title), **dates})
     write_whole(path, picture.getvalue())
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a file that no picture can be written to, before a model is loaded for it.
-
-    Raises:
-        TaskError: its ending is none of `FORMATS`, or matplotlib is missing.
-    """
-    if path.suffix.lower() not in FORMATS:
-        raise TaskError(f"{path} names no format of pictures; let it end in {', '.join(FORMATS)}")
-    require("drawing", "matplotlib", extra="train")
 
 
 def _by_token(name: str, steps: list[Tensor], lengths: Sequence[int]) -> NDArray[np.float64]:

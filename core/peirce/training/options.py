@@ -47,7 +47,8 @@ class TrainingOptions:
         warmup: steps over which the learning rate rises linearly to `lr`.
         warmup_ratio: the same as a part of all steps, such as 0.01; either this or `warmup` is given.
         schedule: what the learning rate does afterwards: stays, or falls to `end_lr` at the last step, along a line,
-            half a cosine, or the line to the power of `power`; or is divided by ten after each third of the steps.
+            half a cosine, or the line to the power of `power`; or, as a step decay, is divided by ten after each third
+            of the steps.
         power: the power of the schedule `poly`; 1 falls along a line.
         end_lr: where a learning rate that falls ends.
         optimizer: `adamw`, or `lamb` for batches of many thousands; LAMB needs pytorch-optimizer.

@@ -99,11 +99,11 @@ def _weights(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
 def _quiet() -> Iterator[None]:
     """ONNX Runtime's tools configure the logging of the whole process when they are imported, and advise."""
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers, level, disabled = root.handlers[:], root.level, root.manager.disable
     logging.disable(logging.WARNING)
     try:
         yield
     finally:
-        logging.disable(logging.NOTSET)
+        logging.disable(disabled)
         root.handlers[:] = handlers
         root.setLevel(level)

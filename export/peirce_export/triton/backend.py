@@ -101,7 +101,7 @@ class AnswererModel:
         folder = _folder(args)
         front = Front.read(folder / FRONT)
         self._version = int(args["model_version"])
-        self._behind = [front.model, *([front.step[0]] if front.step else [])]
+        self._behind, self._ready = (front.model, *([front.step[0]] if front.step else [])), False
         kind = answerer_named(front.answerer)
         self._fields = kind.question
         self._kinds: Mapping[str, Field] = {each.name: each for each in kind.answer}
@@ -170,17 +170,17 @@ class AnswererModel:
         Raises:
             InputError: one is not there.
         """
+        if self._ready:
+            return
         end = time.monotonic() + PATIENCE
-        while self._behind:
-            name = self._behind[0]
-            if triton.is_model_ready(model_name=name, model_version=str(self._version)):
-                self._behind = self._behind[1:]
-            elif time.monotonic() > end:
-                raise InputError(
-                    f"version {self._version} of {name!r}, which answers, is not loaded; load it"
-                )
-            else:
+        for name in self._behind:
+            while not triton.is_model_ready(model_name=name, model_version=str(self._version)):
+                if time.monotonic() > end:
+                    raise InputError(
+                        f"version {self._version} of {name!r}, which answers, is not loaded; load it"
+                    )
                 time.sleep(0.05)
+        self._ready = True
 
     def _call(
         self, model: str, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]

@@ -48,6 +48,7 @@ from peirce_export.triton.front import FRONT, Front
 RECORD = "training.json"
 """What a training writes beside its model; an answerer may go by it."""
 NO_QUESTIONS = "No model takes whole questions: it was saved without what they need."
+NO_BFLOAT16 = "No model takes whole questions: numpy has no bfloat16."
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 _PROGRAM = """# What Triton's Python backend loads; `pip install {packages}` in its Python.
 from peirce_export.triton.backend import {name} as TritonPythonModel  # noqa: F401
@@ -68,7 +69,7 @@ class TritonOptions:
         name: of the model at the server; the spec's name if None.
         questions: put a model in front that takes whole questions, where the model was saved with what that needs.
         generate: serve the two graphs of a model that generates, NAME and NAME_step.
-        precision: float32, float16 or bfloat16; None keeps the model's own.
+        precision: float32, float16, bfloat16, or but for `tensorrt` int8; None keeps the model's own.
         max_batch: the most rows of a batch; 0 for no batching. Of a model whose rows depend on each other it is 0.
         delay: how many microseconds a request may wait for others to share its batch.
         instances: copies of each model on each device.
@@ -119,8 +120,8 @@ class TritonExporter(Exporter):
         """Add a version of the model to the repository at `path`, which is made if it is not there.
 
         Raises:
-            ExportError: Triton's messages are not installed, the repository holds another model of that name, or the
-                model cannot be exported.
+            ExportError: Triton's messages are not installed, the repository holds another model of that name, or a
+                model in front of it that this export would not renew, or the model cannot be exported.
             WriteError: the disk takes no more.
             Mismatch: the ONNX file differs from the model.
         """
@@ -156,6 +157,7 @@ class TritonExporter(Exporter):
                     config = self._answerer(model, front, type(answerer), made / f"{name}_{each}", version)
                     configs[f"{name}_{each}"] = config
                 repository.check(path, configs)
+                repository.check_fronts(path, name, every)
                 repository.add(made, path, version, every)
         except OSError as error:
             raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
@@ -222,6 +224,9 @@ class TritonExporter(Exporter):
     ) -> dict[str, Answerer]:
         """The answerers that fit the model, by name, each tried with its own example on the ONNX file."""
         if not self.options.questions:
+            return {}
+        if graphs[0].metadata.precision == "bfloat16":
+            notes.append(NO_BFLOAT16)
             return {}
         found: dict[str, Answerer] = {}
         if (folder := model.folder) is None:

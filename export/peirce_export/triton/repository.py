@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from peirce.errors import ExportError
 from peirce.reading import read_text
 
 from peirce_export.triton.config import CONFIG, different, parsed
+from peirce_export.triton.front import FRONT, Front
 
 
 def next_version(repository: Path, names: Sequence[str]) -> int:
@@ -45,6 +46,29 @@ def check(repository: Path, configs: Mapping[str, Any]) -> None:
         if why is not None:
             raise ExportError(
                 f"{repository} serves another model under the name {name!r}: {why}; give another --name"
+            )
+
+
+def check_fronts(repository: Path, name: str, names: Collection[str]) -> None:
+    """Refuse to add a version of a model where one in front of it gets none: it asks a version that would go.
+
+    Args:
+        repository: where the models are.
+        name: the model.
+        names: all models that get a new version.
+
+    Raises:
+        ExportError: names the model in front, and the version that it asks.
+        ModelFileError: what one in front knows cannot be read.
+    """
+    for folder in sorted(repository.glob(f"{name}_*")):
+        versions = [int(file.parent.name) for file in folder.glob(f"*/{FRONT}") if file.parent.name.isdigit()]
+        if folder.name in names or not versions:
+            continue
+        newest = max(versions)
+        if Front.read(folder / str(newest) / FRONT).model == name:
+            raise ExportError(
+                f"{folder.name} asks version {newest} of {name}; remove {folder}, or export with what it needs"
             )
 
 

@@ -26,6 +26,8 @@ from peirce_basics.architectures.recurrent import (
     Order,
     RecurrentDims,
     RecurrentOptions,
+    check_shared,
+    sizes_of,
     texts_of,
 )
 
@@ -64,15 +66,12 @@ class BiDAF(Architecture):
     @classmethod
     def sizes(cls, options: BiDAFOptions, dims: RecurrentDims) -> Mapping[str, int]:
         """Two directions share the width."""
-        share = 2 if options.directions == "both" else 1
-        return {"layers": dims.layers, "unary": dims.unary, "recurrent": dims.unary // share}
+        return sizes_of(options.directions, dims)
 
     @classmethod
     def check(cls, options: BiDAFOptions, dims: RecurrentDims) -> str | None:
         """Two directions share the width evenly."""
-        if options.directions == "both" and dims.unary % 2:
-            return f'unary = {dims.unary} cannot be shared by two directions; make it even, or directions = "forward"'
-        return None
+        return check_shared(options.directions, dims)
 
     def __init__(self, options: BiDAFOptions, plan: Plan) -> None:
         super().__init__(options, plan)

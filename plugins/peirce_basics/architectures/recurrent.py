@@ -84,15 +84,12 @@ class Recurrent(GenerativeArchitecture):
     @classmethod
     def sizes(cls, options: RecurrentOptions, dims: RecurrentDims) -> Mapping[str, int]:
         """Two directions share the width."""
-        share = 2 if options.directions == "both" else 1
-        return {"layers": dims.layers, "unary": dims.unary, "recurrent": dims.unary // share}
+        return sizes_of(options.directions, dims)
 
     @classmethod
     def check(cls, options: RecurrentOptions, dims: RecurrentDims) -> str | None:
         """Two directions share the width evenly."""
-        if options.directions == "both" and dims.unary % 2:
-            return f'unary = {dims.unary} cannot be shared by two directions; make it even, or directions = "forward"'
-        return None
+        return check_shared(options.directions, dims)
 
     @classmethod
     def check_scope(cls, options: RecurrentOptions, scope: str) -> str | None:
@@ -244,6 +241,19 @@ def _states(i: int, layer: Layer) -> list[TensorSpec]:
         )
         for name, value in named_of_layer(i, dict(layer.forwards.initial())).items()
     ]  # fmt: skip
+
+
+def sizes_of(directions: str, dims: RecurrentDims) -> dict[str, int]:
+    """The sizes of a network whose directions share the width of its atoms."""
+    share = 2 if directions == "both" else 1
+    return {"layers": dims.layers, "unary": dims.unary, "recurrent": dims.unary // share}
+
+
+def check_shared(directions: str, dims: RecurrentDims) -> str | None:
+    """Why directions cannot share the width of the atoms; None where they can."""
+    if directions == "both" and dims.unary % 2:
+        return f'unary = {dims.unary} cannot be shared by two directions; make it even, or directions = "forward"'
+    return None
 
 
 def texts_of(plan: Plan) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from peirce.commands import Json, as_json
+from peirce.extras import check_picture
 
 if TYPE_CHECKING:
     from peirce_kg.attention.maps import AttentionMap, QueryAttention
@@ -49,11 +50,10 @@ def attention(
     """Draw how much the tokens of a query attend to each other, a column for each trained model."""
     from peirce_kg.attention.maps import read_attention
     from peirce_kg.queries.conversion import read_query
-    from peirce_kg.queries.pictures import check_picture
 
     path = output if output is not None or json else Path("attention.svg")
     if path is not None:
-        check_picture(path)
+        check_picture(path, extra="kg")
     asked = read_query(query)
     read = [read_attention(folder, asked) for folder in models]
     maps = [each.maps(layer, head) for each in read]

@@ -42,7 +42,7 @@ def draw(columns: Sequence[Column], path: Path, title: str = "") -> None:
 
     Args:
         columns: the models, from left to right; all share one scale of colours.
-        path: a file that ends in one of `pictures.FORMATS`.
+        path: a file that ends in one of `peirce.extras.PICTURES`.
         title: what the file's metadata say of it.
 
     Raises:

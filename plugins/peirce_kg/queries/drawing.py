@@ -29,7 +29,7 @@ def draw(graph: QueryGraph, path: Path, title: str = "") -> None:
 
     Args:
         graph: what is drawn.
-        path: a file that ends in one of `pictures.FORMATS`.
+        path: a file that ends in one of `peirce.extras.PICTURES`.
         title: what the file's metadata say of it.
 
     Raises:

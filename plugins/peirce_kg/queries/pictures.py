@@ -8,39 +8,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from peirce.errors import TaskError
-from peirce.extras import require
+from peirce.extras import check_picture
 from peirce.files import write_whole
 
 from peirce_kg.queries.layout import legible
-
-FORMATS = (".svg", ".png", ".pdf")
-"""Endings of files that pictures can have."""
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a file that no picture can be written to, before anything is computed for it.
-
-    Raises:
-        TaskError: its ending is none of `FORMATS`, or matplotlib is missing.
-    """
-    if path.suffix.lower() not in FORMATS:
-        raise TaskError(f"{path} names no format of pictures; let it end in {', '.join(FORMATS)}")
-    require("drawing", "matplotlib", extra="kg")
 
 
 def write_picture(path: Path, figure: Callable[[], Any], title: str = "") -> None:
     """Write a picture whole or not at all; the file's ending says its format.
 
     Args:
-        path: a file that ends in one of `FORMATS`.
+        path: a file that ends in one of `peirce.extras.PICTURES`.
         figure: makes the matplotlib figure; called once it is known that it can be written.
         title: what the file's metadata say of it.
 
     Raises:
         TaskError: as `check_picture`.
     """
-    check_picture(path)
+    check_picture(path, extra="kg")
     from matplotlib import rc_context
 
     form, picture = path.suffix.lower()[1:], io.BytesIO()

@@ -169,7 +169,7 @@ class Table1(Matrix[Cell, EntailmentRow]):
         return FigureTable(
             name="table1",
             title="TPRU, Table 1: logical entailment",
-            about=f"{len(files['train']):,} pairs for training, which are not the published ones.",
+            about=f"{len(files['train']):,} pairs for training.",
             columns=tuple(COLUMNS),
             figures=found,
             facts=[

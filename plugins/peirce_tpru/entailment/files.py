@@ -83,14 +83,19 @@ def found_in(folder: Path) -> dict[str, Path]:
     """The files of a folder, by name without `.txt` and `.gz`: the training file, `validate` and each `test_*`.
 
     Raises:
-        TaskError: the folder has none, or cannot be read.
+        TaskError: the folder has none, has one of them both gzipped and not, or cannot be read.
     """
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
         raise TaskError(f"{folder} cannot be read: {error.strerror or error}") from error
-    files = {path.name.removesuffix(".gz").removesuffix(".txt"): path for path in paths if _is_file(path)}
-    known = {name: path for name, path in files.items() if name in (TRAIN, VALID) or name.startswith("test_")}
+    known: dict[str, Path] = {}
+    for path in filter(_is_file, paths):
+        name = path.name.removesuffix(".gz").removesuffix(".txt")
+        if name in known:
+            raise TaskError(f"{folder} holds {known[name].name} and {path.name}; remove one")
+        if name in (TRAIN, VALID) or name.startswith("test_"):
+            known[name] = path
     if not known:
         raise TaskError(
             f"{folder} has no files of pairs; their names are train.txt, validate.txt and test_easy.txt or the like, "

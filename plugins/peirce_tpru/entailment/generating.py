@@ -44,6 +44,8 @@ FOURS = 250
 CANDIDATES = 16
 """How many propositions are drawn for each of a four, at one choice of sizes."""
 NAME = "train.txt"
+DRAWING = 1
+"""Which way of drawing this is; another makes other pairs of the same seed."""
 
 
 @frozen
@@ -63,7 +65,7 @@ class Made:
         file: where the pairs are.
         pairs: how many there are.
         duplicates: pairs that were left out since one of the same four is another's, up to the names of variables.
-        published: of these, how many fours have a pair of a published file.
+        published: of these, those of which one of the same four is a published file's.
     """
 
     file: Path
@@ -97,12 +99,16 @@ def generate(
     """
     file = folder / NAME
     with writing(f"the pairs in {file}", "the blocks that were done"), owned(file, folder=False):
+        if (zipped := folder / f"{NAME}.gz").exists():
+            raise TaskError(
+                f"{zipped} is there already, and a folder has one of the two; remove it, or choose another folder"
+            )
         if file.exists() and not overwrite:
             raise TaskError(
                 f"{file} is there already; choose another folder, or give --overwrite to replace it"
             )
         known = {} if published is None else _known(published)
-        parts = folder / f".{NAME}-{seed}.parts"
+        parts = folder / f".{NAME}-{DRAWING}-{seed}.parts"
         parts.mkdir(exist_ok=True)
         kept: dict[str, None] = {}
         fours: list[str] = []
@@ -122,12 +128,12 @@ def generate(
             done += more
         write_whole(file, "".join(fours))
         rmtree(parts)
-    return Made(file, 4 * len(fours), 4 * (twice + theirs), theirs)
+    return Made(file, 4 * len(fours), 4 * (twice + theirs), 4 * theirs)
 
 
 def block(seed: int, number: int) -> str:
     """The lines of one block."""
-    drawn = Random(f"entailment/1/{seed}/{number}")
+    drawn = Random(f"entailment/{DRAWING}/{seed}/{number}")
     return "".join(f"{pair.line}\n" for _ in range(FOURS) for pair in four(drawn))
 
 

@@ -19,6 +19,7 @@ from peirce.parts import Signature, TensorSpec
 from peirce.registry import Registry
 from peirce_export.triton.batching import in_rows, row_by_row
 from peirce_export.triton.config import Kind, Served, Serving, mask_bytes, of_tensors, parsed, text_of
+from peirce_export.triton.exporter import NO_BFLOAT16
 from peirce_export.triton.repository import add, check
 from served_models import CLASSES
 
@@ -126,6 +127,11 @@ def test_each_export_adds_a_version_whole_or_not_at_all(weather: Path, tmp_path:
     }
     assert second["weather/2/model.onnx"] == first["weather/1/model.onnx"]
     assert config_of(repository / "weather").max_batch_size == 4
+    with pytest.raises(
+        ExportError, match=r"weather_classify asks version 2 of weather; remove .*weather_classify"
+    ):
+        peirce.export(weather, path=repository, to="triton", questions=False)
+    assert contents(repository) == second
 
     made = tmp_path / "made"
     for name in ("weather", "weather_classify"):
@@ -138,6 +144,12 @@ def test_each_export_adds_a_version_whole_or_not_at_all(weather: Path, tmp_path:
     (repository / "weather_classify" / "3").rmdir()
     assert contents(repository) == second
     assert not (repository / "weather" / "3").exists()
+
+
+@TRITON
+def test_bfloat16_has_no_model_in_front(weather: Path, tmp_path: Path) -> None:
+    report = peirce.export(weather, path=tmp_path / "repository", to="triton", precision="bfloat16")
+    assert report.notes[-2:] == (NO_BFLOAT16, "Version 1 of weather.")
 
 
 @TRITON

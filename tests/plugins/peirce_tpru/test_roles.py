@@ -10,6 +10,7 @@ import pytest
 import torch
 from peirce.compose import build
 from peirce.errors import TaskError
+from peirce.registry import load_spec
 from peirce.spec import Spec
 from peirce_text import Tokenizer
 from peirce_tpru.cli import roles
@@ -49,6 +50,18 @@ def test_both_directions_are_read_in_the_order_of_the_text(saved: Path) -> None:
         read = unit.read(atoms)[0, first, :6] + unit.state_offset.clamp(min=0)
         shares = (read.square() / read.square().sum()).detach().numpy()
         np.testing.assert_allclose(binding.shares[first], shares, rtol=1e-4)
+
+
+@pytest.mark.parametrize("texts", [["5 17 3"], ["5 17 3", ""], ["5", "17 3"]])
+@pytest.mark.parametrize("name", ["pair-tpru", "pair-bidaf"])
+def test_a_model_of_pairs_reads_one_text_or_two(name: str, texts: list[str], tmp_path: Path) -> None:
+    small = {"model.dims.unary": 8, "model.dims.embedding": 4, "model.operators.options.tpru.roles": 6}
+    build(load_spec(name, small), seed=0).save(tmp_path / "pairs")
+    found = read_roles(tmp_path / "pairs", texts)
+    assert found.tokens == ("5", "17", "3")
+    for binding in found.bindings:
+        assert binding.shares.shape == (3, 6)
+        np.testing.assert_allclose(binding.shares.sum(1), 1, rtol=1e-5)
 
 
 def test_a_picture_and_json(

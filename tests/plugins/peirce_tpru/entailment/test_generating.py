@@ -75,7 +75,7 @@ def test_published_pairs_are_left_out_whatever_their_variables_are_called(tmp_pa
     renamed_line = first[5].line.translate(names)
     (tmp_path / "published" / "test_easy.txt").write_text(renamed_line + "\n", encoding="utf-8")
     made = generate(tmp_path / "again", 80, published=tmp_path / "published")
-    assert (made.published, made.pairs) == (1, 80)
+    assert (made.published, made.duplicates, made.pairs) == (4, 4, 80)
     assert first[5].line not in {pair.line for pair in read_pairs(made.file)}
 
 
@@ -88,6 +88,9 @@ def test_the_command_shows_sizes_beside_the_published_ones(
     assert said["shares"].keys() == published_histograms().keys() == histograms(()).keys()
     with pytest.raises(TaskError, match="is there already"):
         command(tmp_path, pairs=200)
+    (tmp_path / "train.txt").rename(tmp_path / "train.txt.gz")
+    with pytest.raises(TaskError, match=r"train\.txt\.gz is there already"):
+        command(tmp_path, pairs=200, overwrite=True)
 
 
 def test_the_published_sizes_are_those_of_the_file(shared: Path) -> None:
