@@ -165,9 +165,12 @@ class Detector:
             yield from (_written(text, self._parser, self._lexicon) for text in texts)
             return
         size = max(1, min(64, len(texts) // (4 * self._processes)))
-        with safe_path(), ProcessPoolExecutor(
-            min(self._processes, len(texts)), get_context("spawn"), _Worker.begin, self._given
-        ) as pool:
+        with (
+            safe_path(),
+            ProcessPoolExecutor(
+                min(self._processes, len(texts)), get_context("spawn"), _Worker.begin, self._given
+            ) as pool,
+        ):
             try:
                 yield from pool.map(_Worker.parse, texts, chunksize=size)
             except BrokenProcessPool as error:
