@@ -22,6 +22,7 @@ from peirce.parts import (
     pooled_output,
     unary_output,
 )
+from peirce.registry import in_a_line
 from peirce.spec import InputSpec, Spec
 from torch import Tensor, nn
 
@@ -35,6 +36,17 @@ NOT_KEPT = (
     "output_hidden_states", "output_attentions", "use_cache",
 )  # fmt: skip
 """What a configuration says that is not of the network."""
+DEPTHS = (
+    "num_hidden_layers", "num_hidden_groups", "inner_group_num", "encoder_layers", "decoder_layers", "num_layers",
+    "num_decoder_layers",
+)  # fmt: skip
+"""How often a configuration repeats a module, whatever memory there is."""
+DEEPEST = 1000
+"""The most of each; a network is made before its memory is known, and published ones have fewer than 100."""
+REFUSALS = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError,
+)  # fmt: skip
+"""What `transformers` and torch raise where a configuration makes no network."""
 
 
 @frozen(kw_only=True)
@@ -98,13 +110,17 @@ class _Base(Architecture):
     def check(cls, options: EncoderDecoderOptions, dims: NoDims) -> str | None:
         """The configuration must be of a model that the architecture can be."""
         config = configuration(options.config)
-        if bool(config.is_encoder_decoder) == cls.is_encoder_decoder:
-            return None
-        other = Pretrained if cls.is_encoder_decoder else PretrainedEncoderDecoder
-        return (
-            f"a model of type {config.model_type!r} is {'no' if cls.is_encoder_decoder else 'an'} encoder-decoder; "
-            f'write architecture = "{other.name}"'
-        )
+        if bool(config.is_encoder_decoder) != cls.is_encoder_decoder:
+            other = Pretrained if cls.is_encoder_decoder else PretrainedEncoderDecoder
+            return (
+                f"a model of type {config.model_type!r} is {'no' if cls.is_encoder_decoder else 'an'} encoder-decoder; "
+                f'write architecture = "{other.name}"'
+            )
+        try:
+            _shapes(config)
+        except REFUSALS as error:
+            return f"config makes no network: {in_a_line(error)}"
+        return None
 
     @classmethod
     def current(cls, spec: Spec) -> Spec:
@@ -114,7 +130,7 @@ class _Base(Architecture):
             return spec  # which is refused with the option's place
         try:
             return _completed(spec, given)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except REFUSALS as error:
             said = " ".join(str(error).split())[:500]
             raise PlanError(
                 f"{spec.at('model.options')}: architecture {cls.name!r} cannot be used here: {said}"
@@ -426,9 +442,17 @@ def _places(config: Any) -> int | None:
     places = getattr(config, "max_position_embeddings", None)
     if not isinstance(places, int) or places < 1:
         return None
+    return places - (position_offset(_shapes(config)) or 0)
+
+
+def _shapes(config: Any) -> Any:
+    """The network without storage."""
+    for name in DEPTHS:
+        depth = getattr(config, name, None)
+        if isinstance(depth, int) and depth > DEEPEST:
+            raise ValueError(f"{name} is {depth}; give at most {DEEPEST}")
     with torch.device("meta"):
-        offset = position_offset(_model(config))
-    return places - (offset or 0)
+        return _model(config)
 
 
 def _table(config: Any) -> dict[str, Any]:

@@ -53,15 +53,19 @@ def detect(
     json: Json = False,
 ) -> None:
     """Find the logical relations of a text, sentence by sentence."""
+    from peirce.extras import require
     from peirce.files import write_whole
 
     from peirce_logic.detection.showing import as_html, as_object, as_png
 
+    if png is not None:
+        require("--png", "matplotlib", extra="train")
     parsed, relations = _detected(_text(text), parser, lexicon)
+    drawn = None if png is None else as_png(relations, parsed.text)
     if html is not None:
         write_whole(html, as_html(relations, parsed.text))
-    if png is not None:
-        write_whole(png, as_png(relations, parsed.text))
+    if png is not None and drawn is not None:
+        write_whole(png, drawn)
     if jsonl:
         for each in relations:
             typer.echo(jsonlib.dumps(as_object(each, parsed.text), ensure_ascii=False))

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
-from peirce.errors import InputError
+from peirce.errors import InputError, TaskError
+from peirce.extras import safe_path
 from peirce.progress import progress_bars
 
 from peirce_logic.detection.algorithm import Relation, Span, detect
@@ -100,22 +103,28 @@ class Detector:
         Args:
             texts: documents.
             console: where a progress bar is shown; nowhere if None.
+
+        Raises:
+            TaskError: a process that parses was killed. InputError: a text is not what the parser reads, or the cache
+                cannot be used. What was parsed before is kept.
         """
         texts = list(texts)
         keys = [self._digest(text) for text in texts]
         found = self._kept(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         new: dict[bytes, str] = {}
-        with progress_bars(console) as bars:
-            bar = bars.add_task("parsing", total=len(missing), shown="")
-            for key, said in zip(missing, self._parse(list(missing.values())), strict=True):
-                new[key] = said
-                bars.advance(bar)
-                if len(new) >= SEVERAL:
-                    self._keep(new)
-                    found |= new
-                    new = {}
-        self._keep(new)
+        try:
+            with progress_bars(console) as bars:
+                bar = bars.add_task("parsing", total=len(missing), shown="")
+                for key, said in zip(missing, self._parse(list(missing.values())), strict=True):
+                    new[key] = said
+                    bars.advance(bar)
+                    if len(new) >= SEVERAL:
+                        self._keep(new)
+                        found |= new
+                        new = {}
+        finally:
+            self._keep(new)
         found |= new
         read = {key: _read(said) for key, said in found.items()}
         return [read[key] for key in keys]
@@ -155,10 +164,19 @@ class Detector:
         if self._processes == 1 or len(texts) < 2:
             yield from (_written(text, self._parser, self._lexicon) for text in texts)
             return
-        context = multiprocessing.get_context("spawn")
-        with context.Pool(min(self._processes, len(texts)), _Worker.begin, self._given) as pool:
-            size = max(1, min(64, len(texts) // (4 * self._processes)))
-            yield from pool.imap(_Worker.parse, texts, size)
+        size = max(1, min(64, len(texts) // (4 * self._processes)))
+        with (
+            safe_path(),
+            ProcessPoolExecutor(
+                min(self._processes, len(texts)), get_context("spawn"), _Worker.begin, self._given
+            ) as pool,
+        ):
+            try:
+                yield from pool.map(_Worker.parse, texts, chunksize=size)
+            except BrokenProcessPool as error:
+                raise TaskError(
+                    "a process that parses was killed, perhaps for want of memory; give fewer processes"
+                ) from error
 
     def _kept(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """What the cache has."""

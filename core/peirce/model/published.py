@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import struct
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -56,6 +57,12 @@ def published_tensors(path: Path) -> dict[str, Tensor]:
         EOFError,
         LookupError,
         ValueError,
+        # what zip files and pickles that lack bytes make their readers raise
+        zipfile.BadZipFile,
+        struct.error,
+        TypeError,
+        AttributeError,
+        AssertionError,
     ) as error:
         raise ModelFileError(
             f"{path} cannot be read as tensors; it must be a safetensors file, or a torch file that holds a "

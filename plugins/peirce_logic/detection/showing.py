@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from peirce.errors import TaskError
 from peirce.extras import require
 
 from peirce_logic.detection.algorithm import Relation, Spans
@@ -77,6 +78,8 @@ def as_html(relations: Sequence[Relation], text: str) -> str:
 
 WIDE = 88
 """How many characters a line of a picture has."""
+HIGH = 200
+"""The most lines of a picture; matplotlib draws none that is higher than 65,536 pixels."""
 
 
 def as_png(relations: Sequence[Relation], text: str) -> bytes:
@@ -87,13 +90,18 @@ def as_png(relations: Sequence[Relation], text: str) -> bytes:
         text: the document's text.
 
     Raises:
-        TaskError: matplotlib is not installed.
+        TaskError: matplotlib is not installed, or the text has too many lines.
     """
     require("drawing relations", "matplotlib", extra="train")
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
     lines = _lines(text)
+    if len(lines) > HIGH:
+        raise TaskError(
+            f"the text has {len(lines):,} lines of {WIDE} characters, and a picture at most {HIGH}; give a part of it, "
+            "or show it as HTML"
+        )
     used = [name for name, _ in RELATIONS if any(each.relation == name for each in relations)]
     high = len(lines) + len(used) + 1
     figure = Figure(figsize=(WIDE / 10, 0.4 * high))

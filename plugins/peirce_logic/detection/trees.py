@@ -192,5 +192,19 @@ def tree_of(nested: Nested, offset: int = 0, given: Sequence[Token] | None = Non
     return Tree(tokens if given is None else given, [each for each in found if each is not None])
 
 
+def tree_over(printed: str, tokens: Sequence[Token], source: str) -> Tree:
+    """The tree over given tokens that a parser printed in Penn brackets; a flat one where it cannot be read.
+
+    Args:
+        printed: one tree.
+        tokens: what its words stand for, in their order.
+        source: what printed it.
+    """
+    try:
+        return tree_of(next(read_brackets(printed, source)), given=tokens) or flat(tokens)
+    except (InputError, StopIteration):
+        return flat(tokens)
+
+
 def _where(source: str, text: str, place: int) -> str:
     return f"{source}, line {text.count(chr(10), 0, place) + 1}"

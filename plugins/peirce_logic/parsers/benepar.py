@@ -9,7 +9,7 @@ from typing import Any
 
 from peirce.errors import TaskError
 
-from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
+from peirce_logic.detection.trees import Token, Tree, flat, tree_over
 from peirce_logic.parsers.conversion import Word
 from peirce_logic.parsers.parser import Parsed, Parser, need
 from peirce_logic.parsers.spacy import Spacy
@@ -78,6 +78,4 @@ class Benepar(Parser):
 def _tree(nested: object, words: Sequence[Word]) -> Tree:
     """The tree of a sentence as benepar prints it, over spaCy's tokens."""
     tokens: list[Token] = [word.token for word in words]
-    if nested is None:
-        return flat(tokens)
-    return tree_of(next(read_brackets(str(nested), "benepar's tree")), given=tokens) or flat(tokens)
+    return flat(tokens) if nested is None else tree_over(str(nested), tokens, "benepar's tree")

@@ -53,13 +53,19 @@ class _Node(NamedTuple):
 
 
 def tree_of_words(words: Sequence[Word]) -> Tree:
-    """The tree of a sentence; a flat one where it has not one root, or a phrase would have holes."""
+    """The tree of a sentence; a flat one where it has not one root, a phrase would have holes, or it nests too deep."""
     tokens = [word.token for word in words]
     roots = [i for i, word in enumerate(words) if word.head == i]
     if len(roots) != 1:
         return flat(tokens)
-    words = lifted(words)
-    root = _Conversion(words).whole(roots[0])
+    try:
+        return _converted(lifted(words), roots[0]) or flat(tokens)
+    except RecursionError:
+        return flat(tokens)
+
+
+def _converted(words: Sequence[Word], top: int) -> Tree | None:
+    root = _Conversion(words).whole(top)
     found: list[Constituent] = []
     order: list[int] = []
 
@@ -75,7 +81,7 @@ def tree_of_words(words: Sequence[Word]) -> Tree:
         found[place] = Constituent(node.label, start, len(order), depth)
 
     add(root, 0)
-    return Tree(tokens, found) if order == list(range(len(words))) else flat(tokens)
+    return Tree([word.token for word in words], found) if order == list(range(len(words))) else None
 
 
 def lifted(words: Sequence[Word]) -> Sequence[Word]:

@@ -42,6 +42,15 @@ class LinkGrammar(Parser):
             )
         super().__init__(model or LANGUAGE)
 
+    @property
+    def identity(self) -> str:
+        """What its trees depend on; the program's version, too."""
+        done = subprocess.run(
+            [str(shutil.which(PROGRAM)), "--version"], capture_output=True, text=True, encoding="utf-8", check=False,
+            timeout=60,
+        )  # fmt: skip
+        return " ".join([super().identity, *done.stdout.splitlines()[:1]])
+
     def parse(self, text: str) -> Parsed:
         """The sentences of a text."""
         spans = list(sentences(text))
@@ -58,10 +67,11 @@ class LinkGrammar(Parser):
             str(shutil.which(PROGRAM)), str(self.model), "-constituents=3", "-graphics=0", "-verbosity=1", "-echo",
             f"-timeout={SECONDS}", "-limit=100",
         ]  # fmt: skip
+        # What begins with an exclamation mark would be a command of the program's own, with a percent sign a comment.
+        given = [line.lstrip("!% ") or "." for line in lines]
         try:
-            # An exclamation mark at the start would be a command of the program's own.
             done = subprocess.run(
-                command, input="\n".join(line.lstrip("!") or "." for line in lines) + "\n", capture_output=True,
+                command, input="\n".join(given) + "\n", capture_output=True,
                 text=True, encoding="utf-8", check=False, timeout=60 + 2 * SECONDS * len(lines),
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
@@ -75,8 +85,9 @@ class LinkGrammar(Parser):
         found: list[str | None] = []
         for line in done.stdout.splitlines():
             # It echoes each sentence, and prints the brackets of its best linkage after it.
-            if len(found) < len(lines) and line.strip() == (lines[len(found)].lstrip("!") or "."):
-                found.append(None)
+            place = next((n for n in range(len(found), len(given)) if given[n] == line.strip()), None)
+            if place is not None:
+                found += [None] * (place + 1 - len(found))
             elif found and found[-1] is None and line.startswith("(S"):
                 found[-1] = line
         return [*found, *[None] * (len(lines) - len(found))]

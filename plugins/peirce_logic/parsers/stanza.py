@@ -8,7 +8,7 @@ from typing import Any
 
 from peirce.errors import TaskError
 
-from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
+from peirce_logic.detection.trees import Token, Tree, flat, tree_over
 from peirce_logic.parsers.parser import Parsed, Parser, need
 
 LANGUAGE = "en"
@@ -68,5 +68,4 @@ def tree_of_sentence(sentence: Any) -> Tree:
             tokens.append(Token(word.text, start, end))
     if sentence.constituency is None:
         return flat(tokens)
-    nested = next(read_brackets(str(sentence.constituency), "stanza's tree"))
-    return tree_of(nested, given=tokens) or flat(tokens)
+    return tree_over(str(sentence.constituency), tokens, "stanza's tree")

@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers import AutoModel
 
 PLAIN = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 12}
+BERT = {**PLAIN, "model_type": "bert", "vocab_size": 20}
 SMALL = {**PLAIN, "vocab_size": 20, "max_position_embeddings": 16, "pad_token_id": 1}
 ENCODERS: dict[str, dict[str, Any]] = {
     "bert": {},
@@ -129,6 +130,12 @@ def test_augmenters_change_what_enters_it(kind: str, tmp_path: Path) -> None:
         ({}, "give a 'source', or a 'config' with its 'model_type'"),
         ({"config": {"model_type": "burt"}}, "burt"),
         ({"source": "/no/such/folder"}, "no/such/folder"),
+        ({"config": BERT | {"num_attention_heads": 0}}, "cannot be used here: .*ZeroDivisionError"),
+        ({"config": BERT | {"hidden_size": -8, "max_position_embeddings": 16}}, "negative dimension -8"),
+        (
+            {"config": BERT | {"num_hidden_layers": 10**8}},
+            "num_hidden_layers is 100000000; give at most 1000",
+        ),
     ],
 )
 def test_what_is_no_model_is_refused(options: dict[str, Any], said: str, monkeypatch: Any) -> None:

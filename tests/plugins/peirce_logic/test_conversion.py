@@ -113,3 +113,10 @@ def test_every_dependency_tree_keeps_its_words(drawn: Any) -> None:
     tree = tree_of_words([word for word in found if word is not None])
     single = [c.start for c in tree.constituents if c.stop - c.start == 1]
     assert sorted(set(single)) == list(range(len(each)))
+
+
+def test_what_nests_too_deep_is_flat() -> None:
+    many = [f"w{i}/NN/NOUN/{'conj' if i else 'ROOT'}/{max(i - 1, 0)}" for i in range(400)]
+    tree = tree_of_words(words(" ".join(many)))
+    assert not tree.parsed
+    assert len(tree.words) == 400

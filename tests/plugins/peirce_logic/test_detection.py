@@ -283,3 +283,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_it_refuses_in_a_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("logic", "detect", *arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_picture_has_a_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, drawn = f"(S {'word ' * 4000})", tmp_path / "shown.png"
+    assert exit_code("logic", "detect", text, "--parser", "brackets", "--png", drawn) == 2
+    assert "the text has 236 lines of 88 characters, and a picture at most 200" in capsys.readouterr().err
+    assert not drawn.exists()

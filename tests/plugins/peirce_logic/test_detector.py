@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import peirce_logic.detector as module
 import pytest
-from peirce.errors import InputError
+from peirce.errors import InputError, TaskError
+from peirce.registry import default_catalogue
 from peirce_logic.detector import Detector
 from peirce_logic.relations import LOGICAL_IDS
 from tokenizers import Tokenizer
@@ -107,3 +108,40 @@ def test_a_damaged_cache_is_refused(tmp_path: Path) -> None:
         Detector("brackets", cache=cache).find(TEXTS)
     with pytest.raises(InputError, match="processes is 0"):
         Detector("brackets", processes=0)
+
+
+DEADLY = """
+import os
+from peirce import hookimpl
+from peirce_logic.parsers.brackets import Brackets
+
+class Deadly(Brackets):
+    def parse(self, text):
+        os._exit(1)
+
+@hookimpl
+def register_parsers():
+    return {"deadly": "deadly_parser:Deadly"}
+"""
+
+
+def test_a_process_that_is_killed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deadly_parser.py").write_text(DEADLY)
+    (tmp_path / "registry.toml").write_text('format = 1\nmodules = ["deadly_parser"]\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PEIRCE_REGISTRY", str(tmp_path / "registry.toml"))
+    default_catalogue.cache_clear()
+    try:
+        with pytest.raises(TaskError, match=r"a process that parses was killed, .*; give fewer processes"):
+            Detector("deadly", processes=2).find(TEXTS)
+    finally:
+        default_catalogue.cache_clear()
+
+
+def test_what_was_parsed_before_an_error_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    detector = Detector("brackets", cache=tmp_path / "relations.sqlite")
+    with pytest.raises(InputError, match="stands outside of a tree"):
+        detector.find([TEXTS[0], "no tree"])
+    parsed = count_parses(monkeypatch)
+    assert detector.find(TEXTS[:1])[0].sentences == 1
+    assert parsed == []

@@ -13,7 +13,7 @@ from peirce.registry import Catalogue, default_catalogue
 from peirce_logic.detection.algorithm import detect
 from peirce_logic.detection.lexicon import read_lexicon
 from peirce_logic.detection.showing import as_object
-from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
+from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of, tree_over
 from peirce_logic.parsers import parser_of
 from peirce_logic.parsers.brackets import Brackets
 from peirce_logic.parsers.link_grammar import LinkGrammar, sentences, tree_of_printed
@@ -95,6 +95,10 @@ def test_link_grammar() -> None:
         ["They", "didn't", "come", "."],
     ]
     assert "if it rains" in shown(parsed.trees[0])
+    # What begins a comment and a command of the program's own.
+    parsed = LinkGrammar().parse("% of them came.\n\n!They left.\n\nWe stay.")
+    assert [tree.parsed for tree in parsed.trees] == [False, False, True]
+    assert "link-grammar-" in LinkGrammar().identity
 
 
 @pytest.mark.parametrize(
@@ -138,6 +142,8 @@ def test_a_tree_over_given_tokens() -> None:
     given = [Token("It", 4, 6), Token("is", 7, 9), Token("n't", 9, 12)]
     assert shown(tree_of(nested, given=given) or flat([])) == {"It is n't", "is n't"}
     assert not (tree_of(nested, given=given[:2]) or flat([])).parsed
+    for printed in ("", "(S It", "(" * 600 + "It is n't" + ")" * 600):  # what cannot be read is flat
+        assert tree_over(printed, given, "a tree") == flat(given)
 
 
 def test_stanza_gives_words_of_one_token_its_characters() -> None:
