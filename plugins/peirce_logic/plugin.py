@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
+    from peirce.model import Task
     from peirce.parts import Augmenter
 
 
@@ -16,6 +17,14 @@ def register_augmenters() -> list[type[Augmenter]]:
     from peirce_logic.logical import Logical
 
     return [Logical]
+
+
+@hookimpl
+def register_tasks() -> list[type[Task]]:
+    """Questions about a text, with options."""
+    from peirce_logic.choices.task import MultipleChoice
+
+    return [MultipleChoice]
 
 
 @hookimpl

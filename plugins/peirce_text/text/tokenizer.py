@@ -23,8 +23,8 @@ from peirce.reading import read, read_json
 if TYPE_CHECKING:
     import tokenizers
 
-Shorten = Literal["longest", "first", "second"]
-"""Which text of a pair loses its end when the two are too long."""
+Shorten = Literal["longest", "first", "second", "middle"]
+"""Which text of a pair loses its end when the two are too long; for `middle`, the first loses its middle."""
 
 FILE, VOCABULARY, SETTINGS = "tokenizer.json", "vocab.txt", "tokenizer_config.json"
 """What a folder of a tokenizer may hold: a `tokenizers` JSON, a BERT vocabulary, and whether that one lowers case."""
@@ -58,6 +58,11 @@ class Encoding:
     types: tuple[int, ...]
     offsets: tuple[tuple[int, int], ...]
     sequence: tuple[int | None, ...]
+
+    @property
+    def sequence_ids(self) -> tuple[int | None, ...]:
+        """`sequence`, by the name that the package `tokenizers` has for it."""
+        return self.sequence
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -246,13 +251,14 @@ class Tokenizer:
     def encode(
         self, first: str, second: str | None = None, *, length: int, shorten: Shorten = "longest"
     ) -> Encoding:
-        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`, cut at the end to fit.
+        """`[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`, cut to fit.
 
         Args:
             first: a text.
             second: the text it is paired with, if any.
             length: the most tokens, special tokens included.
-            shorten: of a pair, cut the one that is longer at the moment, or only the first or the second.
+            shorten: of a pair, cut the end of the one that is longer at the moment, or only of the first or the second;
+                or cut the middle of the first.
 
         Raises:
             TaskError: there is no room, because the text that may not be cut fills it.
@@ -265,8 +271,10 @@ class Tokenizer:
         offsets: list[tuple[int, int]] = [(0, 0)]
         sequence: list[int | None] = [None]
         for index, (text, count) in enumerate(zip(encoded, kept, strict=True)):
-            ids += [*text.ids[:count], self.sep_id]
-            offsets += [*text.offsets[:count], (0, 0)]
+            tail = count // 2 if shorten == "middle" and index == 0 else 0
+            head, end = count - tail, len(text.ids) - tail
+            ids += [*text.ids[:head], *text.ids[end:], self.sep_id]
+            offsets += [*text.offsets[:head], *text.offsets[end:], (0, 0)]
             sequence += [*[index] * count, None]
             types += [index] * (count + 1)
         return Encoding(tuple(ids), tuple(types), tuple(offsets), tuple(sequence))
@@ -290,12 +298,12 @@ def shortened(lengths: Sequence[int], room: int, shorten: Shorten = "longest") -
         half = room // 2
         first = kept[0] if kept[0] <= half else room - min(kept[1], half)
         return [first, room - first]
-    cut = 0 if shorten == "first" else 1
+    cut = 1 if shorten == "second" else 0
     kept[cut] -= over
     if kept[cut] < 0:
-        other = "second" if cut == 0 else "first"
+        one, other = ("first", "second") if cut == 0 else ("second", "first")
         raise TaskError(
-            f"the {other} text has {kept[1 - cut]} tokens, which leaves the {shorten} no room within {room}; raise the "
+            f"the {other} text has {kept[1 - cut]} tokens, which leaves the {one} no room within {room}; raise the "
             "length, or allow the longest to be cut"
         )
     return kept

@@ -217,6 +217,18 @@ def test_only_the_named_text_is_cut() -> None:
         shortened([1, 1], 1)
 
 
+def test_the_middle_of_the_first_text_is_cut(trained: Tokenizer) -> None:
+    text, other = "the cat sat on the mat", "the cat"
+    whole, pair = trained.encode(text, length=99), trained.encode(text, other, length=99)
+    cut = trained.encode(text, other, length=len(pair) - len(whole) + 2 + 5, shorten="middle")
+    assert cut.ids[1:6] == (*whole.ids[1:4], *whole.ids[-3:-1])
+    assert cut.offsets[1:6] == (*whole.offsets[1:4], *whole.offsets[-3:-1])
+    assert cut.ids[6:] == pair.ids[len(whole) - 1 :]
+    assert cut.sequence_ids == cut.sequence
+    with pytest.raises(TaskError, match="leaves the first no room"):
+        shortened([4, 10], 8, "middle")
+
+
 def test_rows_are_padded_at_the_end(trained: Tokenizer) -> None:
     rows = [trained.encode("the farmer", length=8), trained.encode("the", "cows", length=8)]
     batch = collate(rows, trained.pad_id)

