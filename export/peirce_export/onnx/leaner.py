@@ -228,7 +228,9 @@ def _const(node: ir.Node, array: NDArray[Any] | np.generic, name: str = "") -> i
     graph = _graph(node)
     name = name or f"lean_{len(graph.initializers)}"
     tensor = ir.tensor(np.asarray(array), name=name)
-    value = ir.Value(name=name, shape=tensor.shape, type=ir.TensorType(tensor.dtype), const_value=tensor)
+    value = ir.Value(
+        name=name, shape=ir.Shape(np.shape(array)), type=ir.TensorType(tensor.dtype), const_value=tensor
+    )
     graph.register_initializer(value)
     return value
 
@@ -284,9 +286,9 @@ def _shape(new: ir.Node, like: ir.Value) -> ir.Shape | None:
         second = new.inputs[1]
         assert second is not None
         if first.const_value is not None and second.shape is not None:
-            return ir.Shape([*second.shape[:-2], first.const_value.shape[0], second.shape[-1]])
+            return ir.Shape([*second.shape[:-2], first.const_value.numpy().shape[0], second.shape[-1]])
         if second.const_value is not None:
-            return ir.Shape([*like.shape[:-1], second.const_value.shape[-1]])
+            return ir.Shape([*like.shape[:-1], second.const_value.numpy().shape[-1]])
     return None
 
 
