@@ -226,7 +226,9 @@ def _slice(node: ir.Node, value: ir.Value | None, low: int, high: int) -> ir.Val
 def _const(node: ir.Node, array: NDArray[Any] | np.generic, name: str = "") -> ir.Value:
     """A constant of the graph."""
     graph = _graph(node)
-    name = name or f"lean_{len(graph.initializers)}"
+    number = len(graph.initializers)
+    while not name or name in graph.initializers:
+        name, number = f"lean_{number}", number + 1
     tensor = ir.tensor(np.asarray(array), name=name)
     value = ir.Value(
         name=name, shape=ir.Shape(np.shape(array)), type=ir.TensorType(tensor.dtype), const_value=tensor
