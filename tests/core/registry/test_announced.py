@@ -172,7 +172,7 @@ def test_an_answerer_is_found_by_its_name() -> None:
     mine = {"ask": "peirce_kg.serving:Asks", "decode": "json:JSONDecoder", "gone": "json:Gone"}
     catalogue = Catalogue.of(plugin(answerers=mine))
     assert answerer_named("ask", catalogue).__name__ == "Asks"
-    with pytest.raises(RegistryError, match=r"the answerer 'decode', .* is no peirce.model.Answerer"):
+    with pytest.raises(RegistryError, match=r"the answerer 'decode', .* is no Answerer of peirce"):
         answerer_named("decode", catalogue)
     with pytest.raises(RegistryError, match=r"the answerer 'gone', json:Gone, cannot be imported"):
         answerer_named("gone", catalogue)
