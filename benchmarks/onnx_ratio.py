@@ -47,7 +47,7 @@ def main() -> None:
                 counts[name] = operations(lambda model=model: model(input_ids=torch.from_numpy(ids)))
             for graph in ("traced", "exported"):
                 file = Path(folder) / f"{name}-{graph}.onnx"
-                write(trace(model, DEFAULT_OPSET, "float32", leaned=graph == "exported"), file)
+                write(trace(model, DEFAULT_OPSET, "float32", lean=graph == "exported"), file)
                 sessions[name, graph] = peirce.Session(file, threads=options.threads)
         times: dict[tuple[str, str], list[float]] = {key: [] for key in sessions}
         for repeat in range(options.repeats + 1):

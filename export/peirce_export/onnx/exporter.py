@@ -24,7 +24,7 @@ from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
 from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import DYNAMIC, INT8, MODEL, TOP, WEIGHTS, Metadata, Precision, step_of
 from peirce_export.onnx.digest import sign
-from peirce_export.onnx.leaner import lean
+from peirce_export.onnx.leaner import rewrite
 from peirce_export.onnx.quantising import quantised
 from peirce_export.onnx.structure import OnnxGraph
 from peirce_export.onnx.warnings_of_others import silenced
@@ -55,6 +55,8 @@ class OnnxOptions:
             and FILE with `.step` before its suffix, which adds a token; `peirce.Session.generate` runs them.
         top_k: rank the scores of entities, or of whatever a head scores [batch, n], inside the graph and give so many
             of the best with their places; 0 gives all scores. In float32 alone, since narrow scores have many ties.
+        lean: rewrite a graph in float32 for fewer passes over memory, which CPUs are faster with; see
+            `peirce_export.onnx.leaner`.
         external_above: bytes of weights above which they go into FILE.data beside the file.
         seed: of the random inputs that the file is verified with.
     """
@@ -64,6 +66,7 @@ class OnnxOptions:
     quantisation: str = field(default=DYNAMIC)
     generate: bool = False
     top_k: int = field(default=0)
+    lean: bool = False
     external_above: int = EXTERNAL_ABOVE
     seed: int = field(default=0)
 
@@ -140,7 +143,7 @@ class OnnxExporter(Exporter):
                 for role in self._roles(precision):
                     file = file_of(role, folder / path.name)
                     say(f"tracing {role}")
-                    graph = trace(view(role, model), self.options.opset, precision)
+                    graph = trace(view(role, model), self.options.opset, precision, lean=self.options.lean)
                     if quantisation is not None:
                         say(f"quantising {role}")
                         graph = quantised(graph, quantisation)
@@ -170,14 +173,14 @@ class OnnxExporter(Exporter):
         return (f"{TOP}{self.options.top_k}",)
 
 
-def trace(model: Exported, opset: int, precision: Precision, *, leaned: bool = True) -> ir.Model:
+def trace(model: Exported, opset: int, precision: Precision, *, lean: bool = False) -> ir.Model:
     """The ONNX graph of a model, with its metadata, its weights in memory.
 
     Args:
         model: the model; it is not changed.
         opset: of the graph.
         precision: of the weights.
-        leaned: whether a graph in float32 is rewritten to need fewer passes; see `peirce_export.onnx.leaner`.
+        lean: whether a graph in float32 is rewritten to need fewer passes; see `peirce_export.onnx.leaner`.
 
     Raises:
         DimMismatch: the model fixes a dim that its signature declares symbolic.
@@ -217,8 +220,8 @@ def trace(model: Exported, opset: int, precision: Precision, *, leaned: bool = T
     graph = program.model
     _note_parts(graph, program.exported_program)
     _clean(graph)
-    if leaned and precision == "float32":
-        lean(graph)
+    if lean and precision == "float32":
+        rewrite(graph)
     actual = graph.opset_imports[""]
     graph.metadata_props.update(_metadata(model, signature, precision, opset, actual).to_properties())
     return graph

@@ -24,7 +24,7 @@ _ROWS = (0, 1, 3, 2)
 """[b, x, y, c] with the channels before the tokens that are attended to: a product gives that without a copy."""
 
 
-def lean(graph: ir.Model) -> None:
+def rewrite(graph: ir.Model) -> None:
     """Rewrite a graph of float32 in place."""
     body = graph.graph
     for rule in (_mask, _split, _turn):

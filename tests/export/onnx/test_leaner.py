@@ -24,7 +24,7 @@ def test_a_graph_without_the_passes_that_no_operation_needs(tmp_path: Path) -> N
     feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
     for leaned in (False, True):
         file = tmp_path / f"{leaned}.onnx"
-        write(trace(model.eval(), 20, "float32", leaned=leaned), file)
+        write(trace(model.eval(), 20, "float32", lean=leaned), file)
         opened = OnnxFile(file)
         names = [spec.name for spec in opened.signature.outputs]
         found[leaned] = dict(zip(names, opened.run(feeds, names), strict=True))
