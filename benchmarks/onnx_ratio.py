@@ -45,9 +45,9 @@ def main() -> None:
             model = peirce.build(peirce.load_spec(name, small), seed=0).eval()
             with torch.no_grad():
                 counts[name] = operations(lambda model=model: model(input_ids=torch.from_numpy(ids)))
-            for graph in ("traced", "exported"):
+            for graph in ("traced", "rewritten"):
                 file = Path(folder) / f"{name}-{graph}.onnx"
-                write(trace(model, DEFAULT_OPSET, "float32", lean=graph == "exported"), file)
+                write(trace(model, DEFAULT_OPSET, "float32", lean=graph == "rewritten"), file)
                 sessions[name, graph] = peirce.Session(file, threads=options.threads)
         times: dict[tuple[str, str], list[float]] = {key: [] for key in sessions}
         for repeat in range(options.repeats + 1):
@@ -57,7 +57,7 @@ def main() -> None:
                 times[key] += [clock() - start] if repeat else []
     work = counts[OURS] / counts[PEER]
     rows: list[dict[str, Any]] = []
-    for graph in ("traced", "exported"):
+    for graph in ("traced", "rewritten"):
         ours, peer = times[OURS, graph], times[PEER, graph]
         ratio = min(ours) / min(peer)
         rows.append(
