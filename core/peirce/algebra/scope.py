@@ -130,7 +130,9 @@ class Scope:
 
     def diagonal(self, atoms: Tensor) -> Tensor:
         """What relates each row to itself: [b, x, y, d] -> [b, x, d]."""
-        return atoms.diagonal(self.before or 0, 1, 2).transpose(1, 2)
+        # Not `diagonal`, which is exported as an EyeLike of a symbolic size; TensorRT takes none.
+        own = torch.arange(atoms.shape[1], device=atoms.device) + (self.before or 0)
+        return atoms.gather(2, own.view(1, -1, 1, 1).expand(atoms.shape[0], -1, 1, atoms.shape[3])).squeeze(2)
 
     def softmax(self, logits: Tensor, *, tokens_last: bool = False) -> Tensor:
         """Normalise [b, x, a, ...] over the tokens a that x may attend to, in at least float32; zeros elsewhere.
