@@ -1,8 +1,9 @@
-"""The type of the fixture that runs the `peirce` command, and where it runs."""
+"""The type of the fixture that runs the `peirce` command, where it runs, and what is installed there."""
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,14 @@ from peirce.commands.main import main
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 """Arguments as strings, `beside` and environment variables by name."""
+
+
+def install(folder: Path, *distributions: Path) -> Path:
+    """Let pip install distributions into a folder, each built as a wheel; the folder."""
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
+    command = [*pip, "--target", str(folder), *map(str, distributions)]
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+    return folder
 
 
 def exit_code(*arguments: object) -> int:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import Run, without_registry_file
+from command_line import Run, install, without_registry_file
 from shared_folder import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -18,20 +18,7 @@ NAMES = ("good", "fails", "misspells", "takes", "twin")
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which pip installed the throw-away distributions, each built as a wheel."""
-    folder = tmp_path_factory.mktemp("installed")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-    ]
-    command += ["--target", str(folder), *(str(FIXTURES / f"peirce-{name}") for name in NAMES)]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
-    return folder
+    return install(tmp_path_factory.mktemp("installed"), *(FIXTURES / f"peirce-{name}" for name in NAMES))
 
 
 @pytest.fixture

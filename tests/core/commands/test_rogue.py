@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import without_registry_file
+from command_line import install, without_registry_file
 from shared_folder import ROOT
 
 PLUGINS = ("interrupts", "exits", "ends", "mute", "prints", "acts")
@@ -29,20 +29,7 @@ heads = [{{ use = "classification", classes = 3 }}]
 @pytest.fixture(scope="module")
 def rogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder into which pip installed the distribution."""
-    folder = tmp_path_factory.mktemp("rogue")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-    ]
-    command += ["--target", str(folder), str(ROOT / "tests" / "fixtures" / "peirce-rogue")]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
-    return folder
+    return install(tmp_path_factory.mktemp("rogue"), ROOT / "tests" / "fixtures" / "peirce-rogue")
 
 
 def environment(path: Path, tmp_path: Path, *on: str) -> dict[str, str]:
