@@ -2,8 +2,9 @@
 
 `tox -e alone` runs this, and `tox -e alone -- peirce_kg` does one package. Each is built from a project file of its
 own, with its entry points from pyproject.toml, and installed beside the core and the exporter, which the checks of
-exported files need. There every module of it is imported, and the conformance suite runs over its plug-in. A package
-that announces no plug-in, as the core does, is imported only. Dependencies are those of the environment that runs this.
+exported files need. There every module of it is imported, and the conformance suite runs over its plug-in, but for
+its ready specs: they compose parts of any package by name, and only the whole registry resolves them. A package that
+announces no plug-in, as the core does, is imported only. Dependencies are those of the environment that runs this.
 """
 
 from __future__ import annotations
@@ -158,6 +159,7 @@ def checked(python: str, plugins: Sequence[str], folder: Path) -> tuple[int, int
     """
     command = [python, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite", "--peirce-strict"]
     command += ["-n", str(PROCESSES), "-q", "-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider"]
+    command += ["-k", "not ready_spec"]
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     said = run([*command, *(f"--peirce-plugin={plugin}" for plugin in plugins)], folder)
     found = re.search(r"^(\d+) checks ran on (\d+) parts$", said, re.M)

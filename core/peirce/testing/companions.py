@@ -126,7 +126,7 @@ class Sum(Operator):
 
 
 class Here(StateOperator):
-    """u(x) += tanh(W u(x)) and u(x,y) += tanh(V u(x,y))."""
+    """u(x) += W' tanh(W u(x)) and u(x,y) += V' tanh(V u(x,y))."""
 
     name = "bool"
     typing = "UB <- UB"
@@ -134,15 +134,19 @@ class Here(StateOperator):
 
     def __init__(self, options: NoOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.unary = nn.Linear(dims.unary, dims.unary)
-        self.binary = nn.Linear(dims.binary, dims.binary) if dims.binary else None
+        self.unary = _hidden(dims.unary, dims.feedforward_unary)
+        self.binary = _hidden(dims.binary, dims.feedforward_binary) if dims.binary else None
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments of the branches that there are."""
         pairs = None
         if state.binary is not None and self.binary is not None:
-            pairs = self.binary(state.binary).tanh()
-        return Predicates(self.unary(state.unary).tanh(), pairs)
+            pairs = self.binary(state.binary)
+        return Predicates(self.unary(state.unary), pairs)
+
+
+def _hidden(width: int, hidden: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, width))
 
 
 class Offset(BinaryPosition):
