@@ -239,9 +239,12 @@ def smallest(spec: Spec) -> Spec:
 
 
 def without_files(spec: Spec) -> Spec:
-    """The spec with fresh vectors in place of those of a file, which its user trains."""
+    """The spec with fresh vectors and weights in place of those of files and of the hub."""
     files = [i for i, augmenter in enumerate(spec.augmenters) if "file" in augmenter.options]
-    return spec.replace({f"model.augmenters.{i}.file": "" for i in files})
+    changes: dict[str, Any] = {f"model.augmenters.{i}.file": "" for i in files}
+    if "source" in spec.options:
+        changes["model.options"] = {name: value for name, value in spec.options.items() if name != "source"}
+    return spec.replace(changes)
 
 
 def parts() -> dict[str, Spec]:
