@@ -30,20 +30,20 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from peirce.digests import ALGORITHM, digest_of
+from peirce.digests import ALGORITHM, digest_of, own_digest
 from peirce.disk import writing
 from peirce.errors import ModelFileError
 from peirce.files import AS_IT_WAS, clear, scratch, sync
 from peirce.model.exchange import CannotExchangeError, can_exchange, exchange
 from peirce.model.manifest import (
     ASSETS,
+    DIGEST,
     GENERATION,
     PROVENANCE,
     PROVENANCE_FORMAT,
     SPEC,
     WEIGHTS,
     is_asset,
-    own_digest,
     read_provenance,
 )
 
@@ -141,7 +141,7 @@ def _write(saved: Saved, fresh: Path) -> str:
         "generation": generation,
         ALGORITHM: {name: digest_of(fresh / name) for name in _files(fresh)},
     }
-    provenance["digest"] = own_digest(provenance)
+    provenance[DIGEST] = own_digest(provenance, DIGEST)
     (fresh / PROVENANCE).write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
     for path in (*fresh.rglob("*"), fresh):
         _sync(path)
