@@ -23,6 +23,8 @@ from peirce.reading import Kind, opened, read_json
 SPEC, WEIGHTS, PROVENANCE, ASSETS = "spec.toml", "weights.safetensors", "provenance.json", "assets"
 PROVENANCE_FORMAT = 2
 """The newest format of provenance.json that this version reads, and the one that it writes. Format 1 has no digests."""
+CONTENT = "weights"
+"""The key of the digest that provenance.json has of the weights' values, which an exported file carries as well."""
 DIGEST = "digest"
 """The key of the digest that provenance.json has of itself."""
 GENERATION = ".generation-"
@@ -277,6 +279,7 @@ def _lists_files(recorded: Mapping[str, Any]) -> bool:
         and {SPEC, WEIGHTS} <= files.keys()
         and all(name in (SPEC, WEIGHTS) or is_asset(name) for name in files)
         and all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in files.values())
+        and isinstance(recorded.get(CONTENT, ""), str)
         and isinstance(dtype, str | dict)
         and (isinstance(dtype, str) or all(isinstance(each, str) for each in dtype.values()))
         and all(isinstance(recorded.get(key), str) for key in ("generation", DIGEST))

@@ -37,6 +37,7 @@ from peirce.files import AS_IT_WAS, clear, scratch, sync
 from peirce.model.exchange import CannotExchangeError, can_exchange, exchange
 from peirce.model.manifest import (
     ASSETS,
+    CONTENT,
     DIGEST,
     GENERATION,
     PROVENANCE,
@@ -46,6 +47,7 @@ from peirce.model.manifest import (
     is_asset,
     read_provenance,
 )
+from peirce.model.weights import weights_digest
 
 if sys.platform != "win32":
     import fcntl
@@ -139,6 +141,7 @@ def _write(saved: Saved, fresh: Path) -> str:
         "format": PROVENANCE_FORMAT,
         "dtype": saved.dtype,
         "generation": generation,
+        CONTENT: weights_digest(saved.tensors),
         ALGORITHM: {name: digest_of(fresh / name) for name in _files(fresh)},
     }
     provenance[DIGEST] = own_digest(provenance, DIGEST)
