@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from peirce.digests import OWN, own_digest
 from peirce.disk import writing
 from peirce.owners import LOCK, Claim, TakenError, finished
 
@@ -133,8 +134,17 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file atomically; numbers that JSON lacks become null."""
-    write_whole(path, json.dumps(finite(content), indent=2, ensure_ascii=False) + "\n")
+    """Write a JSON file atomically, with its own digest, which `reading.read_record` checks.
+
+    Numbers that JSON lacks become null.
+    """
+    write_whole(path, signed_json(content))
+
+
+def signed_json(content: Mapping[str, Any]) -> str:
+    """A JSON text with its own digest."""
+    plain = finite(content)
+    return json.dumps({OWN: own_digest(plain), **plain}, indent=2, ensure_ascii=False) + "\n"
 
 
 def finite(value: Any) -> Any:

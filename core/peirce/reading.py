@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, AnyStr, Literal, cast
 
+from peirce.digests import OWN, AlteredError, checked, own_digest
 from peirce.errors import InputError, unknown
 
 Kind = Literal[
@@ -179,6 +180,22 @@ def read_json(path: str | os.PathLike[str], kind: Kind = "record") -> Any:
         UnreadableError, OSError: as `read`. ValueError: it is no JSON in UTF-8, or nested too deeply.
     """
     return parse_json(read(path, kind).decode("utf-8-sig"))
+
+
+def read_record(path: str | os.PathLike[str], kind: Kind = "record") -> Any:
+    """The content of a JSON file that `files.write_json` wrote, without its own digest, which is checked.
+
+    A file without one, as earlier versions wrote it, is read as it is.
+
+    Raises:
+        AlteredError, a ValueError: it is not what was written. UnreadableError, OSError, ValueError: as `read_json`.
+    """
+    content = read_json(path, kind)
+    if isinstance(content, dict) and OWN in content:
+        if checked(None) and content[OWN] != own_digest(content):
+            raise AlteredError
+        del content[OWN]
+    return content
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 from peirce.errors import ModelFileError, printable
+from peirce.model import Source
 from peirce.parts import Signature
 
 from peirce_export import schema
@@ -56,6 +57,7 @@ class Metadata:
         role: `model`, or `prefill` or `step` for the two graphs of one that generates, or `top-10` for one that gives
             its ten best scores.
         quantisation: how the weights of products became 8-bit integers; None where they did not.
+        weights: the digest of the model's weights, before any change of precision; None in a file that does not say.
     """
 
     signature: Signature
@@ -67,6 +69,12 @@ class Metadata:
     versions: Mapping[str, str] = field(factory=dict)
     role: str = MODEL
     quantisation: Quantisation | None = None
+    weights: str | None = None
+
+    @property
+    def source(self) -> Source:
+        """The model that the file was exported from."""
+        return Source(spec=self.spec, weights=self.weights)
 
     def to_properties(self) -> dict[str, str]:
         """The properties by name, each a text."""
@@ -78,6 +86,7 @@ class Metadata:
             f"{PREFIX}precision": self.precision,
             f"{PREFIX}role": self.role,
             **({f"{PREFIX}quantisation": self.quantisation} if self.quantisation else {}),
+            **({f"{PREFIX}weights": self.weights} if self.weights else {}),
             f"{PREFIX}opset.requested": str(self.opset_requested),
             f"{PREFIX}opset.actual": str(self.opset_actual),
             **{f"{PREFIX}version.{name}": version for name, version in sorted(self.versions.items())},
@@ -117,6 +126,7 @@ class Metadata:
                 opset_actual=schema.opset_of(properties[f"{PREFIX}opset.actual"]),
                 role=schema.role_of(properties.get(f"{PREFIX}role", MODEL)),
                 quantisation=schema.quantisation_of(properties.get(f"{PREFIX}quantisation")),
+                weights=schema.digest_of(properties.get(f"{PREFIX}weights")),
                 versions={name: schema.version_of(name, text) for name, text in versions.items()},
             )
         except (KeyError, ValueError) as error:

@@ -21,6 +21,7 @@ _TENSORS = 10_000
 _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,199}")
 _ROLE = re.compile(r"model|prefill|step|top-[1-9]\d{0,8}")
 _VERSION = re.compile(r"[\x20-\x7e]{0,200}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _PRECISIONS = ("float32", "float16", "bfloat16")
 
 
@@ -118,6 +119,17 @@ def quantisation_of(text: str | None) -> Any:
     """
     if text not in (None, "dynamic", "weights"):
         raise ValueError(f"quantisation {_cut(text)}")
+    return text
+
+
+def digest_of(text: str | None) -> str | None:
+    """The digest of weights; None where there is none.
+
+    Raises:
+        ValueError: it is no digest.
+    """
+    if text is not None and not _DIGEST.fullmatch(text):
+        raise ValueError(f"weights {_cut(text)}")
     return text
 
 

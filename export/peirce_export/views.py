@@ -24,12 +24,14 @@ class View(nn.Module):
     """A model as one graph.
 
     Attributes:
+        model: the model.
         role: what the graph is for, as the file's metadata say.
         signature: the graph's inputs and outputs.
         spec: the model's.
         provenance: the model's.
     """
 
+    model: Model
     role: str
     signature: Signature
     spec: Spec

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import torch
@@ -26,6 +27,7 @@ from transformers import initialization as init
 from transformers.utils.generic import can_return_tuple
 
 from peirce_hf.config import PeirceConfig
+from peirce_hf.saving import check_saved, saved_whole
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
@@ -163,10 +165,40 @@ class PeircePreTrainedModel(PreTrainedModel):
         return copy.deepcopy(self.peirce)
 
     def save_pretrained(self, save_directory: str | PathLike[str], *args: Any, **kwargs: Any) -> None:
-        """Write the model as `transformers` does; the configuration gets the spec and the provenance of this model."""
+        """Write the model as `transformers` does; the configuration gets the spec and the provenance of this model.
+
+        All files are written beside the directory and moved there when they are whole, with digests of the weights in
+        `peirce.json`, which `from_pretrained` checks.
+
+        Raises:
+            WriteError: the disk takes no more; what stood there is as it was.
+        """
         self.config.spec = to_plain(self.peirce.spec)
         self.config.provenance = self.peirce.provenance
-        super().save_pretrained(save_directory, *args, **kwargs)
+        directory = Path(save_directory)
+        if directory.is_file() or kwargs.get("distributed_checkpoint"):
+            # Refused, or written by several processes together.
+            super().save_pretrained(directory, *args, **kwargs)
+            return
+        if kwargs.get("push_to_hub"):
+            kwargs.setdefault("repo_id", directory.name)
+        with saved_whole(directory) as folder:
+            super().save_pretrained(folder, *args, **kwargs)
+
+    @classmethod
+    def from_pretrained(
+        cls, pretrained_model_name_or_path: str | PathLike[str] | None, *args: Any, **kwargs: Any
+    ) -> Self:
+        """Read a model as `transformers` does; weights in a folder are held against their digests first.
+
+        Raises:
+            ModelFileError: weights are damaged, or of another save than the rest of the folder.
+        """
+        if pretrained_model_name_or_path is not None:
+            directory = Path(pretrained_model_name_or_path, kwargs.get("subfolder") or "")
+            if directory.is_dir():
+                check_saved(directory)
+        return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
 
     # Running
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from pathlib import Path
 
 import pytest
-from peirce.files import replacing, write_whole
+from peirce.digests import VARIABLE, AlteredError
+from peirce.files import replacing, write_json, write_whole
+from peirce.reading import read_record
 
 
 def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:
@@ -61,3 +65,34 @@ def test_a_directory_or_a_device_is_not_replaced(tmp_path: Path) -> None:
             write_whole(path, "text")
     assert Path("/dev/null").is_char_device()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_bit_of_a_json_file_that_peirce_wrote_changes_without_notice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, content = (
+        tmp_path / "training.json",
+        {"schema": "x/1", "seed": 3, "rate": 0.1, "of": ["ä", None, True]},
+    )
+    write_json(path, content | {"lost": math.nan})
+    whole, wanted = path.read_bytes(), content | {"lost": None}
+    assert read_record(path) == wanted
+    seen = 0
+    for place, bit in itertools.product(range(len(whole)), range(8)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+        try:
+            # Where the name of the digest is hit, the rest is as it was written.
+            assert {key: value for key, value in read_record(path).items() if key in wanted} == wanted
+        except ValueError:
+            seen += 1
+    assert seen > 0.8 * 8 * len(whole)
+    path.write_bytes(whole.replace(b'"seed": 3', b'"seed": 4'))
+    with pytest.raises(AlteredError, match="another digest than it says"):
+        read_record(path)
+    monkeypatch.setenv(VARIABLE, "1")
+    assert read_record(path)["seed"] == 4
+
+
+def test_a_json_file_of_an_earlier_version_has_no_digest_and_is_read(tmp_path: Path) -> None:
+    (tmp_path / "training.json").write_text('{"seed": 3}')
+    assert read_record(tmp_path / "training.json") == {"seed": 3}

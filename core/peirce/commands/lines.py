@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from peirce.files import write_json
+from peirce.files import write_whole
 
 CORE = {
     "list": "peirce.commands.parts:list_parts",
@@ -52,4 +52,4 @@ def announced_lines() -> Mapping[str, str]:
 
 
 if __name__ == "__main__":
-    write_json(_FILE, announced_lines())
+    write_whole(_FILE, json.dumps(announced_lines(), indent=2, ensure_ascii=False) + "\n")

@@ -12,4 +12,5 @@ from .resolution import resolve as resolve
 from .schema import spec_schema as spec_schema
 from .session import Session as Session
 from .session import opened_by as opened_by
+from .staleness import StaleWarning as StaleWarning
 from .summaries import summarise as summarise

@@ -1,4 +1,7 @@
-"""Whether the files of a saved model are what was saved: the folder alone, without torch and without the parts."""
+"""Whether the files of a saved model are what was saved: the folder alone, without torch and without the parts.
+
+Beside the model's own files these are the records of its training, and what was exported from it.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from peirce.compose.staleness import stale
 from peirce.containers import tensors
-from peirce.errors import ModelFileError, PeirceError
+from peirce.digests import OWN, AlteredError, own_digest
+from peirce.errors import ModelFileError, PeirceError, RegistryError
 from peirce.model import PROVENANCE, SPEC, WEIGHTS, Report, SavedFiles, saved_files
+from peirce.reading import read_json
+from peirce.registry import runtime_of
 from peirce.spec import Spec
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 SCHEMA = "peirce.verify-folder/1"
-OK, UNKNOWN, DAMAGED = "ok", "no digest", "damaged"
+_BEGINNING = 200
+"""The bytes of a JSON file within which the name of its digest stands."""
+OK, UNKNOWN, DAMAGED, STALE = "ok", "no digest", "damaged", "stale"
 
 
 @frozen(kw_only=True)
@@ -25,7 +34,7 @@ class FolderReport(Report):
     """What a saved model's folder holds.
 
     Args:
-        states: of each file `ok`, `no digest` or `damaged`.
+        states: of each file `ok`, `no digest`, `damaged`, or `stale` for what was exported from another model.
         sizes: the bytes of each file.
     """
 
@@ -42,7 +51,7 @@ class FolderReport(Report):
         from rich.console import Group
         from rich.text import Text
 
-        colours = {OK: "green", UNKNOWN: "yellow", DAMAGED: "bold red"}
+        colours = {OK: "green", UNKNOWN: "yellow", DAMAGED: "bold red", STALE: "bold red"}
         lines = [
             Text(f"{name}: ").append(state, colours[state]).append(f", {self.sizes[name]:,} bytes")
             for name, state in self.states.items()
@@ -75,13 +84,52 @@ def verify_folder(directory: Path) -> FolderReport:
         notes.append("restore what is damaged from where the model was saved, or save the model again")
     elif files.digests is None:
         notes.append("Peirce 0.1 saved this model, without digests; save it again to have them")
+    states = {name: DAMAGED if name in broken else known for name in sizes}
+    for path in sorted(path for path in directory.iterdir() if path.is_file() and path.name not in sizes):
+        if found := _beside(path):
+            states[path.name], note = found
+            sizes[path.name] = path.stat().st_size
+            notes += [note] if note else []
     return FolderReport(
         file=directory,
-        passed=not broken,
+        passed={OK, UNKNOWN} >= set(states.values()),
         notes=tuple(notes),
-        states={name: DAMAGED if name in broken else known for name in sizes},
+        states=states,
         sizes=sizes,
     )
+
+
+def _beside(path: Path) -> tuple[str, str] | None:
+    """The state of a file beside the model's own and a note on it; None of one that carries no digest."""
+    if path.suffix == ".json":
+        return _record(path)
+    try:
+        runtime = runtime_of(path)()
+    except RegistryError:
+        return None
+    try:
+        if runtime.source(path) is None:
+            return None
+    except ModelFileError as error:
+        return UNKNOWN, str(error)  # also what others exported
+    try:
+        state = UNKNOWN if runtime.check(path) is None else OK
+    except ModelFileError as error:
+        return DAMAGED, str(error)
+    told = stale(path, runtime)
+    return (STALE, told) if told else (state, "")
+
+
+def _record(path: Path) -> tuple[str, str] | None:
+    try:
+        content = read_json(path)
+    except (OSError, ValueError) as error:
+        with path.open("rb") as file:
+            ours = OWN.encode() in file.read(_BEGINNING)
+        return (DAMAGED, f"{path.name} cannot be read: {error}") if ours else None
+    if not isinstance(content, dict) or OWN not in content:
+        return None
+    return (OK, "") if content[OWN] == own_digest(content) else (DAMAGED, f"{path.name}: {AlteredError()}")
 
 
 def _unreadable(files: SavedFiles) -> dict[str, str]:

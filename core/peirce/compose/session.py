@@ -5,6 +5,7 @@ Nothing here, nor anything that it imports, may import torch: a serving machine 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from peirce.compose.staleness import StaleWarning, stale
 from peirce.digests import checked
 from peirce.errors import InputError, ModelFileError, RegistryError, unknown
 from peirce.model import Generated, OnDevice, OpenFile, Runtime, Said, decoding, fitting, generate
@@ -45,8 +47,8 @@ class Session:
         providers: what computes, in the runtime's own names, in order of preference. None leaves the choice to it:
             ONNX Runtime takes CUDA where it works, then the CPU.
         threads: threads within an operator; None leaves the choice to the runtime.
-        digests: whether the file is held against the digest that it carries; if None it is, unless `PEIRCE_NO_DIGESTS`
-            is set.
+        digests: whether the file is held against the digest that it carries, and against the saved model beside it; if
+            None it is, unless `PEIRCE_NO_DIGESTS` is set.
         provider_options: options of providers, in the runtime's own words, by the provider's name, such as
             `{"CUDAExecutionProvider": {"device_id": 1}}`.
 
@@ -60,6 +62,9 @@ class Session:
     Raises:
         ModelFileError: the file is missing, damaged, or was not exported by Peirce, or no runtime knows its suffix.
         InputError: a provider that this installation does not have, that does not start, or that refuses its options.
+
+    Warns:
+        StaleWarning: a saved model lies beside the file, and is not the one that the file was exported from.
     """
 
     def __init__(
@@ -75,6 +80,8 @@ class Session:
         self.path = Path(path)
         runtime = opened_by(self.path)
         self.digest: str | None = runtime.check(self.path) if checked(digests) else None
+        if checked(digests) and (told := stale(self.path, runtime)):
+            warnings.warn(told, StaleWarning, stacklevel=2)
         self._hold(
             runtime.open(self.path, providers, threads)
             if provider_options is None

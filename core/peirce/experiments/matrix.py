@@ -20,7 +20,7 @@ from peirce.errors import TaskError
 from peirce.experiments.results import commit, digest, read_rows, write_rows
 from peirce.extras import require_training
 from peirce.files import write_json
-from peirce.reading import read_json
+from peirce.reading import read_record
 
 if TYPE_CHECKING:
     from peirce.model import Task
@@ -279,7 +279,7 @@ class Matrix(ABC, Generic[C, R]):
         if not path.exists():
             return {"seconds": round(trained.seconds, 1), "commit": commit(), "command": self.command}
         try:
-            found = read_json(path)
+            found = read_record(path)
             return {"seconds": float(found["seconds"]), **{k: str(found[k]) for k in ("commit", "command")}}
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise TaskError(

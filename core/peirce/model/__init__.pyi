@@ -8,6 +8,7 @@ from .contracts import OpenFile as OpenFile
 from .contracts import Progress as Progress
 from .contracts import Report as Report
 from .contracts import Runtime as Runtime
+from .contracts import Source as Source
 from .contracts import Task as Task
 from .experiment import Experiment as Experiment
 from .experiment import ExperimentReport as ExperimentReport
@@ -21,15 +22,18 @@ from .generation import decoding as decoding
 from .generation import fitting as fitting
 from .generation import generate as generate
 from .manifest import ASSETS as ASSETS
+from .manifest import CONTENT as CONTENT
 from .manifest import PROVENANCE as PROVENANCE
 from .manifest import PROVENANCE_FORMAT as PROVENANCE_FORMAT
 from .manifest import SKIP as SKIP
 from .manifest import SPEC as SPEC
 from .manifest import WEIGHTS as WEIGHTS
 from .manifest import SavedFiles as SavedFiles
+from .manifest import read_provenance as read_provenance
 from .manifest import saved_files as saved_files
 from .model import Model as Model
 from .published import check_published as check_published
 from .published import published_config as published_config
 from .published import published_tensors as published_tensors
 from .published import some as some
+from .weights import weights_digest as weights_digest

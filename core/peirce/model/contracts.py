@@ -160,6 +160,19 @@ class OnDevice(ABC):
         """A copy of it in the memory of the CPU."""
 
 
+@frozen(kw_only=True)
+class Source:
+    """What an exported file says of the model that it was exported from.
+
+    Args:
+        spec: as TOML.
+        weights: their digest, as `peirce.model.weights_digest` computes it; None where the file does not say.
+    """
+
+    spec: str
+    weights: str | None
+
+
 class OpenFile(ABC):
     """An exported file that its runtime has opened. `peirce.Session` checks inputs and fills in defaults before `run`.
 
@@ -224,6 +237,14 @@ class Runtime(ABC):
 
         Raises:
             ModelFileError: the file is not what was exported.
+        """
+        return None
+
+    def source(self, path: Path) -> Source | None:
+        """The model that a file was exported from, as far as it says; by default it does not.
+
+        Raises:
+            ModelFileError: the file is damaged, or was not exported by Peirce.
         """
         return None
 

@@ -7,7 +7,6 @@ come from another save without notice. It is also what makes a generation of fil
 from __future__ import annotations
 
 import errno
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,13 +16,17 @@ from typing import IO, Any
 from attrs import field, frozen
 
 from peirce.containers import tensors
-from peirce.digests import ALGORITHM, VARIABLE, checked, digest_of
+from peirce.digests import ALGORITHM, VARIABLE, checked, digest_of, own_digest
 from peirce.errors import ModelFileError
 from peirce.reading import Kind, opened, read_json
 
 SPEC, WEIGHTS, PROVENANCE, ASSETS = "spec.toml", "weights.safetensors", "provenance.json", "assets"
 PROVENANCE_FORMAT = 2
 """The newest format of provenance.json that this version reads, and the one that it writes. Format 1 has no digests."""
+CONTENT = "weights"
+"""The key of the digest that provenance.json has of the weights' values, which an exported file carries as well."""
+DIGEST = "digest"
+"""The key of the digest that provenance.json has of itself."""
 GENERATION = ".generation-"
 """Begins the name of the folder that holds files of a model which are not yet in their place."""
 SKIP = f"`digests=False`, `peirce --no-digests` or {VARIABLE}=1"
@@ -92,7 +95,8 @@ class SavedFiles:
         if self.digests is None:
             return []
         found = [name for name, handle in self._handles.items() if digest_of(handle) != self.digests[name]]
-        return ([] if self.provenance["digest"] == own_digest(self.provenance) else [PROVENANCE]) + found
+        whole = self.provenance[DIGEST] == own_digest(self.provenance, DIGEST)
+        return ([] if whole else [PROVENANCE]) + found
 
     def check_weights(self) -> None:
         """Refuse weights whose header is not one, or tells of other bytes than the file has, before all are read.
@@ -275,9 +279,10 @@ def _lists_files(recorded: Mapping[str, Any]) -> bool:
         and {SPEC, WEIGHTS} <= files.keys()
         and all(name in (SPEC, WEIGHTS) or is_asset(name) for name in files)
         and all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in files.values())
+        and isinstance(recorded.get(CONTENT, ""), str)
         and isinstance(dtype, str | dict)
         and (isinstance(dtype, str) or all(isinstance(each, str) for each in dtype.values()))
-        and all(isinstance(recorded.get(key), str) for key in ("generation", "digest"))
+        and all(isinstance(recorded.get(key), str) for key in ("generation", DIGEST))
         and re.fullmatch("[0-9a-f]{16}", recorded["generation"]) is not None
     )
 
@@ -286,9 +291,3 @@ def is_asset(name: str) -> bool:
     """Whether a name is that of a file below assets/, and leads nowhere else."""
     path = PurePosixPath(name)
     return len(path.parts) > 1 and path.parts[0] == ASSETS and ".." not in path.parts and "\0" not in name
-
-
-def own_digest(provenance: Mapping[str, Any]) -> str:
-    """The digest of a provenance without its own digest, however its JSON is laid out."""
-    rest = {key: value for key, value in provenance.items() if key != "digest"}
-    return digest_of(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())

@@ -30,22 +30,24 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from peirce.digests import ALGORITHM, digest_of
+from peirce.digests import ALGORITHM, digest_of, own_digest
 from peirce.disk import writing
 from peirce.errors import ModelFileError
 from peirce.files import AS_IT_WAS, clear, scratch, sync
 from peirce.model.exchange import CannotExchangeError, can_exchange, exchange
 from peirce.model.manifest import (
     ASSETS,
+    CONTENT,
+    DIGEST,
     GENERATION,
     PROVENANCE,
     PROVENANCE_FORMAT,
     SPEC,
     WEIGHTS,
     is_asset,
-    own_digest,
     read_provenance,
 )
+from peirce.model.weights import weights_digest
 
 if sys.platform != "win32":
     import fcntl
@@ -139,9 +141,10 @@ def _write(saved: Saved, fresh: Path) -> str:
         "format": PROVENANCE_FORMAT,
         "dtype": saved.dtype,
         "generation": generation,
+        CONTENT: weights_digest(saved.tensors),
         ALGORITHM: {name: digest_of(fresh / name) for name in _files(fresh)},
     }
-    provenance["digest"] = own_digest(provenance)
+    provenance[DIGEST] = own_digest(provenance, DIGEST)
     (fresh / PROVENANCE).write_text(json.dumps(provenance, indent=2) + "\n", encoding="utf-8")
     for path in (*fresh.rglob("*"), fresh):
         _sync(path)

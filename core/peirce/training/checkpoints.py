@@ -6,7 +6,6 @@ tensors as `GROUP.safetensors`. It is written under another name and renamed whe
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -21,9 +20,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from peirce.containers import tensors as header_of
+from peirce.digests import digest_of
 from peirce.errors import TaskError
-from peirce.files import sync
-from peirce.reading import check, read_json
+from peirce.files import signed_json, sync
+from peirce.reading import check, read_record
 
 FORMAT = 1
 """The newest format of checkpoints that this version reads, and the one that it writes."""
@@ -91,9 +91,9 @@ class Checkpoints:
         """Finish the checkpoint of a step: its state, its digests, its name; then drop what is too old."""
         writing, path = self.writing(step), self.folder / _name(step)
         (writing / _STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
-        digests = {file.name: _digest(file) for file in sorted(writing.iterdir())}
+        digests = {file.name: digest_of(file) for file in sorted(writing.iterdir())}
         manifest = {"format": FORMAT, "step": step, "files": digests}
-        (writing / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        (writing / _MANIFEST).write_text(signed_json(manifest), encoding="utf-8")
         for file in (*writing.iterdir(), writing):
             sync(file)
         replaced = self.folder / f".{_name(step)}{_REPLACED}"
@@ -175,7 +175,7 @@ def _read(path: Path) -> Checkpoint:
                 check(file, "table")
         except OSError as error:
             raise DamagedError(f"{name} cannot be read ({error})") from error
-        if _digest(file) != digest:
+        if digest_of(file) != digest:
             raise DamagedError(f"{name} is not what was written (its digest differs)")
     tensors = {Path(name).stem: load_file(path / name) for name in files if name.endswith(_TENSORS)}
     return Checkpoint(path, _json(path / _STATE), tensors)
@@ -183,7 +183,7 @@ def _read(path: Path) -> Checkpoint:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = read_json(path, "table")
+        content = read_record(path, "table")
     except (OSError, ValueError) as error:
         raise DamagedError(f"{path.name} cannot be read ({error})") from error
     if not isinstance(content, dict):
@@ -209,8 +209,3 @@ def _remove(path: Path) -> None:
 
 def _name(step: int) -> str:
     return f"step-{step:08d}"
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

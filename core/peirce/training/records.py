@@ -10,7 +10,7 @@ from typing import Any
 from peirce.errors import TaskError
 from peirce.files import write_json
 from peirce.model import Task
-from peirce.reading import read_json
+from peirce.reading import read_record
 from peirce.training.options import TrainingOptions, TrainResult, plain
 
 TRAINING, METRICS = "training.json", "metrics.json"
@@ -66,7 +66,7 @@ def read_training(directory: Path) -> dict[str, Any] | None:
     """
     path = directory / TRAINING
     try:
-        record = read_json(path)
+        record = read_record(path)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -15,7 +15,7 @@ from peirce.disk import writing
 from peirce.errors import ExportError
 from peirce.files import AS_IT_WAS, scratch
 from peirce.kernels import folded
-from peirce.model import Exporter, Model
+from peirce.model import Exporter, Model, weights_digest
 from peirce.parts import PART, RecurrentOperator, Signature, noting_parts
 from torch import Tensor, nn
 
@@ -306,6 +306,7 @@ def _metadata(
         provenance=model.provenance,
         precision=precision,
         role=model.role if isinstance(model, View) else MODEL,
+        weights=weights_digest((model.model if isinstance(model, View) else model).state_dict()),
         opset_requested=asked,
         opset_actual=actual,
         versions=versions,

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 from peirce.digests import checked
 from peirce.errors import ModelFileError
-from peirce.model import Progress, Runtime
+from peirce.model import Progress, Runtime, Source
 
+from peirce_export.metadata import Metadata
 from peirce_export.onnx.digest import RewrittenError, check
+from peirce_export.onnx.frame import read_frame
 from peirce_export.onnx.session import OnnxFile
 
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ class OnnxRuntime(Runtime):
     def check(self, path: Path) -> str | None:
         """Hold a file against its digest; see `peirce_export.onnx.digest`."""
         return check(path)
+
+    def source(self, path: Path) -> Source:
+        """The model that a file was exported from."""
+        return Metadata.from_properties(read_frame(path).properties, str(path)).source
 
     def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> OnnxFile:
         """Load a file."""

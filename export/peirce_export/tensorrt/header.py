@@ -13,7 +13,7 @@ from attrs import asdict, field, frozen
 from peirce.digests import digest_of
 from peirce.errors import ModelFileError
 from peirce.files import write_json
-from peirce.reading import opened, read_json
+from peirce.reading import opened, read_record
 
 from peirce_export.metadata import Metadata
 from peirce_export.tensorrt.profiles import Profile, Range
@@ -72,7 +72,7 @@ class Header:
         """
         path = header_of(engine)
         try:
-            content: dict[str, Any] = read_json(path)
+            content: dict[str, Any] = read_record(path)
             if content.pop("format") != FORMAT:
                 raise ModelFileError(
                     f"{path} is of a newer Peirce; upgrade peirce, or export the model again"

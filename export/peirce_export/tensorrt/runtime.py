@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peirce.errors import InputError
-from peirce.model import Progress, Report, Runtime
+from peirce.model import Progress, Report, Runtime, Source
 
 from peirce_export.tensorrt.engine import PROVIDER, EngineFile
 from peirce_export.tensorrt.header import Header
@@ -22,6 +22,10 @@ class TensorRTRuntime(Runtime):
     def check(self, path: Path) -> str | None:
         """Hold an engine against its header; its sha256."""
         return Header.read(path).hold(path)
+
+    def source(self, path: Path) -> Source:
+        """The model that an engine was built from."""
+        return Header.read(path).metadata.source
 
     def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> EngineFile:
         """Load an engine on the GPU."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import frozen
 from peirce.errors import ModelFileError
 from peirce.files import write_json
-from peirce.reading import read_json
+from peirce.reading import read_record
 
 from peirce_export.metadata import Metadata
 
@@ -52,7 +52,7 @@ class Front:
             ModelFileError: the file is missing, damaged, or of a newer Peirce.
         """
         try:
-            content = read_json(path)
+            content = read_record(path)
             if content["format"] != FORMAT:
                 raise ModelFileError(
                     f"{path} is of a newer Peirce; upgrade peirce, or export the model again"

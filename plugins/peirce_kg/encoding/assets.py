@@ -7,7 +7,7 @@ from pathlib import Path
 
 from peirce.errors import ModelFileError
 from peirce.model import ASSETS, SavedFiles
-from peirce.reading import Kind, read, read_json
+from peirce.reading import Kind, read, read_record
 
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.graphs.graph import Graph
@@ -36,7 +36,7 @@ def reads_reversed(directory: Path) -> bool:
     """
     path = directory / TRAINING
     try:
-        options = read_json(path)["task"]["options"]
+        options = read_record(path)["task"]["options"]
         return bool(options.get("reverse", False))
     except FileNotFoundError:
         return False

@@ -88,7 +88,8 @@ def signed_distances(graph: QueryGraph) -> NDArray[np.int64]:
     """The length of the shortest path whichever way the edges point, below zero where y lies behind x: int64 [n, n].
 
     y lies behind x if a path leads from y to x, or if there is none either way and y is further from the answer.
-    Query2Triple takes the sign of the difference of layers, which is the same along a path.
+    Query2Triple takes the sign of the difference of layers, which is the same where each node has one way to the
+    answer. Where a node has several, as in a cycle, its code drops all but one of them, and is not followed.
 
     Returns:
         The distances; `querygraph.APART` where there is no path.

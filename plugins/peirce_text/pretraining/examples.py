@@ -7,12 +7,15 @@ of the two comes first, or what replaces the second, is drawn from (seed, epoch,
 from __future__ import annotations
 
 from array import array
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from attrs import field, frozen
+from peirce.digests import checked, digest_of
 from peirce.files import write_whole
+from peirce.reading import check
 
 from peirce_text.pretraining.store import Ints, ShardTokens, mapped
 
@@ -27,6 +30,8 @@ LEAST = 2
 CROP = 0.9
 """The part of an example that its second view keeps (COCO-LM, Section 3.2)."""
 _TRIES = 32
+_EXAMPLE, _DIGEST = 3 * 8, 32
+"""Bytes of an example in a file, and of the digest at its end."""
 
 
 @frozen
@@ -63,9 +68,23 @@ def divided(tokens: ShardTokens, most: int) -> Ints:
         for an example lies in none.
     """
     path = tokens.folder / f"examples-{most}.bin"
+    if not _is_whole(path):
+        content = _divide(tokens, most).tobytes()
+        write_whole(path, content + bytes.fromhex(digest_of(content)))
+    return mapped(path, np.int64, without=_DIGEST).reshape(-1, 3)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file of examples is what was written; it ends with the digest of the rest."""
     if not path.exists():
-        write_whole(path, _divide(tokens, most).tobytes())
-    return mapped(path, np.int64).reshape(-1, 3)
+        return False
+    size = check(path) - _DIGEST
+    if size < 0 or size % _EXAMPLE:
+        return False
+    with path.open("rb") as file:
+        file.seek(size)
+        stated = file.read()
+    return not checked(None) or digest_of(path, size) == stated.hex()
 
 
 def _divide(tokens: ShardTokens, most: int) -> array[int]:

@@ -9,7 +9,7 @@ from typing import Any
 from attrs import frozen
 from peirce.errors import TaskError
 from peirce.files import write_json
-from peirce.reading import read_json
+from peirce.reading import read_record
 
 FILE = "data.json"
 SCHEMA = "peirce.pretraining-data/1"
@@ -60,7 +60,7 @@ class Record:
 
     def _read(self) -> Mapping[str, Any]:
         try:
-            record = read_json(self.path)
+            record = read_record(self.path)
         except (OSError, ValueError) as error:
             raise TaskError(f"{self.path} cannot be read: {error}; remove it to resume without it") from error
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:

@@ -1,8 +1,9 @@
 """ShardTokens on disk: each shard is read and tokenised once, and then mapped into memory, whatever its size.
 
 A folder for each shard holds `tokens.bin` (the ids of all its text), `sentences.bin` and `documents.bin` (where each
-ends, counted in tokens), and `shard.json`. It is written under another name and renamed when it is whole, so a reader
-never finds a part, and processes that share a store tokenise a shard once.
+ends, counted in tokens), and `shard.json`, which has their digests. It is written under another name and renamed when
+it is whole, so a reader never finds a part, and processes that share a store tokenise a shard once. A folder whose
+files are not what was written is made again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import shutil
 import tempfile
 import weakref
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from attrs import frozen
+from peirce.digests import ALGORITHM, checked, digest_of
 from peirce.disk import writing
 from peirce.errors import TaskError
 from peirce.extras import require
-from peirce.files import scratch
+from peirce.files import scratch, write_json
 from peirce.owners import owned
-from peirce.reading import check, read_json
+from peirce.reading import check, read_record
 
 from peirce_text.text.documents import documents, sentences
 from peirce_text.text.shards import Shard
@@ -36,7 +38,7 @@ Ints = npt.NDArray[np.int64]
 
 FORMAT = 1
 """The format of the folders; one of another format is made again."""
-_RECORD = "shard.json"
+_TOKENS, _SENTENCES, _DOCUMENTS, _RECORD = "tokens.bin", "sentences.bin", "documents.bin", "shard.json"
 _AT_ONCE = 4096
 """How many sentences are tokenised together."""
 
@@ -105,17 +107,19 @@ class Store:
         """
         require("tokenizing a shard", "tokenizers", "datasets", extra="text")
         folder = self.folder / self._key(shard)
-        if not _whole(folder):
+        digests = _digests(folder)
+        if digests is None:
             safe = "the shards that were tokenised before are whole"
             with writing(f"tokens in {self.folder}", safe), owned(folder, folder=False, wait=True):
-                if not _whole(folder):  # another process may have been faster
-                    self._write(shard, folder, advance)
+                digests = _digests(folder)  # another process may have been faster
+                if digests is None:
+                    digests = self._write(shard, folder, advance)
         return ShardTokens(
             folder,
-            mapped(folder / "tokens.bin", self._type),
-            mapped(folder / "sentences.bin", np.int64),
-            mapped(folder / "documents.bin", np.int64),
-            read_json(folder / _RECORD)["digest"],
+            mapped(folder / _TOKENS, self._type),
+            mapped(folder / _SENTENCES, np.int64),
+            mapped(folder / _DOCUMENTS, np.int64),
+            digests[_TOKENS],
         )
 
     def _key(self, shard: Shard) -> str:
@@ -124,39 +128,31 @@ class Store:
         own = self._lines if shard.lines else self._column
         return hashlib.sha256(json.dumps([*facts, own]).encode()).hexdigest()[:32]
 
-    def _write(self, shard: Shard, folder: Path, advance: Callable[[int], None]) -> None:
+    def _write(self, shard: Shard, folder: Path, advance: Callable[[int], None]) -> Mapping[str, str]:
         shutil.rmtree(folder, ignore_errors=True)
         with scratch(folder) as place:
             fresh = place / "new"
             fresh.mkdir()
             ends: tuple[array[int], array[int]] = (array("q"), array("q"))
             total = told = 0
-            digest = hashlib.sha256()
-            with (fresh / "tokens.bin").open("wb") as file:
+            with (fresh / _TOKENS).open("wb") as file:
                 for many in self._tokenised(shard):
                     for document in many:
                         for ids in document:
-                            content = np.asarray(ids, self._type).tobytes()
-                            file.write(content)
-                            digest.update(content)
+                            file.write(np.asarray(ids, self._type).tobytes())
                             total += len(ids)
                             ends[0].append(total)
                         if document:
                             ends[1].append(total)
                     advance(total - told)
                     told = total
-            for name, values in zip(("sentences.bin", "documents.bin"), ends, strict=True):
+            for name, values in zip((_SENTENCES, _DOCUMENTS), ends, strict=True):
                 with (fresh / name).open("wb") as file:
                     values.tofile(file)
-            sizes = {path.name: path.stat().st_size for path in fresh.iterdir()}
-            record = {
-                "format": FORMAT,
-                "shard": str(shard.path),
-                "sizes": sizes,
-                "digest": digest.hexdigest(),
-            }
-            (fresh / _RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            digests = {path.name: digest_of(path) for path in sorted(fresh.iterdir())}
+            write_json(fresh / _RECORD, {"format": FORMAT, "shard": str(shard.path), ALGORITHM: digests})
             fresh.rename(folder)
+        return digests
 
     def _tokenised(self, shard: Shard) -> Iterator[list[list[list[int]]]]:
         """Documents, some at a time, each as the tokens of its sentences."""
@@ -179,21 +175,26 @@ class Store:
         return [[ids for ids in pieces[a:b] if ids] for a, b in zip(starts, ends, strict=True)]
 
 
-def mapped(path: Path, dtype: Any) -> npt.NDArray[Any]:
-    """The numbers of a file, read when they are used."""
-    if check(path) == 0:  # which cannot be mapped
+def mapped(path: Path, dtype: Any, without: int = 0) -> npt.NDArray[Any]:
+    """The numbers of a file, but for so many bytes at its end, read when they are used."""
+    count = (check(path) - without) // np.dtype(dtype).itemsize
+    if count == 0:  # which cannot be mapped
         return np.empty(0, dtype)
-    return np.memmap(path, dtype, mode="r")
+    return np.memmap(path, dtype, mode="r", shape=(count,))
 
 
-def _whole(folder: Path) -> bool:
-    """Whether a folder is what was written; one that was cut off or is of another format is made again."""
+def _digests(folder: Path) -> Mapping[str, str] | None:
+    """The digests of a folder's files; None where it is not what was written, or of another format."""
     try:
-        record = read_json(folder / _RECORD)
-        sizes = record["sizes"]
-        return record["format"] == FORMAT and all((folder / n).stat().st_size == s for n, s in sizes.items())
+        record = read_record(folder / _RECORD)
+        found = {name: str(record[ALGORITHM][name]) for name in (_TOKENS, _SENTENCES, _DOCUMENTS)}
+        whole = record["format"] == FORMAT and all(
+            check(folder / name) >= 0 and (not checked(None) or digest_of(folder / name) == digest)
+            for name, digest in found.items()
+        )
     except (OSError, ValueError, KeyError, TypeError):
-        return False
+        return None
+    return found if whole else None
 
 
 def check_folder(folder: Path) -> None:

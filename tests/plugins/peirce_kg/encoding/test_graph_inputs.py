@@ -14,11 +14,13 @@ from peirce_kg.encoding.graph_inputs import (
     _nodes,
     graph_inputs,
     padded,
+    signed_distances,
     token_graph,
 )
 from peirce_kg.encoding.writing import mentioned, written
 from peirce_kg.parts.positions.query_graph import APART, GRAPH_INPUTS, NODES, OUTSIDE, REACH, ROLES
 from peirce_kg.queries import querygraph
+from peirce_kg.queries.features import features
 from peirce_kg.queries.language import FREE, Query, parse
 from peirce_kg.queries.querygraph import QueryGraph
 from peirce_kg.queries.types import load_types
@@ -109,6 +111,25 @@ def test_every_type_has_as_many_entries_as_tokens(name: str, reversed_: bool) ->
     assert graph.distances.shape == graph.roles.shape == (len(tokens), NODES)
     for (kind, token), node in zip(tokens, graph.nodes, strict=True):
         assert (node == OUTSIDE) == (kind in ("parenthesis", "conjunction")), token
+
+
+def test_signs_are_those_of_layers_where_each_node_has_one_way_to_the_answer() -> None:
+    one_way = 0
+    for name, query in TYPES.items():
+        graph = QueryGraph.of(query)
+        starts = [start for start, _ in graph.edges]
+        if len(starts) > len(set(starts)):
+            assert features(query).multiple_edges or features(query).cycle, name
+            continue
+        ahead, layers = dict(graph.edges), np.zeros(len(graph.nodes), int)
+        for number in range(len(graph.nodes)):
+            node = number
+            while node != graph.free:
+                node, layers[number] = ahead[node], layers[number] + 1
+        behind = layers[:, None] < layers[None, :]
+        assert np.array_equal(signed_distances(graph) < 0, behind), name
+        one_way += 1
+    assert (one_way, len(TYPES)) == (37, 55), "docs/plugins/kg/encoders.md"
 
 
 @settings(max_examples=60, deadline=None)

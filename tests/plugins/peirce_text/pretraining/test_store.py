@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from peirce.errors import TaskError
 from peirce_text.pretraining import store
+from peirce_text.pretraining.examples import divided
 from peirce_text.pretraining.record import Record
 from peirce_text.pretraining.store import Store
 from peirce_text.text.shards import ShardError, find_shards
@@ -59,6 +60,25 @@ def test_a_second_run_finds_the_tokens_and_a_changed_shard_is_read_again(texts: 
     assert again.digest != first.digest
     (again.folder / "tokens.bin").write_bytes(b"12")
     assert kept.tokens(*find_shards([path]), counted.append).digest == again.digest
+
+
+def test_no_bit_of_the_store_changes_without_notice(texts: Path, tmp_path: Path) -> None:
+    (shard,) = find_shards([texts / "valid.txt"])
+    kept, counted = Store(tmp_path, Tokenizer.load(texts)), list[int]()
+    tokens = kept.tokens(shard, counted.append)
+    wanted, made = divided(tokens, 40).tolist(), len(counted)
+    names = ("tokens.bin", "sentences.bin", "documents.bin", "examples-40.bin", "shard.json")
+    whole = {name: (tokens.folder / name).read_bytes() for name in names}
+    for name, content in whole.items():
+        place = len(content) // 3
+        (tokens.folder / name).write_bytes(
+            content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :]
+        )
+        counted.clear()
+        again = kept.tokens(shard, counted.append)
+        assert divided(again, 40).tolist() == wanted
+        assert len(counted) == (0 if name == "examples-40.bin" else made), name
+        assert {name: (tokens.folder / name).read_bytes() for name in names} == whole
 
 
 def test_what_is_left_of_a_shard_that_is_damaged_is_nothing(texts: Path, tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""A file that was exported from another model than the one beside it, and records that were changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from pathlib import Path
+
+import peirce
+import pytest
+from command_line import exit_code
+from peirce.compose import StaleWarning
+from peirce.files import write_json
+from peirce.registry import Registry
+from small_specs import TRANSFORMER
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    model = peirce.build(TRANSFORMER, registry=registry)
+    model.save(folder)
+    peirce.export(model, path=folder / "model.onnx", registry=registry)
+    return folder
+
+
+@pytest.fixture
+def folder(exported: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(exported, tmp_path / "model"))
+
+
+def test_a_file_of_the_model_beside_it_says_nothing(folder: Path, registry: Registry) -> None:
+    peirce.load(folder, registry=registry).save(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        peirce.Session(folder / "model.onnx").close()
+    assert peirce.verify(folder).passed
+    (folder / "provenance.json").unlink()
+    peirce.Session(folder / "model.onnx").close()
+
+
+@pytest.mark.parametrize(
+    ("seed", "changes", "differs"),
+    [(1, {}, "other weights:"), (0, {"model.regularisation.dropout": 0.5}, "other spec:")],
+)
+def test_a_model_that_was_saved_again_makes_it_stale(
+    seed: int, changes: dict[str, float], differs: str, folder: Path, registry: Registry
+) -> None:
+    peirce.build(TRANSFORMER.replace(changes), seed=seed, registry=registry).save(folder)
+    with pytest.warns(StaleWarning, match=f"{differs}.*Export it again with `peirce export") as told:
+        peirce.Session(folder / "model.onnx").close()
+    assert told[0].filename == __file__
+    peirce.Session(folder / "model.onnx", digests=False).close()
+    report = peirce.verify(folder)
+    assert not report.passed
+    assert report.to_dict()["files"]["model.onnx"]["state"] == "stale"
+    assert differs in report.notes[0]
+
+
+def test_a_folder_is_verified_with_what_lies_beside_the_model(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_json(folder / "training.json", {"seed": 1})
+    (folder / "notes.json").write_text("of a user")
+    (folder / "notes.txt").write_text("of a user")
+    (folder / "foreign.onnx").write_text("no graph")
+    assert exit_code("verify", folder, "--json") == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert {name: file["state"] for name, file in files.items()} == {
+        **dict.fromkeys(
+            ("provenance.json", "spec.toml", "weights.safetensors", "model.onnx", "training.json"), "ok"
+        ),
+        "foreign.onnx": "no digest",
+    }
+    for name, damage in (("training.json", b'"seed": 1'), ("model.onnx", b"unary")):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content.replace(damage, damage[:-1] + b"2", 1))
+        assert exit_code("verify", folder) == 1
+        assert f"{name}: damaged" in capsys.readouterr().out
+        (folder / name).write_bytes(content)
+    (folder / "training.json").write_bytes((folder / "training.json").read_bytes()[:-3])
+    assert exit_code("verify", folder) == 1
+    assert "training.json cannot be read" in capsys.readouterr().out
