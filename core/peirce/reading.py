@@ -104,6 +104,14 @@ def size(text: str) -> int:
     return int(float(match[1]) * _UNITS[unit])
 
 
+def whole_number(text: str) -> int | None:
+    """The whole number that a text writes with at most 18 digits of ASCII; None where it writes none.
+
+    `str.isdigit` also holds of `²`, which is no number to `int`, and of more digits than `int` takes.
+    """
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
+
+
 def check(path: str | os.PathLike[str], kind: Kind | None = None) -> int:
     """Refuse what no reader should open, before another library does.
 

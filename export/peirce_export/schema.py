@@ -12,7 +12,7 @@ from typing import Any
 from attrs import frozen
 from peirce.errors import printable
 from peirce.parts import Signature, TensorSpec, terms
-from peirce.reading import most, parse_json, parse_toml
+from peirce.reading import most, parse_json, parse_toml, whole_number
 from peirce.spec import StructureError, structured
 
 LARGEST = 10**9
@@ -59,7 +59,7 @@ def _check(kind: str, spec: TensorSpec) -> None:
         raise ValueError(f"{where} has no name of letters and digits")
     for dim in spec.dims:
         fits = (
-            all(term.isdigit() or _NAME.fullmatch(term) for term in terms(dim))
+            all(whole_number(term) is not None or _NAME.fullmatch(term) for term in terms(dim))
             if isinstance(dim, str)
             else 0 < dim <= LARGEST
         )

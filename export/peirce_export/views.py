@@ -14,6 +14,7 @@ from attrs import evolve
 from peirce.errors import ExportError, ModelFileError, unknown
 from peirce.model import Model
 from peirce.parts import Signature, TensorSpec
+from peirce.reading import whole_number
 from peirce.spec import Spec
 from torch import Tensor, nn
 
@@ -174,9 +175,8 @@ def view(role: str, model: Model) -> Exported:
     Raises:
         ModelFileError: this version knows no such role.
     """
-    top = role.removeprefix(TOP)
-    if role.startswith(TOP) and top.isdigit():
-        return TopK(model, int(top))
+    if role.startswith(TOP) and (top := whole_number(role.removeprefix(TOP))):
+        return TopK(model, top)
     if role != MODEL and role not in ROLES:
         raise ModelFileError(
             unknown("role of a file", role, (MODEL, *ROLES)) + "; a newer Peirce may have written it"

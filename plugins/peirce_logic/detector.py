@@ -1,7 +1,7 @@
 """Relations of many texts: found in several processes, kept on disk, and turned into the ids that `logical` reads.
 
-What is kept is found again by the digest of the text, of the parser with its model and versions, and of the lexicon. A
-cache is one SQLite file, which several processes may use at once.
+What is kept is found again by the digest of the text, of the parser with its model and versions, and of the lexicon. It
+carries a digest of its own. A cache is one SQLite file, which several processes may use at once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
+from peirce.digests import digest_of
 from peirce.errors import InputError, TaskError
 from peirce.extras import safe_path
 from peirce.progress import progress_bars
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
 
     from peirce_logic.parsers.parser import Parser
 
-FORMAT = 1
+FORMAT = 2
 """Of what is kept; with another one, texts are parsed anew."""
 SEVERAL = 500
 """How many keys a query asks for."""
+_TABLE = "texts (key blob primary key, found text) without rowid"
 
 
 @frozen
@@ -192,6 +194,10 @@ class Detector:
                     found |= dict(base.execute(f"select key, found from texts where key in ({marks})", some))
         except sqlite3.Error as error:
             raise self._refused(error) from error
+        for key, kept in found.items():
+            digest, _, found[key] = str(kept).partition(" ")
+            if digest != _digest(key, found[key]):
+                raise self._refused("what it keeps of a text is not what was written")
         return found
 
     def _keep(self, new: dict[bytes, str]) -> None:
@@ -199,17 +205,22 @@ class Detector:
             return
         try:
             with closing(self._opened()) as base, base:
-                base.executemany("insert or ignore into texts values (?, ?)", list(new.items()))
+                rows = [(key, f"{_digest(key, said)} {said}") for key, said in new.items()]
+                base.executemany("insert or ignore into texts values (?, ?)", rows)
         except sqlite3.Error as error:
             raise self._refused(error) from error
 
     def _opened(self) -> sqlite3.Connection:
         assert self._cache is not None
         base = sqlite3.connect(self._cache, timeout=60)
-        base.execute("create table if not exists texts (key blob primary key, found text) without rowid")
+        base.execute(f"create table if not exists {_TABLE}")
+        # A view, which anybody can make, may have no end.
+        made = base.execute("select sql from sqlite_schema where name = 'texts'").fetchall()
+        if made != [(f"CREATE TABLE {_TABLE}",)]:
+            raise self._refused("it is no cache of relations")
         return base
 
-    def _refused(self, error: Exception) -> InputError:
+    def _refused(self, error: Exception | str) -> InputError:
         return InputError(f"the cache {self._cache} cannot be used: {error}; remove it, or name another file")
 
 
@@ -250,6 +261,10 @@ def _made(parser: str, lexicon: str | None) -> tuple[Parser, Lexicon]:
     return parser_of(parser), read_lexicon(lexicon)
 
 
+def _digest(key: bytes, said: str) -> str:
+    return digest_of(key + said.encode())
+
+
 def _written(text: str, parser: Parser, lexicon: Lexicon) -> str:
     """What is found in a text, as JSON."""
     parsed = parser.parse(text)
@@ -261,11 +276,8 @@ def _written(text: str, parser: Parser, lexicon: Lexicon) -> str:
 
 
 def _read(said: str) -> Found:
-    try:
-        sentences, unparsed, relations = json.loads(said)
-        return Found(tuple(map(_relation, relations)), int(sentences), int(unparsed))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"the cache holds what it should not: {said[:80]!r}; remove it") from error
+    sentences, unparsed, relations = json.loads(said)
+    return Found(tuple(map(_relation, relations)), sentences, unparsed)
 
 
 def _relation(fields: Sequence[Any]) -> Relation:

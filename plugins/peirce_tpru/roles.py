@@ -16,6 +16,7 @@ from peirce.errors import TaskError, escaped
 from peirce.extras import check_picture
 from peirce.files import write_whole
 from peirce.model import ASSETS, Model
+from peirce.reading import whole_number
 from peirce_text import Tokenizer
 from torch import Tensor
 
@@ -160,9 +161,9 @@ def _encoded(folder: Path, model: Model, texts: Sequence[str]) -> tuple[tuple[st
 
 
 def _id(word: str, folder: Path) -> int:
-    if not word.isdecimal():
+    if (id := whole_number(word)) is None:
         raise TaskError(
             f"{folder} has no tokenizer, so its texts are token ids with spaces between them, such as '5 17 3'; "
             f"{word!r} is none"
         )
-    return int(word)
+    return id

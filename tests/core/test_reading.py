@@ -24,6 +24,7 @@ from peirce.reading import (
     parse_json,
     parse_toml,
     unpacked,
+    whole_number,
 )
 
 
@@ -86,6 +87,11 @@ def test_a_file_beyond_its_bound_is_not_read(
         reading.read(path, kind)
     monkeypatch.setenv("PEIRCE_LIMITS", f"line=1, {kind} = 2KB")
     assert reading.read(path, kind) == bytes(2000)
+
+
+def test_a_whole_number_has_few_digits() -> None:
+    assert [whole_number(text) for text in ("0", "012", "9" * 18)] == [0, 12, 10**18 - 1]
+    assert [whole_number(text) for text in ("", "-1", "²", "1.0", " 1", "1\n", "9" * 19)] == [None] * 7
 
 
 @pytest.mark.parametrize("text", ["recod=1MB", "record", "record=-1", "record=many", "=1MB"])

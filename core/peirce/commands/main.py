@@ -8,6 +8,7 @@ Exit codes: 0 ok, 1 a check or a plug-in failed or a disk takes no more, 2 bad i
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -116,6 +117,9 @@ def _group(name: str, help: str) -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     given = sys.argv[1:] if arguments is None else arguments
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name that is no UTF-8, or a sign that a terminal's encoding lacks, is shown as an escape.
+        sys.stdout.reconfigure(errors="backslashreplace")
     printed = _Printed(sys.stdout)
     set_aside_unreadable()
     try:

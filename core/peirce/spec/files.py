@@ -14,7 +14,7 @@ from attrs import Factory, field, frozen
 
 from peirce import reading
 from peirce.errors import SpecError
-from peirce.reading import DEEPEST, TooDeepError, parse_toml, too_deep
+from peirce.reading import DEEPEST, TooDeepError, parse_toml, too_deep, whole_number
 from peirce.spec.toml_lines import KeyPath, join_key, key_lines, split_key
 
 Ready = Callable[[str], Path]
@@ -225,12 +225,13 @@ def _set(node: Any, path: KeyPath, value: Any, dotted: str, depth: int) -> Any:
     here = join_key(path[:depth])
     if not isinstance(node, list):
         raise SpecError(f"override {dotted}: {here} is {node!r}, which has no key {part!r}")
-    if not part.isdecimal() or int(part) >= len(node):
+    place = whole_number(part)
+    if place is None or place >= len(node):
         raise SpecError(
             f"override {dotted}: {here} is a list of {len(node)}; {part!r} is no index of it, from 0"
         )
     changed = list(node)
-    changed[int(part)] = _set(changed[int(part)], path, value, dotted, depth + 1)
+    changed[place] = _set(changed[place], path, value, dotted, depth + 1)
     return changed
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from attrs import frozen
+from attrs import define, frozen
 from peirce.errors import ModelFileError
 from peirce.reading import check, opened
 
@@ -29,6 +29,8 @@ _KEY, _VALUE = 1, 2
 _VARINT, _WIDE, _BYTES, _NARROW = 0, 1, 2, 5
 _PROPERTIES = 4 * 10**6
 """The most bytes of all properties."""
+_FIELDS = 2 * 10**6
+"""The most fields that are read of a file: far more than any model has, and read in seconds."""
 _ELSEWHERE = re.compile(rb"\n\x08location\x12")
 """A tensor with its values in another file, as it is written anywhere but among the weights."""
 
@@ -60,7 +62,7 @@ def read_frame(path: Path) -> Frame:
             if check(path) == 0:
                 raise ValueError("it is empty")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                frame = _frame(data)
+                frame = _frame(_Content(data))
     except OSError as error:
         reason = "it is not there" if isinstance(error, FileNotFoundError) else error.strerror or error
         raise ModelFileError(
@@ -76,12 +78,12 @@ def read_frame(path: Path) -> Frame:
     return frame
 
 
-def _frame(data: mmap.mmap) -> Frame:
+def _frame(data: _Content) -> Frame:
     properties: dict[str, str] = {}
     types: dict[str, str] = {}
     external: dict[str, None] = {}
     room, graphs = _PROPERTIES, 0
-    for number, start, end in _fields(data, 0, len(data)):
+    for number, start, end in data.fields(0, len(data.bytes)):
         if number == _METADATA:
             room -= end - start
             if room < 0:
@@ -90,38 +92,38 @@ def _frame(data: mmap.mmap) -> Frame:
             properties[key] = value
         elif number == _GRAPH:
             graphs += 1
-            for inner, begin, stop in _fields(data, start, end):
+            for inner, begin, stop in data.fields(start, end):
                 if inner == _INITIALIZER:
                     external.update(dict.fromkeys(_locations(data, begin, stop)))
                 elif inner in (_INPUT, _OUTPUT):
                     name, kind = _value(data, begin, stop)
                     types[name] = kind
-                elif _ELSEWHERE.search(data, begin, stop):
+                elif _ELSEWHERE.search(data.bytes, begin, stop):
                     raise ValueError("a node holds values in another file")
-        elif _ELSEWHERE.search(data, start, end):
+        elif _ELSEWHERE.search(data.bytes, start, end):
             raise ValueError("a function holds values in another file")
     if not graphs:
         raise ValueError("it has no graph")
     return Frame(properties, tuple(external), types)
 
 
-def _locations(data: mmap.mmap, start: int, end: int) -> Iterator[str]:
+def _locations(data: _Content, start: int, end: int) -> Iterator[str]:
     """The files that hold the values of a tensor."""
-    for number, begin, stop in _fields(data, start, end):
+    for number, begin, stop in data.fields(start, end):
         if number == _EXTERNAL:
             key, value = _entry(data, begin, stop)
             if key == "location":
                 yield value
 
 
-def _value(data: mmap.mmap, start: int, end: int) -> tuple[str, str]:
+def _value(data: _Content, start: int, end: int) -> tuple[str, str]:
     """The name of an input or output, and its type as ONNX Runtime writes it; of what is no tensor, its kind alone."""
     name, kind = "", "of no type"
-    for number, begin, stop in _fields(data, start, end):
+    for number, begin, stop in data.fields(start, end):
         if number == _NAME:
-            name = data[begin:stop].decode(errors="replace")
+            name = data.bytes[begin:stop].decode(errors="replace")
         elif number == _TYPE:
-            for which, first, last in _fields(data, begin, stop):
+            for which, first, last in data.fields(begin, stop):
                 if which in _TYPES:
                     kind = _TYPES[which]
                 if which == 1:
@@ -129,57 +131,67 @@ def _value(data: mmap.mmap, start: int, end: int) -> tuple[str, str]:
     return name, kind
 
 
-def _element(data: mmap.mmap, start: int, end: int) -> str:
+def _element(data: _Content, start: int, end: int) -> str:
     found = 0
-    for number, begin, _ in _fields(data, start, end):
+    for number, begin, _ in data.fields(start, end):
         if number == 1:
-            found, _ = _varint(data, begin, end)
+            found, _ = data.varint(begin, end)
     return _ELEMENTS.get(found, f"type {found}")
 
 
-def _entry(data: mmap.mmap, start: int, end: int) -> tuple[str, str]:
+def _entry(data: _Content, start: int, end: int) -> tuple[str, str]:
     found = {_KEY: b"", _VALUE: b""}
-    for number, begin, stop in _fields(data, start, end):
+    for number, begin, stop in data.fields(start, end):
         if number in found:
-            found[number] = data[begin:stop]
+            found[number] = data.bytes[begin:stop]
     try:
         return found[_KEY].decode(), found[_VALUE].decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"property {found[_KEY][:80]!r} is no UTF-8: {error.reason}") from None
 
 
-def _fields(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The fields of a message: number, and where its bytes begin and end; of a number, its own bytes."""
-    at = start
-    while at < end:
-        tag, at = _varint(data, at, end)
-        number, wire, begin = tag >> 3, tag & 7, at
-        if wire == _VARINT:
-            _, at = _varint(data, at, end)
-        elif wire == _WIDE:
-            at += 8
-        elif wire == _NARROW:
-            at += 4
-        elif wire == _BYTES:
-            length, begin = _varint(data, at, end)
-            at = begin + length
-        else:
-            raise ValueError(f"byte {begin:,} begins no field")
-        if at > end or number == 0:
-            raise ValueError(f"the field at byte {begin:,} does not end where its message ends")
-        yield number, begin, at
+@define
+class _Content:
+    """The bytes of a file, and how many fields may still be read of them."""
 
+    bytes: mmap.mmap
+    room: int = _FIELDS
 
-def _varint(data: mmap.mmap, at: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < end and shift < 70:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise ValueError(f"byte {at:,} begins no number")
+    def fields(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The fields of a message: number, and where its bytes begin and end; of a number, its own bytes."""
+        at = start
+        while at < end:
+            self.room -= 1
+            if self.room < 0:
+                raise ValueError(f"it has more than {_FIELDS:,} fields")
+            tag, at = self.varint(at, end)
+            number, wire, begin = tag >> 3, tag & 7, at
+            if wire == _VARINT:
+                _, at = self.varint(at, end)
+            elif wire == _WIDE:
+                at += 8
+            elif wire == _NARROW:
+                at += 4
+            elif wire == _BYTES:
+                length, begin = self.varint(at, end)
+                at = begin + length
+            else:
+                raise ValueError(f"byte {begin:,} begins no field")
+            if at > end or number == 0:
+                raise ValueError(f"the field at byte {begin:,} does not end where its message ends")
+            yield number, begin, at
+
+    def varint(self, at: int, end: int) -> tuple[int, int]:
+        """A number, and where it ends."""
+        value = shift = 0
+        while at < end and shift < 70:
+            byte = self.bytes[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, at
+            shift += 7
+        raise ValueError(f"byte {at:,} begins no number")
 
 
 def _check_external(path: Path, name: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 from peirce.errors import InputError, unknown
 from peirce.parts import Signature, TensorSpec, terms
+from peirce.reading import whole_number
 
 BATCH, LENGTH = (1, 8, 32), (1, 128, 512)
 """Sizes of `batch`, and of any other dim that states no largest one, where the user names none."""
@@ -104,13 +105,14 @@ def _default(symbol: str, most: int | None) -> Range:
 def _parsed(text: str, symbols: Sequence[str], largest: Mapping[str, int]) -> tuple[str, Range]:
     symbol, equals, written = (piece.strip() for piece in text.partition("="))
     sizes = written.split(":")
-    if not equals or len(sizes) not in (1, 3) or not all(size.strip().isdecimal() for size in sizes):
+    counts = [count for size in sizes if (count := whole_number(size.strip())) is not None]
+    if not equals or len(sizes) not in (1, 3) or len(counts) < len(sizes):
         raise InputError(
             f"profile {text!r} is not DIM=MIN:OPT:MAX with three sizes, such as length=8:128:512, nor DIM=SIZE"
         )
     if symbol not in symbols:
         raise InputError(unknown("symbolic dim of the inputs", symbol, symbols))
-    least, best, most = (int(size) for size in (sizes if len(sizes) == 3 else sizes * 3))
+    least, best, most = counts if len(counts) == 3 else counts * 3
     if not 1 <= least <= best <= most:
         raise InputError(f"profile {text!r}: sizes must rise from 1, MIN <= OPT <= MAX")
     if most > largest.get(symbol, most):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from peirce.errors import ExportError
-from peirce.reading import read_text
+from peirce.reading import read_text, whole_number
 
 from peirce_export.triton.config import CONFIG, different, parsed
 from peirce_export.triton.front import FRONT, Front
@@ -19,11 +19,11 @@ from peirce_export.triton.front import FRONT, Front
 def next_version(repository: Path, names: Sequence[str]) -> int:
     """One more than the highest version of some models."""
     found = [
-        int(each.name)
+        version
         for name in names
         if (repository / name).is_dir()
         for each in (repository / name).iterdir()
-        if each.name.isdigit()
+        if (version := whole_number(each.name)) is not None
     ]
     return max(found, default=0) + 1
 
@@ -62,7 +62,8 @@ def check_fronts(repository: Path, name: str, names: Collection[str]) -> None:
         ModelFileError: what one in front knows cannot be read.
     """
     for folder in sorted(repository.glob(f"{name}_*")):
-        versions = [int(file.parent.name) for file in folder.glob(f"*/{FRONT}") if file.parent.name.isdigit()]
+        found = (whole_number(file.parent.name) for file in folder.glob(f"*/{FRONT}"))
+        versions = [version for version in found if version is not None]
         if folder.name in names or not versions:
             continue
         newest = max(versions)

@@ -13,6 +13,7 @@ from peirce.algebra import Attended, attention_of
 from peirce.compose import load
 from peirce.errors import ModelFileError, PeirceError, TaskError
 from peirce.model import saved_files
+from peirce.reading import whole_number
 
 from peirce_kg.encoding.assets import read_assets, reads_reversed
 from peirce_kg.encoding.vocabulary import Vocabulary
@@ -94,14 +95,14 @@ class QueryAttention:
             return range(1, count + 1)
         if layer == LAST:
             return range(count, count + 1)
-        if not layer.isdecimal():
+        if (chosen := whole_number(layer)) is None:
             raise TaskError(f"{layer!r} is no layer; give a number from 1, {LAST} or {ALL}")
-        if not 1 <= int(layer) <= count:
+        if not 1 <= chosen <= count:
             raise TaskError(
                 f"{self.folder} has no layer {layer}: its attention has layers 1 to {count}; give one of them, {LAST} "
                 f"or {ALL}"
             )
-        return range(int(layer), int(layer) + 1)
+        return range(chosen, chosen + 1)
 
 
 def read_attention(folder: Path, query: Query) -> QueryAttention:

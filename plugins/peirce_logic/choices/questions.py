@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 from peirce.errors import TaskError
-from peirce.reading import most, parse_json, too_much, unpacked
+from peirce.reading import most, parse_json, too_much, unpacked, whole_number
 from peirce_text import Row, read_splits
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -159,8 +159,8 @@ def _answer(row: Row, options: Sequence[str]) -> int | None:
         value = value.strip()
         if value in options:
             return options.index(value)
-        if value.isdecimal():
-            value = int(value)
+        if (counted := whole_number(value)) is not None:
+            value = counted
         elif len(value) == 1 and value.upper() in _LETTERS:
             value = _LETTERS.index(value.upper())
     if value is None or value == "":
@@ -243,7 +243,7 @@ def _annotations(paths: Iterable[Path]) -> dict[tuple[str, int], list[str]]:
         for number, line in enumerate(_content(path).split("\n")[1:], 2):
             if not line.strip():
                 continue
-            match = re.fullmatch(rf"(\S+)\t(\d+)\t([{''.join(DREAM_TYPES)}]+)\s*", line)
+            match = re.fullmatch(rf"(\S+)\t(\d{{1,9}})\t([{''.join(DREAM_TYPES)}]+)\s*", line)
             if match is None:
                 raise TaskError(f"{path}, line {number}: it is no dialogue, number and types: {_short(line)}")
             types = found.setdefault((match[1], int(match[2])), [])

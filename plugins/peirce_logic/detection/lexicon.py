@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 from peirce.errors import InputError, unknown
-from peirce.reading import read_toml
+from peirce.reading import DEEPEST, read_toml
+from peirce.spec import StructureError, structured
 
 from peirce_logic.relations import RELATIONS
 
@@ -128,42 +129,61 @@ def _keywords(content: dict[str, Any], file: Path, seen: tuple[Path, ...]) -> li
     base = content.pop("extends", None)
     found: list[Keyword] = []
     if base is not None:
-        parent = ENGLISH if base == "english" else file.parent / str(base)
-        if parent.resolve() in seen:
-            raise InputError(f"lexicon {file} extends itself, by way of {parent}")
+        if not isinstance(base, str):
+            raise InputError(f"lexicon {file} extends {base!r}; name another lexicon, such as 'english'")
+        parent = ENGLISH if base == "english" else file.parent / base
         inherited = _read(parent)
-        found = _keywords(inherited, parent, (*seen, parent.resolve()))
-    for relation, table in content.items():
+        place = parent.resolve()
+        if place in seen:
+            raise InputError(f"lexicon {file} extends itself, by way of {parent}")
+        if len(seen) >= DEEPEST:
+            raise InputError(f"lexicon {file}: more than {DEEPEST} lexicons extend each other; join some")
+        found = _keywords(inherited, parent, (*seen, place))
+    for relation, content_of in content.items():
         if relation not in dict(RELATIONS):
             raise InputError(f"lexicon {file}: {unknown('relation', relation, [n for n, _ in RELATIONS])}")
-        if not isinstance(table, Mapping):
-            raise InputError(f"lexicon {file}: [{relation}] is no table of keywords")
-        removed = {tuple(str(words).lower().split()) for words in table.get("remove", ())}
+        try:
+            table: _Table = structured(_Table, content_of)
+        except StructureError as error:
+            raise InputError(f"lexicon {file}: [{relation}] {error}") from None
+        removed = {tuple(words.lower().split()) for words in table.remove}
         found = [k for k in found if k.relation != relation or k.words not in removed]
         found += _of_relation(relation, table, file)
     return found
 
 
-def _of_relation(relation: str, table: Mapping[str, Any], file: Path) -> Iterable[Keyword]:
-    known = (*KINDS, "order", "remove")
-    for key in table:
-        if key not in known:
-            raise InputError(f"lexicon {file}: [{relation}] {unknown('key', key, known)}")
+@frozen(kw_only=True)
+class _Table:
+    """A relation's table; an entry is a keyword, or a keyword and an example."""
+
+    unary: tuple[str | tuple[str, ...], ...] = ()
+    intrinsic: tuple[str | tuple[str, ...], ...] = ()
+    extrinsic: tuple[str | tuple[str, ...], ...] = ()
+    order: Mapping[str, int] = field(factory=dict)
+    remove: tuple[str, ...] = ()
+
+
+def _of_relation(relation: str, table: _Table, file: Path) -> Iterable[Keyword]:
     for kind in KINDS:
-        if (kind == "unary") != (dict(RELATIONS)[relation] == 1) and table.get(kind):
+        entries = getattr(table, kind)
+        if (kind == "unary") != (dict(RELATIONS)[relation] == 1) and entries:
             raise InputError(
                 f"lexicon {file}: {relation} joins {dict(RELATIONS)[relation]} span(s), and its {kind} keywords "
                 f"join {1 if kind == 'unary' else 2}; list them under another relation"
             )
-        for entry in table.get(kind, ()):
-            text, example = (entry, "") if isinstance(entry, str) else (*entry, "")[:2]
-            words = tuple(str(text).lower().split())
+        for entry in entries:
+            text, *example = (entry,) if isinstance(entry, str) else entry or ("",)
+            words = tuple(text.lower().split())
             if not words:
                 raise InputError(f"lexicon {file}: [{relation}] {kind} has an empty keyword")
+            if len(example) > 1:
+                raise InputError(
+                    f"lexicon {file}: [{relation}] {kind}: {text[:80]!r} has {len(example)} examples; give one at most"
+                )
             yield Keyword(
                 words=words,
                 relation=relation,
                 kind=kind,
-                order=int(table.get("order", {}).get(" ".join(words), 0)),
-                example=str(example),
+                order=table.order.get(" ".join(words), 0),
+                example="".join(example),
             )

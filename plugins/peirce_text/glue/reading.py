@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.reading import lines, opened
+from peirce.reading import lines, opened, whole_number
 
 from peirce_text.glue.subtasks import DIAGNOSTIC, TEST, TRAIN, VALID, Subtask
 from peirce_text.tables import loading
@@ -176,8 +176,8 @@ def _label(task: Subtask, text: str) -> float | None:
 
 def _index(row: _Line, place: int) -> int:
     """How predictions name a row: by its column `index` or `id` if it has one, else by its place."""
-    text = row.fields.get("index", row.fields.get("id", ""))
-    return int(text) if text.isdecimal() else place
+    found = whole_number(row.fields.get("index", row.fields.get("id", "")))
+    return place if found is None else found
 
 
 def read_dataset(task: Subtask, name: str) -> dict[str, Examples]:

@@ -7,6 +7,7 @@ text it comes from. Its content is one JSON file, which is saved with a model as
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -229,7 +230,7 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[int]:
         """The ids of a text, without special tokens."""
-        return self._inner.encode(text, add_special_tokens=False).ids
+        return self._inner.encode(storable(text), add_special_tokens=False).ids
 
     def pieces_of(self, texts: Sequence[str], *, specials: bool = True) -> list[list[int]]:
         """The ids of each of many texts, without special tokens around them; faster than one by one.
@@ -238,9 +239,10 @@ class Tokenizer:
             texts: the texts.
             specials: whether `[MASK]` and the like in a text are special tokens; if not, they are text as any other.
         """
+        whole = [storable(text) for text in texts]
         self._inner.encode_special_tokens = not specials
         try:
-            return [e.ids for e in self._inner.encode_batch_fast(list(texts), add_special_tokens=False)]
+            return [e.ids for e in self._inner.encode_batch_fast(whole, add_special_tokens=False)]
         finally:
             self._inner.encode_special_tokens = False
 
@@ -263,7 +265,7 @@ class Tokenizer:
         Raises:
             TaskError: there is no room, because the text that may not be cut fills it.
         """
-        texts = [first] if second is None else [first, second]
+        texts = [storable(text) for text in ([first] if second is None else [first, second])]
         encoded = [self._inner.encode(text, add_special_tokens=False) for text in texts]
         room = length - len(texts) - 1
         kept = shortened([len(e.ids) for e in encoded], room, shorten)
@@ -278,6 +280,15 @@ class Tokenizer:
             sequence += [*[index] * count, None]
             types += [index] * (count + 1)
         return Encoding(tuple(ids), tuple(types), tuple(offsets), tuple(sequence))
+
+
+def storable(text: str) -> str:
+    """A text as UTF-8 can hold it: halves of a character, such as JSON's `\\ud800`, are replaced one by one."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)
+    return text
 
 
 def shortened(lengths: Sequence[int], room: int, shorten: Shorten = "longest") -> list[int]:
@@ -349,11 +360,21 @@ def _characters(texts: Iterable[str], lowercase: bool) -> tuple[list[str], list[
 def _twice(texts: Iterable[str]) -> Iterator[Iterable[str]]:
     """Texts that can be read twice; those of an iterator from a temporary file."""
     if iter(texts) is not texts:
-        yield texts
+        yield _Storable(texts)
         return
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
-        file.writelines(json.dumps(text) + "\n" for text in texts)
+        file.writelines(json.dumps(storable(text)) + "\n" for text in texts)
         yield _Lines(file)
+
+
+@frozen
+class _Storable:
+    """Texts as UTF-8 can hold them."""
+
+    texts: Iterable[str]
+
+    def __iter__(self) -> Iterator[str]:
+        return map(storable, self.texts)
 
 
 @frozen

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.reading import lines, unpacked
+from peirce.reading import DEEPEST, lines, unpacked
 
-from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, variables
+from peirce_tpru.entailment.formulas import CONNECTIVES, variables
 
 TRAIN, VALID = "train", "validate"
 HEURISTICS = ("h1", "h2", "h3")
 """B has no more connectives than A; no other variables than A; no other literals than A."""
-_SIGNS = frozenset(VARIABLES + CONNECTIVES + "()")
+_INNERMOST = re.compile(r"\(~*[a-z](?:[&|>]~*[a-z])?\)")
+_OPEN = re.compile(r"~*[a-z](?:[&|>]~*[a-z])?")
+"""A proposition without parentheses; only a variable or its negation stands alone in published files."""
 
 
 @frozen
@@ -113,12 +116,23 @@ def _pair(text: str, where: str) -> Pair:
     if len(fields) != 6 or any(flag not in "01" or not flag for flag in fields[2:]):
         raise TaskError(f"{where}: a line is A,B,E,H1,H2,H3, the last four 0 or 1, and this is {text[:80]!r}")
     for formula in fields[:2]:
-        if not formula or not _SIGNS.issuperset(formula):
+        if not _is_proposition(formula):
             raise TaskError(
                 f"{where}: {formula[:80]!r} is no proposition of a to z, &, |, >, ~ and parentheses"
             )
     entails, *guesses = (flag == "1" for flag in fields[2:])
     return Pair(fields[0], fields[1], entails, (guesses[0], guesses[1], guesses[2]))
+
+
+def _is_proposition(text: str) -> bool:
+    """Whether a text is a proposition; the innermost parentheses are taken away until a letter is left."""
+    for _ in range(DEEPEST):
+        if _OPEN.fullmatch(text):
+            return True
+        text, found = _INNERMOST.subn("p", text)
+        if not found:
+            return False
+    return False
 
 
 _Tree = str | tuple[str, "_Tree"] | tuple[str, "_Tree", "_Tree"]

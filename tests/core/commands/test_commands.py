@@ -255,6 +255,14 @@ def test_a_path_that_cannot_be_written_is_exit_2_without_a_traceback(peirce: Run
     assert "Traceback" not in done.stderr
 
 
+def test_a_name_that_cannot_be_printed_is_escaped(peirce: Run, tmp_path: Path) -> None:
+    file = tmp_path / "\N{GREEK SMALL LETTER ALPHA}.toml"
+    file.write_text("format = 1\n")
+    done = peirce("--registry", str(file), "plugins", "disable", "peirce:basics", PYTHONIOENCODING="latin-1")
+    assert done.returncode == 0, done.stderr
+    assert "\\u03b1.toml" in done.stdout
+
+
 def test_an_error_of_the_system_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ from onnx import TensorProto, helper
 from peirce import Session
 from peirce.errors import ModelFileError
 from peirce_export.alone import check_alone
+from peirce_export.onnx.frame import read_frame
 
 SEEDS = int(os.environ.get("PEIRCE_FOREIGN_SEEDS", "1"))
 CASES = int(os.environ.get("PEIRCE_FOREIGN_CASES", "120"))
@@ -100,6 +101,13 @@ def test_a_file_that_does_what_it_says_passes_alone(tmp_path: Path) -> None:
         ModelFileError, match=r"input 'x' is tensor\(double\) of 1 dims, and the signature says"
     ):
         check_alone(path)
+
+
+def test_a_file_of_fields_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "many.onnx"
+    path.write_bytes(b"xx" * 2_000_001)
+    with pytest.raises(ModelFileError, match="it has more than 2,000,000 fields"):
+        read_frame(path)
 
 
 def test_weights_elsewhere_are_not_read(tmp_path: Path) -> None:

@@ -239,6 +239,14 @@ def test_a_lexicon_is_extended_or_replaced(tmp_path: Path) -> None:
         ("[causal]\nextrinsic = ['']", "empty keyword"),
         ("causal", "cannot be read"),
         ("extends = 'own.toml'", "extends itself"),
+        ("extends = 5", "extends 5; name another lexicon"),
+        ("extends = 'a\\u0000b'".replace("'", '"'), "cannot be read: embedded null"),
+        ("[causal]\nextrinsic = 'so'", r"\[causal\] extrinsic must be a list"),
+        ("[causal]\nextrinsic = [['so', 'a', 'b']]", "'so' has 2 examples"),
+        ("[causal]\nextrinsic = [[]]", "empty keyword"),
+        ("[causal]\nremove = 5", r"\[causal\] remove must be a list"),
+        ("[causal]\nextrinsic = ['so']\norder = { so = inf }", r"order.so must be an integer"),
+        ("causal = 5", r"\[causal\] the document must be a table"),
     ],
 )
 def test_what_is_no_lexicon_is_refused(text: str, said: str, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,6 +107,17 @@ def test_a_damaged_cache_is_refused(tmp_path: Path) -> None:
     cache = tmp_path / "relations.sqlite"
     cache.write_bytes(b"no database" * 99)
     with pytest.raises(InputError, match=r"the cache .* cannot be used: .*; remove it"):
+        Detector("brackets", cache=cache).find(TEXTS)
+    cache.unlink()
+    Detector("brackets", cache=cache).find(TEXTS)
+    with closing(sqlite3.connect(cache)) as base, base:
+        base.execute("update texts set found = replace(found, '\"and\"', '\"end\"')")
+    with pytest.raises(InputError, match="what it keeps of a text is not what was written; remove it"):
+        Detector("brackets", cache=cache).find(TEXTS)
+    with closing(sqlite3.connect(cache)) as base, base:
+        base.execute("drop table texts")
+        base.execute("create view texts as select 1 as key, 2 as found")
+    with pytest.raises(InputError, match="it is no cache of relations; remove it"):
         Detector("brackets", cache=cache).find(TEXTS)
     with pytest.raises(InputError, match="processes is 0"):
         Detector("brackets", processes=0)

@@ -241,6 +241,17 @@ def test_rows_are_padded_at_the_end(trained: Tokenizer) -> None:
         collate(rows, trained.pad_id, 3)
 
 
+def test_halves_of_a_character_are_no_obstacle(trained: Tokenizer) -> None:
+    text = "the \ud800cat"
+    encoding = trained.encode(text, length=9)
+    assert text[slice(*encoding.offsets[-2])] == "\ud800cat"[-1]
+    assert trained.pieces(text) == trained.pieces_of([text])[0] == trained.pieces("the cat")
+    for texts in ([text] * 9, iter([text] * 9)):
+        assert Tokenizer.train(texts, 60).pieces("cat") == Tokenizer.train(["the \ufffdcat"] * 9, 60).pieces(
+            "cat"
+        )
+
+
 def test_special_tokens_in_a_text_may_be_text(trained: Tokenizer) -> None:
     assert trained.pieces("the [MASK]")[-1] == trained.mask_id
     (plain,) = trained.pieces_of(["the [MASK]"], specials=False)
