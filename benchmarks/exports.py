@@ -51,7 +51,7 @@ WAYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 """The exporter and its options, by what a column of the table is called."""
 SMALL = {
-    "layers": 2,
+    "layers": 1,
     "unary": 64,
     "binary": 16,
     "heads": 4,
@@ -63,7 +63,7 @@ SMALL = {
 CONFIG = {
     **dict.fromkeys(("hidden_size", "d_model"), 64),
     **dict.fromkeys(("intermediate_size", "encoder_ffn_dim", "decoder_ffn_dim"), 128),
-    **dict.fromkeys(("num_hidden_layers", "encoder_layers", "decoder_layers"), 2),
+    **dict.fromkeys(("num_hidden_layers", "encoder_layers", "decoder_layers"), 1),
     **dict.fromkeys(("num_attention_heads", "encoder_attention_heads", "decoder_attention_heads"), 4),
 }
 """The same widths by the names that configurations of transformers have."""
@@ -99,6 +99,7 @@ def main() -> None:
                 print(*(row[name] for name in COLUMNS[:9]), sep="  ", flush=True)
                 keep(found.values())
     RUNNING.close()
+    server.cache_clear()
 
 
 def exported(name: str, width: str, way: str) -> Row:
