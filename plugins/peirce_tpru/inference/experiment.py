@@ -90,6 +90,7 @@ SCALES: Mapping[str, Scale] = {
         about="128 channels in each direction, 10 passes; 5 folds, at most 2,000 examples of a file of classes",
         settings={
             "train.epochs": 10, "train.lr": 1e-3, "train.schedule": "linear", "train.save_every": 0,
+            "task.length": 256,
         },
         channels=128,
         folds=5,

@@ -65,6 +65,8 @@ def senteval(
     json: Json = False,
 ) -> None:
     """Measure a model's sentence vectors on the tasks of SentEval, which is left unmaintained, by its protocol."""
+    from peirce.experiments import commit
+
     from peirce_tpru.senteval.running import MAIN, evaluate, means
     from peirce_tpru.senteval.sentences import sentences_of
 
@@ -80,6 +82,7 @@ def senteval(
     content = {
         "model": model,
         "about": sentences.about,
+        "commit": commit(),
         "folds": folds,
         "limit": limit,
         "seconds": round(time.perf_counter() - began, 1),
