@@ -1,6 +1,6 @@
 """Language: tokenizers and readers, pretraining, and tasks on text.
 
-Other packages may use the tokenizer and the readers, which are handed out here.
+Other packages may use the tokenizer, the readers and what tasks on texts share, which are handed out here.
 """
 
 import lazy_loader

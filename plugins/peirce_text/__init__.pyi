@@ -1,5 +1,17 @@
+from .glue.encoding import EncodedTexts as EncodedTexts
+from .glue.encoding import encode as encode
+from .small import sentence as sentence
+from .small import write_csv as write_csv
+from .small import write_json_lines as write_json_lines
 from .tables import Row as Row
 from .tables import read_dataset as read_dataset
 from .tables import read_rows as read_rows
 from .tables import read_splits as read_splits
+from .tasks import TextTask as TextTask
+from .tasks import evaluating as evaluating
+from .tasks import of_split as of_split
+from .tasks import of_vocabulary as of_vocabulary
+from .tasks import outputs_of as outputs_of
+from .tasks import say as say
+from .tasks import shown as shown
 from .text.tokenizer import Tokenizer as Tokenizer

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_augmenters() -> list[type[Augmenter]]:
-    """Token embeddings as bindings of fillers and roles."""
+    """Token embeddings as bindings of fillers and roles; vectors that come with a text."""
     from peirce_tpru.tpr import TensorProduct
+    from peirce_tpru.word_vectors import WordVectors
 
-    return [TensorProduct]
+    return [TensorProduct, WordVectors]
 
 
 @hookimpl
@@ -30,10 +31,11 @@ def register_operators() -> list[type[RecurrentOperator]]:
 
 @hookimpl
 def register_tasks() -> list[type[Task]]:
-    """Logical entailment."""
+    """Logical entailment, and natural language inference."""
     from peirce_tpru.entailment.task import Entailment
+    from peirce_tpru.inference.task import Nli
 
-    return [Entailment]
+    return [Entailment, Nli]
 
 
 @hookimpl
@@ -42,19 +44,21 @@ def register_commands() -> dict[str, str]:
     return {
         "entailment": "Make pairs of propositions to learn entailment from.",
         "roles": "Show which roles each token of a text binds.",
+        "senteval": "Measure a model's sentence vectors on the tasks of SentEval.",
         "import.tpru": "Import published weights of the recurrent unit TPRU.",
     }
 
 
 @hookimpl
 def register_specs() -> list[Path]:
-    """Encoders of pairs of propositions."""
+    """Encoders of pairs of propositions and of sentences."""
     return [Path(__file__).parent / "specs"]
 
 
 @hookimpl
 def register_experiments() -> list[Experiment]:
-    """The table of logical entailment."""
+    """The tables of logical entailment, of natural language inference, and of its transfer."""
     from peirce_tpru.entailment.experiment import TABLE1
+    from peirce_tpru.inference.experiment import TABLE2, TABLE3
 
-    return [TABLE1]
+    return [TABLE1, TABLE2, TABLE3]

@@ -95,7 +95,10 @@ def _rows(where: str, table: Any) -> Iterator[Row]:
             where,
             number,
             {
-                name: names[value] if (names := classes[name]) and isinstance(value, int) else value
+                # -1 stands for no class, in SNLI and in test sets.
+                name: names[value]
+                if (names := classes[name]) and isinstance(value, int) and value >= 0
+                else value
                 for name, value in values.items()
             },
         )

@@ -1,0 +1,356 @@
+"""Word vectors that are not trained: of a file of GloVe or fastText, or of an encoder of `transformers` in context."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from peirce.digests import digest_of
+from peirce.errors import TaskError
+from peirce.extras import require
+from peirce.files import replacing
+from peirce.reading import lines, unpacked
+from peirce_text import say, shown
+
+SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+"""The vocabulary of a model that reads vectors: every word is [UNK], and its vector says which."""
+PAD, WORD, CLS, SEP = range(4)
+ASSET = "vectors.json"
+"""What a saved model says of the vectors that it reads."""
+Array = NDArray[np.float32]
+BATCH = 64
+_PIECES = re.compile(r"\w+|[^\w\s]")
+_MOST_WIDE = 1 << 14
+
+
+class Vectors(ABC):
+    """Gives the vectors of texts: of their tokens, and of a [CLS] before and a [SEP] after them.
+
+    Attributes:
+        source: where they come from, as the user named it.
+        width: how wide they are.
+        identity: what tells them from others; two sources with one identity give the same vectors.
+    """
+
+    source: str
+    width: int
+    identity: str
+
+    @abstractmethod
+    def keep(self, texts: Iterable[str]) -> None:
+        """Make ready what these texts need, at once."""
+
+    @abstractmethod
+    def of(self, texts: Sequence[str]) -> list[Array]:
+        """The vectors of each text, float32 [tokens, width]."""
+
+    @property
+    def asset(self) -> bytes:
+        """What a model that reads them keeps."""
+        content = {"source": self.source, "width": self.width, "identity": self.identity}
+        return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def vectors_of(source: str, *, length: int, cache: str = "", device: str = "cpu") -> Vectors:
+    """The vectors that a file or an encoder gives.
+
+    Args:
+        source: a text file of vectors, gzipped or not; or an encoder of `transformers`: a folder, or a name on the hub.
+        length: the most tokens of a text.
+        cache: a folder that keeps the vectors of an encoder; none if empty.
+        device: what computes an encoder.
+
+    Raises:
+        TaskError: there are no vectors.
+    """
+    if Path(source).is_file():
+        return FileVectors(source, length)
+    return EncoderVectors(source, length, Path(cache) if cache else None, device)
+
+
+class FileVectors(Vectors):
+    """A vector for each word, `word number number ...` a line, as GloVe and fastText have them.
+
+    A word that the file has is taken as it stands, or else in lower case, or else divided at punctuation. A word that
+    it lacks has zeros, as have [CLS] and [SEP].
+    """
+
+    def __init__(self, source: str, length: int) -> None:
+        self.source, self._length = source, length
+        self._path = Path(source)
+        self._vectors: dict[str, Array] = {}
+        self._asked: set[str] = set()
+        self.width = self._width()
+        self.identity = f"{digest_of(self._path)[:16]}-{length}"
+
+    def keep(self, texts: Iterable[str]) -> None:
+        """Read the lines of those words that have not been asked for yet."""
+        wanted: set[str] = set()
+        for text in texts:
+            for word in text.split():
+                pieces = _PIECES.findall(word)
+                wanted.update((word, word.lower(), *pieces, *(piece.lower() for piece in pieces)))
+        wanted -= self._asked
+        if not wanted:
+            return
+        self._asked |= wanted
+        known = len(self._vectors)
+        for number, word, rest in self._lines():
+            if word in wanted and word not in self._vectors:
+                self._vectors[word] = self._parsed(number, rest)
+        say(f"{self.source}: vectors of {len(self._vectors) - known:,} of {len(wanted):,} forms of words")
+
+    def of(self, texts: Sequence[str]) -> list[Array]:
+        """The vectors of each text."""
+        self.keep(texts)
+        nothing = np.zeros(self.width, np.float32)
+        found = []
+        for text in texts:
+            words = [piece for word in text.split() for piece in self._divided(word)][: self._length - 2]
+            rows = [self._vectors.get(word, nothing) for word in words]
+            found.append(np.stack([nothing, *rows, nothing]))
+        return found
+
+    def _divided(self, word: str) -> list[str]:
+        for form in (word, word.lower()):
+            if form in self._vectors:
+                return [form]
+        return [piece if piece in self._vectors else piece.lower() for piece in _PIECES.findall(word)]
+
+    def _lines(self) -> Iterator[tuple[int, str, list[str]]]:
+        """Number, word and numbers of each line; fastText's first line, with two counts, is left out."""
+        try:
+            with unpacked(self._path) as file:
+                for number, line in enumerate(lines(file), 1):
+                    word, *rest = line.decode("utf-8", "replace").rstrip("\r\n ").split(" ")
+                    if number == 1 and len(rest) == 1 and word.isdecimal() and rest[0].isdecimal():
+                        continue
+                    yield number, word, rest
+        except OSError as error:
+            raise TaskError(
+                f"{self.source}: cannot be read: {error.strerror or error}; give a text file of vectors"
+            ) from error
+
+    def _width(self) -> int:
+        for number, _, rest in self._lines():
+            if not 1 <= len(rest) <= _MOST_WIDE:
+                break
+            self.width = len(rest)
+            self._parsed(number, rest)
+            return len(rest)
+        raise TaskError(
+            f"{self.source}: its first line is no word with numbers after it; give a text file of GloVe or fastText"
+        )
+
+    def _parsed(self, number: int, rest: list[str]) -> Array:
+        try:
+            vector = np.array(rest, np.float32)
+        except ValueError:
+            vector = np.empty(0, np.float32)
+        if len(vector) != self.width or not np.isfinite(vector).all():
+            raise TaskError(
+                f"{self.source}, line {number}: it has {len(rest)} fields after the word, where the first line has "
+                f"{self.width} numbers; fetch the file again"
+            )
+        return vector
+
+
+class EncoderVectors(Vectors):
+    """The last states of a frozen encoder of `transformers`, at each token of its own tokenizer.
+
+    Args:
+        source: its folder, or its name on the hub.
+        length: the most tokens of a text; the end of a longer one is cut.
+        cache: a folder that keeps what was computed, in float16; none computes each text when it is asked for.
+        device: what computes.
+    """
+
+    def __init__(self, source: str, length: int, cache: Path | None, device: str) -> None:
+        require("an encoder's vectors", "transformers", "tokenizers", extra="transformers")
+        from transformers import AutoModel, AutoTokenizer
+
+        self.source, self._length, self._device = source, length, device
+        try:
+            with _quietly():
+                self._tokenizer: Any = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+                self._encoder: Any = AutoModel.from_pretrained(
+                    source, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
+                )
+        except Exception as error:  # whatever the library, its file formats and its network raise
+            cause = str(error).partition("\n")[0]
+            raise TaskError(
+                f"{source}: neither a text file of vectors nor an encoder of transformers: {cause}; give such a file, "
+                "a folder with config.json, model.safetensors and a tokenizer, or a name of the hub"
+            ) from error
+        self._encoder = self._encoder.eval().to(device)
+        self.width = int(self._encoder.config.hidden_size)
+        self.identity = f"{_digest(self._encoder.state_dict())}-{length}"
+        self._cache = None if cache is None else Cache(cache / self.identity, self.width)
+
+    def keep(self, texts: Iterable[str]) -> None:
+        """Compute and keep the vectors of those texts that the cache lacks; without a cache nothing."""
+        if self._cache is None:
+            return
+        missing = self._cache.missing(texts)
+        for start in range(0, len(missing), self._cache.most):
+            part = missing[start : start + self._cache.most]
+            self._cache.add(part, self._computed(part))
+
+    def of(self, texts: Sequence[str]) -> list[Array]:
+        """The vectors of each text."""
+        if self._cache is None:
+            return self._computed(texts)
+        self.keep(texts)
+        return [self._cache.of(text) for text in texts]
+
+    def _computed(self, texts: Sequence[str]) -> list[Array]:
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        found: list[Array] = [np.empty((0, self.width), np.float32)] * len(texts)
+        starts = range(0, len(order), BATCH)
+        with torch.inference_mode():
+            for start in shown(starts, f"encoding {len(texts):,} texts", len(starts), 20):
+                chosen = order[start : start + BATCH]
+                batch = self._tokenizer(
+                    [texts[i] for i in chosen],
+                    padding=True,
+                    truncation=True,
+                    max_length=self._length,
+                    return_tensors="pt",
+                ).to(self._device)
+                states = self._encoder(**batch).last_hidden_state.float().cpu().numpy()
+                for i, own, real in zip(
+                    chosen, states, batch["attention_mask"].bool().cpu().numpy(), strict=True
+                ):
+                    found[i] = own[real]
+        return found
+
+
+class Cache:
+    """The vectors of texts in a folder: files of float16 that are opened as they are needed, and which texts are where.
+
+    Args:
+        folder: where they lie; made when something is kept.
+        width: of the vectors.
+    """
+
+    most = 2048
+    """The most texts of a file."""
+
+    def __init__(self, folder: Path, width: int) -> None:
+        self._folder, self._width = folder, width
+        self._places: dict[bytes, tuple[str, int, int]] = {}
+        self._arrays: dict[str, NDArray[np.float16]] = {}
+        for index in sorted(folder.glob("*.index.npz")):
+            self._read(index)
+
+    def missing(self, texts: Iterable[str]) -> list[str]:
+        """Those that are not there, each once."""
+        return [text for text in dict.fromkeys(texts) if _key(text) not in self._places]
+
+    def add(self, texts: Sequence[str], vectors: Sequence[Array]) -> None:
+        """Keep the vectors of texts that are not there."""
+        keys = [_key(text) for text in texts]
+        name = hashlib.sha256(b"".join(keys)).hexdigest()[:16]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        starts = np.cumsum([0, *map(len, vectors)])
+        with replacing(self._folder / f"{name}.npy") as fresh:
+            made = np.lib.format.open_memmap(
+                fresh, mode="w+", dtype=np.float16, shape=(int(starts[-1]), self._width)
+            )
+            for start, own in zip(starts, vectors, strict=False):
+                made[start : start + len(own)] = own
+            made.flush()
+        index = self._folder / f"{name}.index.npz"
+        with replacing(index) as fresh, fresh.open("wb") as file:
+            np.savez(file, keys=np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), -1), starts=starts)
+        self._read(index)
+
+    def of(self, text: str) -> Array:
+        """The vectors of a text that is there."""
+        name, start, end = self._places[_key(text)]
+        if name not in self._arrays:
+            path = self._folder / f"{name}.npy"
+            try:
+                self._arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
+            except (OSError, EOFError, ValueError) as error:
+                raise TaskError(f"{path} holds no kept vectors: {error}; remove {self._folder}") from error
+        return np.asarray(self._arrays[name][start:end], np.float32)
+
+    def _read(self, index: Path) -> None:
+        name = index.name.removesuffix(".index.npz")
+        try:
+            with np.load(index, allow_pickle=False) as table:
+                keys, starts = table["keys"], table["starts"].tolist()
+        except (OSError, EOFError, ValueError, LookupError) as error:
+            raise TaskError(f"{index} holds no kept vectors: {error}; remove {self._folder}") from error
+        for key, start, end in zip(keys, starts[:-1], starts[1:], strict=True):
+            self._places[key.tobytes()] = (name, start, end)
+
+
+def rows_of(vectors: Vectors, texts: Sequence[Sequence[str]]) -> dict[str, torch.Tensor]:
+    """A batch of texts, or of pairs of them, for a model that reads vectors.
+
+    Args:
+        vectors: what gives them.
+        texts: the first text of each row, and the second where rows are pairs.
+
+    Returns:
+        input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; word_vectors: float32 [b, x, width].
+    """
+    found = [vectors.of(column) for column in texts]
+    counts = [[len(own) - bool(text) for own in column] for text, column in enumerate(found)]
+    lengths = [sum(row) for row in zip(*counts, strict=True)]
+    shape = len(lengths), max(lengths)
+    ids, types = np.full(shape, PAD, np.int64), np.zeros(shape, np.int64)
+    given = np.zeros((*shape, vectors.width), np.float32)
+    for text, column in enumerate(found):
+        for row, own in enumerate(column):
+            own = own[1:] if text else own
+            start = counts[0][row] if text else 0
+            end = start + len(own)
+            given[row, start:end], types[row, start:end], ids[row, start:end] = own, text, WORD
+            ids[row, end - 1] = SEP
+    ids[:, 0] = CLS
+    real = ids != PAD
+    arrays: Mapping[str, Any] = {
+        "input_ids": ids, "token_type_ids": types, "attention_mask": real, "word_vectors": given,
+    }  # fmt: skip
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Within it `transformers` shows no bars and no warnings of its own."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()[:16]
+
+
+def _digest(tensors: Mapping[str, torch.Tensor]) -> str:
+    """What tells an encoder's weights from others."""
+    made = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        made.update(name.encode())
+        made.update(tensor.contiguous().cpu().view(-1).view(torch.uint8).numpy().tobytes())
+    return made.hexdigest()[:16]

@@ -1,0 +1,119 @@
+"""The tasks of SentEval: what each measures, and the means that papers print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from peirce.extras import require
+from peirce_text import shown
+
+from peirce_tpru.senteval.files import STS_SETS, TEST, TRAIN, VALID, Examples, Read, read_task, tasks_in
+from peirce_tpru.senteval.protocol import (
+    chosen_and_tested,
+    compared,
+    cross_validated,
+    on_test_set,
+    related,
+    similar,
+)
+from peirce_tpru.senteval.sentences import Sentences
+
+FOLDS = 10
+FOLDED = ("MR", "CR", "SUBJ", "MPQA")
+"""Sets without parts for training and testing."""
+Measures = Mapping[str, float]
+Results = Mapping[str, Measures]
+MAIN: Mapping[str, str] = {
+    **dict.fromkeys((*FOLDED, "SST-2", "SST-5", "TREC", "MRPC", "SICK-E"), "accuracy"),
+    **dict.fromkeys(("SICK-R", "STS-B", *STS_SETS), "pearson"),
+}
+"""The measure of each task that means are of."""
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "Binary": (*FOLDED, "SST-2"),
+    "SST-5": ("SST-5",),
+    "TREC": ("TREC",),
+    "SICK-E": ("SICK-E",),
+    "STS (Su.)": ("SICK-R", "STS-B"),
+    "STS (Un.)": tuple(STS_SETS),
+    "MRPC": ("MRPC",),
+}
+"""The columns of the paper's Table 3, and the tasks that each is a mean over."""
+
+
+def evaluate(
+    sentences: Sentences, folder: Path, tasks: Sequence[str] = (), *, folds: int = FOLDS, limit: int = 0
+) -> dict[str, Measures]:
+    """Measure sentence vectors.
+
+    Args:
+        sentences: what gives them.
+        folder: of the tasks' files.
+        tasks: names of tasks; those that are in the folder if empty.
+        folds: of cross validation.
+        limit: the most examples of each file of classes that are taken; all if 0. Sets of pairs with scores are whole.
+
+    Returns:
+        By task its measures, from 0 to 1.
+
+    Raises:
+        TaskError: a task is unknown, or its files are not there or not in their format.
+    """
+    require("senteval", "sklearn", "scipy", extra="text")
+    read = {task: read_task(folder, task) for task in (tasks or tasks_in(folder))}
+    read = {
+        task: {split: _limited(examples, limit) for split, examples in own.items()}
+        for task, own in read.items()
+    }
+    sentences.keep(
+        text for own in read.values() for each in own.values() for column in each.texts for text in column
+    )
+    found: dict[str, Measures] = {}
+    for task in shown(list(read), "tasks", len(read), 2):
+        found[task] = _measured(task, read[task], sentences, folds)
+    return found
+
+
+def means(results: Results) -> dict[str, float]:
+    """The columns of Table 3, of those tasks that were measured, from 0 to 1; `MRPC F1` is its second figure."""
+    found = {
+        column: float(np.mean([results[task][MAIN[task]] for task in tasks if task in results]))
+        for column, tasks in COLUMNS.items()
+        if any(task in results for task in tasks)
+    }
+    return found | ({"MRPC F1": results["MRPC"]["f1"]} if "MRPC" in results else {})
+
+
+def _limited(examples: Examples, limit: int) -> Examples:
+    return examples.first(limit) if examples.labels.dtype == np.int64 else examples
+
+
+def _measured(task: str, read: Read, sentences: Sentences, folds: int) -> Measures:
+    vectors = {
+        split: [sentences.of(column, f"{task} {split}") for column in examples.texts]
+        for split, examples in read.items()
+    }
+    if task in STS_SETS:
+        return similar({name: (*vectors[name], examples.labels) for name, examples in read.items()})  # type: ignore[misc]
+    rows: dict[str, Any] = {
+        split: (found[0] if len(found) == 1 else compared(*found), read[split].labels)
+        for split, found in vectors.items()
+    }
+    if task in ("SICK-R", "STS-B"):
+        return related(rows[TRAIN], rows[VALID], rows[TEST])
+    if task in FOLDED:
+
+        def counted(parts: Sequence[Any], what: str) -> Iterable[Any]:
+            return shown(parts, f"{task}, {what}", len(parts), 2)
+
+        return {"accuracy": cross_validated(*rows[TRAIN], folds, counted)}
+    if VALID in rows:
+        return {"accuracy": chosen_and_tested(rows[TRAIN], rows[VALID], rows[TEST])}
+    accuracy, given = on_test_set(rows[TRAIN], rows[TEST], folds)
+    if task != "MRPC":
+        return {"accuracy": accuracy}
+    from sklearn.metrics import f1_score  # type: ignore[import-untyped]
+
+    return {"accuracy": accuracy, "f1": float(f1_score(rows[TEST][1], given))}

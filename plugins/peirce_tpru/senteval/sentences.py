@@ -1,0 +1,228 @@
+"""One vector for a sentence: of a saved model of Peirce, or of an encoder of `transformers`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from peirce.compose import load
+from peirce.errors import TaskError
+from peirce.model import ASSETS, SPEC, Model
+from peirce.reading import read_json
+from peirce_text import Tokenizer, encode, evaluating, shown
+from torch import Tensor
+
+from peirce_tpru.inference.vectors import ASSET, Vectors, rows_of, vectors_of
+
+Features = NDArray[np.float32]
+POOLS = ("mean", "max", "last", "ends", "first", "pooled")
+"""What stands for a sentence: the mean or the maximum over its tokens; its last token; the final states of both
+directions, a half of the channels each; its first token; or the model's own pooled output."""
+TOKENIZER = "tokenizer.json"
+LENGTH = 256
+
+
+class Sentences(ABC):
+    """Gives sentences their vectors.
+
+    Attributes:
+        about: what it is, in a line.
+    """
+
+    about: str
+
+    @abstractmethod
+    def keep(self, texts: Iterable[str]) -> None:
+        """Make ready what these texts need."""
+
+    @abstractmethod
+    def of(self, texts: Sequence[str], what: str) -> Features:
+        """The vector of each text, float32 [n, d].
+
+        Args:
+            texts: the texts.
+            what: what they are, for the progress bar.
+        """
+
+
+def sentences_of(
+    source: str,
+    *,
+    pool: str = "",
+    vectors: str = "",
+    cache: str = "",
+    batch_size: int = 64,
+    device: str = "cpu",
+) -> Sentences:
+    """What gives vectors, by the folder that a user names.
+
+    Args:
+        source: the folder of a saved model of Peirce; or of an encoder of `transformers`, or its name on the hub; or a
+            text file of word vectors.
+        pool: one of `POOLS`; if empty, that of the model's head `matching`, or else the mean.
+        vectors: of a model that reads vectors of words, where they lie now; where they lay in training if empty.
+        cache: a folder that keeps an encoder's vectors of words.
+        batch_size: how many sentences are read at once.
+        device: what computes.
+
+    Raises:
+        TaskError: there is no such model, or it reads more than texts.
+    """
+    if pool and pool not in POOLS:
+        raise TaskError(f"there is no way {pool!r} to pool; there are {', '.join(POOLS)}")
+    if (Path(source) / SPEC).is_file():
+        return of_model(load(source), Path(source), pool, vectors, cache, batch_size, device)
+    if pool in ("ends", "pooled"):
+        raise TaskError(f"an encoder's vectors are pooled by mean, max, first or last, and not by {pool!r}")
+    return Encoder(vectors_of(source, length=LENGTH, cache=cache, device=device), pool or "mean", batch_size)
+
+
+def of_model(
+    model: Model,
+    folder: Path,
+    pool: str = "",
+    vectors: str | Vectors = "",
+    cache: str = "",
+    batch_size: int = 64,
+    device: str = "cpu",
+) -> Sentences:
+    """The same of a model that is loaded already, whose assets are in `folder`."""
+    model = model.to(device)
+    asked = {spec.name for spec in model.signature.inputs if spec.required}
+    pool = pool or next(
+        (str(head.options.get("pool", "last")) for head in model.spec.heads if head.use == "matching"), "mean"
+    )
+    if pool == "pooled" and "pooled" not in {spec.name for spec in model.signature.outputs}:
+        raise TaskError(f"{folder} has no pooled output; pool by {', '.join(POOLS[:-1])}")
+    if "word_vectors" in asked:
+        made = vectors if isinstance(vectors, Vectors) else _vectors(model, folder, vectors, cache, device)
+        inputs: Callable[[Sequence[str]], dict[str, Tensor]] = lambda texts: rows_of(made, [texts])  # noqa: E731
+        return _OfModel(model, inputs, pool, batch_size, made)
+    if asked - {"input_ids"}:
+        raise TaskError(
+            f"{folder} reads {', '.join(sorted(asked - {'input_ids'}))}, which no text alone gives; take a model that "
+            "reads token ids, or vectors of words"
+        )
+    if not (folder / ASSETS / TOKENIZER).is_file():
+        raise TaskError(
+            f"{folder} has no tokenizer, so it reads no texts; take a model that was trained on texts"
+        )
+    tokenizer, longest = Tokenizer.load(folder), min(LENGTH, model.plan.dims.max_length)
+
+    def encoded(texts: Sequence[str]) -> dict[str, Tensor]:
+        return encode(tokenizer, [texts], longest).batch(np.arange(len(texts)))
+
+    return _OfModel(model, encoded, pool, batch_size, None)
+
+
+class _OfModel(Sentences):
+    """The states of a model, pooled."""
+
+    def __init__(
+        self,
+        model: Model,
+        inputs: Callable[[Sequence[str]], dict[str, Tensor]],
+        pool: str,
+        batch_size: int,
+        vectors: Vectors | None,
+    ) -> None:
+        self._model, self._inputs, self._pool, self._size = model, inputs, pool, batch_size
+        self._vectors = vectors
+        self._given = {spec.name for spec in model.signature.inputs}
+        self.about = f"{model.spec.name}, {pool} of {model.plan.dims.unary} channels"
+
+    def keep(self, texts: Iterable[str]) -> None:
+        """Get the words' vectors ready, where the model reads some."""
+        if self._vectors is not None:
+            self._vectors.keep(texts)
+
+    def of(self, texts: Sequence[str], what: str) -> Features:
+        """The vector of each text."""
+        with evaluating(self._model) as moved:
+
+            def read(part: Sequence[str]) -> Features:
+                batch = moved(self._inputs(part))
+                encoded, _ = self._model.network({k: v for k, v in batch.items() if k in self._given})
+                states = encoded.pooled if self._pool == "pooled" else encoded.unary
+                return pooled(states.float(), batch["attention_mask"], self._pool).cpu().numpy()
+
+            return _in_batches(texts, self._size, what, read)
+
+
+class Encoder(Sentences):
+    """Vectors of words, pooled: those of an encoder in context, or those of a file, which makes a bag of words."""
+
+    def __init__(self, vectors: Vectors, pool: str, batch_size: int) -> None:
+        self._vectors, self._pool, self._size = vectors, pool, batch_size
+        self.about = f"{vectors.source}, {pool} of {vectors.width} channels"
+
+    def keep(self, texts: Iterable[str]) -> None:
+        """Get the words' vectors ready."""
+        self._vectors.keep(texts)
+
+    def of(self, texts: Sequence[str], what: str) -> Features:
+        """The vector of each text."""
+        take: Any = {"mean": lambda own: own.mean(0), "max": lambda own: own.max(0)}.get(
+            self._pool, lambda own: own[0 if self._pool == "first" else -1]
+        )
+        return _in_batches(
+            texts, self._size, what, lambda part: np.stack([take(own) for own in self._vectors.of(part)])
+        )
+
+
+def pooled(states: Tensor, real: Tensor, pool: str) -> Tensor:
+    """One vector a text: [b, x, d] -> [b, d], over the tokens `real`, bool [b, x], which stand first."""
+    last = real.long().sum(1) - 1
+    at_last = states[torch.arange(len(states)), last] if states.dim() == 3 else states
+    match pool:
+        case "pooled":
+            return states
+        case "first":
+            return states[:, 0]
+        case "last":
+            return at_last
+        case "ends":
+            half = states.shape[2] // 2
+            return torch.cat([at_last[:, :half], states[:, 0, half:]], 1)
+        case "max":
+            return states.masked_fill(~real.unsqueeze(2), float("-inf")).amax(1)
+        case _:
+            return states.masked_fill(~real.unsqueeze(2), 0).sum(1) / real.sum(1, keepdim=True)
+
+
+def _in_batches(
+    texts: Sequence[str], size: int, what: str, read: Callable[[Sequence[str]], Features]
+) -> Features:
+    """The vectors of texts, each distinct one once, those of like length together."""
+    distinct = sorted(set(texts), key=lambda text: (len(text), text))
+    starts = range(0, len(distinct), size)
+    found: dict[str, Any] = {}
+    for start in shown(starts, f"sentences of {what}", len(starts), 20):
+        part = distinct[start : start + size]
+        found |= zip(part, read(part), strict=True)
+    return np.stack([found[text] for text in texts]).astype(np.float32)
+
+
+def _vectors(model: Model, folder: Path, source: str, cache: str, device: str) -> Vectors:
+    """What gives a model the vectors that it was trained on."""
+    path = folder / ASSETS / ASSET
+    try:
+        said = read_json(path)
+        trained, identity = str(said["source"]), str(said["identity"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise TaskError(
+            f"{path} does not say which vectors of words the model reads: {error!r}; train it with the task nli"
+        ) from error
+    length = int(identity.rpartition("-")[2]) if identity.rpartition("-")[2].isdecimal() else LENGTH
+    made = vectors_of(source or trained, length=length, cache=cache, device=device)
+    if made.identity != identity:
+        raise TaskError(
+            f"the vectors of {made.source} are not those that {folder} was trained on, from {trained}; name that "
+            "file or encoder with --vectors"
+        )
+    return made

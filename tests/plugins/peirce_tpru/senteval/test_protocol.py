@@ -1,0 +1,93 @@
+"""SentEval's protocol on data whose answers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from peirce_tpru.senteval.protocol import (
+    GRID,
+    WIDER,
+    chosen_and_tested,
+    compared,
+    correlations,
+    cosines,
+    cross_validated,
+    on_test_set,
+    related,
+    similar,
+)
+
+RANDOM = np.random.default_rng(0)
+
+
+def seen(items: Iterable[Any], what: str) -> Iterable[Any]:
+    return items
+
+
+def separable(count: int) -> tuple[Any, Any]:
+    labels = np.arange(count) % 2
+    features = RANDOM.normal(size=(count, 3)) + 4 * labels[:, None]
+    return features.astype(np.float32), labels
+
+
+def test_the_grids_are_sentevals() -> None:
+    assert GRID == (0.25, 0.5, 1, 2, 4, 8)
+    assert WIDER == (0.5, 1, 2, 4, 8, 16, 32)
+
+
+def test_classes_that_can_be_told_are_told_by_each_protocol() -> None:
+    features, labels = separable(40)
+    assert cross_validated(features, labels, 3, seen) > 0.9
+    assert cross_validated(features, RANDOM.permutation(labels), 3, seen) < 0.8
+    accuracy, given = on_test_set((features, labels), separable(20), 3)
+    assert accuracy > 0.9
+    assert len(given) == 20
+    assert chosen_and_tested((features, labels), separable(10), separable(20)) > 0.9
+
+
+def test_the_strength_is_chosen_where_it_generalises() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    train, valid, test = separable(20), separable(30), separable(50)
+    scores = [
+        round(LogisticRegression(C=strength, random_state=1111).fit(*train).score(*valid), 4)
+        for strength in GRID
+    ]
+    best = LogisticRegression(C=GRID[scores.index(max(scores))], random_state=1111).fit(*train)
+    assert chosen_and_tested(train, valid, test) == best.score(*test)
+
+
+def test_relatedness_is_the_expectation_of_a_distribution() -> None:
+    features = RANDOM.uniform(size=(200, 2)).astype(np.float32)
+    scores = 1 + 4 * features[:, 0].astype(np.float64)
+    parts = [(features[a:b], scores[a:b]) for a, b in ((0, 120), (120, 160), (160, 200))]
+    found = related(*parts)
+    assert found["pearson"] > 0.95
+    assert found["spearman"] > 0.95
+
+
+def test_similarity_by_set_and_its_means() -> None:
+    from scipy.stats import pearsonr, spearmanr
+
+    sets = {
+        name: (*RANDOM.normal(size=(2, count, 4)).astype(np.float32), RANDOM.uniform(0, 5, count))
+        for name, count in (("one", 10), ("two", 30))
+    }
+    found = similar(sets)
+    by_set = {name: (cosines(u, v), scores) for name, (u, v, scores) in sets.items()}
+    pearson = [pearsonr(*by_set[name]).statistic for name in sets]
+    assert found["pearson"] == pytest.approx((pearson[0] + 3 * pearson[1]) / 4)
+    assert found["pearson_mean"] == pytest.approx(sum(pearson) / 2)
+    assert found["spearman/two"] == pytest.approx(spearmanr(*by_set["two"]).statistic)
+    together = [np.concatenate(arrays) for arrays in zip(*by_set.values(), strict=True)]
+    assert found["spearman_all"] == pytest.approx(spearmanr(*together).statistic)
+
+
+def test_nothing_to_compare_is_no_correlation() -> None:
+    zero = np.zeros((3, 2), np.float32)
+    assert cosines(zero, zero + 1).tolist() == [0, 0, 0]
+    assert correlations(np.zeros(3), np.arange(3.0)) == {"pearson": 0.0, "spearman": 0.0}
+    assert compared(zero + 1, zero + 3).tolist() == [[2, 2, 3, 3]] * 3

@@ -1,0 +1,117 @@
+"""`peirce senteval`: vectors of encoders and of models, pooled as asked, and the figures that it gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from command_line import exit_code
+from peirce.compose import build
+from peirce.errors import TaskError
+from peirce.registry import load_spec
+from peirce_text import Tokenizer
+from peirce_tpru.inference.vectors import EncoderVectors
+from peirce_tpru.senteval.running import COLUMNS, evaluate, means
+from peirce_tpru.senteval.sentences import of_model, pooled, sentences_of
+from senteval_files import BAD, GOOD, write_senteval
+
+SMALL = {"model.dims.unary": 8, "model.dims.embedding": 6, "model.operators.options.tpru.roles": 5}
+
+
+def test_each_way_to_pool() -> None:
+    states = torch.arange(12.0).reshape(1, 3, 4)
+    real = torch.tensor([[True, True, False]])
+    found = {
+        pool: pooled(states, real, pool)[0].tolist() for pool in ("mean", "max", "last", "ends", "first")
+    }
+    assert found == {
+        "mean": [2, 3, 4, 5],
+        "max": [4, 5, 6, 7],
+        "last": [4, 5, 6, 7],
+        "ends": [4, 5, 2, 3],
+        "first": [0, 1, 2, 3],
+    }
+
+
+def test_an_encoder_is_pooled_as_sentence_encoders_are(encoder: str) -> None:
+    texts = [GOOD, BAD, GOOD]
+    found = sentences_of(encoder).of(texts, "texts")
+    vectors = EncoderVectors(encoder, 256, None, "cpu").of(texts)
+    assert np.allclose(found, np.stack([own.mean(0) for own in vectors]), atol=1e-6)
+    last = sentences_of(encoder, pool="last").of(texts, "texts")
+    assert np.allclose(last, np.stack([own[-1] for own in vectors]), atol=1e-6)
+    with pytest.raises(TaskError, match="not by 'ends'"):
+        sentences_of(encoder, pool="ends")
+    with pytest.raises(TaskError, match="no way 'sum' to pool"):
+        sentences_of(encoder, pool="sum")
+
+
+def test_a_model_is_pooled_as_its_head_and_reads_each_text_alone(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.train([GOOD, BAD] * 2, vocabulary=60)
+    changes = {
+        **SMALL,
+        "model.input.vocabulary": tokenizer.vocabulary,
+        "model.input.pad_id": tokenizer.pad_id,
+    }
+    model = build(load_spec("nli-tpru", changes), seed=0).eval()
+    model.save(tmp_path / "m", assets={"tokenizer.json": tokenizer.content})
+    found = sentences_of(str(tmp_path / "m")).of([GOOD, BAD], "texts")
+    row = tokenizer.encode(BAD, length=20)
+    with torch.no_grad():
+        states = model(input_ids=torch.tensor([row.ids]))["unary"]
+    assert np.allclose(found[1], states[0].amax(0).numpy(), atol=1e-6)
+    model.save(tmp_path / "bare")
+    with pytest.raises(TaskError, match="has no tokenizer"):
+        sentences_of(str(tmp_path / "bare"))
+    with pytest.raises(TaskError, match="no pooled output"):
+        sentences_of(str(tmp_path / "m"), pool="pooled")
+
+
+def test_a_model_gets_the_vectors_that_it_was_trained_on(encoder: str, tmp_path: Path) -> None:
+    vectors = EncoderVectors(encoder, 16, None, "cpu")
+    changes = {
+        **SMALL,
+        "model.input.vocabulary": 5,
+        "model.augmenters": [{"use": "word_vectors", "size": vectors.width}],
+    }
+    model = build(load_spec("nli-tpru", changes), seed=0)
+    model.save(tmp_path / "m", assets={"vectors.json": vectors.asset})
+    named = sentences_of(str(tmp_path / "m")).of([GOOD], "texts")
+    assert np.allclose(named, of_model(model, tmp_path / "m", vectors=vectors).of([GOOD], "texts"))
+    (tmp_path / "glove.txt").write_text("the 1 0 0 0 0 0\n", encoding="utf-8")
+    with pytest.raises(TaskError, match=r"are not those that .* was trained on.*--vectors"):
+        sentences_of(str(tmp_path / "m"), vectors=str(tmp_path / "glove.txt"))
+
+
+def test_the_figures_of_every_kind_of_task(encoder: str, tmp_path: Path) -> None:
+    write_senteval(tmp_path)
+    found = evaluate(sentences_of(encoder), tmp_path, folds=5)
+    assert list(found) == ["MR", "SST-2", "TREC", "MRPC", "SICK-E", "SICK-R", "STS15"]
+    for task in ("MR", "SST-2", "MRPC", "SICK-E"):
+        assert found[task]["accuracy"] == 1.0  # the sentences give the labels away
+    assert found["MRPC"]["f1"] == 1.0
+    assert found["SICK-R"]["pearson"] > 0.99
+    assert found["STS15"]["pearson"] == pytest.approx(found["STS15"]["pearson/images"])
+    shown = means(found)
+    assert list(shown) == [*(column for column in COLUMNS if column != "SST-5"), "MRPC F1"]
+    assert shown["Binary"] == 1.0
+
+
+def test_the_command_prints_and_keeps_them(
+    encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_senteval(tmp_path)
+    file = tmp_path / "figures.json"
+    arguments = ["senteval", encoder, "--data", tmp_path, "--task", "STS15"]
+    assert exit_code(*arguments, "--output", file, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads(file.read_text(encoding="utf-8"))
+    assert printed["schema"] == "peirce.senteval/1"
+    assert set(printed["tasks"]["STS15"]) >= {"pearson", "spearman_all", "spearman/images"}
+    assert exit_code(*arguments) == 0
+    assert "STS (Un.)" in capsys.readouterr().out
+    assert exit_code("senteval", encoder, "--data", tmp_path / "none") == 2
+    assert "there is no folder" in capsys.readouterr().err
