@@ -63,12 +63,22 @@ _FOLNET: Mapping[str, Any] = {
 }  # fmt: skip
 SCALES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "small": (
-        "12,000 steps of 64 pairs",
-        {"train.steps": 12_000, "train.schedule": "linear", "train.warmup_ratio": 0.02},
+        "2,400 steps of 32 pairs, variables named in their order, texts pooled and compared as the published code does",
+        {
+            "train.steps": 2_400,
+            "train.lr": 3e-3,
+            "train.schedule": "linear",
+            "train.warmup_ratio": 0.04,
+            "task.batch_size": 32,
+            "task.names": "ordered",
+            "model.heads.0.pool": "max",
+            "model.heads.0.join": "compared",
+        },
     ),
     "paper": (
         "90 epochs, the learning rate divided by 10 twice, the best model by the validation file",
         {
+            "train.lr": 1e-3,
             "train.epochs": 90,
             "train.schedule": "thirds",
             "train.evaluate_every": 1563,
@@ -236,7 +246,7 @@ class EntailmentTable(Experiment):
         from peirce.training import make_task, training_options
 
         scale = SCALES[request.scale or next(iter(SCALES))][1]
-        common = {"train.lr": 1e-3, "train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
+        common = {"train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
         settings = {**common, **scale, "task.folder": request.data, **request.settings}
         model, task, training = settings_by_part(settings)
         known = (*self.rows, *self.more)
