@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+import numpy as np
+from attrs import evolve, field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import (
     Cell,
@@ -82,15 +83,24 @@ SCALES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 
 
+POINTS = 12
+"""A learning curve has so many points."""
+
+
 @frozen(kw_only=True)
 class EntailmentRow(ResultRow):
-    """How a run does on one file."""
+    """How a run does on one file.
+
+    Args:
+        curve: the mean training loss of each of `POINTS` equal parts of the steps, with spaces between.
+    """
 
     label: str
     file: str
     pairs: int = field(converter=int)
     right: int = field(converter=int)
     last_loss: float = field(converter=float)
+    curve: str = ""
 
     @property
     def accuracy(self) -> float:
@@ -119,7 +129,7 @@ class Table1(Matrix[Cell, EntailmentRow]):
     row = EntailmentRow
     columns = (
         *("run", "label", "seed", "file", "pairs", "right", "accuracy", "parameters", "steps", "seconds"),
-        *("last_loss", "spec_digest", "commit", "evaluated", "command"),
+        *("last_loss", "curve", "spec_digest", "commit", "evaluated", "command"),
     )
 
     def cells(self) -> Iterator[Cell]:
@@ -140,7 +150,13 @@ class Table1(Matrix[Cell, EntailmentRow]):
     ) -> Iterator[EntailmentRow]:
         """A row for each file of evaluation."""
         task: Any = self.task
-        common = {**self.facts(cell, trained), "label": cell.label, "last_loss": last_loss(trained)}
+        means = (np.mean(part) for part in np.array_split(trained.losses, POINTS) if len(part))
+        common = {
+            **self.facts(cell, trained),
+            "label": cell.label,
+            "last_loss": last_loss(trained),
+            "curve": " ".join(f"{mean:.4f}" for mean in means),
+        }
         for file in COLUMNS.values():
             if file in data.files:
                 right = task.right(trained.model, data.files[file])
@@ -183,6 +199,34 @@ class Table1(Matrix[Cell, EntailmentRow]):
             published="the published training pairs",
             unit="accuracy (%)",
             constant=HEURISTICS,
+        )
+
+    def curves(self, rows: Sequence[EntailmentRow]) -> FigureTable:
+        """The training loss by row and step, of the rows that were trained as long as the longest."""
+        steps = max(row.steps for row in rows)
+        columns = tuple(str(round((i + 1) * steps / POINTS)) for i in range(POINTS))
+        own = {(row.label, row.seed): row.curve.split() for row in rows if row.steps == steps}
+        return FigureTable(
+            name="figure1",
+            title="TPRU, Figure 1: learning curves",
+            about=f"Training loss, mean of {steps // POINTS:,} steps.",
+            columns=columns,
+            figures={
+                label: [
+                    Figure(
+                        row=label,
+                        column=column,
+                        values=tuple(float(each[i]) for each in found if i < len(each)),
+                    )
+                    for i, column in enumerate(columns)
+                ]
+                for label in dict.fromkeys(label for label, _ in own)
+                for found in [[curve for (name, _), curve in own.items() if name == label]]
+            },
+            sources=self.sources(rows, "label"),
+            unit="training loss",
+            across="step",
+            digits=3,
         )
 
 
@@ -228,9 +272,11 @@ class EntailmentTable(Experiment):
     folder: str = "runs/entailment"
 
     def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
-        """Train the rows that are not trained yet, and write the table."""
+        """Train the rows that are not trained yet, and write the table and the learning curves."""
         table = self.asked(request)
-        return table.table(table.run(console)).write(request.directory)
+        rows = table.run(console)
+        report, more = table.table(rows).write(request.directory), table.curves(rows).write(request.directory)
+        return evolve(report, files=[*report.files, *more.files])
 
     def asked(self, request: ExperimentRequest) -> Table1:
         """The rows that a request asks for."""

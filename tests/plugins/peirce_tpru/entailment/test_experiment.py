@@ -35,7 +35,10 @@ def test_rows_are_trained_and_stand_beside_the_papers(tmp_path: Path) -> None:
         data=str(tmp_path / "data"), directory=tmp_path / "out", rows=ROWS, seeds=(0,), settings=settings
     )
     report = TABLE1.run(request, Console(quiet=True))
-    assert [file.name for file in report.files] == ["table1.md", "table1.csv", "table1.png"]
+    assert [file.name for file in report.files] == [
+        f"{name}.{ending}" for name in ("table1", "figure1") for ending in ("md", "csv", "png")
+    ]
+    assert "| GRU | - |" not in (tmp_path / "out" / "figure1.md").read_text()
     found = {(figure["row"], figure["column"]): figure for figure in report.figures}
     assert {row for row, _ in found} == {*ROWS, *HEURISTICS}
     for row in ROWS:
