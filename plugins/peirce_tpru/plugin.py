@@ -9,7 +9,7 @@ from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
     from peirce.model import Experiment, Task
-    from peirce.parts import Augmenter, RecurrentOperator
+    from peirce.parts import Augmenter, Position, RecurrentOperator
 
 
 @hookimpl
@@ -19,6 +19,14 @@ def register_augmenters() -> list[type[Augmenter]]:
     from peirce_tpru.word_vectors import WordVectors
 
     return [TensorProduct, WordVectors]
+
+
+@hookimpl
+def register_positions() -> list[type[Position]]:
+    """Distances in the tree of brackets."""
+    from peirce_tpru.brackets import Brackets
+
+    return [Brackets]
 
 
 @hookimpl

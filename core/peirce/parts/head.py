@@ -43,10 +43,12 @@ class Head(ModulePart):
         needs: which of `pooled` and `binary` the architecture must give; `past` for a head that predicts next tokens,
             where no token may attend to later ones.
         labels: what `loss` takes as labels, dtype, shape and meaning, in one sentence.
+        tied: whether it multiplies atoms with word embeddings, which must then be as wide as the atoms.
     """
 
     needs: ClassVar[frozenset[Literal["pooled", "binary", "past"]]] = frozenset()
     labels: ClassVar[str] = ""
+    tied: ClassVar[bool] = False
 
     @abstractmethod
     def outputs(self) -> tuple[TensorSpec, ...]:

@@ -27,6 +27,7 @@ from peirce_basics.architectures.recurrent import (
     RecurrentDims,
     RecurrentOptions,
     check_shared,
+    embedding_of,
     sizes_of,
     texts_of,
 )
@@ -76,7 +77,7 @@ class BiDAF(Architecture):
     def __init__(self, options: BiDAFOptions, plan: Plan) -> None:
         super().__init__(options, plan)
         self.plan, self.options, self.texts = plan, options, texts_of(plan)
-        width, states = plan.model_dims.embedding or plan.dims.unary, plan.dims.unary
+        width, states = embedding_of(plan), plan.dims.unary
         first = evolve(plan, dims=evolve(plan.dims, unary=width))
         second = evolve(plan, dims=evolve(plan.dims, unary=2 * states + options.embedding * width))
         both = RecurrentOptions(directions=options.directions, texts="apart")

@@ -130,8 +130,7 @@ class Recurrent(GenerativeArchitecture):
         self.plan, self.options = plan, options
         if options.texts == "apart":
             texts_of(plan)
-        width = plan.model_dims.embedding or plan.dims.unary
-        first = evolve(plan, dims=evolve(plan.dims, unary=width))
+        first = evolve(plan, dims=evolve(plan.dims, unary=embedding_of(plan)))
         self.input = TokenInput(first, sorted(self.places))
         self.layers = nn.ModuleList(Layer(plan if i else first, options) for i in range(plan.dims.layers))
         self.pooler = Pooler(plan.dims.unary) if options.pooler else None
@@ -254,6 +253,23 @@ def check_shared(directions: str, dims: RecurrentDims) -> str | None:
     if directions == "both" and dims.unary % 2:
         return f'unary = {dims.unary} cannot be shared by two directions; make it even, or directions = "forward"'
     return None
+
+
+def embedding_of(plan: Plan) -> int:
+    """The width of the embeddings, which the first recurrence reads.
+
+    Raises:
+        PlanError: a head decodes with embeddings of another width than the atoms'.
+    """
+    atoms: int = plan.dims.unary
+    width: int = plan.model_dims.embedding or atoms
+    for head in plan.heads:
+        if head.part.tied and width != atoms:
+            raise PlanError(
+                f"{plan.spec.at(head.path)}: {head} cannot be used here: it decodes with word embeddings, which are "
+                f"{width} wide, and the atoms are {atoms} wide; leave model.dims.embedding out"
+            )
+    return width
 
 
 def texts_of(plan: Plan) -> int:

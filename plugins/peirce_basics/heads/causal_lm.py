@@ -20,6 +20,7 @@ class CausalLanguageModel(Head):
     name = "causal_lm"
     source = "FOLNet (Chen, 2023), Appendix A.5"
     needs = frozenset({"past"})
+    tied = True
     labels = (
         "int64 [batch, length]: the token after each token; -100 where there is none, or it does not count."
     )

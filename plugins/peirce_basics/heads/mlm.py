@@ -33,6 +33,7 @@ class MaskedLanguageModel(Head):
     name = "mlm"
     source = "FOLNet (Chen, 2023), Appendix A.4; BERT (Devlin et al., 2018), Section 3.1"
     labels = "int64 [b, x]: the id that was masked; -100 where nothing is to be predicted"
+    tied = True
     Options = MlmOptions
 
     def __init__(self, options: Any, dims: Dims) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+import numpy as np
+from attrs import evolve, field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import (
     Cell,
@@ -47,28 +48,31 @@ PAPER: Mapping[str, tuple[float, ...]] = {
     "TPRU, 512 roles, BiDAF": (88.6, 89.2, 72.6, 71.2, 64.4, 80.0),
 }
 """Table 1 of the paper, dim 64."""
-TRANSFORMER, FOLNET = "transformer", "FOLNet"
-"""Rows that nobody has published: an encoder that reads each text by itself, and relations between all tokens."""
-_FOLNET: Mapping[str, Any] = {
-    "model.name": "folnet",
-    "model.dims": {
-        "layers": 4, "unary": 64, "binary": 8, "heads": 4, "head_size": 16, "feedforward_unary": 256,
-        "feedforward_binary": 16,
-    },
-    "model.operators.layer": "jmc.atp",
-    "model.positions": [{"use": "distance", "clip": 32, "cls": True}],
-    "model.heads": [{"use": "matching", "pool": "mean"}],
-    "model.input.max_length": 1024,
-    "model.regularisation": {"dropout": 0.0, "init_std": 0.1},
-}  # fmt: skip
+UNPUBLISHED: Mapping[str, str] = {
+    "transformer": "pair-transformer",
+    "transformer, brackets": "pair-brackets",
+    "FOLNet": "pair-folnet",
+}
+"""Rows that nobody has published, and their specs: encoders that read each text by itself, the second with relations
+from the parse, and relations between all tokens."""
 SCALES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "small": (
-        "12,000 steps of 64 pairs",
-        {"train.steps": 12_000, "train.schedule": "linear", "train.warmup_ratio": 0.02},
+        "2,400 steps of 32 pairs, variables named in their order, texts pooled and compared as the published code does",
+        {
+            "train.steps": 2_400,
+            "train.lr": 3e-3,
+            "train.schedule": "linear",
+            "train.warmup_ratio": 0.04,
+            "task.batch_size": 32,
+            "task.names": "ordered",
+            "model.heads.0.pool": "max",
+            "model.heads.0.join": "compared",
+        },
     ),
     "paper": (
         "90 epochs, the learning rate divided by 10 twice, the best model by the validation file",
         {
+            "train.lr": 1e-3,
             "train.epochs": 90,
             "train.schedule": "thirds",
             "train.evaluate_every": 1563,
@@ -79,15 +83,24 @@ SCALES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 
 
+POINTS = 12
+"""A learning curve has so many points."""
+
+
 @frozen(kw_only=True)
 class EntailmentRow(ResultRow):
-    """How a run does on one file."""
+    """How a run does on one file.
+
+    Args:
+        curve: the mean training loss of each of `POINTS` equal parts of the steps, with spaces between.
+    """
 
     label: str
     file: str
     pairs: int = field(converter=int)
     right: int = field(converter=int)
     last_loss: float = field(converter=float)
+    curve: str = ""
 
     @property
     def accuracy(self) -> float:
@@ -116,7 +129,7 @@ class Table1(Matrix[Cell, EntailmentRow]):
     row = EntailmentRow
     columns = (
         *("run", "label", "seed", "file", "pairs", "right", "accuracy", "parameters", "steps", "seconds"),
-        *("last_loss", "spec_digest", "commit", "evaluated", "command"),
+        *("last_loss", "curve", "spec_digest", "commit", "evaluated", "command"),
     )
 
     def cells(self) -> Iterator[Cell]:
@@ -137,7 +150,13 @@ class Table1(Matrix[Cell, EntailmentRow]):
     ) -> Iterator[EntailmentRow]:
         """A row for each file of evaluation."""
         task: Any = self.task
-        common = {**self.facts(cell, trained), "label": cell.label, "last_loss": last_loss(trained)}
+        means = (np.mean(part) for part in np.array_split(trained.losses, POINTS) if len(part))
+        common = {
+            **self.facts(cell, trained),
+            "label": cell.label,
+            "last_loss": last_loss(trained),
+            "curve": " ".join(f"{mean:.4f}" for mean in means),
+        }
         for file in COLUMNS.values():
             if file in data.files:
                 right = task.right(trained.model, data.files[file])
@@ -182,6 +201,34 @@ class Table1(Matrix[Cell, EntailmentRow]):
             constant=HEURISTICS,
         )
 
+    def curves(self, rows: Sequence[EntailmentRow]) -> FigureTable:
+        """The training loss by row and step, of the rows that were trained as long as the longest."""
+        steps = max(row.steps for row in rows)
+        columns = tuple(str(round((i + 1) * steps / POINTS)) for i in range(POINTS))
+        own = {(row.label, row.seed): row.curve.split() for row in rows if row.steps == steps}
+        return FigureTable(
+            name="figure1",
+            title="TPRU, Figure 1: learning curves",
+            about=f"Training loss, mean of {steps // POINTS:,} steps.",
+            columns=columns,
+            figures={
+                label: [
+                    Figure(
+                        row=label,
+                        column=column,
+                        values=tuple(float(each[i]) for each in found if i < len(each)),
+                    )
+                    for i, column in enumerate(columns)
+                ]
+                for label in dict.fromkeys(label for label, _ in own)
+                for found in [[curve for (name, _), curve in own.items() if name == label]]
+            },
+            sources=self.sources(rows, "label"),
+            unit="training loss",
+            across="step",
+            digits=3,
+        )
+
 
 def spec_of(label: str) -> tuple[str, dict[str, Any]]:
     """The ready spec of a row, and what it changes.
@@ -189,10 +236,8 @@ def spec_of(label: str) -> tuple[str, dict[str, Any]]:
     Raises:
         TaskError: there is no such row.
     """
-    if label == TRANSFORMER:
-        return "pair-transformer", {"model.name": "transformer"}
-    if label == FOLNET:
-        return "folnet-base", dict(_FOLNET)
+    if label in UNPUBLISHED:
+        return UNPUBLISHED[label], {}
     if label not in PAPER:
         raise TaskError(f"there is no row {label!r}")
     unit, *rest = label.split(", ")
@@ -221,22 +266,24 @@ class EntailmentTable(Experiment):
     name: str = "tpru/table1"
     title: str = "TPRU, Table 1: logical entailment by LSTM, GRU and TPRU, plain and BiDAF"
     rows: tuple[str, ...] = tuple(PAPER)
-    more: tuple[str, ...] = (TRANSFORMER, FOLNET)
+    more: tuple[str, ...] = tuple(UNPUBLISHED)
     columns: tuple[str, ...] = tuple(COLUMNS)
     scales: Mapping[str, str] = field(factory=lambda: {name: said for name, (said, _) in SCALES.items()})
     folder: str = "runs/entailment"
 
     def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
-        """Train the rows that are not trained yet, and write the table."""
+        """Train the rows that are not trained yet, and write the table and the learning curves."""
         table = self.asked(request)
-        return table.table(table.run(console)).write(request.directory)
+        rows = table.run(console)
+        report, more = table.table(rows).write(request.directory), table.curves(rows).write(request.directory)
+        return evolve(report, files=[*report.files, *more.files])
 
     def asked(self, request: ExperimentRequest) -> Table1:
         """The rows that a request asks for."""
         from peirce.training import make_task, training_options
 
         scale = SCALES[request.scale or next(iter(SCALES))][1]
-        common = {"train.lr": 1e-3, "train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
+        common = {"train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
         settings = {**common, **scale, "task.folder": request.data, **request.settings}
         model, task, training = settings_by_part(settings)
         known = (*self.rows, *self.more)

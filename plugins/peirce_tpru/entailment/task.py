@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from attrs import field, frozen, validators
+from attrs import evolve, field, frozen, validators
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
@@ -19,7 +19,7 @@ from peirce_text import Tokenizer
 from torch import Tensor
 
 from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, found_in, read_pairs
-from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES
+from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, renamed
 
 HEAD = "matching"
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -28,6 +28,8 @@ SYMBOLS = (*SPECIALS, *"()", *CONNECTIVES, *VARIABLES)
 FIRST = SYMBOLS.index("a")
 """The id of the first variable."""
 PAD, CLS, SEP = (SYMBOLS.index(name) for name in ("[PAD]", "[CLS]", "[SEP]"))
+SORTED = 50
+"""Among so many training batches, pairs of about one length share one, which saves padding."""
 Ids = NDArray[np.int64]
 
 
@@ -39,14 +41,18 @@ class EntailmentOptions:
         folder: holds `train.txt`, `validate.txt` and files `test_*.txt`, gzipped or not, with lines `A,B,E,H1,H2,H3`.
         pairs: a training file elsewhere, in place of the folder's.
         limit: how many of the training pairs are taken, from the first on; all if 0.
-        permute: whether variables change names at random, one to one, anew for each training pair in each epoch.
+        names: what variables are called. `permuted`: training pairs get other names at random, one to one, anew in each
+            epoch. `ordered`: every pair, also in an evaluation, has a, b, c in the order in which they come. `given`:
+            as they are read.
         batch_size: how many pairs are in a batch.
     """
 
     folder: str = ""
     pairs: str = ""
     limit: int = field(default=0, validator=validators.ge(0))
-    permute: bool = True
+    names: Literal["permuted", "ordered", "given"] = field(
+        default="permuted", validator=validators.in_(("permuted", "ordered", "given"))
+    )
     batch_size: int = field(default=64, validator=validators.ge(1))
 
 
@@ -86,6 +92,11 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def longest(self) -> Ids:
+        """The tokens of the longer text of each pair."""
+        return np.maximum(self.firsts, np.diff(self.starts) - self.firsts)
 
     def batch(self, chosen: Ids, names: Ids | None = None) -> dict[str, Tensor]:
         """Some pairs, padded to the longest of them.
@@ -168,6 +179,8 @@ class Entailment(Task):
         read = {name: read_pairs(path) for name, path in paths.items()}
         if options.limit and TRAIN in read:
             read[TRAIN] = read[TRAIN][: options.limit]
+        if options.names == "ordered":
+            read = {name: tuple(map(_ordered, pairs)) for name, pairs in read.items()}
         return EntailmentData({name: Pairs.of(pairs) for name, pairs in read.items()})
 
     def overrides(self, data: EntailmentData) -> Mapping[str, Any]:
@@ -196,23 +209,33 @@ class Entailment(Task):
     def batches(
         self, data: EntailmentData, split: str, seed: int, epoch: int
     ) -> Iterator[Mapping[str, Tensor]]:
-        """The batches of one pass, each as long as its longest pair; the training pairs in a drawn order, renamed.
+        """The batches of one pass, each of pairs of about one length; the training pairs in a drawn order, renamed.
 
         Yields:
             input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b].
         """
         for pairs in data.of(split).values():
-            yield from self._of(pairs, split == "train", seed, epoch)
+            if split != "train":
+                yield from map(pairs.batch, self._split(np.argsort(pairs.longest, kind="stable")))
+                continue
+            drawn = np.random.default_rng([seed, epoch])
+            for chosen in self._drawn(pairs, drawn):
+                names = None
+                if self.options.names == "permuted":
+                    names = drawn.permuted(np.tile(np.arange(len(VARIABLES)), (len(chosen), 1)), axis=1)
+                yield pairs.batch(chosen, names)
 
-    def _of(self, pairs: Pairs, training: bool, seed: int, epoch: int) -> Iterator[dict[str, Tensor]]:
-        drawn = np.random.default_rng([seed, epoch])
-        order = drawn.permutation(len(pairs)) if training else np.arange(len(pairs))
-        for start in range(0, len(order), self.options.batch_size):
-            chosen = order[start : start + self.options.batch_size]
-            names = None
-            if training and self.options.permute:
-                names = drawn.permuted(np.tile(np.arange(len(VARIABLES)), (len(chosen), 1)), axis=1)
-            yield pairs.batch(chosen, names)
+    def _drawn(self, pairs: Pairs, drawn: np.random.Generator) -> Iterator[Ids]:
+        """Batches in a drawn order. Of `SORTED` batches at a time, pairs of about one length come together."""
+        order, at_once = drawn.permutation(len(pairs)), SORTED * self.options.batch_size
+        for start in range(0, len(order), at_once):
+            some = order[start : start + at_once]
+            batches = self._split(some[np.argsort(pairs.longest[some], kind="stable")])
+            yield from (batches[i] for i in drawn.permutation(len(batches)))
+
+    def _split(self, order: Ids) -> list[Ids]:
+        size = self.options.batch_size
+        return [order[start : start + size] for start in range(0, len(order), size)]
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The cross-entropy of the head."""
@@ -238,19 +261,25 @@ class Entailment(Task):
         """Whether a model decides each pair as its label says."""
         device, training = next(model.parameters()).device, model.training
         model.eval()
-        found = []
+        found = np.zeros(len(pairs), np.bool_)
         try:
             with torch.inference_mode():
-                for batch in self._of(pairs, False, 0, 0):
+                for chosen in self._split(np.argsort(pairs.longest, kind="stable")):
+                    batch = pairs.batch(chosen)
                     scores = _outputs(model, {name: each.to(device) for name, each in batch.items()})
-                    found.append((scores[f"{HEAD}_logits"].argmax(1).cpu() == batch["labels"]).numpy())
+                    found[chosen] = (scores[f"{HEAD}_logits"].argmax(1).cpu() == batch["labels"]).numpy()
         finally:
             model.train(training)
-        return np.concatenate(found)
+        return found
 
     def assets(self, data: EntailmentData) -> Mapping[str, bytes]:
         """The tokenizer, so that a saved model reads propositions as text."""
         return {"tokenizer.json": tokenizer().content}
+
+
+def _ordered(pair: Pair) -> Pair:
+    one, other = renamed(pair.one, pair.other).split(",")
+    return evolve(pair, one=one, other=other)
 
 
 def _outputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:

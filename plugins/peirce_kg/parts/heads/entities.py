@@ -40,6 +40,7 @@ class Entities(Head):
     source = "TEGA (Zheng et al., 2025), Section 6.2 and Appendix H"
     Options: ClassVar[type] = EntitiesOptions
     labels = "int64 [b]: one answer a query; or float [b, entities]: a distribution over its answers"
+    tied = True
 
     @classmethod
     def check(cls, options: EntitiesOptions, dims: Dims, scope: str) -> str | None:

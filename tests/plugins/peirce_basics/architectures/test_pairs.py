@@ -110,6 +110,16 @@ def test_without_token_types_there_is_no_pair() -> None:
         pair("recurrent", **{"model.input.token_types": 1, "model.heads": []})
 
 
+@pytest.mark.parametrize("architecture", ["recurrent", "bidaf"])
+def test_a_head_that_decodes_with_embeddings_needs_their_width(architecture: str) -> None:
+    tied: dict[str, object] = {"model.heads": [{"use": "mlm"}]}
+    assert pair(architecture, **tied, **{"model.dims.embedding": 8})
+    with pytest.raises(
+        PlanError, match=r"head 'mlm' cannot be used here.* 4 wide.* 8 wide; leave model\.dims"
+    ):
+        pair(architecture, **tied, **{"model.dims.embedding": 4})
+
+
 PRINTED = [
     ("recurrent", "lstm", 64, {}, 65_536),
     ("recurrent", "gru", 64, {}, 49_152),
