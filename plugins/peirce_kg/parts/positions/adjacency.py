@@ -25,8 +25,8 @@ class AdjacencyOptions:
 
     Args:
         hops: the longest path to a node that is attended to.
-        outside: tokens that stand for no node, such as parentheses. With `looks` they attend to every token, and no node to
-            them; with `both` they attend to all and all to them, which joins nodes that are far apart in two layers.
+        outside: tokens that stand for no node, such as parentheses. With `looks` they attend to every token, and no
+            node to them; with `both` also every node to them, which joins nodes that are far apart in two layers.
     """
 
     hops: int = field(default=1, validator=[validators.ge(1), validators.le(REACH)])
