@@ -33,7 +33,7 @@ def plugin_devices(name: str) -> list[Any]:
     Raises:
         InputError: its library cannot be loaded, or it finds no device.
     """
-    import onnxruntime  # type: ignore[import-untyped]
+    import onnxruntime
 
     module, distribution = _MODULES[name]
     try:

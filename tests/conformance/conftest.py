@@ -3,4 +3,6 @@
 import sys
 from pathlib import Path
 
+from translations import kept_translations as kept_translations
+
 sys.path.insert(0, str(Path(__file__).parent))

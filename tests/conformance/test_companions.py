@@ -16,7 +16,9 @@ from peirce.testing.options import example_options
 
 NETWORK = ("operators", "positions", "augmenters", "heads", "architectures")
 
-conformance = Conformance(registry=Registry.of("peirce.testing.companions", "peirce:onnx"))
+conformance = Conformance(
+    "peirce.testing.companions", registry=Registry.of("peirce.testing.companions", "peirce:onnx")
+)
 
 
 def all_of(registry: Registry) -> set[tuple[str, str, str]]:

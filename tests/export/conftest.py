@@ -1,4 +1,4 @@
-"""The hand-written model, exported once a session."""
+"""The hand-written model, exported once a session, and what all exports share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hand_model import Hand
 from peirce_export.onnx.exporter import trace, write
+from translations import kept_translations as kept_translations
 
 
 @pytest.fixture(scope="session")

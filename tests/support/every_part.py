@@ -257,3 +257,31 @@ def parts() -> dict[str, Spec]:
 SPECS: Mapping[str, Spec] = parts()
 SEARCHES = ("cqd-beam", "cqd-continuous")
 """Ready specs that are no networks: they search for answers, and an export refuses them in words."""
+
+
+def content(spec: Spec) -> set[tuple[str, ...]]:
+    """What a composition exports: each size, part and scope in its architecture, and each value of each option."""
+    within = spec.architecture
+    layer = spec.operators.layer
+    listed = () if layer is None or isinstance(layer, str) else layer
+    found = {("scope", within, spec.scope.kind), ("padding", within, str(spec.scope.mask_padding))}
+    found |= {("dims", within, size) for size in spec.dims}
+    if isinstance(layer, str):  # letters around a dot, or one recurrent operator's name
+        found |= {("operators", within, one) for one in (layer if "." in layer else (layer,))}
+    found |= {("activation", one.use, one.activation) for one in listed}
+    groups = {"operators": listed, "positions": spec.positions, "augmenters": spec.augmenters}
+    found |= {(kind, within, one.use) for kind, parts in groups.items() for one in parts}
+    found |= {("heads", one.use) for one in spec.heads}
+    tables = [(within, spec.options), *spec.operators.options.items()]
+    tables += [(one.use, one.options) for one in (*listed, *spec.positions, *spec.augmenters, *spec.heads)]
+    return found | {("option", part, k, str(v)) for part, table in tables for k, v in table.items()}
+
+
+def covering() -> tuple[str, ...]:
+    """Compositions that together hold what all of them hold: greedily, the one that adds most comes next."""
+    left = {name: content(spec) for name, spec in SPECS.items() if name not in SEARCHES}
+    chosen = []
+    while any(left.values()):
+        chosen.append(max(left, key=lambda name: len(left[name])))
+        left = {name: rest - left[chosen[-1]] for name, rest in left.items()}
+    return tuple(chosen)

@@ -97,7 +97,7 @@ def _onnxruntime() -> list[dict[str, Any]]:
             )
         )
     try:
-        import onnxruntime  # type: ignore[import-untyped]
+        import onnxruntime
     except (ImportError, OSError) as error:
         return [*checks, _found("onnxruntime", f"cannot be imported: {error}", "failed")]
     onnxruntime.set_default_logger_severity(_FATAL)  # what it would log is in the findings

@@ -136,7 +136,7 @@ def summarise(
     )
 
 
-class _Written(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Written(TorchDispatchMode):
     """Adds up the bytes that operations write; views write nothing."""
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ def _traced(table: Tensor) -> bool:
 
 
 def _call(function: type[Function], *args: Any) -> Any:
-    return function.apply(*args)  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    return function.apply(*args)
 
 
 class _Score(Function):

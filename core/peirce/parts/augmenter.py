@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from peirce.parts.module import ModulePart
 from peirce.parts.tokens import Tokens
-
-if TYPE_CHECKING:
-    pass
 
 
 class Augmenter(ModulePart):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from torch import Tensor
 
@@ -12,9 +12,6 @@ from peirce.algebra import Scope
 from peirce.parts.module import ModulePart
 from peirce.parts.signature import TensorSpec
 from peirce.parts.tokens import Tokens
-
-if TYPE_CHECKING:
-    pass
 
 
 class Encoded(NamedTuple):

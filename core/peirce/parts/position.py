@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from torch import Tensor
 
 from peirce.kernels import PairBias
 from peirce.parts.module import ModulePart
 from peirce.parts.tokens import Tokens
-
-if TYPE_CHECKING:
-    pass
-
 
 Place = Literal["unary", "binary", "pair", "scope"]
 """Where a position acts. `unary`: it adds to the unary atoms at the input. `binary`: it gives the initial binary atoms.

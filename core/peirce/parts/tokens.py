@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torch import Tensor
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes

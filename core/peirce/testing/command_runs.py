@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from runpy import run_module
@@ -103,16 +104,15 @@ def facts(name: str, target: str) -> dict[str, Any]:
         found["levels"].append(
             {
                 "words": words,
-                "help": ran(lambda words=words: main([*words, "--help"])),  # type: ignore[misc]
-                "unknown": ran(lambda words=words: main([*words, UNKNOWN])),  # type: ignore[misc]
+                "help": ran(partial(main, [*words, "--help"])),
+                "unknown": ran(partial(main, [*words, UNKNOWN])),
                 "silent": [p.name for p in each.params if not (getattr(p, "help", None) or p.name == "help")],
                 "tried": tried(words, each),
             }
         )
     given = getattr(sys.modules[module], EXAMPLES, {}).get(name, ())
     found["examples"] = [
-        {"words": list(words), **ran(lambda words=words: main([*name.split("."), *words]))}  # type: ignore[misc]
-        for words in given
+        {"words": list(words), **ran(partial(main, [*name.split("."), *words]))} for words in given
     ]
     return found
 

@@ -124,28 +124,27 @@ def around(
             not e.part.fixed_layer,
         ),
     )
-    why = []
+    why: dict[str, dict[str, None]] = {}
     for architecture in (candidate.part for candidate in candidates):
         kind = scope if architecture.scope is None else "bidirectional"
         spec = tiny_spec(architecture, _options_in(architecture, kind), layers=1, scope=kind)
         try:
             spec = fitting(spec, registry)
         except PeirceError as error:
-            why.append(f"{architecture.name}: {error}")
+            why.setdefault(str(error), {})[architecture.name] = None
             continue
         for begun in (_few_operators(spec, registry), spec):
             trial = with_part(begun, entry, options, registry)
             if trial is None:
-                why.append(f"{architecture.name}: its layer is fixed")
+                why.setdefault("its layer is fixed", {})[architecture.name] = None
                 break
             try:
                 resolve(trial, registry)
                 return trial
             except PeirceError as error:
-                why.append(f"{architecture.name}: {error}")
-    raise NotRunError(
-        f"not run: no registered architecture can hold it ({'; '.join(why) or 'there is none'})"
-    )
+                why.setdefault(str(error), {})[architecture.name] = None
+    reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in why.items())
+    raise NotRunError(f"not run: no registered architecture can hold it ({reasons or 'there is none'})")
 
 
 def _options_in(architecture: type[Any], scope: str) -> Any:

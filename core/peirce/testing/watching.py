@@ -20,7 +20,7 @@ class InTheMiddleError(RuntimeError):
     """What a check raises inside a part, to see what a failed call leaves behind."""
 
 
-class Between(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Between(TorchDispatchMode):
     """Calls a function before some of torch's operations.
 
     Args:
@@ -40,7 +40,7 @@ class Between(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-class Narrowing(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Narrowing(TorchDispatchMode):
     """Notes the operations that round floats of a dtype to a narrower one, or widen them again, with their lines."""
 
     def __init__(self, dtype: torch.dtype) -> None:

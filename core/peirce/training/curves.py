@@ -41,7 +41,7 @@ class Curves:
             folder.mkdir(exist_ok=True)
             name = f"{int(time.time()):010}.{platform.node()}.{os.getpid()}.{next(_NUMBERS)}"
             self._file = FileIO(folder / OUR_LOGS.replace("*", name), "w")
-            from tensorboard.compat.proto.event_pb2 import SessionLog  # type: ignore[import-untyped]  # it has no types
+            from tensorboard.compat.proto.event_pb2 import SessionLog
 
             self._write(file_version="brain.Event:2")
             self._write(step=step + 1, session_log=SessionLog(status=SessionLog.START))
@@ -49,7 +49,7 @@ class Curves:
     def add(self, step: int, values: Mapping[str, float]) -> None:
         """One point on each of some curves; values that are no numbers are left out."""
         if self._file is not None:
-            from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
+            from tensorboard.compat.proto.summary_pb2 import Summary
 
             finite = {name: value for name, value in values.items() if math.isfinite(value)}
             points = [Summary.Value(tag=name, simple_value=value) for name, value in finite.items()]
@@ -62,7 +62,7 @@ class Curves:
 
     def _write(self, **event: Any) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
         assert self._file is not None
         before, record = self._file.tell(), BytesIO()

@@ -24,9 +24,9 @@ def accelerator_of(options: TrainingOptions) -> Any:
     Raises:
         TaskError: the precision does not work on the device.
     """
-    from accelerate import Accelerator  # type: ignore[import-untyped]
-    from accelerate.state import AcceleratorState, PartialState  # type: ignore[import-untyped]
-    from accelerate.utils import (  # type: ignore[import-untyped]
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState, PartialState
+    from accelerate.utils import (
         DistributedDataParallelKwargs,
         GradientAccumulationPlugin,
     )

@@ -33,7 +33,7 @@ def capture() -> dict[str, Tensor]:
         "numpy.rest": torch.tensor([position, has_gauss, cached], dtype=torch.float64),
         "torch.cpu": torch.get_rng_state(),
     }
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
         states["torch.cuda"] = torch.cuda.get_rng_state()
     return states
 

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import onnxruntime as ort  # type: ignore[import-untyped]
+import onnxruntime as ort
 from peirce.errors import InputError, ModelFileError, unknown
 from peirce.onnx_providers import TENSORRT_RTX, plugin_devices, plugin_providers
 

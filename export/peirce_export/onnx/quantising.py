@@ -64,7 +64,7 @@ def _of_position(part: str) -> bool:
 
 def _dynamic(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
     with tempfile.TemporaryDirectory() as folder, _quiet():
-        from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-untyped]
+        from onnxruntime.quantization import QuantType, quantize_dynamic
 
         path = Path(folder) / "int8.onnx"
         quantize_dynamic(
@@ -84,7 +84,7 @@ def _dynamic(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
 
 def _weights(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
     with _quiet():
-        from onnxruntime.quantization.matmul_nbits_quantizer import (  # type: ignore[import-untyped]
+        from onnxruntime.quantization.matmul_nbits_quantizer import (
             MatMulNBitsQuantizer,
         )
 

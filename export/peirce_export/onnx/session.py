@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort  # type: ignore[import-untyped]
+import onnxruntime as ort
 from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, lacks_memory
 from peirce.model import Ids, OnDevice, OpenFile

@@ -161,7 +161,7 @@ class _Device:
         from peirce.extras import require
 
         require("running an engine", "cuda", extra="tensorrt")
-        from cuda.bindings import runtime  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        from cuda.bindings import runtime
 
         self._cuda: Any = runtime
         number = self._do("cudaGetDevice")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import triton_python_backend_utils as triton  # type: ignore[import-not-found]
+import triton_python_backend_utils as triton
 from numpy.typing import NDArray
 from peirce.compose import Session
 from peirce.errors import InputError, PeirceError

@@ -87,7 +87,7 @@ def messages() -> Any:
 
 def text_of(config: Any) -> str:
     """A configuration as `config.pbtxt` holds it."""
-    from google.protobuf import text_format  # type: ignore[import-untyped]
+    from google.protobuf import text_format
 
     return text_format.MessageToString(config)
 

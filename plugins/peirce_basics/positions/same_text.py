@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class SameText(ScopePosition):
-    """x may look at y if both have one token type: an encoder reads each text of a pair by itself."""
+    """x may attend to y if both have one token type: an encoder reads each text of a pair by itself."""
 
     name = "same_text"
     source = "siamese encoders (Conneau et al., 2017), as a scope"

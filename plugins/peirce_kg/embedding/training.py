@@ -198,9 +198,7 @@ class Factorisation(nn.Module):
 
         Triples of one head and relation share their scores: int64 [n, 3] -> a scalar.
         """
-        keys, pair = (triples[:, 0] * len(self.relations) + triples[:, 1]).unique(  # type: ignore[no-untyped-call]  # torch leaves it untyped
-            return_inverse=True
-        )
+        keys, pair = (triples[:, 0] * len(self.relations) + triples[:, 1]).unique(return_inverse=True)
         asked = self.asked(torch.stack([keys // len(self.relations), keys % len(self.relations)], 1))
         total = (asked @ self.entities.T).logsumexp(1)
         tails = self.entities[triples[:, 2]]
@@ -242,11 +240,11 @@ def _factorise(
     begun: float | None = time.monotonic()
     for epoch in range(1, epochs + 1):
         total = 0.0
-        for rows in torch.randperm(len(triples)).to(triples.device).split(recipe.batch_size):  # type: ignore[no-untyped-call]
+        for rows in torch.randperm(len(triples)).to(triples.device).split(recipe.batch_size):
             optimizer.zero_grad()
             for part in rows.split(size):
                 loss = predictor.loss(triples[part], recipe.n3) * (len(part) / len(rows))
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 total += loss.item() * len(rows)
             optimizer.step()
             if begun is not None:

@@ -31,7 +31,7 @@ from peirce_kg.queries.types import QueryType
 from peirce_kg.sampling.sampler import Block, QuerySet
 
 if TYPE_CHECKING:
-    import pyarrow  # type: ignore[import-untyped]  # it has no types
+    import pyarrow
 
 DESCRIPTION = "sample.json"
 SCHEMA = "peirce.kg.queries/1"
@@ -176,7 +176,7 @@ def write_type(path: Path, kind: QueryType, graph: Graph, sets: Iterable[QuerySe
 
 def answer_counts(folder: Path, name: str, split: Split) -> Ints:
     """How many answers each query of a type has on the graph of its split: int64 [n]."""
-    import pyarrow.compute as pc  # type: ignore[import-untyped]  # it has no types
+    import pyarrow.compute as pc
 
     column = _read(type_file(folder, name), [f"answers_{split}"]).column(0)
     return pc.list_value_length(column).to_numpy().astype(np.int64)
@@ -198,7 +198,7 @@ def read_block(path: Path, kind: QueryType, split: Split) -> tuple[Block, float]
 
 def _parquet() -> Any:
     require("a Parquet file", "pyarrow", extra="kg")
-    import pyarrow.parquet  # type: ignore[import-untyped]  # it has no types
+    import pyarrow.parquet
 
     return pyarrow.parquet
 

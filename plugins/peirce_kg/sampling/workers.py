@@ -201,7 +201,7 @@ def _ray(workers: int | None, setup: Setup) -> Iterator[Pool]:
         with chdir(sys.prefix), safe_path():
             ray.init(log_to_driver=False)
     try:
-        cpus = int(ray.cluster_resources().get("CPU", 0))  # type: ignore[no-untyped-call]  # ray 2.60: partly typed
+        cpus = int(ray.cluster_resources().get("CPU", 0))
         size = workers or cpus
         if not 0 < size <= cpus:
             raise TaskError(f"{size} workers were asked for, and the Ray cluster has {cpus} CPUs")

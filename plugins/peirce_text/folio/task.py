@@ -129,7 +129,7 @@ class Folio(TextTask):
     def metrics(self, model: Model, data: FolioData, split: str) -> Mapping[str, float]:
         """Accuracy, and how many problems of each label got each label: `confusion/True/Unknown` counts those that
         are True and were called Unknown."""
-        from sklearn.metrics import accuracy_score, confusion_matrix  # type: ignore[import-untyped]
+        from sklearn.metrics import accuracy_score, confusion_matrix
 
         right, given = self.labelled(model, data, split)
         table = confusion_matrix(right, given, labels=range(len(LABELS)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 import torch
@@ -90,7 +91,7 @@ class Batcher:
         for start in range(0, full if whole and full else len(examples), each):
             chosen = examples[start : start + each]
             yield LazyBatch(
-                lambda chosen=chosen: self.batch(chosen, draw),  # type: ignore[misc]
+                partial(self.batch, chosen, draw),
                 self._guesses(chosen),
                 len(chosen) * self.views,
             )

@@ -60,7 +60,7 @@ def loading(name: str, of: str = "", hint: str = "") -> Iterator[Any]:
         TaskError: it failed.
     """
     require(f"the data set {name!r}", "datasets", extra="text")
-    import datasets  # type: ignore[import-untyped]
+    import datasets
 
     try:
         yield datasets

@@ -59,7 +59,7 @@ class Shard:
             TaskError: its rows have no such column, or it holds no text.
         """
         require("reading a shard", "datasets", extra="text")
-        from datasets import load_dataset  # type: ignore[import-untyped]
+        from datasets import load_dataset
 
         if _PATTERN.intersection(str(self.path)):
             raise TaskError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,12 +29,37 @@ OPTIONS = TrainingOptions(
     steps=12, lr=1e-2, warmup=3, save_every=5, evaluate_every=4, monitor="accuracy", threads=1, device="cpu"
 )
 
+UNMEASURED = attrs.evolve(OPTIONS, evaluate_every=0)
+
 
 def go(
     directory: Path, parts: Registry, *, fail_at: int = 0, options: TrainingOptions = OPTIONS, **more: Any
 ) -> TrainResult:
     task = Marked(more.pop("task_options", MarkedOptions(batch=16)), fail_at)
     return train(more.pop("spec", FOLNET), task, options, directory, registry=parts, **more)
+
+
+@pytest.fixture(scope="module")
+def trained(parts: Registry, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainResult]:
+    """A training that ended, for tests to copy."""
+    folder = tmp_path_factory.mktemp("trained")
+    return folder, go(folder, parts)
+
+
+@pytest.fixture
+def first(trained: tuple[Path, TrainResult], tmp_path: Path) -> TrainResult:
+    """What it gave; its folder is `tmp_path`."""
+    shutil.copytree(trained[0], tmp_path, dirs_exist_ok=True)
+    return trained[1]
+
+
+@pytest.fixture(scope="module")
+def stopped(parts: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training that failed at its last step and kept two checkpoints."""
+    folder = tmp_path_factory.mktemp("stopped")
+    with pytest.raises(StoppedError):
+        go(folder, parts, options=UNMEASURED, spec=TRANSFORMER, fail_at=12)
+    return folder
 
 
 def weights(directory: Path) -> bytes:
@@ -160,8 +186,9 @@ def test_a_training_that_fails_anywhere_resumes_to_the_bit(
         assert weights(directory) == saved
 
 
-def test_resuming_a_finished_training_changes_nothing(parts: Registry, tmp_path: Path) -> None:
-    first = go(tmp_path, parts)
+def test_resuming_a_finished_training_changes_nothing(
+    parts: Registry, first: TrainResult, tmp_path: Path
+) -> None:
     before = weights(tmp_path)
     again = go(tmp_path, parts, resume=True, fail_at=1)
     assert again.losses == first.losses
@@ -174,18 +201,22 @@ def test_resuming_a_finished_training_changes_nothing(parts: Registry, tmp_path:
 )
 @pytest.mark.parametrize("how", ["flipped", "truncated", "absent"])
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(
-    file: str, how: str, parts: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    file: str,
+    how: str,
+    parts: Registry,
+    stopped: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     from rich.console import Console
 
-    options = attrs.evolve(OPTIONS, evaluate_every=0)
-    losses, saved = _whole(parts, options)
-    with pytest.raises(StoppedError):
-        go(tmp_path, parts, options=options, spec=TRANSFORMER, fail_at=12)
+    losses, saved = _whole(parts, UNMEASURED)
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
     newest = tmp_path / "checkpoints" / "step-00000010"
     _damage(newest / file, how)
     capsys.readouterr()
-    result = go(tmp_path, parts, options=options, spec=TRANSFORMER, resume=True, console=Console(width=1000))
+    console = Console(width=1000)
+    result = go(tmp_path, parts, options=UNMEASURED, spec=TRANSFORMER, resume=True, console=console)
     said = capsys.readouterr().out
     named = (
         "" if (file, how) == ("manifest.json", "flipped") else file
@@ -211,8 +242,8 @@ def _damage(path: Path, how: str) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.usefixtures("first")
 def test_nothing_but_damaged_checkpoints_is_refused(parts: Registry, tmp_path: Path) -> None:
-    go(tmp_path, parts)
     for path in Checkpoints(tmp_path, 2).paths():
         _damage(path / "model.safetensors", "flipped")
     with pytest.raises(
@@ -221,16 +252,16 @@ def test_nothing_but_damaged_checkpoints_is_refused(parts: Registry, tmp_path: P
         go(tmp_path, parts, resume=True)
 
 
+@pytest.mark.usefixtures("first")
 def test_a_checkpoint_of_a_newer_format_is_refused(parts: Registry, tmp_path: Path) -> None:
-    go(tmp_path, parts)
     manifest = Checkpoints(tmp_path, 2).paths()[-1] / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
     with pytest.raises(TaskError, match=r"format 2, newer than 1.*upgrade peirce"):
         go(tmp_path, parts, resume=True)
 
 
+@pytest.mark.usefixtures("first")
 def test_another_training_is_not_resumed(parts: Registry, tmp_path: Path) -> None:
-    go(tmp_path, parts)
     for message, change in {
         "train.lr is 0.02 and was 0.01": {"options": attrs.evolve(OPTIONS, lr=0.02)},
         "seed is 1 and was 0": {"seed": 1},
@@ -246,9 +277,8 @@ def test_another_training_is_not_resumed(parts: Registry, tmp_path: Path) -> Non
 
 
 def test_other_intervals_and_threads_may_be_resumed_and_threads_are_mentioned(
-    parts: Registry, tmp_path: Path
+    parts: Registry, first: TrainResult, tmp_path: Path
 ) -> None:
-    first = go(tmp_path, parts)
     options = attrs.evolve(OPTIONS, save_every=1, log_every=1, keep=1, threads=2)
     with pytest.warns(
         CheckpointWarning, match="written with 1 threads and this run has 2.*not equal to the bit"
@@ -257,8 +287,8 @@ def test_other_intervals_and_threads_may_be_resumed_and_threads_are_mentioned(
     assert again.losses == first.losses
 
 
-def test_checkpoints_hold_no_pickle(parts: Registry, tmp_path: Path) -> None:
-    go(tmp_path, parts)
+@pytest.mark.usefixtures("first")
+def test_checkpoints_hold_no_pickle(tmp_path: Path) -> None:
     names = {p.name for path in Checkpoints(tmp_path, 2).paths() for p in path.iterdir()}
     assert {Path(name).suffix for name in names} == {".json", ".safetensors"}
     json.loads((Checkpoints(tmp_path, 2).paths()[-1] / "state.json").read_text())

@@ -1,4 +1,8 @@
-"""Every registered part is exported and verified, in the smallest widths; and every ready spec, at its own."""
+"""Every registered part is exported and verified, in the smallest widths; and every ready spec, at its own.
+
+`tox` exports the compositions that hold every part in every architecture, and every option's every value, that any of
+them has. The others join what is exported there, and wait for `tox -e export-all`.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from every_part import KINDS, SEARCHES, SPECS, without_files
+from every_part import KINDS, SEARCHES, SPECS, covering, without_files
 from peirce.compose import build, resolve
 from peirce.registry import Registry, load_spec, ready_specs
 from peirce.spec import Spec
 from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
 from peirce_export.report import Verification
 
+ALL = bool(os.environ.get("PEIRCE_EXPORT_ALL"))
+NETWORKS = tuple(name for name in SPECS if name not in SEARCHES)
+CHOSEN = NETWORKS if ALL else covering()
 EXPECTED = {"cone": 1e-4}
 """Errors with fresh weights where 1e-5 is too little: the mean of directions that all but cancel hangs on rounding."""
 
@@ -22,7 +29,7 @@ def exported(spec: Spec, path: Path, registry: Registry, **options: Any) -> Veri
     return OnnxExporter(OnnxOptions(**options)).export(build(spec, registry=registry), path)
 
 
-@pytest.mark.parametrize("name", [name for name in SPECS if name not in SEARCHES])
+@pytest.mark.parametrize("name", CHOSEN)
 def test_it_exports_and_verifies(name: str, registry: Registry, tmp_path: Path) -> None:
     report = exported(SPECS[name], tmp_path / "model.onnx", registry)
     assert report.passed
@@ -33,7 +40,8 @@ def test_it_exports_and_verifies(name: str, registry: Registry, tmp_path: Path) 
 
 
 def test_the_list_covers_every_registered_part(registry: Registry) -> None:
-    covered = {(part.kind, part.name) for spec in SPECS.values() for part in resolve(spec, registry).parts}
+    specs = [SPECS[name] for name in (*CHOSEN, *SEARCHES)]
+    covered = {(part.kind, part.name) for spec in specs for part in resolve(spec, registry).parts}
     registered = {(kind, name) for kind in KINDS for name in registry.names(kind)}
     assert covered == registered
 
@@ -55,7 +63,7 @@ def test_half_precision(name: str, precision: str, opset: int, registry: Registr
     assert {line.dtype for line in report.lines} == {precision}
 
 
-if os.environ.get("PEIRCE_EXPORT_ALL"):  # `tox -e export-all`: the full matrix
+if ALL:  # `tox -e export-all`: the full matrix
 
     @pytest.mark.parametrize("name", sorted({*ready_specs()} - {*SEARCHES}))
     def test_ready_spec(name: str, registry: Registry, tmp_path: Path) -> None:
@@ -64,11 +72,11 @@ if os.environ.get("PEIRCE_EXPORT_ALL"):  # `tox -e export-all`: the full matrix
             file.unlink()  # several gigabytes in all
 
     @pytest.mark.parametrize("opset", [17, 18, 21, 22, 23])
-    @pytest.mark.parametrize("name", [name for name in SPECS if name not in SEARCHES])
+    @pytest.mark.parametrize("name", NETWORKS)
     def test_every_opset(name: str, opset: int, registry: Registry, tmp_path: Path) -> None:
         assert exported(SPECS[name], tmp_path / "model.onnx", registry, opset=opset).passed
 
     @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
-    @pytest.mark.parametrize("name", [name for name in SPECS if name not in SEARCHES])
+    @pytest.mark.parametrize("name", NETWORKS)
     def test_every_precision(name: str, precision: str, registry: Registry, tmp_path: Path) -> None:
         assert exported(SPECS[name], tmp_path / "model.onnx", registry, precision=precision).passed

@@ -21,12 +21,12 @@ from peirce_kg.parts.positions.query_graph import (
 
 @frozen(kw_only=True)
 class AdjacencyOptions:
-    """How far a token looks, and what becomes of tokens outside the graph.
+    """How far a token attends, and what becomes of tokens outside the graph.
 
     Args:
         hops: the longest path to a node that is attended to.
-        outside: tokens that stand for no node, such as parentheses: `looks` at every token, and no node looks at it;
-            `both` looks and is looked at by all, which joins nodes that are far apart in two layers.
+        outside: tokens that stand for no node, such as parentheses. With `looks` they attend to every token, and no
+            node to them; with `both` also every node to them, which joins nodes that are far apart in two layers.
     """
 
     hops: int = field(default=1, validator=[validators.ge(1), validators.le(REACH)])
@@ -34,9 +34,9 @@ class AdjacencyOptions:
 
 
 class Adjacency(ScopePosition):
-    """x may look at y if their nodes are the same or joined by an edge of the query graph, whichever way it points.
+    """x may attend to y if their nodes are the same or joined by an edge of the query graph, whichever way it points.
 
-    A token outside the graph looks at every token: the first token of a query, which may stand for it, can be one.
+    A token outside the graph attends to every token: the first token of a query, which may stand for it, can be one.
     """
 
     name = "adjacency"
@@ -52,7 +52,7 @@ class Adjacency(ScopePosition):
         return (GRAPH_NODES, GRAPH_DISTANCES)
 
     def scope(self, tokens: Tokens) -> Tensor:
-        """bool [b, x, y]; every token looks at itself."""
+        """bool [b, x, y]; every token attends to itself."""
         codes, outside = of_pairs(tokens, "graph_distances"), tokens.inputs["graph_nodes"] == OUTSIDE
         near = ((codes - REACH).abs() <= self.options.hops) & (codes != APART)
         place = torch.arange(tokens.length, device=codes.device)

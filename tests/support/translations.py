@@ -1,0 +1,20 @@
+"""What torch.onnx builds anew for each export, built once: half a second of each, and the same every time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_translations() -> Iterator[None]:
+    """The table of how torch's operators are written in ONNX, kept for each opset."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            ONNXRegistry, "from_torchlib", staticmethod(functools.cache(ONNXRegistry.from_torchlib))
+        )
+        yield
