@@ -102,9 +102,13 @@ class Checkpoints:
         os.rename(writing, path)
         sync(self.folder)
         shutil.rmtree(replaced, ignore_errors=True)
+        self.prune()
+        return path
+
+    def prune(self) -> None:
+        """Remove what is too old, and what is left of it where that was cut off; who owns the directory calls this."""
         for old in self.paths()[: -self.keep]:
             _remove(old)
-        return path
 
     def sweep(self) -> None:
         """Remove what a training left in the middle of a checkpoint; who owns the directory alone calls this."""

@@ -306,6 +306,8 @@ class Training:
             **{key: state[key] for key in _SAVED},
         )
         self.feed = Feed(self.task, self.data, TRAIN, self.seed, state["epoch"], state["batch"])
+        if self.accelerator.is_main_process and not damaged:
+            self.checkpoints.prune()
         if state["threads"] != torch.get_num_threads():
             self._say(
                 f"{found.path} was written with {state['threads']} threads and this run has {torch.get_num_threads()}: "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as _json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from peirce_text.pretraining.recipes import PretrainingRecipe
-    from peirce_text.text.shards import Shard
 
 pretrain = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -150,26 +148,35 @@ def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bo
 
     One process trains it, and the others of the same training find it.
     """
-    from peirce.files import write_whole
+    from peirce.digests import digest_of
+    from peirce.files import write_json
     from peirce.owners import owned
-    from peirce.reading import read_text
 
+    from peirce_text.pretraining.record import FILE
     from peirce_text.text.shards import find_shards
     from peirce_text.text.training import train_tokenizer
 
     path, source = directory / TOKENIZER, directory / SOURCE
     shards = find_shards(options.files)
-    text = _source(shards, vocabulary)
+    files = [[str(s.path), s.size, s.path.stat().st_mtime_ns] for s in shards]
+    wanted = {"vocabulary": vocabulary, "shards": files}
     with owned(path, folder=False, wait=True):
-        there = path.is_file() and (resume or (source.is_file() and read_text(source, "table") == text))
+        # A training that is resumed holds the tokenizer against its own record.
+        holds = resume and (directory / FILE).is_file()
+        there = path.is_file() and (holds or _read(source) == {**wanted, "tokenizer": digest_of(path)})
         if not there:
             train_tokenizer(
                 shards, path, vocabulary=vocabulary, column=options.column, skip=options.damaged == "skip"
             )
-            write_whole(source, text)
+            write_json(source, {**wanted, "tokenizer": digest_of(path)})
     return path
 
 
-def _source(shards: Sequence[Shard], vocabulary: int) -> str:
-    files = [[str(s.path), s.size, s.path.stat().st_mtime_ns] for s in shards]
-    return _json.dumps({"vocabulary": vocabulary, "shards": files}, indent=1) + "\n"
+def _read(source: Path) -> Any:
+    """What a tokenizer was trained from; None where nothing tells."""
+    from peirce.reading import read_record
+
+    try:
+        return read_record(source, "table")
+    except (OSError, ValueError):
+        return None

@@ -144,6 +144,7 @@ def test_a_training_killed_again_and_again_ends_as_if_nothing_had_been(
     assert steps == sorted(steps)  # a checkpoint that is there stays until a newer one is
     assert len(set(steps)) > 3
     found, damaged = Checkpoints(tmp_path / "model", 1).newest()
+    assert [path.name for path in (tmp_path / "model" / "checkpoints").iterdir()] == [steps[-1]]
     assert found is not None
     assert not damaged
     assert tuple(found.tensors["losses"]["losses"].tolist()) == whole.losses
