@@ -17,7 +17,7 @@ import numpy as np
 import triton_python_backend_utils as triton
 from numpy.typing import NDArray
 from peirce.compose import Session
-from peirce.errors import InputError, PeirceError
+from peirce.errors import InputError, PeirceError, printable
 from peirce.model import Answerer, Field
 from peirce.registry import answerer_named
 
@@ -70,9 +70,9 @@ class TensorModel:
         whole = {name: np.concatenate([feeds[n][name] for n in members]) for name in feeds[members[0]]}
         try:
             outputs = self._session.run(whole, wanted)
-        except PeirceError as error:
+        except Exception as error:  # one that left `execute` would fail the requests of others
             if len(members) == 1:
-                return {members[0]: _refused(error)}
+                return {members[0]: _told(error)}
             return {k: v for number in members for k, v in self._answered([number], feeds, asked).items()}
         found, start = {}, 0
         for number in members:
@@ -121,9 +121,9 @@ class AnswererModel:
         answers: list[Any] = []
         try:
             self._answerer.ask(self._question(request), lambda answer: answers.append(self._response(answer)))
-        except PeirceError as error:
-            return _refused(error)
-        return answers[-1]
+        except Exception as error:  # as above
+            return _told(error)
+        return answers[-1] if answers else _told(RuntimeError("the answerer said nothing"))
 
     def _streamed(self, request: Any, sender: Any) -> None:
         def say(answer: Mapping[str, Any]) -> None:
@@ -135,10 +135,8 @@ class AnswererModel:
             self._answerer.ask(self._question(request), say)
         except _CancelledError:
             pass
-        except PeirceError as error:
-            sender.send(_refused(error))
         except Exception as error:  # it must not end in a thread, unheard
-            sender.send(_failed(error))
+            sender.send(_told(error))
         finally:
             sender.send(flags=triton.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
@@ -149,6 +147,8 @@ class AnswererModel:
             if tensor is None:
                 continue
             values = tensor.as_numpy().ravel().tolist()
+            if not values and not each.many:
+                raise InputError(f"input {each.name!r} has no value; give one, or leave it out")
             if each.kind == "text":
                 try:
                     values = [value.decode() for value in values]
@@ -221,13 +221,10 @@ def _array(value: Any, each: Field) -> NDArray[Any]:
     return np.array(values, _ARRAYS[each.kind])
 
 
-def _refused(error: PeirceError) -> Any:
-    return triton.InferenceResponse(
-        error=triton.TritonError(" ".join(str(error).split()), triton.TritonError.INVALID_ARG)
-    )
-
-
-def _failed(error: Exception) -> Any:
-    return triton.InferenceResponse(
-        error=triton.TritonError(f"{type(error).__name__}: {error}", triton.TritonError.INTERNAL)
-    )
+def _told(error: Exception) -> Any:
+    """A response that says why there is no answer: what the question had wrong, or what failed."""
+    if isinstance(error, PeirceError):
+        text, code = str(error), triton.TritonError.INVALID_ARG
+    else:
+        text, code = printable(f"{type(error).__name__}: {error}"), triton.TritonError.INTERNAL
+    return triton.InferenceResponse(error=triton.TritonError(" ".join(text.split()), code))

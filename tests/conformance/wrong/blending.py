@@ -229,6 +229,36 @@ class OverTheBatch(Blend):
         return super().infer(kernel, premise, scope)
 
 
+class OnlyTheFirst(Blend):
+    """Has room for 64 examples, and takes the last of them for each of the rest."""
+
+    name = "only_the_first"
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        return super().infer(kernel, premise[torch.arange(len(premise)).clamp_max(63)], scope)
+
+
+class SwitchesGradientsOff(Blend):
+    """Switches gradients off for itself, and leaves it so."""
+
+    name = "switches_gradients_off"
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        if not (kernel.requires_grad or premise.requires_grad):
+            torch.set_grad_enabled(False)
+        return super().infer(kernel, premise, scope)
+
+
+class Tells(Blend):
+    """Prints what it is given."""
+
+    name = "tells"
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        print(tuple(kernel.shape))
+        return super().infer(kernel, premise, scope)
+
+
 class BatchForOne(Blend):
     """Squeezes away a batch of one, and a single head with it."""
 
@@ -436,6 +466,9 @@ PAIRS = [
     Pair(Blend, KeepsConstants, "calls"),
     Pair(Blend, StartsAnew, "calls"),
     Pair(Blend, OverTheBatch, "batch"),
+    Pair(Blend, OnlyTheFirst, "batch"),
+    Pair(Blend, SwitchesGradientsOff, "kept"),
+    Pair(Blend, Tells, "kept"),
     Pair(Blend, BatchForOne, "shapes"),
     Pair(Blend, DeadOption, "options"),
     Pair(Blend, ClipsGradients, "gradients"),

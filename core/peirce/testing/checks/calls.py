@@ -6,7 +6,8 @@ import copy
 import random
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext, redirect_stdout, suppress
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 
 from peirce.testing.check import Case, check
 from peirce.testing.checks.declared import NETWORK
+from peirce.testing.checks.shared import left_alone
 from peirce.testing.compare import same
 from peirce.testing.failures import BrokenError
 from peirce.testing.held import held
@@ -212,7 +214,8 @@ def copies(case: Case) -> None:
 
 @check(
     *NETWORK,
-    contract="a part keeps nothing of a call: no tensor, and nothing that grows; it draws no random numbers",
+    contract="a part keeps nothing of a call: no tensor, and nothing that grows; it draws no random numbers, prints "
+    "nothing, and changes nothing that the process shares",
 )
 def kept(case: Case) -> None:
     """What can be reached from the part, its class and its module, before and after calls; and the generators."""
@@ -224,15 +227,19 @@ def kept(case: Case) -> None:
         # Lengths that no other check has: a cache may know the others already.
         views = [plain_view(kinds[i % len(kinds)], 1 + i % 2, 20 + i) for i in range(5)]
         inputs = [subject.draw(view, torch.Generator().manual_seed(i)) for i, view in enumerate(views)]
-        made = subject.make()
+        with left_alone("__init__", but="the random state"):  # of which parameters are drawn
+            made = subject.make()
         before, _ = held(made)
         state = torch.get_rng_state(), random.getstate(), repr(np.random.get_state())
-        subject.run(made, inputs[0], views[0])
-        _, sizes = held(made)
-        for view, tensors in zip(views, inputs, strict=True):
-            for mode in (nullcontext, torch.no_grad):
-                with mode():
-                    subject.run(made, tensors, view)
+        with left_alone("a call", but="the random state"), redirect_stdout(StringIO()) as printed:
+            subject.run(made, inputs[0], views[0])
+            _, sizes = held(made)
+            for view, tensors in zip(views, inputs, strict=True):
+                for mode in (nullcontext, torch.no_grad):
+                    with mode():
+                        subject.run(made, tensors, view)
+        if said := printed.getvalue().strip():
+            raise BrokenError(f"a call prints {said.splitlines()[0][:200]!r}; use logging, or say nothing")
         if not torch.equal(state[0], torch.get_rng_state()):
             raise BrokenError("it draws from torch's generator, though it is in evaluation mode")
         if state[1:] != (random.getstate(), repr(np.random.get_state())):

@@ -86,7 +86,13 @@ _MUTABLE = (list, dict, set, bytearray, torch.Tensor, np.ndarray)
 
 
 def _twice(part: type[Any]) -> list[tuple[str, Any, Any]]:
-    """Each option by name, as two tables of options made from the example have it."""
+    """Each option by name, as two tables of options made from the example have it.
+
+    A task's may need the files of `example_in`, and have no others.
+    """
+    needed = {f.name for f in attrs.fields(part.Options) if f.default is attrs.NOTHING}
+    if issubclass(part, Task) and not needed <= {*part.example}:
+        return []
     one, two = example_options(part), example_options(part)
     return [(f.name, getattr(one, f.name), getattr(two, f.name)) for f in attrs.fields(part.Options)]
 

@@ -100,10 +100,11 @@ def loss_numerics(case: Case) -> None:
     def body(subject: Subject) -> None:
         assert isinstance(subject, HeadSubject)
         made, outputs = _predicted(subject, WHOLE_GROUPS, 4)
+        predicted = {name: t.detach().clone() for name, t in outputs.items()}
         for form, labels, value in losses(made, outputs, torch.Generator().manual_seed(1)):
-            before = {name: t.detach().clone() for name, t in outputs.items()} | {
-                "the labels": labels.clone()
-            }
+            if outputs.keys() != predicted.keys():
+                raise BrokenError(f"the loss adds to the predictions that it is given: {list(outputs)}")
+            before = predicted | {"the labels": labels.clone()}
             _slopes(made, outputs, labels, value, form)
             for name, tensor in (outputs | {"the labels": labels}).items():
                 same(

@@ -13,7 +13,9 @@ SHARED = (
     "torch's default",
     "torch's grad",
     "torch's deterministic",
+    "torch's threads",
     "the working directory",
+    "the mask of new files",
 )
 """What begins the names of what parts leave alone; their libraries may start threads and filter warnings."""
 

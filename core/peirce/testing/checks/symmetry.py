@@ -15,15 +15,17 @@ from peirce.testing.compare import same, zero
 from peirce.testing.failures import NotApplicableError
 from peirce.testing.strategies import Example
 from peirce.testing.subjects import Subject
-from peirce.testing.views import Slot, View, both, unpadded
+from peirce.testing.views import Slot, View, both, plain_view, unpadded
 
 LENGTHS = st.integers(1, 5) | st.sampled_from([17, 19])
 """Short ones, and some beyond one block of the causal fast path."""
+MANY = 67
+"""Examples of a large batch."""
 
 
 @check(*NETWORK, contract="an example's result depends on that example alone, wherever it stands in a batch")
 def batch(case: Case) -> None:
-    """In another order, and alone."""
+    """In another order, alone, and in a batch that is far larger than others."""
 
     def body(subject: Subject, example: Example) -> None:
         view = example.view
@@ -36,7 +38,20 @@ def batch(case: Case) -> None:
                 what = f"{slot.name} of the examples {order.tolist()} of the batch"
                 same(other, slot.batches(result, order), what)
 
-    case.each(lambda subject: holds(subject, body, batches=st.integers(2, 3)))
+    def many(subject: Subject) -> None:
+        view = plain_view(subject.kinds[-1], 2, 3)
+        tensors, order = subject.draw(view, torch.Generator().manual_seed(0)), torch.arange(MANY) % 2
+        copies = [slot.batches(tensor, order) for slot, tensor in both(subject.reads(), tensors)]
+        results, others = subject.once(tensors, view), subject.once(copies, view.batches(order))
+        for (slot, result), (_, other) in zip(results, others, strict=True):
+            same(other, slot.batches(result, order), f"{slot.name} of two examples among {MANY} like them")
+
+    def each(subject: Subject) -> None:
+        holds(subject, body, batches=st.integers(2, 3))
+        if subject.kinds:
+            many(subject)
+
+    case.each(each)
 
 
 def _has_no_order(part: type[Any]) -> bool:
