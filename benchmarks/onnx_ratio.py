@@ -21,6 +21,7 @@ import peirce
 import torch
 from measuring import CLOCKS, operations, record
 from peirce_export.onnx.exporter import DEFAULT_OPSET, trace, write
+from peirce_export.onnx.leaner import rewrite
 
 OURS, PEER = "folnet-base", "bert-base"
 GOAL = 1.25
@@ -45,9 +46,12 @@ def main() -> None:
             model = peirce.build(peirce.load_spec(name, small), seed=0).eval()
             with torch.no_grad():
                 counts[name] = operations(lambda model=model: model(input_ids=torch.from_numpy(ids)))
+            traced = trace(model, DEFAULT_OPSET, "float32")
             for graph in ("traced", "rewritten"):
                 file = Path(folder) / f"{name}-{graph}.onnx"
-                write(trace(model, DEFAULT_OPSET, "float32", lean=graph == "rewritten"), file)
+                if graph == "rewritten":
+                    rewrite(traced)
+                write(traced, file)
                 sessions[name, graph] = peirce.Session(file, threads=options.threads)
         times: dict[tuple[str, str], list[float]] = {key: [] for key in sessions}
         for repeat in range(options.repeats + 1):

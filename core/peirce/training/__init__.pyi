@@ -6,6 +6,7 @@ from .cli import Seed as Seed
 from .cli import check_fresh as check_fresh
 from .cli import read_settings as read_settings
 from .cli import show_result as show_result
+from .layers import layers_of as layers_of
 from .loop import TrainResult as TrainResult
 from .loop import train as train
 from .options import HARMLESS as HARMLESS
@@ -19,7 +20,6 @@ from .options import training_options as training_options
 from .processes import alone_in as alone_in
 from .processes import is_first_process as is_first_process
 from .randomness import isolated as isolated
-from .recomputation import layers_of as layers_of
 from .records import read_training as read_training
 from .start import saved_spec as saved_spec
 from .start import with_tokenizer as with_tokenizer

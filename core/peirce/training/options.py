@@ -63,6 +63,7 @@ class TrainingOptions:
             they have different numbers of targets.
         checkpointing: whether layers are recomputed in the backward pass, which takes a third to a half more time and
             keeps no activations but the layers' inputs.
+        compile: whether `torch.compile` runs each layer, with one graph for every length. The first steps take longer.
         parallel: what several processes do: `ddp` keeps the whole model in each of them, `fsdp` a part of every tensor.
         precision: `bf16` and `fp16` compute in mixed precision; parameters stay float32. `fp16` needs a GPU.
         device: `auto` takes an accelerator where there is one.
@@ -98,6 +99,7 @@ class TrainingOptions:
     clip_norm: float = field(default=1.0, validator=validators.ge(0))
     accumulate: int = field(default=1, validator=validators.ge(1))
     checkpointing: bool = False
+    compile: bool = False
     parallel: Literal["ddp", "fsdp"] = one_of("ddp", "fsdp")
     precision: Literal["no", "bf16", "fp16"] = one_of("no", "bf16", "fp16")
     device: Literal["auto", "cpu"] = one_of("auto", "cpu")

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from peirce.model import Model
+from peirce.training.layers import layers_of
 from peirce.training.objective import Objective
-from peirce.training.recomputation import layers_of
 
 
 def shard(objective: Objective, processes: int) -> None:

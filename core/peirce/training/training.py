@@ -26,6 +26,7 @@ from peirce.spec import to_plain
 from peirce.training import randomness
 from peirce.training.bar import TrainingBar
 from peirce.training.checkpoints import Checkpoint, Checkpoints, CheckpointWarning
+from peirce.training.compilation import compiled
 from peirce.training.curves import PICTURE, Curves, draw
 from peirce.training.evaluation import evaluate, monitored
 from peirce.training.feed import Feed
@@ -115,7 +116,12 @@ class Training:
         bar = TrainingBar(self.console, self.total, progress.step)
         try:
             self.objective.train()
-            with bar, recomputed(self.model, active=options.checkpointing):
+            # What is recomputed is the compiled layer.
+            with (
+                bar,
+                compiled(self.model, active=options.compile),
+                recomputed(self.model, active=options.checkpointing),
+            ):
                 while progress.step < self.total and not progress.stopped:
                     self._step()
                     done = progress.step == self.total

@@ -32,7 +32,7 @@ def quantised(graph: ir.Model, how: str) -> ir.Model:
             integers; `weights` rounds the weights alone, in blocks, and multiplies real numbers.
 
     Raises:
-        ExportError: no product of the graph has a constant weight.
+        ExportError: no product of the graph outside of its loops has a constant weight.
     """
     proto = ir.to_proto(graph)
     # The tool turns the weight of a Gemm about, and what the graph says of its shape would be wrong.
@@ -50,7 +50,7 @@ def quantised(graph: ir.Model, how: str) -> ir.Model:
     narrow = {onnx.TensorProto.INT8, onnx.TensorProto.UINT8}
     if not any(tensor.data_type in narrow and tensor.dims for tensor in found.graph.initializer):
         raise ExportError(
-            "no product of the graph has a constant weight, so int8 changes nothing; leave it out"
+            "no product of the graph outside of its loops has a constant weight, so int8 changes nothing; leave it out"
         )
     result = ir.from_proto(found)
     result.metadata_props.update(graph.metadata_props)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,20 @@ from peirce.model import OpenFile
 
 from peirce_export.tensorrt.backends import backend, has_gpu
 from peirce_export.tensorrt.header import Header
-from peirce_export.tensorrt.profiles import chosen, shapes
+from peirce_export.tensorrt.profiles import chosen
 
 PROVIDER = "TensorRT"
-DEVICE_DTYPES: dict[str, np.dtype[Any]] = {
-    "float32": np.dtype(np.float32),
-    "float16": np.dtype(np.float16),
-    "bfloat16": np.dtype(np.uint16),
-}
-"""What a float tensor is on the device: numpy has no bfloat16, whose bits are the upper half of a float32's."""
+GRAPHS = 8
+"""The most CUDA graphs that are kept, those of the sizes that ran last."""
 
 
 class EngineFile(OpenFile):
     """An engine that is loaded on the GPU. Its device buffers hold the largest shapes and are kept between calls.
+
+    Args:
+        path: the engine; its header lies beside it.
+        cuda_graphs: record what the GPU does for inputs of some sizes, and replay it when the same sizes come again,
+            which spares launching kernel by kernel. Each of the sizes that ran last has a graph and memory of its own.
 
     Raises:
         ModelFileError: the engine or its header is damaged, or of another TensorRT.
@@ -34,7 +36,7 @@ class EngineFile(OpenFile):
 
     providers = (PROVIDER,)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, cuda_graphs: bool = False) -> None:
         self.path, self.header = path, Header.read(path)
         self.signature = self.header.metadata.signature
         self.profiles = self.header.profiles
@@ -78,23 +80,15 @@ class EngineFile(OpenFile):
                 )
         self._engine = engine
         self._contexts: dict[int, Any] = {}
-        self._buffers = {
-            spec.name: self._device.allocate(self.largest_bytes(spec.name))
-            for spec in (*self.signature.inputs, *self.signature.outputs)
-        }
+        self._graphs: dict[Any, tuple[Any, Any]] | None = {} if cuda_graphs else None
+        self._buffers = {name: self._device.allocate(size) for name, size in self.header.buffers().items()}
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """The numpy dtype of an input or output; bfloat16 is float32 to a caller."""
-        kind = self._spec(name).dtype
+        kind = self.header.tensor(name).dtype
         if kind == "float":
             return np.dtype(np.float16 if self.header.metadata.precision == "float16" else np.float32)
         return np.dtype(np.int64 if kind == "int64" else np.bool_)
-
-    def largest_bytes(self, name: str) -> int:
-        """The bytes that a tensor's buffer needs, over all profiles."""
-        spec = self._spec(name)
-        sizes = [int(np.prod(shapes(spec, profile)[2], dtype=np.int64)) for profile in self.profiles]
-        return max(sizes) * self._on_device(name).itemsize
 
     def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Compute outputs, in that order."""
@@ -104,18 +98,11 @@ class EngineFile(OpenFile):
             for dim, size in zip(spec.dims, feeds[spec.name].shape, strict=True)
             if isinstance(dim, str) and dim in self.profiles[0]
         }
-        number = chosen(self.profiles, sizes)
-        context = self._context(number)
-        for name, array in feeds.items():
-            given = np.ascontiguousarray(self._narrowed(name, array))
-            context.set_input_shape(name, given.shape)
-            self._device.upload(given, self._buffers[name])
-        for name, address in self._buffers.items():
-            context.set_tensor_address(name, address)
-        if not context.execute_async_v3(self._device.stream):
-            raise InputError(f"{self.path}: TensorRT could not run these inputs, of sizes {sizes}")
+        arrays = {name: np.ascontiguousarray(self._narrowed(name, array)) for name, array in feeds.items()}
+        context = self._computed(chosen(self.profiles, sizes), arrays)
         found = {
-            name: np.empty(tuple(context.get_tensor_shape(name)), self._on_device(name)) for name in outputs
+            name: np.empty(tuple(context.get_tensor_shape(name)), self.header.on_device(name))
+            for name in outputs
         }
         for name, array in found.items():
             self._device.download(self._buffers[name], array)
@@ -124,27 +111,55 @@ class EngineFile(OpenFile):
 
     def close(self) -> None:
         """Let go of the engine and its buffers."""
+        for _, graph in (self._graphs or {}).values():
+            self._device.forget(graph)
         for address in self._buffers.values():
             self._device.free(address)
-        self._buffers, self._contexts, self._engine = {}, {}, None
+        self._buffers, self._contexts, self._graphs, self._engine = {}, {}, None, None
+
+    def _computed(self, number: int, arrays: Mapping[str, NDArray[Any]]) -> Any:
+        """Let the GPU compute with a profile; the context that did, which knows the shapes of the outputs."""
+        for name, array in arrays.items():
+            self._device.upload(array, self._buffers[name])
+        if self._graphs is None:
+            if number not in self._contexts:
+                self._contexts[number] = self._context(number)
+            self._prepare(self._contexts[number], arrays)
+            self._start(self._contexts[number])
+            return self._contexts[number]
+        key = (number, *((name, array.shape) for name, array in arrays.items()))
+        if key in self._graphs:
+            self._graphs[key] = context, graph = self._graphs.pop(key)  # the last again
+            self._device.launch(graph)
+            return context
+        if len(self._graphs) == GRAPHS:
+            _, graph = self._graphs.pop(next(iter(self._graphs)))
+            self._device.forget(graph)
+        # A graph is of one context, whose shapes stay.
+        context = self._context(number)
+        self._prepare(context, arrays)
+        self._start(context)  # the first run of a shape does what cannot be recorded
+        self._device.wait()
+        self._graphs[key] = context, self._device.recorded(partial(self._start, context))
+        return context
 
     def _context(self, number: int) -> Any:
-        if number not in self._contexts:
-            context = self._engine.create_execution_context()
-            context.set_optimization_profile_async(number, self._device.stream)
-            self._contexts[number] = context
-        return self._contexts[number]
+        context = self._engine.create_execution_context()
+        context.set_optimization_profile_async(number, self._device.stream)
+        return context
 
-    def _spec(self, name: str) -> Any:
-        return next(s for s in (*self.signature.inputs, *self.signature.outputs) if s.name == name)
+    def _prepare(self, context: Any, arrays: Mapping[str, NDArray[Any]]) -> None:
+        for name, array in arrays.items():
+            context.set_input_shape(name, array.shape)
+        for name, address in self._buffers.items():
+            context.set_tensor_address(name, address)
 
-    def _on_device(self, name: str) -> np.dtype[Any]:
-        if self._spec(name).dtype == "float":
-            return DEVICE_DTYPES[self.header.metadata.precision]
-        return self.dtype(name)
+    def _start(self, context: Any) -> None:
+        if not context.execute_async_v3(self._device.stream):
+            raise InputError(f"{self.path}: TensorRT could not run these inputs; give inputs of other sizes")
 
     def _narrowed(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
-        if self._on_device(name) != np.uint16:
+        if self.header.on_device(name) != np.uint16:
             return array
         bits = array.astype(np.float32).view(np.uint32)
         # To the nearest, ties to even, as hardware rounds.
@@ -188,6 +203,27 @@ class _Device:
         """Copy from the device into an array."""
         kind = self._cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost
         self._do("cudaMemcpyAsync", array.ctypes.data, address, array.nbytes, kind, self.stream)
+
+    def recorded(self, start: Callable[[], None]) -> Any:
+        """What the device would do, as a graph; it does not do it."""
+        mode = self._cuda.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
+        self._do("cudaStreamBeginCapture", self.stream, mode)
+        try:
+            start()
+        finally:
+            graph = self._do("cudaStreamEndCapture", self.stream)
+        try:
+            return self._do("cudaGraphInstantiate", graph, 0)
+        finally:
+            self._do("cudaGraphDestroy", graph)
+
+    def launch(self, graph: Any) -> None:
+        """Do what a graph has recorded."""
+        self._do("cudaGraphLaunch", graph, self.stream)
+
+    def forget(self, graph: Any) -> None:
+        """Let go of a graph."""
+        self._do("cudaGraphExecDestroy", graph)
 
     def wait(self) -> None:
         """Until everything that was asked for is done."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -23,7 +22,7 @@ from peirce_export.report import Verification
 from peirce_export.steps import steps
 from peirce_export.tensorrt.backends import Backend, backend, has_gpu
 from peirce_export.tensorrt.building import Built, Settings, build, read_timing_cache
-from peirce_export.tensorrt.header import Header, digest
+from peirce_export.tensorrt.header import Header, digest, settle
 from peirce_export.tensorrt.profiles import Profile, profiles
 from peirce_export.views import ROLES, view
 
@@ -155,12 +154,8 @@ class TensorRTExporter(Exporter):
                 for ranges, graph, engine in zip(asked, *self._files(onnx, engines / path.name), strict=True):
                     say(f"building {engine.name} for {', '.join(capabilities) or 'this GPU'}")
                     notes += _engine(graph, engine, ranges, found, settings)
-            # Headers last: an engine without one is refused, and never stands beside another's.
-            made = sorted(engines.iterdir(), key=lambda each: each.suffix == ".json")
-            if options.keep_onnx or options.strip_plan:
-                made = [*graphs.iterdir(), *made]
-            for each in made:
-                os.replace(each, path.with_name(each.name))
+            kept = graphs.iterdir() if options.keep_onnx or options.strip_plan else ()
+            settle([*kept, *engines.iterdir()], path.parent)
         return evolve(report, file=path, notes=tuple(notes))
 
     def _possible(self, found: Backend) -> None:

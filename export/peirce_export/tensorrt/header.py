@@ -5,21 +5,33 @@ Nothing here needs TensorRT or torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from attrs import asdict, field, frozen
 from peirce.digests import digest_of
 from peirce.errors import ModelFileError
 from peirce.files import write_json
+from peirce.parts import TensorSpec
 from peirce.reading import opened, read_record
 
 from peirce_export.metadata import Metadata
-from peirce_export.tensorrt.profiles import Profile, Range
+from peirce_export.tensorrt.profiles import Profile, Range, shapes
 
 FORMAT = 1
 """The version of this file; a newer one is refused."""
+_DTYPES: Mapping[str, Any] = {
+    "float32": np.float32,
+    "float16": np.float16,
+    "bfloat16": np.uint16,
+    "int64": np.int64,
+    "bool": np.bool_,
+}
+"""What tensors are on the device: numpy has no bfloat16, whose bits are the upper half of a float32's."""
 
 
 @frozen(kw_only=True)
@@ -92,6 +104,25 @@ class Header:
             ) from error
         return header
 
+    def tensor(self, name: str) -> TensorSpec:
+        """An input or output of the engine."""
+        signature = self.metadata.signature
+        return next(spec for spec in (*signature.inputs, *signature.outputs) if spec.name == name)
+
+    def on_device(self, name: str) -> np.dtype[Any]:
+        """What the numbers of an input or output are on the device."""
+        kind = self.tensor(name).dtype
+        return np.dtype(_DTYPES[self.metadata.precision if kind == "float" else kind])
+
+    def buffers(self) -> dict[str, int]:
+        """The bytes that each input and output needs on the device: at its largest shape in any profile."""
+        signature = self.metadata.signature
+        return {
+            spec.name: self.on_device(spec.name).itemsize
+            * max(prod(shapes(spec, profile)[2]) for profile in self.profiles)
+            for spec in (*signature.inputs, *signature.outputs)
+        }
+
     def hold(self, engine: Path) -> str:
         """Hold an engine against this header; its digest.
 
@@ -127,6 +158,15 @@ class Header:
 def header_of(engine: Path) -> Path:
     """Where the header of an engine lies."""
     return engine.with_name(f"{engine.name}.json")
+
+
+def settle(files: Iterable[Path], folder: Path) -> None:
+    """Move new engines, their headers and what belongs to them into a folder, in the place of older ones.
+
+    Headers go last. An engine is refused until its own is there, so that nothing half-moved runs.
+    """
+    for each in sorted(files, key=lambda file: file.suffix == ".json"):
+        os.replace(each, folder / each.name)
 
 
 def digest(path: Path) -> str:

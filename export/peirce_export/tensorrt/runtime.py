@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from peirce.errors import InputError
+from peirce.errors import InputError, unknown
 from peirce.model import Progress, Report, Runtime, Source
 
 from peirce_export.tensorrt.engine import PROVIDER, EngineFile
@@ -14,6 +14,8 @@ from peirce_export.tensorrt.header import Header
 
 if TYPE_CHECKING:
     from peirce.model import Model
+
+CUDA_GRAPHS = "cuda_graphs"
 
 
 class TensorRTRuntime(Runtime):
@@ -29,12 +31,32 @@ class TensorRTRuntime(Runtime):
 
     def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> EngineFile:
         """Load an engine on the GPU."""
+        return self.open_with_options(path, providers, threads, {})
+
+    def open_with_options(
+        self,
+        path: Path,
+        providers: Sequence[str] | None,
+        threads: int | None,
+        options: Mapping[str, Mapping[str, Any]],
+    ) -> EngineFile:
+        """Load an engine on the GPU; `{"TensorRT": {"cuda_graphs": True}}` is the one option."""
         for name in providers or ():
             if name != PROVIDER:
                 raise InputError(
                     f"an engine is computed by {PROVIDER}, not by {name!r}; leave `providers` out"
                 )
-        return EngineFile(path)
+        given = {}
+        for name, own in options.items():
+            if name != PROVIDER:
+                raise InputError(unknown("provider to give options", name, [PROVIDER]))
+            for option, value in own.items():
+                if option != CUDA_GRAPHS:
+                    raise InputError(unknown(f"option of {PROVIDER}", option, [CUDA_GRAPHS]))
+                if not isinstance(value, bool):
+                    raise InputError(f"option {option} of {PROVIDER} is {value!r}; it is True or False")
+                given[option] = value
+        return EngineFile(path, **given)
 
     def verify(
         self,

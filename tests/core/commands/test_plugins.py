@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,16 @@ def test_check_runs_the_suite_over_a_plugin(peirce: Run) -> None:
     assert done.returncode == 0
     assert report["checks"]["tests"] > 5
     assert report["checks"]["failed"] == []
+
+
+def test_tensorrt_builds_a_third_party_s_part_where_it_is_installed(peirce: Run) -> None:
+    few = ("plugins", "check", "peirce-good:extra", "--tensorrt", "-k", "(shapes or tensorrt) and minimum")
+    done = peirce(*few, beside=("good",))
+    assert done.returncode == 0, done.stdout
+    if find_spec("tensorrt_rtx") is None:
+        assert "pip install 'peirce[tensorrt-rtx]'" in done.stdout
+    else:
+        assert "not run" not in done.stdout
 
 
 def test_check_imports_no_conftest_of_the_working_directory(peirce: Run, tmp_path: Path) -> None:

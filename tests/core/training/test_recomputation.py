@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import torch
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.training import TrainingOptions, layers_of, train
+from peirce.training.compilation import compiled
 from peirce.training.recomputation import recomputed
 from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
 
@@ -93,12 +96,15 @@ def _memory_events(seen: Any) -> list[Any]:
     return [event for event in seen.profiler.kineto_results.events() if event.name() == "[memory]"]
 
 
-def test_an_architecture_without_layers_is_named(parts: Registry) -> None:
+@pytest.mark.parametrize("way", [recomputed, compiled])
+def test_an_architecture_without_layers_is_named(
+    way: Callable[[peirce.Model], AbstractContextManager[None]], parts: Registry
+) -> None:
     model = peirce.build(TRANSFORMER.replace({"model.input.vocabulary": 10}), registry=parts)
     model.network.blocks = model.network.layers
     del model.network.layers
     with (
         pytest.raises(TaskError, match=r"architecture 'transformer' has no ModuleList called 'layers'"),
-        recomputed(model),
+        way(model),
     ):
         pass

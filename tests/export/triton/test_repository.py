@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import killed_moves
 import numpy as np
 import peirce
 import pytest
@@ -144,6 +148,16 @@ def test_each_export_adds_a_version_whole_or_not_at_all(weather: Path, tmp_path:
     (repository / "weather_classify" / "3").rmdir()
     assert contents(repository) == second
     assert not (repository / "weather" / "3").exists()
+
+
+@TRITON
+def test_an_export_that_is_killed_leaves_whole_versions_alone(tmp_path: Path) -> None:
+    command = [sys.executable, killed_moves.__file__, "triton", str(tmp_path / "moved")]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    # Version by version, and what others ask first.
+    order = ["1, 1", "12, 1", "12, 12"]
+    assert found == sorted(found, key=order.index)
+    assert set(found) == set(order)
 
 
 @TRITON

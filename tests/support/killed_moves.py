@@ -1,0 +1,159 @@
+"""Exports that are killed while they move what they made to its place: `killed_moves.py KIND FOLDER`.
+
+KIND is `engine` or `triton`. A fork is killed at its first touch of a file, the next one at its second, and so on, each
+while it puts a new export in the place of an older one. Printed is what was found after each, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from peirce.errors import ModelFileError
+from peirce.parts import Signature, TensorSpec
+from peirce_export.metadata import Metadata
+from peirce_export.tensorrt.header import Header, digest, settle
+from peirce_export.tensorrt.profiles import profiles
+from peirce_export.triton.config import CONFIG, Served, Serving, of_tensors, parsed, text_of
+from peirce_export.triton.repository import add, next_version
+
+_EVENTS = {
+    "open",
+    "os.mkdir",
+    "os.rename",
+    "os.remove",
+    "os.rmdir",
+    "os.scandir",
+    "os.listdir",
+    "shutil.rmtree",
+}
+MODELS = ("asked", "asked_front")
+
+
+def killed_at(count: int, move: Callable[[], None]) -> bool:
+    """Whether a fork that moves something was killed, at so many touches of a file."""
+    child = os.fork()
+    if child == 0:
+        seen = 0
+
+        def hook(event: str, arguments: tuple[object, ...]) -> None:
+            nonlocal seen
+            if event in _EVENTS:
+                seen += 1
+                if seen == count:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(hook)
+        try:
+            move()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(3)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL), f"a move failed with {status}"
+    return status != 0
+
+
+def engine(folder: Path, metadata: Metadata, name: str) -> list[Path]:
+    """An engine and its header; the content tells its name."""
+    folder.mkdir(parents=True)
+    path = folder / "model.engine"
+    path.write_bytes(name.encode() * 1000)
+    Header(
+        metadata=metadata,
+        backend="rtx",
+        tensorrt="0",
+        capabilities=("8.9",),
+        profiles=profiles(metadata.signature),
+        layers=1,
+        seconds=0.0,
+        size=path.stat().st_size,
+        sha256=digest(path),
+        onnx="",
+    ).write(path)
+    return list(folder.iterdir())
+
+
+def engines(folder: Path, metadata: Metadata) -> list[str]:
+    """What a session finds after each kill: the older engine, the newer one, or a refusal."""
+    found, place = [], folder / "place"
+    for count in range(1, 1000):
+        shutil.rmtree(folder)
+        settled = engine(place, metadata, "a")
+        new = engine(folder / "new", metadata, "b")
+        killed = killed_at(count, lambda new=new: settle(new, place))
+        path = settled[0].with_name("model.engine")
+        try:
+            Header.read(path).hold(path)
+            found.append(path.read_text()[0])
+        except ModelFileError:
+            found.append("refused")
+        if not killed:
+            return found
+    raise AssertionError("a move does not end")
+
+
+def repositories(folder: Path, metadata: Metadata) -> list[str]:
+    """The versions of each model that there are after each kill, all of them whole."""
+    found, place = [], folder / "repository"
+    for count in range(1, 1000):
+        shutil.rmtree(folder)
+        folder.mkdir()
+        add(repository(folder / "old", metadata, 1), place, 1, MODELS)
+        made = repository(folder / "made", metadata, 2)
+        killed = killed_at(count, lambda made=made: add(made, place, 2, MODELS))
+        found.append(", ".join("".join(map(str, versions(place / name))) for name in MODELS))
+        number = next_version(place, MODELS)
+        add(repository(folder / "next", metadata, number), place, number, MODELS)
+        assert all(number in versions(place / name) for name in MODELS)
+        if not killed:
+            return found
+    raise AssertionError("a move does not end")
+
+
+def repository(folder: Path, metadata: Metadata, version: int) -> Path:
+    """One version of two models."""
+    for name in MODELS:
+        (folder / name / str(version)).mkdir(parents=True)
+        (folder / name / str(version) / "model.onnx").write_bytes(bytes([version]) * 1000)
+        (folder / name / "warmup").mkdir()
+        (folder / name / "warmup" / "mask").write_bytes(b"1" * 16)
+        served = Served(name=name, kind="onnxruntime", signature=metadata.signature, precision="float32")
+        config = of_tensors(served, Serving(max_batch=version))
+        (folder / name / CONFIG).write_text(text_of(config))
+    return folder
+
+
+def versions(model: Path) -> list[int]:
+    """The versions of a model; each of them, and what stands beside them, is whole."""
+    config = parsed((model / CONFIG).read_text(), str(model))
+    assert config.max_batch_size >= 1
+    assert (model / "warmup" / "mask").read_bytes() == b"1" * 16
+    numbers = sorted(int(each.name) for each in model.iterdir() if each.name.isdigit())
+    for number in numbers:
+        assert (model / str(number) / "model.onnx").read_bytes() == bytes([number]) * 1000
+    return numbers
+
+
+def main(kind: str, folder: Path) -> None:
+    dims = ("batch", "length")
+    signature = Signature(
+        [TensorSpec(name="input_ids", dtype="int64", dims=dims, high=9)],
+        [TensorSpec(name="unary", dtype="float", dims=(*dims, 8))],
+    )
+    metadata = Metadata(
+        signature=signature, spec="", provenance={}, precision="float32", opset_requested=20, opset_actual=20
+    )
+    folder.mkdir()
+    print(json.dumps({"engine": engines, "triton": repositories}[kind](folder, metadata)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
