@@ -164,10 +164,9 @@ class Nli(TextTask):
         texts = [
             text for own in read.values() for column in (own.premises, own.hypotheses) for text in column
         ]
+        how: Any = {"length": options.length, "cache": options.cache, "device": options.device}
         if options.vectors:
-            vectors = vectors_of(
-                options.vectors, length=options.length, cache=options.cache, device=options.device
-            )
+            vectors = vectors_of(options.vectors, **how)
             vectors.keep(texts)
             return NliData(read, labels, None, {}, vectors)
         training = (*read[TRAIN].premises, *read[TRAIN].hypotheses) if TRAIN in read else None
