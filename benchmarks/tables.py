@@ -365,6 +365,65 @@ def _column(text: str) -> tuple[str, Callable[[Mapping[str, Any]], str]]:
     return head or key, cell
 
 
+def transfer(name: str) -> Iterator[str]:
+    """The figures of TPRU's Tables 2 and 3 in percent, mean (lowest-highest) over the seeds.
+
+    Args:
+        name: the CSV file that both experiments wrote.
+    """
+    from peirce_tpru.inference.experiment import COLUMNS, SPLITS
+
+    found = {label: transferred(name, label) for label in runs(read(name), "label")}
+    heads = [
+        head
+        for head in (*SPLITS, *COLUMNS)
+        if any(head in own for by_run in found.values() for own in by_run.values())
+    ]
+    lines, said = [], ""
+    for label, by_run in found.items():
+        rows = [row for row in read(name) if row["label"] == label]
+        seeds = ", ".join(
+            own[0]["seed"] + "†" * own[0]["commit"].endswith("+") for own in runs(rows, "run").values()
+        )
+        said += seeds
+        figures = [[own[head] for own in by_run.values() if head in own] for head in heads]
+        lines.append([label, seeds, f"{int(rows[0]['parameters']):,}", *map(spread, figures)])
+    yield from table(["", "seeds", "parameters", *heads], lines)
+    yield from below(said)
+
+
+def transferred(name: str, label: str) -> dict[str, dict[str, float]]:
+    """By run of a row, its figures in percent by the heads of TPRU's Tables 2 and 3."""
+    from peirce_tpru.inference.experiment import SPLITS
+    from peirce_tpru.senteval.running import means
+
+    found = {}
+    for run, rows in runs([row for row in read(name) if row["label"] == label], "run").items():
+        results: dict[str, dict[str, float]] = {}
+        for row in rows:
+            results.setdefault(row["task"], {})[row["measure"]] = float(row["value"])
+        own = {split: results[split]["accuracy"] for split in SPLITS if split in results} | means(results)
+        found[run] = {head: 100 * value for head, value in own.items()}
+    return found
+
+
+def similarity(name: str, *published: str) -> Iterator[str]:
+    """Correlations of `peirce senteval` in percent, by task, beside published ones.
+
+    Args:
+        name: the JSON file that it kept.
+        published: such as `STS13=80.6`, Spearman's over all pairs of a year.
+    """
+    known = dict(word.split("=") for word in published)
+    tasks = json.loads((RESULTS / name).read_text(encoding="utf-8"))["tasks"]
+    lines = []
+    for task, own in tasks.items():
+        kinds = (own["pearson"], own["spearman"], own.get("spearman_all"))
+        shown = [NONE if value is None else f"{100 * value:.1f}" for value in kinds]
+        lines.append([task, *shown, known.get(task, NONE)])
+    yield from table(["", "Pearson", "Spearman", "Spearman, all pairs", "published"], lines)
+
+
 def significant(value: float, digits: int) -> str:
     """A number rounded to some significant digits, such as 1,030,000 or 0.148."""
     rounded = float(f"{value:.{digits}g}")
@@ -394,6 +453,8 @@ MAKERS: dict[str, Callable[..., Iterator[str]]] = {
     "accuracy": accuracy,
     "columns": columns,
     "pivot": pivot,
+    "transfer": transfer,
+    "similarity": similarity,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -64,6 +64,8 @@ class NliOptions:
         tokenizer: for trained word vectors, a tokenizers JSON, a BERT vocab.txt, or a folder with one; when empty,
             WordPiece is trained on the training pairs.
         vocabulary: how many entries it then has.
+        pool: what stands for a text: its `max` over the tokens, their `mean`, its `last` token, or both `ends`.
+        join: what the head reads of two texts: `compared` is [u; v; |u - v|; u * v], `plain` is [u; v].
         length: the most tokens of a pair without `vectors`, and of each text with them.
         batch_size: how many pairs are in a batch.
     """
@@ -77,6 +79,12 @@ class NliOptions:
     device: str = "cpu"
     tokenizer: str = ""
     vocabulary: int = field(default=30_000, validator=validators.ge(1))
+    pool: Literal["max", "mean", "last", "ends"] = field(
+        default="max", validator=validators.in_(("max", "mean", "last", "ends"))
+    )
+    join: Literal["compared", "plain"] = field(
+        default="compared", validator=validators.in_(("compared", "plain"))
+    )
     length: int = field(default=128, validator=validators.ge(5))
     batch_size: int = field(default=64, validator=validators.ge(1))
 
@@ -156,10 +164,9 @@ class Nli(TextTask):
         texts = [
             text for own in read.values() for column in (own.premises, own.hypotheses) for text in column
         ]
+        how: Any = {"length": options.length, "cache": options.cache, "device": options.device}
         if options.vectors:
-            vectors = vectors_of(
-                options.vectors, length=options.length, cache=options.cache, device=options.device
-            )
+            vectors = vectors_of(options.vectors, **how)
             vectors.keep(texts)
             return NliData(read, labels, None, {}, vectors)
         training = (*read[TRAIN].premises, *read[TRAIN].hypotheses) if TRAIN in read else None
@@ -174,7 +181,8 @@ class Nli(TextTask):
         return NliData(read, labels, tokenizer, encoded, None)
 
     def overrides(self, data: NliData) -> Mapping[str, Any]:
-        """The vocabulary, two token types and three classes; with vectors, special tokens and what reads them."""
+        """The vocabulary, two token types and the head; with vectors, special tokens and what reads them."""
+        head = {"use": HEAD, "classes": len(LABELS), "pool": self.options.pool, "join": self.options.join}
         if data.tokenizer is not None:
             given = of_vocabulary(data.tokenizer)
         else:
@@ -184,7 +192,7 @@ class Nli(TextTask):
                 "model.input.pad_id": PAD,
                 "model.augmenters": [{"use": "word_vectors", "size": data.vectors.width}],
             }
-        return {**given, "model.input.token_types": 2}
+        return {**given, "model.input.token_types": 2, "model.heads": [head]}
 
     def check(self, model: Model, data: NliData) -> None:
         """The head must be there, with three classes, and the longest pair must fit."""
