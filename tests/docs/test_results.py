@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from code_blocks import FENCE
+from peirce_tpru.entailment.experiment import PAPER
 from shared_folder import ROOT
 
 
@@ -59,6 +60,7 @@ def sentences(page: str) -> Iterator[str]:
 
 
 UMLS, KINSHIP, FACTS, FOLIO = "tega-umls.csv", "tega-kinship.csv", "clutrr-facts.csv", "folio.csv"
+ENTAILMENT = "tpru-table1.csv"
 ABSOLUTE, RELATIVE, DISENTANGLED = "transformer-absolute", "transformer-relative", "transformer-disentangled"
 CELLS = ("seen/entailed", "seen/inferred", "unseen/entailed", "unseen/inferred")
 
@@ -159,6 +161,12 @@ def accuracy(arm: str, hops: int, split: str = "test") -> list[float]:
 
 def problems(arm: str) -> list[float]:
     return tables.shares(FOLIO, arm, "valid", {}, "problems")
+
+
+def entailment(file: str) -> list[float]:
+    """The percentage of a file's pairs that each network decides right."""
+    own = [row for row in tables.read(ENTAILMENT) if row["file"] == file]
+    return [100 * int(row["right"]) / int(row["pairs"]) for row in own]
 
 
 def shown(values: list[float]) -> tuple[int, int, int]:
@@ -450,6 +458,20 @@ HELD: dict[str, dict[str, Callable[[], bool]]] = {
         ),
         "The gap by the step grows.": lambda: pretraining_gaps()[-1] > pretraining_gaps()[0],
     },
+    "plugins/tpru/entailment.md": {
+        "No network is above 65 % on `validate`, as all of the paper's are.": lambda: (
+            max(entailment("validate")) < 65 < min(figures[0] for figures in PAPER.values())
+        ),
+        "The training loss still falls at the end: of twelve parts of the steps, the last has the least.": lambda: (
+            all(
+                len(losses) == 12 and min(losses) == losses[-1]
+                for losses in (row["curve"].split() for row in tables.read(ENTAILMENT) if row["curve"])
+            )
+        ),
+        "On `test_hard`, `test_big` and `test_massive`, with more variables, no network is above 54 %.": lambda: (
+            max(value for size in ("hard", "big", "massive") for value in entailment(f"test_{size}")) < 54
+        ),
+    },
 }
 """Of each page, the sentences that compare figures, each with what must hold in the files."""
 
@@ -563,6 +585,7 @@ NO_FIGURES: dict[str, set[str]] = {
         "One of its proposals in 200 is sound: both branches must give answers of their own, and lose others to the "
         "negation that they share.",
     },
+    "plugins/tpru/entailment.md": {"The paper reads its pairs 90 times."},
     "plugins/text/reasoning.md": {
         "Longer premises lose their end.",
         "A network trained on shorter texts takes longer ones: relative positions clip distances, so no table ends.",

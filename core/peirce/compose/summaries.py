@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from peirce.compose.building import build
 from peirce.errors import InputError
 from peirce.model import Model
-from peirce.parts import Plan, PlannedOperator, Reader, TensorSpec, Writer
+from peirce.parts import Plan, PlannedOperator, Reader, RecurrentOperator, TensorSpec, Writer
 from peirce.spec import Spec
 
 if TYPE_CHECKING:
@@ -116,9 +116,10 @@ def summarise(
     model.eval().requires_grad_(False)
     flops, written = _measure(model, _inputs(model, batch, length))
     parameters = list(model.named_parameters())
+    recurrences = tuple(f"{at}." for at, part in model.named_modules() if isinstance(part, RecurrentOperator))
     groups: Counter[str] = Counter()
     for name, parameter in parameters:
-        groups[_group(name, model.plan)] += parameter.numel()
+        groups[_group(name, model.plan, recurrences)] += parameter.numel()
     return Summary(
         name=spec.name,
         architecture=model.plan.architecture.name,
@@ -176,13 +177,13 @@ def _inputs(model: Model, batch: int, length: int) -> dict[str, Tensor]:
     return inputs
 
 
-def _group(name: str, plan: Plan) -> str:
+def _group(name: str, plan: Plan, recurrences: tuple[str, ...]) -> str:
     """The part that a parameter belongs to, from the places that a state dict keeps for parts."""
+    if name.startswith(recurrences):
+        return f"operator {plan.mixing[0].name}"
     parts = name.split(".")
     if parts[0] == "heads":
         return f"head {parts[1]}"
-    if plan.architecture.part.recurrent and "layers" in parts:
-        return f"operator {plan.mixing[0].name}"
     if "operators" in parts:
         return f"operator {parts[parts.index('operators') + 2]}"
     named: Mapping[str, Callable[[int], str]] = {

@@ -25,6 +25,7 @@ HEAD = "matching"
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 SYMBOLS = (*SPECIALS, *"()", *CONNECTIVES, *VARIABLES)
 """The vocabulary, in the order of the ids."""
+CLASSES = ("does not entail", "entails")
 FIRST = SYMBOLS.index("a")
 """The id of the first variable."""
 PAD, CLS, SEP = (SYMBOLS.index(name) for name in ("[PAD]", "[CLS]", "[SEP]"))
@@ -273,8 +274,9 @@ class Entailment(Task):
         return found
 
     def assets(self, data: EntailmentData) -> Mapping[str, bytes]:
-        """The tokenizer, so that a saved model reads propositions as text."""
-        return {"tokenizer.json": tokenizer().content}
+        """The tokenizer, so that a saved model reads propositions as text, and the names of its classes."""
+        labels = json.dumps({"task": self.name, "labels": ["0", "1"], "classes": CLASSES}, indent=2)
+        return {"tokenizer.json": tokenizer().content, "labels.json": labels.encode()}
 
 
 def _ordered(pair: Pair) -> Pair:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from peirce.compose import build
+from peirce.compose import build, summarise
 from peirce.model import ExperimentRequest
 from peirce.registry import load_spec
 from peirce_tpru.entailment.experiment import COLUMNS, PAPER, TABLE1, UNPUBLISHED, spec_of
@@ -25,6 +25,26 @@ def test_every_row_is_a_network(label: str) -> None:
     assert own.get(label, label.partition(",")[0]) in kinds
     assert "Matching" in kinds
     assert ("BiDAF" in kinds) == label.endswith("BiDAF")
+
+
+PRINTED = {
+    "LSTM": (65_536, 1_024),
+    "GRU": (49_152, 768),
+    "TPRU": (40_960, 4),
+    "LSTM, BiDAF": (229_376, 2_048),
+    "GRU, BiDAF": (172_032, 1_536),
+    "TPRU, BiDAF": (131_072, 8),
+}
+"""Matrices, which the paper counts: 65.5k, 49.1k, 40.1k, 230.0k, 172.4k, 131.3k; and biases, or TPRU's two offsets."""
+
+
+@pytest.mark.parametrize("label", PAPER)
+def test_a_summary_counts_what_the_paper_prints(label: str) -> None:
+    unit, *rest = label.split(", ")
+    matrices, more = PRINTED[f"{unit}, BiDAF" if "BiDAF" in rest else unit]
+    name, changes = spec_of(label)
+    summary = summarise(load_spec(name, changes), length=2)
+    assert summary.groups[f"operator {unit.lower()}"] == matrices + more
 
 
 def test_rows_are_trained_and_stand_beside_the_papers(tmp_path: Path) -> None:
