@@ -1,7 +1,7 @@
 """Relations of many texts: found in several processes, kept on disk, and turned into the ids that `logical` reads.
 
-What is kept is found again by the digest of the text, of the parser with its model and versions, and of the lexicon. It
-carries a digest of its own. A cache is one SQLite file, which several processes may use at once.
+What is kept is found again by the digest of the text, of the parser with its model and versions, of the lexicon, and of
+the senses. It carries a digest of its own. A cache is one SQLite file, which several processes may use at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from attrs import frozen
@@ -26,10 +26,11 @@ from peirce.errors import InputError, TaskError
 from peirce.extras import safe_path
 from peirce.progress import progress_bars
 
-from peirce_logic.detection.algorithm import Relation, Span, detect
+from peirce_logic.detection.algorithm import Choose, Relation, Span, default_sense, detect
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
-from peirce_logic.ids import logical_ids
+from peirce_logic.ids import logical_ids, relation_ids
 from peirce_logic.parsers import parser_of
+from peirce_logic.senses.classifiers import read_senses
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,13 +49,21 @@ class Found:
     """What was found in a text.
 
     Args:
+        text: what the spans count in: the text that was given, or the words of the trees that it holds.
         relations: in the order of their keywords.
-        sentences: how many there are. unparsed: how many of them have a flat tree.
+        places: where each sentence stands.
+        unparsed: how many of them have a flat tree.
     """
 
+    text: str
     relations: tuple[Relation, ...]
-    sentences: int
+    places: tuple[Span, ...]
     unparsed: int
+
+    @property
+    def sentences(self) -> int:
+        """How many there are."""
+        return len(self.places)
 
 
 class Encoding(Protocol):
@@ -77,10 +86,12 @@ class Detector:
         lexicon: a file of keywords; the English ones if None.
         cache: the file that keeps what is found; nothing is kept if None.
         processes: how many parse at once; 1 parses in this one.
+        senses: a file of `peirce logic senses train`, which chooses among the senses of a keyword; the most frequent
+            one is taken if None.
 
     Raises:
         RegistryError: there is no such parser. TaskError: it needs what is not installed.
-        InputError: the lexicon or the cache cannot be read.
+        InputError: the lexicon or the cache cannot be read. ModelFileError: the senses cannot be read.
     """
 
     def __init__(
@@ -89,15 +100,27 @@ class Detector:
         lexicon: str | os.PathLike[str] | None = None,
         cache: str | os.PathLike[str] | None = None,
         processes: int = 1,
+        senses: str | os.PathLike[str] | None = None,
     ) -> None:
         if processes < 1:
             raise InputError(f"processes is {processes}; at least one process parses")
-        self._given = (parser, None if lexicon is None else os.fspath(lexicon))
-        self._parser, self._lexicon = _made(*self._given)
+        words, chosen = (None if file is None else os.fspath(file) for file in (lexicon, senses))
+        self._given = (parser, words, chosen)
+        self._made = _made(*self._given)
         self._cache = None if cache is None else Path(cache)
         self._processes = processes
-        keywords = [(k.words, k.relation, k.kind, k.order) for k in self._lexicon.keywords]
-        self._key = json.dumps([FORMAT, self._parser.identity, keywords]).encode()
+        keywords = [(k.words, k.relation, k.kind, k.order) for k in self._made.lexicon.keywords]
+        self._key = json.dumps([FORMAT, self._made.parser.identity, keywords, self._made.senses]).encode()
+
+    @property
+    def lexicon(self) -> Lexicon:
+        """The keywords."""
+        return self._made.lexicon
+
+    @property
+    def reads_trees(self) -> bool:
+        """Whether the parser reads trees in place of text."""
+        return self._made.parser.reads_trees
 
     def find(self, texts: Iterable[str], console: Console | None = None) -> list[Found]:
         """What is in each text; each is parsed once, and not if the cache has it.
@@ -128,7 +151,10 @@ class Detector:
         finally:
             self._keep(new)
         found |= new
-        read = {key: _read(said) for key, said in found.items()}
+        read: dict[bytes, Found] = {}
+        for key, text in zip(keys, texts, strict=True):
+            if key not in read:
+                read[key] = _read(found[key], text)
         return [read[key] for key in keys]
 
     def ids(
@@ -157,6 +183,33 @@ class Detector:
             ]
         )
 
+    def relation_ids(
+        self,
+        rows: Sequence[Sequence[str]],
+        encodings: Sequence[Encoding],
+        console: Console | None = None,
+    ) -> NDArray[np.int64]:
+        """The input `logical_relations` of a batch.
+
+        Args:
+            rows, encodings, console: as `ids` takes them.
+
+        Returns:
+            int64 [batch, relations, length]: as many relations as the row with the most has, and at least one; rows
+            with fewer have zeros for the others.
+        """
+        found = iter(self.find((text for row in rows for text in row), console))
+        each = [
+            np.concatenate(
+                [relation_ids(next(found).relations, offsets_of(encoding, i)) for i in range(len(row))]
+            )
+            for row, encoding in zip(rows, encodings, strict=True)
+        ]
+        ids = np.zeros((len(each), max(1, *map(len, each)), each[0].shape[1]), np.int64)
+        for own, row in zip(ids, each, strict=True):
+            own[: len(row)] = row
+        return ids
+
     def _digest(self, text: str) -> bytes:
         made = hashlib.sha256(self._key)
         made.update(text.encode("utf-8", "surrogatepass"))
@@ -164,7 +217,7 @@ class Detector:
 
     def _parse(self, texts: Sequence[str]) -> Iterator[str]:
         if self._processes == 1 or len(texts) < 2:
-            yield from (_written(text, self._parser, self._lexicon) for text in texts)
+            yield from (_written(text, self._made) for text in texts)
             return
         size = max(1, min(64, len(texts) // (4 * self._processes)))
         with (
@@ -238,46 +291,70 @@ def row_ids(relations: Sequence[Sequence[Relation]], encoding: Encoding, depth: 
     found = np.zeros((depth, len(encoding.offsets)), np.int64)
     for number, own in enumerate(relations):
         if own:
-            pairs = zip(encoding.offsets, encoding.sequence_ids, strict=True)
-            found += logical_ids(own, [place if text == number else (0, 0) for place, text in pairs], depth)
+            found += logical_ids(own, offsets_of(encoding, number), depth)
     return found
+
+
+def offsets_of(encoding: Encoding, text: int) -> list[tuple[int, int]]:
+    """Where each token stands in one text of its row; (0, 0) for those of another, special ones and padding."""
+    pairs = zip(encoding.offsets, encoding.sequence_ids, strict=True)
+    return [place if own == text else (0, 0) for place, own in pairs]
+
+
+class _Made(NamedTuple):
+    """What finds relations; `senses` is the digest of what chooses among senses, empty where nothing does."""
+
+    parser: Parser
+    lexicon: Lexicon
+    choose: Choose
+    senses: str
 
 
 class _Worker:
     """What a process has of its own."""
 
-    made: ClassVar[tuple[Parser, Lexicon]]
+    made: ClassVar[_Made]
 
     @classmethod
-    def begin(cls, parser: str, lexicon: str | None) -> None:
-        cls.made = _made(parser, lexicon)
+    def begin(cls, parser: str, lexicon: str | None, senses: str | None) -> None:
+        cls.made = _made(parser, lexicon, senses)
 
     @classmethod
     def parse(cls, text: str) -> str:
-        return _written(text, *cls.made)
+        return _written(text, cls.made)
 
 
-def _made(parser: str, lexicon: str | None) -> tuple[Parser, Lexicon]:
-    return parser_of(parser), read_lexicon(lexicon)
+def _made(parser: str, lexicon: str | None, senses: str | None) -> _Made:
+    if senses is None:
+        return _Made(parser_of(parser), read_lexicon(lexicon), default_sense, "")
+    chosen, digest = read_senses(senses)
+    return _Made(parser_of(parser), read_lexicon(lexicon), chosen.choose, digest)
 
 
 def _digest(key: bytes, said: str) -> str:
     return digest_of(key + said.encode())
 
 
-def _written(text: str, parser: Parser, lexicon: Lexicon) -> str:
+def _written(text: str, made: _Made) -> str:
     """What is found in a text, as JSON."""
-    parsed = parser.parse(text)
+    parsed = made.parser.parse(text)
     relations = [
         [r.sentence, r.relation, r.keyword, r.kind, r.key, r.alpha, r.beta, r.depth]
-        for r in detect(parsed.trees, lexicon)
+        for r in detect(parsed.trees, made.lexicon, made.choose)
     ]
-    return json.dumps([len(parsed.trees), parsed.failed, relations], separators=(",", ":"))
+    places = [(tree.tokens[0].start, tree.tokens[-1].end) for tree in parsed.trees]
+    own = None if parsed.text == text else parsed.text
+    return json.dumps([own, places, parsed.failed, relations], separators=(",", ":"))
 
 
-def _read(said: str) -> Found:
-    sentences, unparsed, relations = json.loads(said)
-    return Found(tuple(map(_relation, relations)), sentences, unparsed)
+def _read(said: str, text: str) -> Found:
+    own, places, unparsed, relations = json.loads(said)
+    return Found(
+        text if own is None else own,
+        tuple(map(_relation, relations)),
+        tuple(Span(*place) for place in places),
+        unparsed,
+    )
 
 
 def _relation(fields: Sequence[Any]) -> Relation:

@@ -1,4 +1,6 @@
-"""Ids of tokens for the augmenter `logical`: what each token is to the relations that it takes part in, by level.
+"""Ids of tokens: what each token is to the relations that it takes part in.
+
+By level for the augmenter `logical`, and relation by relation for the position `logic_relations`.
 
 Tokens are known by their characters alone, so that any tokenizer's will do.
 """
@@ -50,6 +52,21 @@ def logical_ids(
                 taken |= inside
         levels += taken
     return ids
+
+
+def relation_ids(relations: Sequence[Relation], offsets: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """What a text's tokens are to each of its relations.
+
+    Args:
+        relations: of the text.
+        offsets: as `logical_ids` takes them.
+
+    Returns:
+        int64 [relations, tokens]; a relation that no token has part in is left out.
+    """
+    rows = [logical_ids([relation], offsets, 1) for relation in relations]
+    found = np.concatenate([np.empty((0, len(offsets)), np.int64), *rows])
+    return found[(found != NONE_ID).any(1)]
 
 
 def reach(relation: Relation) -> int:

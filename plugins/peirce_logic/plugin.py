@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
     from peirce.model import Experiment, Task
-    from peirce.parts import Augmenter
+    from peirce.parts import Augmenter, Position
 
 
 @hookimpl
@@ -17,6 +18,20 @@ def register_augmenters() -> list[type[Augmenter]]:
     from peirce_logic.logical import Logical
 
     return [Logical]
+
+
+@hookimpl
+def register_positions() -> list[type[Position]]:
+    """Logical relations as initial binary atoms."""
+    from peirce_logic.logic_relations import LogicRelations
+
+    return [LogicRelations]
+
+
+@hookimpl
+def register_specs() -> list[Path]:
+    """FOLNet that is told the relations of its text."""
+    return [Path(__file__).parent / "specs"]
 
 
 @hookimpl

@@ -1,16 +1,19 @@
-"""Wrong commands and plug-in modules are rejected by the check that is about their flaw; right ones pass all."""
+"""Wrong commands, parsers, answerers and modules are rejected by the check about their flaw; right ones pass all."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import peirce
 import pytest
 from peirce.registry import Registry
 from peirce.testing.beside import beside
 from peirce.testing.check import BrokenError, Case, NotApplicableError
 from peirce.testing.checks import CHECKS
+from wrong import answering, parsing
 from wrong.commands import RIGHT, WRONG, named
 from wrong.modules import AT_IMPORT, IN_THE_HOOK, source
 
@@ -71,6 +74,27 @@ def of_commands(folder: Path) -> Said:
 
 
 @pytest.fixture(scope="module")
+def of_answerers(folder: Path) -> Said:
+    """Each in a module of its own."""
+    targets = {name: f"answering_{name.replace('-', '_')}:Echoes" for name in ("right", *answering.FLAWS)}
+    for name, target in targets.items():
+        (folder / target.replace(":Echoes", ".py")).write_text(answering.source(name), encoding="utf-8")
+    return said_by(announcing("answerers", targets), "answerers")
+
+
+@pytest.fixture(scope="module")
+def of_parsers() -> Said:
+    """All of one module."""
+    targets = {each.name: f"{each.__module__}:{each.__name__}" for each in (parsing.RIGHT, *parsing.WRONG)}
+    return said_by(announcing("parsers", targets), "parsers")
+
+
+def announcing(kind: str, targets: dict[str, str]) -> Registry:
+    """A registry with a plug-in that announces classes."""
+    return Registry.of(SimpleNamespace(**{f"register_{kind}": peirce.hookimpl(lambda: targets)}))
+
+
+@pytest.fixture(scope="module")
 def of_modules(folder: Path) -> Said:
     """All in one registry, each with an operator of its own name."""
     names = ["right", *AT_IMPORT, *IN_THE_HOOK]
@@ -96,6 +120,24 @@ def test_a_wrong_command_is_rejected(wrong: object, of_commands: Said) -> None:
 def test_a_right_command_passes(of_commands: Said) -> None:
     assert named(RIGHT, "greet") == RIGHT
     assert of_commands("greet") == {}
+
+
+@pytest.mark.parametrize("name", answering.FLAWS)
+def test_a_wrong_answerer_is_rejected(name: str, of_answerers: Said) -> None:
+    assert list(of_answerers(name)) == ["answerer"]
+
+
+def test_a_right_answerer_passes(of_answerers: Said) -> None:
+    assert of_answerers("right") == {}
+
+
+@pytest.mark.parametrize("wrong", parsing.WRONG, ids=lambda wrong: wrong.name)
+def test_a_wrong_parser_is_rejected(wrong: type[parsing.Halves], of_parsers: Said) -> None:
+    assert list(of_parsers(wrong.name)) == [parsing.WRONG[wrong]]
+
+
+def test_a_right_parser_passes(of_parsers: Said) -> None:
+    assert of_parsers(parsing.RIGHT.name) == {}
 
 
 @pytest.mark.parametrize("name", [*AT_IMPORT, *IN_THE_HOOK])

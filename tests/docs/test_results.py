@@ -472,6 +472,14 @@ HELD: dict[str, dict[str, Callable[[], bool]]] = {
             max(value for size in ("hard", "big", "massive") for value in entailment(f"test_{size}")) < 54
         ),
     },
+    "plugins/logic/senses.md": {
+        "Each accuracy lies above the share of the most frequent sense.": lambda: all(
+            row["accuracy"] > row["most frequent"] for row in tables.read_json("senses.json")
+        ),
+        'About half of the comparative "while" is found, and less of the causal "as"; each has eleven sentences.': (
+            lambda: abs(senses("while", "comparative") - 0.5) < 0.05 > senses("as", "causal") - 0.5
+        ),
+    },
 }
 """Of each page, the sentences that compare figures, each with what must hold in the files."""
 
@@ -502,6 +510,12 @@ def model(what: str, name: str) -> dict[str, Any]:
 
 def position(name: str, key: str) -> float:
     return float(only(tables.read_json("positions.json"), positions=name)[key])
+
+
+def senses(word: str, sense: str) -> float:
+    """The share of a sense's sentences that are found."""
+    found = only(tables.read_json("senses.json"), keyword=word)["found"]
+    return float(dict(each.rsplit(" ", 1) for each in found.split(", "))[sense])
 
 
 def size(label: str) -> dict[str, Any]:

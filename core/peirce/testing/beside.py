@@ -1,4 +1,4 @@
-"""What a plug-in brings beside parts, as checks see it: its import, commands, ready specs, runtimes, experiments."""
+"""What a plug-in brings beside parts, as checks see it: what it announces, its commands, and its own import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from peirce.registry import EXPERIMENTS, KINDS, Plugin, Registered, Registry, ca
 PLUGINS = "plugins"
 """The kind of the plug-ins themselves, whose import is checked."""
 COMMANDS = "commands"
-CHECKED = (*KINDS, "specs", "runtimes", COMMANDS, EXPERIMENTS, PLUGINS)
+ANNOUNCED = ("specs", "runtimes", "answerers", "parsers", EXPERIMENTS)
+"""What the registry holds beside parts and is checked."""
+CHECKED = (*KINDS, *ANNOUNCED[:-1], COMMANDS, EXPERIMENTS, PLUGINS)
 """Every kind that checks cover, in the order in which the suite takes them."""
 
 
@@ -22,8 +24,8 @@ class Beside:
     """What stands in the place of a part's class.
 
     Args:
-        value: the path of a ready spec, the `module:attribute` of a runtime or a command, an experiment, or the
-            module of a plug-in.
+        value: the path of a ready spec, the `module:attribute` of a runtime, an answerer, a parser or a command, an
+            experiment, or the module of a plug-in.
         together: of a plug-in, the modules of all that are checked with it.
         expected_failures: none can be stated.
     """
@@ -42,7 +44,7 @@ def beside(registry: Registry, plugins: Iterable[Plugin]) -> Iterator[Registered
     """
     plugins = tuple(plugins)
     names = {plugin.name for plugin in plugins}
-    for kind in ("specs", "runtimes", EXPERIMENTS):
+    for kind in ANNOUNCED:
         for entry in registry.entries(kind):
             if entry.plugin in names:
                 yield _registered(entry, kind, entry.name, entry.part)

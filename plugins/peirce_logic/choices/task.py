@@ -46,6 +46,7 @@ class MultipleChoiceOptions:
         lexicon: a file of logical keywords; the English ones when empty.
         cache: a file that keeps the relations that are found; none when empty.
         processes: how many parse at once.
+        senses: a file of classifiers of senses; the most frequent ones are taken when empty.
     """
 
     folder: str = ""
@@ -60,6 +61,7 @@ class MultipleChoiceOptions:
     lexicon: str = ""
     cache: str = ""
     processes: int = field(default=1, validator=validators.ge(1))
+    senses: str = ""
 
 
 @frozen(eq=False)
@@ -161,7 +163,8 @@ class MultipleChoice(Task):
     def _relations(self, questions: Sequence[Question]) -> dict[str, Any]:
         """The logical relations of each text; of none where the model reads none."""
         options: MultipleChoiceOptions = self.options
-        settings = (options.parser, options.lexicon or None, options.cache or None, options.processes)
+        lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
+        settings = (options.parser, lexicon, cache, options.processes, senses)
         if not options.depth:
             return {}
         texts = list(dict.fromkeys(text for q in questions for text in (q.context, *_asked(q))))

@@ -20,8 +20,8 @@ class Span(NamedTuple):
 
 Spans = tuple[Span, ...]
 """One stretch of text, or two where something was taken out of the middle; empty where there is nothing."""
-Choose = Callable[[Sequence[Tree], int, Match], Keyword]
-"""Which sense a keyword has: of the document's trees, the number of the sentence, and the match."""
+Choose = Callable[[Sequence[Tree], int, Match], Keyword | None]
+"""Which sense a keyword has, None if it shows no relation: of the trees, the sentence's number, and the match."""
 
 
 @frozen(kw_only=True)
@@ -74,6 +74,8 @@ def detect(trees: Sequence[Tree], lexicon: Lexicon, choose: Choose = default_sen
         before = trees[number - 1] if number else None
         for match in lexicon.matches(tree.words):
             sense = match.senses[0] if len(match.senses) == 1 else choose(trees, number, match)
+            if sense is None:
+                continue
             alpha, beta, depth = _mapped(tree, before, match, sense)
             tokens = tree.tokens[match.start : match.stop]
             found.append(

@@ -12,6 +12,8 @@ class Brackets(Parser):
     """Reads trees, `(S (NP (PRP I)) (VP (VBP run)))`; their text is their words, joined by spaces."""
 
     name = "brackets"
+    reads_trees = True
+    example = "(S (NP We) (VP stay (SBAR if (S (NP it) (VP rains))))) (S (NP They) (VP did n't (VP come)))"
 
     def __init__(self, model: str | None = None) -> None:
         if model is not None:

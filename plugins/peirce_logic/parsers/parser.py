@@ -41,12 +41,16 @@ class Parser(ABC):
 
     Attributes:
         name: what `--parser` takes.
+        reads_trees: whether it reads trees in place of text; what it gives is then another text than it was given.
+        example: what it reads, for checks.
 
     Raises:
         TaskError: it needs a package or a model that is not installed.
     """
 
     name: ClassVar[str]
+    reads_trees: ClassVar[bool] = False
+    example: ClassVar[str] = "We stay if it rains. They didn't come."
 
     @abstractmethod
     def __init__(self, model: str | None = None) -> None:

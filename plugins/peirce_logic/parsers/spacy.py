@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from peirce.errors import TaskError
+from peirce.errors import InputError, TaskError
 
 from peirce_logic.detection.trees import Token
 from peirce_logic.parsers.conversion import Word, tree_of_words
@@ -54,7 +54,16 @@ class Spacy(Parser):
         return Parsed(text, tuple(map(tree_of_words, self.sentences(text))))
 
     def sentences(self, text: str) -> list[Sequence[Word]]:
-        """The words of each sentence of a text, with what they depend on."""
+        """The words of each sentence of a text, with what they depend on.
+
+        Raises:
+            InputError: the text is longer than spaCy reads at once.
+        """
+        if len(text) > self.pipeline.max_length:
+            raise InputError(
+                f"the text has {len(text):,} characters, and spaCy reads {self.pipeline.max_length:,} at once; give it "
+                "in parts"
+            )
         return [words for words in map(words_of, self.pipeline(text).sents) if words]
 
     @cached_property

@@ -11,6 +11,7 @@ from command_line import exit_code
 from hypothesis import given
 from hypothesis import strategies as st
 from peirce.errors import InputError
+from peirce_logic.cli import PIECE, _parts
 from peirce_logic.detection.algorithm import Relation, detect
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
 from peirce_logic.detection.showing import COLOURS, as_object
@@ -279,6 +280,32 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert {name: n for name, n in counted["relations"].items() if n} == {
         "comparative": 1, "negation": 1, "causal": 1,
     }  # fmt: skip
+
+
+def test_several_texts_are_told_apart_kept_and_counted_in_parts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "relations.sqlite"
+    given = ("logic", "detect", WORKED, "(S (NP Ann) (CC and) (NP Bob))", "--parser", "brackets", "--jsonl")
+    for processes in (1, 2):
+        assert exit_code(*given, "--cache", cache, "--processes", processes) == 0
+        shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [each.pop("text") for each in shown] == [0, 0, 0, 1]
+        assert shown[:3] == found(WORKED)
+    monkeypatch.setattr(Brackets, "parse", None)  # what is kept is not parsed again
+    assert exit_code("logic", "detect", WORKED, "--parser", "brackets", "--cache", cache) == 0
+    assert capsys.readouterr().out.startswith("But I try very hard")
+    assert exit_code(*given, "--html", tmp_path / "shown.html") == 2
+    assert "--html and --png show one text, and 2 are given" in capsys.readouterr().err
+
+
+def test_a_file_is_counted_in_parts() -> None:
+    text = "One two three.\n\n" * 10_000
+    parts = list(_parts(text))
+    assert "".join(parts) == text
+    assert max(map(len, parts)) <= PIECE
+    assert all(part.startswith("\n\n") for part in parts[1:])
+    assert list(_parts("x" * (PIECE + 1))) == ["x" * PIECE, "x"]
 
 
 @pytest.mark.parametrize(

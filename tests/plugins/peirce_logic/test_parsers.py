@@ -85,6 +85,8 @@ def test_spacy() -> None:
         ("if", "stay", "it rains"),
         ("n't", "did ... come", None),
     ]
+    with pytest.raises(InputError, match=r"has 1,000,001 characters, and spaCy reads 1,000,000 at once"):
+        parser.parse("x" * 1_000_001)
 
 
 @pytest.mark.skipif(shutil.which("link-parser") is None, reason="link-parser is not installed")

@@ -19,6 +19,7 @@ from peirce.testing.checks import (
     models,
     networks,
     numerics,
+    parsers,
     plugins,
     precision,
     state,
@@ -88,6 +89,9 @@ CHECKS: tuple[Check, ...] = (
     commands.command_json,
     announced.ready_spec,
     announced.runtime,
+    announced.answerer,
+    parsers.parser,
+    parsers.parser_text,
     announced.experiment,
     plugins.importing,
 )

@@ -1,18 +1,21 @@
-"""What ready specs, runtimes and experiments promise."""
+"""What ready specs, runtimes, answerers and experiments promise."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, get_args, get_type_hints
 
 from attrs import evolve
 
 from peirce.compose import resolve
 from peirce.errors import ModelFileError, PeirceError
-from peirce.model import Experiment, Runtime
+from peirce.model import Answerer, Experiment, Field, Runtime
+from peirce.parts import Signature
 from peirce.registry import load_spec
 from peirce.testing.check import Case, check
 from peirce.testing.failures import BrokenError
@@ -46,20 +49,7 @@ def ready_spec(case: Case) -> None:
 def runtime(case: Case) -> None:
     """Of files that are none of its own: a ModelFileError in one line."""
     target = case.entry.part.value
-    module, _, attribute = target.partition(":")
-    found = getattr(import_module(module), attribute, None)
-    if not (isinstance(found, type) and issubclass(found, Runtime)):
-        raise BrokenError(f"{target} is {found!r}, and no peirce.model.Runtime")
-    program = f"import sys; sys.modules['torch'] = None; import {module}"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program], env=environment(), capture_output=True, text=True, check=False,
-        timeout=GUARD,
-    )  # fmt: skip
-    if done.returncode:
-        raise BrokenError(f"without torch, importing {module} fails: {done.stderr.strip().splitlines()[-1]}")
-    if said := (done.stdout + done.stderr).strip():
-        raise BrokenError(f"importing {module} prints {said.splitlines()[0][:200]!r}")
-    made = found()
+    made = _without_torch(target, Runtime)()
     with TemporaryDirectory() as folder:
         for what, content in DAMAGED.items():
             path = Path(folder, f"damaged.{case.entry.name}")
@@ -77,6 +67,57 @@ def runtime(case: Case) -> None:
                 ) from error
             else:
                 raise BrokenError(f"it opens a file {what}")
+
+
+@check(
+    "answerers",
+    contract="an answerer is imported without torch, names what is asked and answered, and knows the models it is for",
+)
+def answerer(case: Case) -> None:
+    """Its fields, and what it says of a model without inputs, outputs and files. Exporters ask it its own example."""
+    found = _without_torch(case.entry.part.value, Answerer)
+    kinds, wrong = get_args(get_type_hints(Field)["kind"]), []
+    if left := sorted(getattr(found, "__abstractmethods__", ())):
+        wrong.append(f"it does not define {', '.join(left)}")
+    for what in ("question", "answer"):
+        fields = getattr(found, what, None)
+        if not isinstance(fields, tuple) or not fields or not all(isinstance(f, Field) for f in fields):
+            wrong.append(f"{what} = {fields!r} is no tuple of fields")
+            continue
+        names = [each.name for each in fields]
+        if len(set(names)) < len(names):
+            wrong.append(f"{what} has a name twice: {', '.join(names)}")
+        for each in fields:
+            if not re.fullmatch(r"[a-z][a-z0-9_]*", each.name) or each.kind not in kinds:
+                wrong.append(f"{what} has a field {each.name!r} of kind {each.kind!r}")
+            if not each.meaning.strip() or "\n" in each.meaning:
+                wrong.append(f"{what}: {each.name} says {each.meaning!r}, which is no line of its meaning")
+    if not isinstance(found.streams, bool):
+        wrong.append(f"streams = {found.streams!r} is neither true nor false")
+    if (said := found.answers(Signature((), ()), (), False)) is not False:
+        wrong.append(
+            f"of a model without inputs, outputs and files, `answers` says {said!r}; it is for no such"
+        )
+    if wrong:
+        raise BrokenError("\n".join(wrong))
+
+
+def _without_torch(target: str, base: type[Any]) -> Any:
+    """The class that is announced, whose module is imported in silence where there is no torch."""
+    module, _, attribute = target.partition(":")
+    found = getattr(import_module(module), attribute, None)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise BrokenError(f"{target} is {found!r}, and no peirce.model.{base.__name__}")
+    program = f"import sys; sys.modules['torch'] = None; import {module}"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], env=environment(), capture_output=True, text=True, check=False,
+        timeout=GUARD,
+    )  # fmt: skip
+    if done.returncode:
+        raise BrokenError(f"without torch, importing {module} fails: {done.stderr.strip().splitlines()[-1]}")
+    if said := (done.stdout + done.stderr).strip():
+        raise BrokenError(f"importing {module} prints {said.splitlines()[0][:200]!r}")
+    return found
 
 
 @check(

@@ -1,0 +1,179 @@
+"""Linear classifiers of senses, one a keyword, and the file that holds them: safetensors, nothing that is executed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+from peirce.containers import tensors as held
+from peirce.digests import digest_of
+from peirce.errors import ModelFileError, TaskError
+from peirce.files import write_whole
+from peirce.reading import parse_json
+
+from peirce_logic.detection.algorithm import default_sense
+from peirce_logic.detection.lexicon import Keyword, Match
+from peirce_logic.detection.trees import Tree
+from peirce_logic.senses.sentences import LABELS, NONE
+from peirce_logic.senses.vectors import Vectors
+
+FORMAT = 1
+_AGAIN = "write it again with `peirce logic senses train`"
+
+
+@frozen(eq=False)
+class Classifier:
+    """The sense with the largest score, `weight @ vector + bias`.
+
+    Args:
+        relations: the sense of each row; `none` for a keyword that shows no relation.
+        weight: float32 [senses, width].
+        bias: float32 [senses].
+    """
+
+    relations: tuple[str, ...]
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32]
+
+    def of(self, vectors: NDArray[np.float32]) -> list[str]:
+        """The senses of keywords.
+
+        Args:
+            vectors: float32 [n, width].
+        """
+        best = (vectors @ self.weight.T + self.bias).argmax(1)
+        return [self.relations[i] for i in best]
+
+
+class Senses:
+    """Chooses the sense of keywords that have several, by the sentence that they stand in.
+
+    Args:
+        encoder: what the vectors come from, a folder or a name on the hub.
+        digest: of its weights.
+        classifiers: by keyword.
+    """
+
+    def __init__(self, encoder: str, digest: str, classifiers: Mapping[str, Classifier]) -> None:
+        self.encoder = encoder
+        self.digest = digest
+        self.classifiers = dict(classifiers)
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """The encoder.
+
+        Raises:
+            TaskError: it cannot be loaded, or its weights are not those that the classifiers were trained with.
+        """
+        made = Vectors(self.encoder)
+        if made.digest != self.digest:
+            raise TaskError(
+                f"the encoder {self.encoder!r} has other weights than those that the senses were trained with; put "
+                "them back, or train the senses again"
+            )
+        return made
+
+    def choose(self, trees: Sequence[Tree], sentence: int, match: Match) -> Keyword | None:
+        """The sense of a keyword, as `detect` asks for it; None where it shows no relation.
+
+        A keyword without a classifier, or whose lexicon lacks the sense that is found, has its most frequent one.
+        """
+        tree = trees[sentence]
+        tokens = tree.tokens[match.start : match.stop]
+        classifier = self.classifiers.get(" ".join(token.text for token in tokens).lower())
+        if classifier is None:
+            return default_sense(trees, sentence, match)
+        first = tree.tokens[0].start
+        place = (tokens[0].start - first, tokens[-1].end - first)
+        (relation,) = classifier.of(self.vectors.of([sentence_text(tree)], [place]))
+        if relation == NONE:
+            return None
+        return next(
+            (sense for sense in match.senses if sense.relation == relation),
+            default_sense(trees, sentence, match),
+        )
+
+    def save(self, path: Path) -> None:
+        """Write the classifiers, whole or not at all.
+
+        Raises:
+            TaskError: the file cannot be written.
+        """
+        from safetensors.numpy import save
+
+        metadata = {
+            "format": str(FORMAT),
+            "encoder": self.encoder,
+            "digest": self.digest,
+            "relations": json.dumps({word: each.relations for word, each in self.classifiers.items()}),
+        }
+        arrays = {
+            f"{word}.{name}": np.ascontiguousarray(getattr(each, name))
+            for word, each in self.classifiers.items()
+            for name in ("weight", "bias")
+        }
+        try:
+            write_whole(path, save(arrays, metadata))
+        except OSError as error:
+            raise TaskError(
+                f"{path} cannot be written: {error.strerror or error}; choose another -o"
+            ) from error
+
+
+def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
+    """The inverse of `Senses.save`.
+
+    Returns:
+        The classifiers, and the digest of the file.
+
+    Raises:
+        ModelFileError: the file is missing, damaged, foreign or newer.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    file = Path(path)
+    if not file.is_file():
+        raise ModelFileError(
+            f"there is no file {file} of senses; write it with `peirce logic senses train --encoder NAME -o {file}`"
+        )
+    try:
+        metadata, arrays = held(file).metadata, load_file(file)
+        version, encoder, digest = int(metadata["format"]), metadata["encoder"], metadata["digest"]
+        relations = parse_json(metadata["relations"])
+        classifiers = {
+            str(word): Classifier(tuple(map(str, names)), arrays[f"{word}.weight"], arrays[f"{word}.bias"])
+            for word, names in relations.items()
+        }
+    except (SafetensorError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{file} is no file of senses: {error}; {_AGAIN}") from error
+    if version > FORMAT:
+        raise ModelFileError(f"{file} has format {version}, and this version reads {FORMAT}: upgrade peirce")
+    for word, each in classifiers.items():
+        count = len(each.relations)
+        fits = each.weight.ndim == 2 and len(each.weight) == count and each.bias.shape == (count,)
+        if (
+            not (fits and count and set(each.relations) <= set(LABELS))
+            or each.weight.dtype != np.float32
+            or each.bias.dtype != np.float32
+        ):
+            raise ModelFileError(
+                f"{file}: what it holds of {word!r} does not fit its senses {each.relations}; {_AGAIN}"
+            )
+    return Senses(encoder, digest, classifiers), digest_of(file)
+
+
+def sentence_text(tree: Tree) -> str:
+    """A sentence as its document has it, its tokens at their places, with spaces between them."""
+    first, text = tree.tokens[0].start, ""
+    for token in tree.tokens:
+        place = token.start - first
+        text = text[:place].ljust(place) + token.text
+    return text

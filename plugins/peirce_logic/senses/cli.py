@@ -1,0 +1,173 @@
+"""`peirce logic senses`: classifiers that tell the senses of a keyword apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from peirce.commands import Json, as_json, as_table, group
+from peirce.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from peirce_logic.senses.sentences import Labelled
+
+SCHEMA, SCHEMA_OF_TRAINING = "peirce.logic.senses/1", "peirce.logic.senses.training/1"
+app = group("Tell the senses of a keyword apart, such as those of since, as and while.")
+Sentences = Annotated[
+    Path | None,
+    typer.Option(
+        "--sentences",
+        metavar="FILE",
+        help="Labelled sentences, a JSON object a line with text, keyword, relation and, if the keyword stands there "
+        "twice, start. Without it, the 300 English ones of the package.",
+    ),
+]
+
+
+@app.callback()
+def senses() -> None:
+    """A group of commands."""
+
+
+@app.command()
+def train(
+    encoder: Annotated[
+        str,
+        typer.Option(
+            "--encoder",
+            metavar="NAME",
+            help="The encoder whose vectors are classified: a folder of a model of transformers, or a name on the hub.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The classifiers, a .safetensors file."),
+    ],
+    sentences: Sentences = None,
+    json: Json = False,
+) -> None:
+    """Train a linear support vector machine for each keyword, on an encoder's vectors of it."""
+    from peirce_logic.senses.sentences import read_sentences
+    from peirce_logic.senses.training import encoded
+    from peirce_logic.senses.training import train as fit
+    from peirce_logic.senses.vectors import Vectors
+
+    labelled = read_sentences(sentences)
+    found = fit(vectors := Vectors(encoder), encoded(vectors, labelled))
+    found.save(output)
+    senses = {word: list(each.relations) for word, each in found.classifiers.items()}
+    if json:
+        as_json(SCHEMA_OF_TRAINING, file=str(output), sentences=len(labelled), senses=senses)
+        return
+    typer.echo(f"{output}: trained on {len(labelled)} sentences")
+    for word, own in senses.items():
+        typer.echo(f"{word}: {', '.join(own)}")
+
+
+@app.command()
+def evaluate(
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder", metavar="NAME", help="Cross-validate classifiers on the vectors of this encoder."
+        ),
+    ] = None,
+    trained: Annotated[
+        Path | None,
+        typer.Option(
+            "--senses",
+            metavar="FILE",
+            help="In place of it, trained classifiers: hold them against --sentences that they have not seen.",
+        ),
+    ] = None,
+    sentences: Sentences = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw the vectors on their first two principal components."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say how often the sense of a keyword is found, beside always saying the most frequent one."""
+    from peirce.extras import check_picture
+
+    from peirce_logic.senses.classifiers import read_senses
+    from peirce_logic.senses.sentences import agreement, read_sentences
+    from peirce_logic.senses.training import cross_validated, draw, encoded, scored
+    from peirce_logic.senses.vectors import Vectors
+
+    if (encoder is None) == (trained is None):
+        raise InputError("give one of --encoder NAME, to cross-validate, and --senses FILE, to test it")
+    if trained is not None and sentences is None:
+        raise InputError(
+            "the sentences of the package are those that senses are trained on; give others with --sentences FILE"
+        )
+    if plot is not None:
+        check_picture(plot, "--plot", extra="train")
+    labelled = read_sentences(sentences)
+    found = None if trained is None else read_senses(trained)[0]
+    given = encoded(Vectors(str(encoder)) if found is None else found.vectors, labelled)
+    if found is None:
+        scores = cross_validated(given)
+    else:
+        if foreign := [word for word in given if word not in found.classifiers]:
+            raise InputError(
+                f"{trained} has no classifier of {', '.join(foreign)}; train it on such sentences"
+            )
+        scores = {
+            word: scored(truth, [found.classifiers[word].of(vectors)])
+            for word, (vectors, truth) in given.items()
+        }
+    if plot is not None:
+        draw(given, plot)
+    if json:
+        as_json(
+            SCHEMA,
+            encoder=encoder if found is None else found.encoder,
+            cross_validated=found is None,
+            keywords={
+                word: {
+                    "sentences": each.sentences,
+                    "accuracy": each.accuracy,
+                    "spread": each.spread,
+                    "most_frequent": each.most_frequent,
+                    "recalls": dict(each.recalls),
+                    "agreement": _agreement(labelled, word),
+                }
+                for word, each in scores.items()
+            },
+        )
+        return
+    rows = []
+    for word, each in scores.items():
+        counts = Counter(one.relation for one in labelled if one.keyword == word)
+        recalls = ", ".join(
+            f"{sense} {share:.2f} of {counts[sense]}" for sense, share in each.recalls.items()
+        )
+        spread = f" ± {each.spread:.3f}" if each.spread else ""
+        same = agreement([one for one in labelled if one.keyword == word])
+        agreed = "" if same is None else f"{same[0]:.2f}, kappa {same[1]:.2f}"
+        rows.append(
+            (
+                word,
+                each.sentences,
+                f"{each.accuracy:.3f}{spread}",
+                f"{each.most_frequent:.2f}",
+                recalls,
+                agreed,
+            )
+        )
+    headings = "keyword", "sentences", "accuracy", "most frequent", "found of each sense", "readings agree"
+    as_table(headings, rows)
+
+
+def _agreement(labelled: Sequence[Labelled], word: str) -> dict[str, float] | None:
+    from peirce_logic.senses.sentences import agreement
+
+    found = agreement([each for each in labelled if each.keyword == word])
+    return None if found is None else {"share": found[0], "kappa": found[1]}

@@ -1,0 +1,97 @@
+"""Sentences whose keywords are labelled with the relation that they show."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from peirce.errors import InputError, unknown
+from peirce.reading import parse_json, read_text
+
+from peirce_logic.relations import RELATIONS
+
+ENGLISH = Path(__file__).with_name("english.jsonl")
+NONE = "none"
+"""What a keyword shows that shows no relation, such as "as" in "as tall as he" and "while" in "for a while"."""
+LABELS = (*(name for name, _ in RELATIONS), NONE)
+
+
+@frozen(kw_only=True)
+class Labelled:
+    """A sentence with one keyword that has a label.
+
+    Args:
+        text: the sentence.
+        keyword: in lower case.
+        start: where the keyword begins in the text.
+        relation: what it shows there, one of `LABELS`.
+        passes: what each reading of the sentence said; empty if that is not known.
+        source: where the sentence stands.
+    """
+
+    text: str
+    keyword: str
+    start: int
+    relation: str
+    passes: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The characters of the keyword, [start, end)."""
+        return self.start, self.start + len(self.keyword)
+
+
+def read_sentences(path: str | os.PathLike[str] | None = None) -> list[Labelled]:
+    """Labelled sentences of a file.
+
+    Args:
+        path: JSON lines, as `peirce_logic/senses/english.jsonl`; that file if None.
+
+    Raises:
+        InputError: the file cannot be read, or a line is no labelled sentence.
+    """
+    file = ENGLISH if path is None else Path(path)
+    try:
+        lines = read_text(file, "table").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"sentences {file} cannot be read: {error}; it holds a JSON object a line"
+        ) from error
+    return [_labelled(line, f"{file}, line {i}") for i, line in enumerate(lines, 1) if line.strip()]
+
+
+def agreement(sentences: Sequence[Labelled]) -> tuple[float, float] | None:
+    """How far two readings agree: the share of sentences, and Cohen's kappa; None where there are not two of each.
+
+    Args:
+        sentences: of one keyword, or of several.
+    """
+    if not sentences or any(len(each.passes) != 2 for each in sentences):
+        return None
+    first, second = zip(*(each.passes for each in sentences), strict=True)
+    same = sum(a == b for a, b in zip(first, second, strict=True)) / len(sentences)
+    chance = sum(first.count(label) * second.count(label) for label in LABELS) / len(sentences) ** 2
+    return same, 1.0 if chance == 1.0 else (same - chance) / (1.0 - chance)
+
+
+def _labelled(line: str, where: str) -> Labelled:
+    try:
+        given: Any = parse_json(line)
+        text, keyword = str(given["text"]), str(given["keyword"]).lower()
+        start = int(given.get("start", text.lower().find(keyword)))
+        passes = tuple(map(str, given.get("passes", ())))
+        relation, source = str(given["relation"]), str(given.get("source", ""))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(
+            f'{where}: it is no {{"text": ..., "keyword": ..., "relation": ...}} ({error}); write one object a line'
+        ) from error
+    for each in (relation, *passes):
+        if each not in LABELS:
+            raise InputError(f"{where}: {unknown('relation', each, LABELS)}")
+    if not keyword or start < 0 or text[start : start + len(keyword)].lower() != keyword:
+        raise InputError(f"{where}: {keyword!r} does not stand at character {start}; correct `start`")
+    return Labelled(text=text, keyword=keyword, start=start, relation=relation, passes=passes, source=source)

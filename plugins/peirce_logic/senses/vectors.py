@@ -1,0 +1,105 @@
+"""The contextual vectors of keywords: an encoder's last hidden states."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from peirce.errors import TaskError
+from peirce.extras import quiet_transformers, require
+
+AROUND = 200
+"""How many characters before and after a keyword the encoder sees."""
+BATCH = 32
+
+
+class Vectors:
+    """The vectors that a pretrained encoder of `transformers` has for keywords in their sentences.
+
+    Args:
+        encoder: its folder, or its name on the hub. It needs a fast tokenizer, which knows where tokens stand.
+
+    Raises:
+        TaskError: `transformers` is not installed.
+    """
+
+    def __init__(self, encoder: str) -> None:
+        require("senses of keywords", "transformers", extra="transformers")
+        self.encoder = encoder
+
+    def of(self, texts: Sequence[str], places: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
+        """The mean of the last hidden states of each keyword's tokens.
+
+        Args:
+            texts: a sentence for each keyword.
+            places: the characters of the keyword in it, [start, end).
+
+        Returns:
+            float32 [n, width]; zeros for a keyword that the encoder has no token of.
+
+        Raises:
+            TaskError: the encoder cannot be loaded.
+        """
+        import torch
+
+        tokenizer, model = self._loaded
+        found = []
+        for begin in range(0, len(texts), BATCH):
+            cut = [
+                (text[max(0, start - AROUND) : end + AROUND], start - max(0, start - AROUND), end - start)
+                for text, (start, end) in zip(
+                    texts[begin : begin + BATCH], places[begin : begin + BATCH], strict=True
+                )
+            ]
+            given = tokenizer(
+                [text for text, _, _ in cut], padding=True, truncation=True, max_length=self._longest,
+                return_tensors="pt", return_offsets_mapping=True,
+            )  # fmt: skip
+            offsets = given.pop("offset_mapping")
+            with torch.inference_mode():
+                states = model(**given).last_hidden_state.float()
+            starts, ends = offsets[..., 0], offsets[..., 1]
+            first = torch.tensor([[start] for _, start, _ in cut])
+            last = first + torch.tensor([[length] for _, _, length in cut])
+            inside = ((starts < last) & (ends > first) & (ends > starts)).unsqueeze(2)
+            found.append(((states * inside).sum(1) / inside.sum(1).clamp_min(1)).numpy())
+        return np.concatenate(found)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the encoder's weights: a classifier fits no others."""
+        made = hashlib.sha256()
+        for name, value in sorted(self._loaded[1].state_dict().items()):
+            made.update(name.encode())
+            made.update(np.ascontiguousarray(value.float().numpy()).tobytes())
+        return made.hexdigest()
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        from transformers import AutoModel, AutoTokenizer
+
+        try:
+            with quiet_transformers():
+                tokenizer = AutoTokenizer.from_pretrained(self.encoder, trust_remote_code=False)
+                model = AutoModel.from_pretrained(self.encoder, use_safetensors=True, trust_remote_code=False)
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            said = " ".join(str(error).split())[:500]
+            raise TaskError(
+                f"the encoder {self.encoder!r} cannot be loaded: {said}; give the folder of a model of transformers, "
+                "or its name on the hub"
+            ) from error
+        if not tokenizer.is_fast:
+            raise TaskError(
+                f"the tokenizer of {self.encoder!r} does not say where its tokens stand; it has no tokenizer.json"
+            )
+        return tokenizer, model.eval()
+
+    @cached_property
+    def _longest(self) -> int:
+        tokenizer, model = self._loaded
+        places = getattr(model.config, "max_position_embeddings", None) or 512
+        return int(min(tokenizer.model_max_length, places, 512))

@@ -1,0 +1,173 @@
+"""Senses of keywords: the labelled sentences, the classifiers and their file, and what detection makes of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import exit_code
+from peirce.errors import InputError, ModelFileError, TaskError
+from peirce_logic.detection.lexicon import read_lexicon
+from peirce_logic.detector import Detector
+from peirce_logic.senses.classifiers import Classifier, Senses, read_senses
+from peirce_logic.senses.sentences import NONE, agreement, read_sentences
+from peirce_logic.senses.training import cross_validated, encoded, train
+from peirce_logic.senses.vectors import Vectors
+
+WORDS = ("since", "as", "while")
+TREES = (
+    "(S (NP We) (VP stay (SBAR since (S (NP it) (VP rains))))) (S (VP stay (PP as tall) (PP as (NP Bob))))"
+)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny BERT with random weights, and a tokenizer of words."""
+    import torch
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.normalizers import Lowercase
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    words = sorted({word for each in read_sentences() for word in each.text.lower().split()})
+    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(("[UNK]", "[PAD]", *words))}, "[UNK]"))
+    tokenizer.normalizer = Lowercase()
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    folder = tmp_path_factory.mktemp("encoder")
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]").save_pretrained(
+        folder
+    )
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words) + 2, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=128,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def test_the_sentences_of_the_package() -> None:
+    sentences = read_sentences()
+    assert Counter(each.keyword for each in sentences) == dict.fromkeys(WORDS, 100)
+    assert len({(each.keyword, each.text) for each in sentences}) == 300
+    lexicon = read_lexicon()
+    for word in WORDS:
+        own = [each for each in sentences if each.keyword == word]
+        known = [sense.relation for sense in lexicon.senses(word)]
+        counts = Counter(each.relation for each in own)
+        assert set(counts) <= {*known, NONE}
+        # The lexicon's order is that of how frequent the relations are.
+        assert sorted(known, key=lambda relation: -counts[relation]) == known
+        for each in own:
+            assert each.relation in each.passes
+            assert each.source.startswith(("gutenberg-train.txt:", "gutenberg-valid.txt:"))
+    assert agreement(sentences) == pytest.approx((298 / 300, 0.9886), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("no json", "line 1: it is no"),
+        ('{"text": "a since b", "keyword": "since", "relation": "casual"}', "Did you mean 'causal'"),
+        ('{"text": "a b", "keyword": "since", "relation": "causal"}', "does not stand at character -1"),
+    ],
+)
+def test_what_is_no_sentence_is_refused(line: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    file.write_text(line)
+    with pytest.raises(InputError, match=said):
+        read_sentences(file)
+
+
+def test_a_vector_is_the_mean_over_the_keywords_tokens_alone(encoder: Path) -> None:
+    vectors = Vectors(str(encoder))
+    text = "We had not moved since."
+    both = vectors.of([text, f"{'x ' * 150}{text}"], [(17, 22), (317, 322)])
+    assert both.shape == (2, 16)
+    np.testing.assert_allclose(both[:1], vectors.of([text], [(17, 22)]), atol=1e-5)  # whatever the padding
+    assert np.abs(both[0] - vectors.of([text], [(0, 2)])[0]).max() > 0.01
+    assert not vectors.of([text], [(2, 3)]).any()  # no token stands there
+    with pytest.raises(TaskError, match=r"the encoder '.*gone' cannot be loaded"):
+        Vectors(str(encoder / "gone")).of([text], [(17, 22)])
+
+
+class Blank(Vectors):
+    """Vectors whose encoder is not asked."""
+
+    digest = ""
+
+
+def test_what_is_separable_is_found() -> None:
+    senses = ["causal", "temporal", NONE] * 8
+    vectors = np.eye(3, dtype=np.float32)[[0, 1, 2] * 8]
+    machine = train(Blank("none"), {"as": (vectors, senses), "since": (vectors[:, :2], senses)}).classifiers
+    assert machine["as"].of(vectors) == senses
+    assert machine["since"].of(vectors[:2, :2]) == senses[:2]
+    (scores,) = cross_validated({"as": (vectors, senses)}, folds=4, repeats=2).values()
+    assert (scores.accuracy, scores.spread, scores.most_frequent) == (1.0, 0.0, 8 / 24)
+    blind = cross_validated({"as": (np.zeros_like(vectors), senses)}, folds=4, repeats=2)
+    assert blind["as"].accuracy <= 0.5
+    with pytest.raises(InputError, match="'as' has one sentence of the sense 'none'"):
+        cross_validated({"as": (vectors[:5], ["causal", "temporal", "causal", "temporal", NONE])})
+
+
+def test_trained_from_the_command_line_and_chosen_in_detection(
+    encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, drawn = tmp_path / "senses.safetensors", tmp_path / "senses.svg"
+    assert exit_code("logic", "senses", "train", "--encoder", encoder, "-o", file, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["senses"]["as"] == ["causal", "none", "temporal"]
+    senses, _ = read_senses(file)
+    again = train(vectors := Vectors(str(encoder)), encoded(vectors, read_sentences()))
+    for word, each in again.classifiers.items():
+        np.testing.assert_array_equal(senses.classifiers[word].weight, each.weight)
+        np.testing.assert_array_equal(senses.classifiers[word].bias, each.bias)
+
+    evaluate = ("logic", "senses", "evaluate", "--json", "--plot", drawn)
+    assert exit_code(*evaluate, "--encoder", encoder) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert {word: each["agreement"]["share"] for word, each in shown["keywords"].items()} == {
+        "since": 0.99, "as": 1.0, "while": 0.99,
+    }  # fmt: skip
+    assert b"comparative" in drawn.read_bytes()
+    few = tmp_path / "few.jsonl"
+    few.write_text('{"text": "I stay since it rains.", "keyword": "since", "relation": "causal"}\n')
+    assert exit_code(*evaluate[:4], "--senses", file, "--sentences", few) == 0
+    assert json.loads(capsys.readouterr().out)["keywords"]["since"]["accuracy"] in (0.0, 1.0)
+    for wrong in (("--senses", file), (), ("--encoder", encoder, "--senses", file)):
+        assert exit_code(*evaluate[:4], *wrong) == 2
+    capsys.readouterr()
+
+    # Classifiers that always say the same, whatever the vector.
+    def always(*relations: str) -> Classifier:
+        return Classifier(relations, np.zeros((len(relations), 16), np.float32), np.ones(1, np.float32))
+
+    sure = Senses(senses.encoder, senses.digest, {"since": always("causal"), "as": always(NONE)})
+    sure.save(file)
+    arguments = ("logic", "detect", TREES, "--parser", "brackets", "--jsonl")
+    for more, wanted in (((), ["temporal"] * 3), (("--senses", file), ["causal"])):
+        assert exit_code(*arguments, *more) == 0
+        output = capsys.readouterr()
+        assert [json.loads(line)["relation"] for line in output.out.splitlines()] == wanted
+        assert ("of the senses of since, as the most frequent is taken" in output.err) == (not more)
+    # A cache holds what each way of choosing found.
+    cache = tmp_path / "relations.sqlite"
+    for chosen, count in ((None, 3), (file, 1), (None, 3), (file, 1)):
+        (found,) = Detector("brackets", cache=cache, senses=chosen).find([TREES])
+        assert len(found.relations) == count
+
+    Senses(senses.encoder, "0" * 64, sure.classifiers).save(file)
+    with pytest.raises(TaskError, match="has other weights than those that the senses were trained with"):
+        Detector("brackets", senses=file).find([TREES])
+    Senses(senses.encoder, senses.digest, {"as": always("causal", NONE)}).save(file)
+    with pytest.raises(ModelFileError, match="what it holds of 'as' does not fit its senses"):
+        read_senses(file)
+    file.write_bytes(b"\x00" * 64)
+    with pytest.raises(ModelFileError, match=r"is no file of senses: .*; write it again"):
+        read_senses(file)
+    with pytest.raises(ModelFileError, match=r"there is no file .* of senses; write it with"):
+        Detector("brackets", senses=tmp_path / "gone")
