@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -115,9 +115,7 @@ def commands_page() -> str:
             continue
         loaded = loaded_command(command)
         lines += [f"## peirce {command.words}", "", command.help, ""]
-        nested = getattr(loaded, "commands", None) or {command.name: loaded}
-        for name, one in nested.items():
-            full = f"peirce {command.words}" + (f" {name}" if one is not loaded else "")
+        for full, one in _commands_within(loaded, f"peirce {command.words}"):
             context = typer.Context(one, info_name=full)
             usage = one.get_usage(context).removeprefix("Usage: ").strip()
             lines += ["```", re.sub(r"\s+", " ", usage), "```", ""]
@@ -130,6 +128,15 @@ def commands_page() -> str:
                 rows.append((f"`{names}`", _escaped(getattr(parameter, "help", None) or "")))
             lines += _table(("argument or option", "meaning"), rows)
     return "\n".join(lines)
+
+
+def _commands_within(command: Any, words: str) -> Iterator[tuple[str, Any]]:
+    """The commands that are no groups, each with what a user types."""
+    nested = getattr(command, "commands", None)
+    if nested is None:
+        yield words, command
+    for name, one in (nested or {}).items():
+        yield from _commands_within(one, f"{words} {name}")
 
 
 def training_page() -> str:
