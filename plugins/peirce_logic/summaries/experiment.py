@@ -20,12 +20,12 @@ from peirce.experiments import (
     ResultRow,
     identity,
     last_loss,
-    settings_by_part,
 )
 from peirce.model import Experiment, ExperimentReport, ExperimentRequest
 from peirce.registry import load_spec
 from rich.console import Console
 
+from peirce_logic.experiments import settings_of
 from peirce_logic.summaries.rouge import MEASURES
 
 if TYPE_CHECKING:
@@ -221,21 +221,13 @@ class SummaryTable(Experiment):
         from peirce.training import make_task, training_options
 
         _, labels, read, scale = SCALES[request.scale or next(iter(SCALES))]
-        common = {
-            "train.schedule": "linear",
-            "train.warmup_ratio": 0.1,
-            "train.keep": 1,
-            "train.test_split": "",
-            "task.depth": 3,
-            "task.cache": str(request.directory / "relations.sqlite"),
-            "task.data": str(file_of(Path(request.data), read)),
-            "task.test_data": str(file_of(Path(request.data), "test")),
+        files = {
+            "task.data": file_of(Path(request.data), read),
+            "task.test_data": file_of(Path(request.data), "test"),
         }
-        model, task, training = settings_by_part({**common, **scale, **request.settings})
-        if "steps" in training:
-            training.pop("epochs", None)
+        named = {name: str(path) for name, path in files.items()}
+        model, task, training = settings_of(request, {**named, **scale})
         labels = tuple(label for label in SPECS if label in (request.rows or labels))
-        task.setdefault("tokenizer", model.get("model.options.source", ""))
         if not task["tokenizer"] and set(labels) - set(SMOKE):
             raise TaskError(
                 "logical/table3 needs the tokenizer of a pretrained model: --set task.tokenizer=FOLDER, or "

@@ -97,7 +97,7 @@ def test_the_command_asks_the_same(chooser: Path, capsys: pytest.CaptureFixture[
         (["--ask", "context"], "give a field and its value"),
         ([], "or a question with --ask"),
     ):
-        assert exit_code("run", file, *given) == 1
+        assert exit_code("run", file, *given) == 2
         assert why in capsys.readouterr().err
 
 
