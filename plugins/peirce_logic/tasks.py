@@ -20,11 +20,11 @@ def relations_of(options: Any, texts: Iterable[str]) -> Mapping[str, tuple[Relat
         options: a task's: depth, parser, lexicon, cache and processes.
         texts: they may repeat.
     """
+    settings = (options.parser, options.lexicon or None, options.cache or None, options.processes)
     if not options.depth:
         return {}
-    detector = Detector(options.parser, options.lexicon or None, options.cache or None, options.processes)
     whole = list(dict.fromkeys(texts))
-    found = detector.find(whole, Console(stderr=True))
+    found = Detector(*settings).find(whole, Console(stderr=True))
     return {text: each.relations for text, each in zip(whole, found, strict=True)}
 
 
