@@ -159,21 +159,38 @@ def verify(
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported file.")],
     inputs: Annotated[
-        Path, typer.Option("--inputs", metavar="FILE", help="An .npz file: arrays by input name.")
-    ],
+        Path | None, typer.Option("--inputs", metavar="FILE", help="An .npz file: arrays by input name.")
+    ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The .npz file to write the outputs to.")
-    ],
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The .npz file to write the outputs to."),
+    ] = None,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ask",
+            metavar="FIELD=VALUE",
+            help="In place of arrays a question, such as text='It rains.'; repeatable. The file lies in the folder of "
+            "its saved model.",
+        ),
+    ] = None,
     provider: Providers = None,
     threads: Annotated[int | None, typer.Option(help="Threads within an operator.")] = None,
     json: Json = False,
 ) -> None:
-    """Run an exported file on the arrays of an .npz file, without torch."""
+    """Run an exported file on the arrays of an .npz file, or ask it a question, without torch."""
     from peirce.compose import Session
     from peirce.parts import check_sizes
 
     from peirce_export.arrays import read_arrays, save_arrays
 
+    if ask:
+        if inputs is not None or output is not None:
+            raise InputError("--ask is given beside --inputs or --output; ask a question, or give arrays")
+        _ask(file, ask, provider, threads, json)
+        return
+    if inputs is None or output is None:
+        raise InputError("give --inputs FILE and --output FILE, or a question with --ask FIELD=VALUE")
     if not output.parent.is_dir():
         raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
     with Session(file, providers=provider, threads=threads) as session:
@@ -197,6 +214,20 @@ def run(
     for name, shape in shapes.items():
         typer.echo(f"{name}  {shape['dtype']} {shape['shape']}")
     typer.echo(f"written to {output} ({', '.join(providers)})")
+
+
+def _ask(file: Path, given: Sequence[str], provider: Any, threads: int | None, json: bool) -> None:
+    from peirce.compose import Session
+
+    from peirce_export.asking import asked
+
+    with Session(file, providers=provider, threads=threads) as session:
+        answers = asked(file, session, given)
+    if json:
+        as_json(SCHEMA_OF_RUN, file=str(file), answer=answers[-1])
+        return
+    for name, value in answers[-1].items():
+        typer.echo(f"{name}  {', '.join(map(str, value)) if isinstance(value, list) else value}")
 
 
 def _named(args: Sequence[str]) -> str:

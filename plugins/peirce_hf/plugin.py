@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 @hookimpl
 def register_architectures() -> list[type[Architecture]]:
     """The models of `transformers`."""
-    from peirce_hf.pretrained import Pretrained, PretrainedEncoderDecoder
+    from peirce_hf.pretrained.encoder import Pretrained
+    from peirce_hf.pretrained.encoder_decoder import PretrainedEncoderDecoder
 
     return [Pretrained, PretrainedEncoderDecoder]
 

@@ -36,24 +36,32 @@ def register_specs() -> list[Path]:
 
 @hookimpl
 def register_tasks() -> list[type[Task]]:
-    """Questions about a text, with options."""
+    """Questions about a text, with options; and summaries."""
     from peirce_logic.choices.task import MultipleChoice
+    from peirce_logic.summaries.task import Summarise
 
-    return [MultipleChoice]
+    return [MultipleChoice, Summarise]
 
 
 @hookimpl
 def register_experiments() -> list[Experiment]:
     """The paper's tables."""
     from peirce_logic.choices.experiment import TABLE2
+    from peirce_logic.summaries.experiment import TABLE3
 
-    return [TABLE2]
+    return [TABLE2, TABLE3]
 
 
 @hookimpl
 def register_commands() -> dict[str, str]:
     """Logical relations of texts."""
     return {"logic": "Find the logical relations of texts: keywords and the spans that they join."}
+
+
+@hookimpl
+def register_answerers() -> dict[str, str]:
+    """Questions with options, and texts to summarise; relations are found in front of the model."""
+    return {"choose": "peirce_logic.serving:Chooses", "summarise": "peirce_logic.serving:Summarises"}
 
 
 @hookimpl

@@ -16,7 +16,7 @@ from peirce.reading import parse_json
 
 from peirce_text.text.rows import padded
 from peirce_text.text.tokenizer import FILE, Tokenizer
-from peirce_text.text.writer import IDS, writer_of
+from peirce_text.text.writer import DECODER, IDS, PREFIX, writer_of
 
 LABELS = ("labels.json", "labels.txt")
 """What the names of classes are kept in: as GLUE's tasks write them, or a line each."""
@@ -99,8 +99,9 @@ class Writes(Answerer):
 
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        """Where there is a tokenizer and a model that generates."""
-        return generates and FILE in assets
+        """Where there is a tokenizer and a model that generates, from tokens alone."""
+        required = {spec.name for spec in signature.inputs if spec.required}
+        return generates and FILE in assets and required <= {IDS, DECODER, PREFIX}
 
     def __init__(self, folder: Path, model: Runs) -> None:
         self._model = model

@@ -20,11 +20,12 @@ from peirce.experiments import (
     ResultRow,
     identity,
     last_loss,
-    settings_by_part,
 )
 from peirce.model import Experiment, ExperimentReport, ExperimentRequest
 from peirce.registry import load_spec
 from rich.console import Console
+
+from peirce_logic.experiments import settings_of
 
 if TYPE_CHECKING:
     from peirce.model import Task
@@ -253,18 +254,7 @@ class ChoiceTable(Experiment):
         from peirce.training import make_task, training_options
 
         _, labels, scale = SCALES[request.scale or next(iter(SCALES))]
-        common = {
-            "train.schedule": "linear",
-            "train.warmup_ratio": 0.1,
-            "train.keep": 1,
-            "train.test_split": "",
-            "task.depth": 3,
-            "task.cache": str(request.directory / "relations.sqlite"),
-        }
-        model, task, training = settings_by_part({**common, **scale, **request.settings})
-        if "steps" in training:
-            del training["epochs"]
-        task.setdefault("tokenizer", model.get("model.options.source", ""))
+        model, task, training = settings_of(request, scale)
         if not task["tokenizer"]:
             raise TaskError(
                 "logical/table2 needs the tokenizer of the pretrained model: --set task.tokenizer=FOLDER, or "

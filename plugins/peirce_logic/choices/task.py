@@ -15,11 +15,12 @@ from peirce.errors import TaskError, unknown
 from peirce.extras import require
 from peirce.model import Model, Task
 from peirce_text import Tokenizer
-from rich.console import Console
 from torch import Tensor
 
 from peirce_logic.choices.questions import Question, read_folder, read_hub
-from peirce_logic.detector import Detector, row_ids
+from peirce_logic.detector import row_ids
+from peirce_logic.reading import kept
+from peirce_logic.tasks import check_levels, relations_of, say
 
 HEAD = "multiple_choice"
 SPLITS = ("train", "valid", "test")
@@ -136,15 +137,15 @@ class MultipleChoice(Task):
                 "as many; set task.part, or put the files of one data set into a folder"
             )
         tokenizer = self._tokenizer(read)
-        relations = self._relations([q for questions in read.values() for q in questions])
+        relations = relations_of(
+            options, (text for found in read.values() for q in found for text in (q.context, *_asked(q)))
+        )
         splits = {split: self._encoded(tokenizer, read[split], relations) for split in read}
         (choices,) = counts
-        _say(
-            ", ".join(f"{len(read[split]):,} {split}" for split in read) + f" questions of {choices} options"
-        )
+        say(", ".join(f"{len(read[split]):,} {split}" for split in read) + f" questions of {choices} options")
         for split, of in splits.items():
             if full := sum(any(len(ids) == options.length for ids, *_ in rows) for rows in of.rows):
-                _say(
+                say(
                     f"{full:,} {split} questions fill task.length = {options.length}; contexts lose their middle"
                 )
         return ChoiceData(tokenizer, choices, splits)
@@ -159,17 +160,6 @@ class MultipleChoice(Task):
             )
         texts = [text for q in read["train"] for text in (q.context, *_asked(q))]
         return Tokenizer.train(texts, vocabulary=self.options.vocabulary)
-
-    def _relations(self, questions: Sequence[Question]) -> dict[str, Any]:
-        """The logical relations of each text; of none where the model reads none."""
-        options: MultipleChoiceOptions = self.options
-        lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
-        settings = (options.parser, lexicon, cache, options.processes, senses)
-        if not options.depth:
-            return {}
-        texts = list(dict.fromkeys(text for q in questions for text in (q.context, *_asked(q))))
-        found = Detector(*settings).find(texts, Console(stderr=True))
-        return {text: each.relations for text, each in zip(texts, found, strict=True)}
 
     def _encoded(
         self, tokenizer: Tokenizer, questions: Sequence[Question], relations: Mapping[str, Any]
@@ -208,12 +198,7 @@ class MultipleChoice(Task):
 
     def check(self, model: Model, data: ChoiceData) -> None:
         """What the augmenter `logical` reads must be there."""
-        dims = {spec.name: spec.dims for spec in model.signature.inputs}.get("logical_ids")
-        if dims is not None and dims[1] != self.options.depth:
-            raise TaskError(
-                f"the augmenter 'logical' of {model.spec.name!r} reads {dims[1]} levels, and task.depth is "
-                f"{self.options.depth}; set task.depth = {dims[1]}"
-            )
+        check_levels(model, self.options.depth)
 
     def batches(self, data: ChoiceData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         """The batches of one pass, each as long as its longest row; the rows of a question follow one another.
@@ -289,8 +274,8 @@ class MultipleChoice(Task):
         return given == answers
 
     def assets(self, data: ChoiceData) -> Mapping[str, bytes]:
-        """The tokenizer."""
-        return {"tokenizer.json": data.tokenizer.content}
+        """The tokenizer, and how texts are read."""
+        return kept(data.tokenizer, self.options)
 
 
 def first_questions(data: ChoiceData, split: str, count: int) -> ChoiceData:
@@ -336,7 +321,7 @@ def _answered(place: str, split: str, questions: Sequence[Question]) -> bool:
     if without and len(without) < len(questions):
         raise TaskError(f"{without[0].where}: it has no answer, and others of the {split} split have one")
     if without:
-        _say(f"{place}: the {split} split is left out; its answers are not published")
+        say(f"{place}: the {split} split is left out; its answers are not published")
     return bool(questions) and not without
 
 
@@ -354,8 +339,3 @@ def _outputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if spec.name == "token_type_ids" and spec.high == 1:  # as RoBERTa has them
             given[spec.name] = torch.zeros_like(batch[spec.name])
     return model(**given)
-
-
-def _say(text: str) -> None:
-    """Print a line on standard error, where it is not mistaken for a result."""
-    Console(stderr=True).print(text, highlight=False, soft_wrap=True)

@@ -10,9 +10,9 @@ import pytest
 import torch
 from peirce.errors import PlanError, SpecError
 from peirce.spec import Spec
-from peirce_hf.pretrained import configuration
+from peirce_hf.pretrained.configuration import configuration
 from torch import Tensor
-from transformers import AutoModel
+from transformers import AutoModel, AutoModelForSeq2SeqLM
 
 PLAIN = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 12}
 BERT = {**PLAIN, "model_type": "bert", "vocab_size": 20}
@@ -103,6 +103,42 @@ def test_an_encoder_decoder_gives_what_the_original_gives(kind: str, tmp_path: P
     torch.testing.assert_close(ours["unary"][seen], wanted[seen], atol=1e-6, rtol=0)
     with pytest.raises(PlanError, match='write architecture = "pretrained_encoder_decoder"'):
         peirce.build(spec_of(tmp_path / "hub"))
+
+
+@pytest.mark.parametrize("kind", ENCODER_DECODERS)
+def test_an_encoder_decoder_writes_what_the_original_writes(kind: str, tmp_path: Path) -> None:
+    """With its own language model, greedily and with beams, from the cached state and without; and as a file."""
+    torch.manual_seed(0)
+    special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 1, "decoder_start_token_id": 2}
+    settings = ENCODER_DECODERS[kind] | special | {"forced_eos_token_id": None}
+    theirs = AutoModelForSeq2SeqLM.from_config(configuration({"model_type": kind, **settings})).eval()
+    with torch.no_grad():
+        for value in theirs.parameters():
+            value.normal_(std=0.5)
+    theirs.save_pretrained(tmp_path / "hub")
+    spec = spec_of(tmp_path / "hub", "pretrained_encoder_decoder")
+    model = peirce.build(spec.replace({"model.heads": [{"use": "causal_lm"}]})).eval()
+    words, real = ids(5, 3)
+    given = {"input_ids": words, "attention_mask": real, "decoder_input_ids": torch.full((2, 1), 2)}
+    for beams in (1, 3):
+        told = theirs.generate(
+            input_ids=words, attention_mask=real.long(), num_beams=beams, max_new_tokens=6, do_sample=False,
+            early_stopping="never",
+        )  # fmt: skip
+        wanted = [[t for t in row[1:].tolist() if t != 0] for row in told]
+        for cache in (True, False):
+            found = model.generate(given, max_new=6, eos_id=1, beams=beams, cache=cache)
+            assert [[t for t in each.tokens if t != 0] for each in found] == wanted
+    if kind == "bart":
+        file = tmp_path / "model.onnx"
+        peirce.export(model, path=file, to="onnx", generate=True)
+        with peirce.Session(file) as session:
+            again = session.generate(
+                {name: value.numpy() for name, value in given.items()}, max_new=6, eos_id=1
+            )
+        assert [each.tokens for each in again] == [
+            each.tokens for each in model.generate(given, max_new=6, eos_id=1)
+        ]
 
 
 @pytest.mark.parametrize("kind", ["bert", "albert"])

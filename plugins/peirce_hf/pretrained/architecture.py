@@ -1,0 +1,178 @@
+"""What encoders and encoder-decoders have in common: options, sizes, the source's weights, and open word embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from attrs import evolve, field, frozen
+from peirce.errors import PlanError
+from peirce.parts import Architecture, Plan, TensorSpec, TokenInput
+from peirce.registry import in_a_line
+from peirce.spec import Spec
+from torch import Tensor, nn
+
+from peirce_hf.pretrained.configuration import (
+    completed,
+    configuration,
+    network,
+    quietly,
+    with_dropout,
+    without_storage,
+)
+
+REFUSALS = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError,
+)  # fmt: skip
+"""What `transformers` and torch raise where a configuration makes no network."""
+
+
+@frozen(kw_only=True)
+class NoDims:
+    """The configuration has the sizes."""
+
+
+@frozen(kw_only=True)
+class SourceOptions:
+    """Which model, and where its weights come from.
+
+    Args:
+        source: its folder, or its name on the hub. A new model takes its weights from there; a saved one has its own.
+        config: its configuration, as `transformers` writes it; the source's if it names no `model_type`, changed by
+            what stands here. A saved model has all of it, and needs the source no more.
+    """
+
+    source: str | None = None
+    config: Mapping[str, Any] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if self.source is None and "model_type" not in self.config:
+            raise ValueError("give a 'source', or a 'config' with its 'model_type'")
+
+
+class PretrainedArchitecture(Architecture):
+    """What encoders and encoder-decoders have in common."""
+
+    source = "Transformers (Wolf et al., 2020)"
+    Dims = NoDims
+    Options = SourceOptions
+    places = frozenset()
+    branches = "U"
+    layer = ""
+    fixed_layer = True
+    is_encoder_decoder: ClassVar[bool] = False
+
+    @classmethod
+    def sizes(cls, options: SourceOptions, dims: NoDims) -> Mapping[str, int]:
+        """Those of the configuration."""
+        config = configuration(options.config)
+        return {
+            "layers": int(config.num_hidden_layers),
+            "unary": int(config.hidden_size),
+            "heads": int(config.num_attention_heads),
+        }
+
+    @classmethod
+    def check(cls, options: SourceOptions, dims: NoDims) -> str | None:
+        """The configuration must be of a model that the architecture can be."""
+        config = configuration(options.config)
+        if bool(config.is_encoder_decoder) != cls.is_encoder_decoder:
+            other = "pretrained" if cls.is_encoder_decoder else "pretrained_encoder_decoder"
+            return (
+                f"a model of type {config.model_type!r} is {'no' if cls.is_encoder_decoder else 'an'} encoder-decoder; "
+                f'write architecture = "{other}"'
+            )
+        try:
+            without_storage(config)
+        except REFUSALS as error:
+            return f"config makes no network: {in_a_line(error)}"
+        return None
+
+    @classmethod
+    def current(cls, spec: Spec) -> Spec:
+        """The spec with the whole configuration, and the sizes of the input that follow from it."""
+        given = spec.options.get("config", {})
+        if not isinstance(given, Mapping):
+            return spec  # which is refused with the option's place
+        try:
+            return completed(spec, given)
+        except REFUSALS as error:
+            said = " ".join(str(error).split())[:500]
+            raise PlanError(
+                f"{spec.at('model.options')}: architecture {cls.name!r} cannot be used here: {said}"
+            ) from error
+
+    def __init__(self, options: SourceOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        self.plan = plan
+        self.options = options
+        config = configuration(options.config)
+        config.vocab_size = plan.dims.vocabulary
+        self.body = network(with_dropout(config, plan.dims.dropout))
+        embedding = self.body.get_input_embeddings()
+        embedding.padding_idx = None  # the scope keeps padding out
+        types = int(getattr(config, "type_vocab_size", 0) or 0)
+        dims = evolve(plan.dims, unary=embedding.weight.shape[1], token_types=types)
+        self.input = TokenInput(evolve(plan, dims=dims), ())
+        # The body's own word embeddings, scaled where it scales them, are those that augmenters change.
+        self.input.embedding = embedding
+        self.input.token_type = None
+        self.body.set_input_embeddings(_Elsewhere())
+
+    def begin(self) -> None:
+        """The weights of the source.
+
+        Raises:
+            PlanError: the source cannot be read, or lacks weights of the network.
+        """
+        if self.options.source is None:
+            return
+        from transformers import AutoModel
+
+        wanted = dict(self.body.named_parameters())
+        try:
+            with quietly():
+                loaded, info = AutoModel.from_pretrained(
+                    self.options.source, config=self.body.config, use_safetensors=True, dtype=torch.float32,
+                    trust_remote_code=False, output_loading_info=True,
+                )  # fmt: skip
+        except (OSError, ValueError, RuntimeError) as error:
+            said = " ".join(str(error).split())[:500]
+            raise PlanError(f"the weights of {self.options.source!r} cannot be taken: {said}") from error
+        missing = set(info["missing_keys"])
+        lacking = sorted(name for name in missing & set(wanted) if not name.startswith("pooler."))
+        if lacking:
+            raise PlanError(f"{self.options.source!r} lacks weights of the network: {', '.join(lacking[:5])}")
+        with torch.no_grad():
+            self.input.embedding.weight.copy_(loaded.get_input_embeddings().weight)
+            loaded.set_input_embeddings(_Elsewhere())
+            given = loaded.state_dict()
+            for name, value in self.body.state_dict().items():
+                if name not in missing:
+                    value.copy_(given[name])
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Token ids, mask, token types where it has them, and what augmenters read."""
+        return self.input.specs()
+
+    def _words(self) -> Tensor:
+        """[v, d1]: the word embeddings that heads tie to, mapped as they are on their way into the layers."""
+        words = self.input.words()
+        if getattr(self.body.config, "scale_decoder_outputs", False):  # T5's, whose head is the words
+            words = words * self.body.config.d_model**-0.5
+        for name in ("encoder.embedding_hidden_mapping_in", "embeddings_project", "embeddings.embed_proj"):
+            module: Any = self.body
+            for part in name.split("."):
+                module = getattr(module, part, None)
+            if isinstance(module, nn.Linear):
+                return module(words)
+        return words
+
+
+class _Elsewhere(nn.Module):
+    """Stands where the word embeddings were, which `inputs_embeds` passes by."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Never called."""
+        raise AssertionError("word embeddings are those of the input")

@@ -1,0 +1,92 @@
+"""pretrained: an encoder of `transformers`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import ClassVar, Literal, cast
+
+from attrs import frozen
+from peirce.parts import Encoded, Plan, Pooler, TensorSpec, Tokens, pooled_output, unary_output
+from torch import Tensor, nn
+
+from peirce_hf.pretrained.architecture import PretrainedArchitecture, SourceOptions
+from peirce_hf.pretrained.packing import Packing
+
+
+@frozen(kw_only=True)
+class PretrainedOptions(SourceOptions):
+    """Which model, where its weights come from, and what it gives.
+
+    Args:
+        source: as for an encoder-decoder. config: likewise.
+        pooler: whether there is a pooled output: the model's own where it has one, else a new one of Peirce's.
+    """
+
+    pooler: bool = True
+
+
+class Pretrained(PretrainedArchitecture):
+    """An encoder of `transformers`, such as BERT, RoBERTa, ALBERT, DeBERTa or ELECTRA.
+
+    Its word embeddings go through the spec's augmenters and then into it as `inputs_embeds`; everything after them,
+    positions and token types included, is its own.
+    """
+
+    name = "pretrained"
+    scope = "bidirectional"
+    Options = PretrainedOptions
+    options: PretrainedOptions
+    example: ClassVar = {
+        "config": {
+            "model_type": "bert", "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
+            "intermediate_size": 12,
+        }
+    }  # fmt: skip
+
+    @classmethod
+    def gives(cls, options: PretrainedOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
+        """A pooled output with a pooler."""
+        return frozenset({"pooled"} if options.pooler else ())
+
+    def __init__(self, options: PretrainedOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        self._pooled = options.pooler
+        own = getattr(self.body, "pooler", None) is not None
+        self.body.pooler = self.body.pooler if own and options.pooler else None
+        self.pooler = Pooler(plan.dims.unary) if options.pooler and not own else None
+        self._types = "token_type_ids" in inspect.signature(self.body.forward).parameters
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The atoms, and the pooled output."""
+        width = self.plan.dims.unary
+        return (unary_output(width), *((pooled_output(width),) if self._pooled else ()))
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Embed, augment, encode, pool."""
+        tokens = self.input.tokens(inputs)
+        scope = self.input.scope(tokens)
+        packing = Packing(tokens.real)
+        given: dict[str, Tensor] = {}
+        if self._types and "token_type_ids" in inputs:
+            given["token_type_ids"] = packing.pack(inputs["token_type_ids"])
+        found = self.body(
+            inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
+            attention_mask=packing.mask(inputs["input_ids"]),
+            return_dict=True,
+            **given,
+        )
+        atoms = scope.zero_unary(packing.unpack(found.last_hidden_state))
+        pooled = None
+        if self.pooler is not None:
+            pooled = self.pooler(atoms, tokens.real)
+        elif self.body.pooler is not None:
+            pooled = self._own_pooled(packing.pack(atoms)[:, :1])
+        return Encoded(atoms, None, pooled, scope, self._words()), tokens
+
+    def _own_pooled(self, first: Tensor) -> Tensor:
+        """[b, 1, d1] -> [b, d1]: the model's own pooler on the first real token; zero where there is none."""
+        pooler = self.body.pooler
+        if isinstance(pooler, nn.Linear):  # ALBERT's is the map alone
+            return cast(Tensor, self.body.pooler_activation(pooler(first[:, 0])))
+        return cast(Tensor, pooler(first))

@@ -1,0 +1,183 @@
+"""pretrained_encoder_decoder: an encoder-decoder of `transformers`, which generates.
+
+Its cached state is the source's final atoms and the target's ids so far. A step runs the decoder over the target again,
+and the encoder no more: keys and values lie within layers that each family of models writes in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from peirce.algebra import Scope
+from peirce.parts import CachedState, Encoded, GenerativeArchitecture, TensorSpec, Tokens
+from torch import Tensor
+
+from peirce_hf.pretrained.architecture import PretrainedArchitecture, SourceOptions
+from peirce_hf.pretrained.packing import Packing
+
+IDS, MASK, TARGET, SOURCE = "memory_input_ids", "memory_attention_mask", "memory_target", "memory_source"
+"""What is known of each token of the source and, after them, of the target."""
+
+
+class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
+    """An encoder-decoder of `transformers`, such as BART or T5; augmenters change what its encoder reads."""
+
+    name = "pretrained_encoder_decoder"
+    scope = "encoder-decoder"
+    rows = "target_length"
+    generated = "decoder_input_ids"
+    is_encoder_decoder = True
+    example: ClassVar = {
+        "config": {
+            "model_type": "bart", "d_model": 8, "encoder_layers": 1, "decoder_layers": 1,
+            "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 12, "decoder_ffn_dim": 12,
+            "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2,
+        }
+    }  # fmt: skip
+
+    @classmethod
+    def gives(cls, options: SourceOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
+        """No token of a target sees the next one."""
+        return frozenset({"past"})
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The source, as an encoder's, and the target."""
+        row = ("batch", self.rows)
+        return (
+            *super().inputs(),
+            TensorSpec(
+                name=self.generated, dtype="int64", dims=row, high=self.plan.dims.vocabulary,
+                meaning="Token ids of the target, beginning with its first given token.",
+                largest={self.rows: self.plan.dims.max_length},
+            ),
+            TensorSpec(
+                name="decoder_attention_mask", dtype="bool", dims=row, required=False, default=True,
+                masks=self.rows, meaning="True at real tokens of the target, false at padding.",
+            ),
+        )  # fmt: skip
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The final atoms of the target."""
+        dims = ("batch", self.rows, self.plan.dims.unary)
+        return (
+            TensorSpec(
+                name="unary",
+                dtype="float",
+                dims=dims,
+                meaning="Final properties of each token of the target.",
+            ),
+        )
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Embed and augment the source, embed the target, run both stacks."""
+        source, real = self._encode(inputs)
+        return self._decode(source, real, inputs[self.generated], inputs.get("decoder_attention_mask"))
+
+    def cached_state(self) -> tuple[TensorSpec, ...]:
+        """Source and target so far, and the source's final atoms."""
+        row, dims = ("batch", "past"), self.plan.dims
+        return (
+            TensorSpec(
+                name=IDS, dtype="int64", dims=row, high=dims.vocabulary, meaning="Ids of the tokens before.",
+                largest={"past": dims.max_length - 1},
+            ),
+            TensorSpec(
+                name=MASK, dtype="bool", dims=row, meaning="True at the real ones of the tokens before.", masks="past"
+            ),
+            TensorSpec(name=TARGET, dtype="bool", dims=row, meaning="True at the target's ones of the tokens before."),
+            TensorSpec(
+                name=SOURCE, dtype="float", dims=(*row, dims.unary),
+                meaning="Final atoms of the source's tokens; zero at the target's.",
+            ),
+        )  # fmt: skip
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], cache: CachedState
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """The target's next tokens; with an empty cache, encode the source first."""
+        ids, given = inputs[self.generated], inputs.get("decoder_attention_mask")
+        real = torch.ones_like(ids, dtype=torch.bool) if given is None else given
+        if not cache:
+            source, source_real = self._encode(inputs)
+            encoded, tokens = self._decode(source, source_real, ids, given)
+            kept = _joined(
+                {
+                    IDS: inputs["input_ids"],
+                    MASK: source_real,
+                    TARGET: torch.zeros_like(source_real),
+                    SOURCE: source,
+                },
+                ids,
+                real,
+            )
+            return encoded, tokens, kept
+        kept = _joined(cache, ids, real)
+        target = kept[TARGET]
+        own = kept[MASK] & target
+        # The decoder reads real tokens of the target in front; a graph has no number to cut behind them.
+        longest = None if torch.compiler.is_exporting() else max(1, int(own.sum(1).max()))
+        encoded, tokens = self._decode(kept[SOURCE], kept[MASK] & ~target, kept[IDS], own, longest)
+        rows = encoded.unary[:, -ids.shape[1] :]
+        new = Tokens({self.generated: ids}, real, tokens.index[:, -ids.shape[1] :], ids.shape[1])
+        return Encoded(rows, None, None, Scope.padding(real, None), encoded.embeddings), new, kept
+
+    def _encode(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """The source's final atoms [b, x, d1], and where its real tokens are [b, x]."""
+        tokens = self.input.tokens(inputs)
+        scope = self.input.scope(tokens)
+        packing = Packing(tokens.real)
+        found = self.body.get_encoder()(
+            inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
+            attention_mask=packing.mask(inputs["input_ids"]),
+            return_dict=True,
+        )
+        real = tokens.real
+        if real is None:
+            real = torch.ones_like(inputs["input_ids"], dtype=torch.bool)
+        return scope.zero_unary(packing.unpack(found.last_hidden_state)), real
+
+    def _decode(
+        self,
+        source: Tensor,
+        source_real: Tensor,
+        ids: Tensor,
+        real: Tensor | None,
+        longest: int | None = None,
+    ) -> tuple[Encoded, Tokens]:
+        """The final atoms of a target [b, y], and its tokens; no row has more than `longest` real ones."""
+        scope = Scope.padding(real, None)
+        packing = Packing(real)
+        # An empty source is one zero atom: what attends to nothing at all differs from runtime to runtime.
+        first = torch.arange(source.shape[1], device=source.device) == 0
+        seen = source_real | (first & ~source_real.any(1, keepdim=True))
+        found = self.body(
+            encoder_outputs=(torch.where(source_real.unsqueeze(2), source, 0.0),),
+            attention_mask=seen.long(),
+            decoder_inputs_embeds=packing.pack(scope.zero_unary(self.input.embedding(ids)))[:, :longest],
+            decoder_attention_mask=packing.mask(ids)[:, :longest],
+            use_cache=False,
+            return_dict=True,
+        )
+        atoms = found.last_hidden_state
+        if longest is not None:
+            atoms = F.pad(atoms, (0, 0, 0, ids.shape[1] - atoms.shape[1]))
+        atoms = scope.zero_unary(packing.unpack(atoms))
+        tokens = Tokens(
+            {self.generated: ids}, real, torch.arange(ids.shape[1], device=ids.device)[None], ids.shape[1]
+        )
+        return Encoded(atoms, None, None, scope, self._words()), tokens
+
+
+def _joined(cache: CachedState, ids: Tensor, real: Tensor) -> dict[str, Tensor]:
+    """The cached state with more tokens of the target."""
+    source = cache[SOURCE]
+    new = {
+        IDS: ids,
+        MASK: real,
+        TARGET: torch.ones_like(real),
+        SOURCE: source.new_zeros(*ids.shape, source.shape[2]),
+    }
+    return {name: torch.cat([cache[name], value], 1) for name, value in new.items()}

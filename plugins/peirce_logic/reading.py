@@ -1,0 +1,135 @@
+"""How a saved model reads texts: the settings that a task keeps beside it, and rows of ids with them; without torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+from peirce.errors import ModelFileError
+from peirce.model import ASSETS, SPEC, WEIGHTS, saved_files
+from peirce.reading import parse_json, parse_toml, read
+from peirce_text import Tokenizer
+
+from peirce_logic.detector import Detector, Encoding, row_ids
+
+TOKENIZER, SETTINGS = "tokenizer.json", "logic.json"
+"""What a model keeps: its tokenizer, and how it reads."""
+LEXICON, SENSES = "logic-lexicon.toml", "logic-senses.safetensors"
+"""What it keeps where the task has them: keywords of its own, and classifiers of their senses."""
+
+
+def kept(tokenizer: Tokenizer, options: Any) -> dict[str, bytes]:
+    """The assets of a model.
+
+    Args:
+        tokenizer: its tokenizer.
+        options: those of a task: length, depth, parser, lexicon, senses.
+    """
+    settings = {"length": options.length, "depth": options.depth, "parser": options.parser}
+    found = {TOKENIZER: tokenizer.content, SETTINGS: (json.dumps(settings, indent=1) + "\n").encode()}
+    if options.depth and options.lexicon:
+        found[LEXICON] = read(options.lexicon, "spec")
+    if options.depth and options.senses:
+        found[SENSES] = read(options.senses, "asset")
+    return found
+
+
+def started_with(folder: Path) -> int | None:
+    """The token that a saved model's pretrained decoder starts with; None where its spec names none.
+
+    Raises:
+        ModelFileError: the spec is missing or damaged.
+    """
+    with saved_files(folder, without=(WEIGHTS,)) as files:
+        try:
+            return start_in(parse_toml(files.text(SPEC))["model"].get("options", {}))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ModelFileError(f"{folder / SPEC} is no spec: {error!r}") from error
+
+
+def start_in(options: Mapping[str, Any]) -> int | None:
+    """The same of the options of an architecture."""
+    config = options.get("config", {})
+    start = config.get("decoder_start_token_id") if isinstance(config, Mapping) else None
+    return start if isinstance(start, int) else None
+
+
+@frozen
+class Reader:
+    """Texts as a saved model reads them.
+
+    Args:
+        tokenizer: its tokenizer.
+        length: the most tokens of a row.
+        depth: the levels of `logical_ids`; 0 for none.
+        detector: what finds relations; None for a model that reads none.
+    """
+
+    tokenizer: Tokenizer
+    length: int
+    depth: int
+    detector: Detector | None
+
+    @classmethod
+    def of(cls, folder: Path) -> Reader:
+        """That of a saved model.
+
+        Raises:
+            ModelFileError: a file is missing or damaged. TaskError: the parser is not installed.
+        """
+        with saved_files(folder, without=(WEIGHTS,)) as files:
+            where = folder / ASSETS / SETTINGS
+            try:
+                told = parse_json(files.text(f"{ASSETS}/{SETTINGS}"))
+                length, depth, parser = int(told["length"]), int(told["depth"]), str(told["parser"])
+            except (ValueError, LookupError, TypeError) as error:
+                raise ModelFileError(
+                    f"{where} does not say how the model reads: {error!r}; restore it from where the model was trained"
+                ) from error
+            content = files.read(f"{ASSETS}/{TOKENIZER}")
+            tokenizer = Tokenizer.from_content(content, str(folder / ASSETS / TOKENIZER))
+            lexicon, senses = (
+                folder / ASSETS / name if name in files.assets else None for name in (LEXICON, SENSES)
+            )
+            detector = Detector(parser, lexicon, senses=senses) if depth else None
+            return cls(tokenizer, length, depth, detector)
+
+    def rows(
+        self, texts: Sequence[Sequence[str]], encodings: Sequence[Any], known: Sequence[str]
+    ) -> dict[str, NDArray[Any]]:
+        """A batch.
+
+        Args:
+            texts: of each row: one, or those of a pair.
+            encodings: the tokens of each row.
+            known: the model's inputs.
+
+        Returns:
+            Those of input_ids, token_type_ids int64 [b, x], attention_mask bool [b, x] and logical_ids int64 [b, K, x]
+            that the model reads.
+        """
+        longest = max(len(encoding.ids) for encoding in encodings)
+        ids = np.full((len(encodings), longest), self.tokenizer.pad_id, np.int64)
+        types, real = np.zeros_like(ids), np.zeros(ids.shape, np.bool_)
+        logical = np.zeros((len(encodings), self.depth, longest), np.int64)
+        found = self._relations(texts)
+        for row, encoding in enumerate(encodings):
+            size = len(encoding.ids)
+            ids[row, :size], types[row, :size], real[row, :size] = encoding.ids, encoding.types, True
+            logical[row, :, :size] = self._ids(texts[row], encoding, found)
+        arrays = {"input_ids": ids, "token_type_ids": types, "attention_mask": real, "logical_ids": logical}
+        return {name: array for name, array in arrays.items() if name in known}
+
+    def _relations(self, texts: Sequence[Sequence[str]]) -> Mapping[str, Any]:
+        if self.detector is None:
+            return {}
+        whole = list(dict.fromkeys(text for row in texts for text in row))
+        return dict(zip(whole, (each.relations for each in self.detector.find(whole)), strict=True))
+
+    def _ids(self, texts: Sequence[str], encoding: Encoding, found: Mapping[str, Any]) -> NDArray[np.int64]:
+        return row_ids([found[text] for text in texts] if found else [], encoding, self.depth)

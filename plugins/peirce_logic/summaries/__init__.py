@@ -1,0 +1,1 @@
+"""The task `summarise`: short texts of long ones."""

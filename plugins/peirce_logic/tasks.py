@@ -1,0 +1,43 @@
+"""What the tasks on texts share: the relations of their texts, and the levels of them that a model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from peirce.errors import TaskError
+from peirce.model import Model
+from rich.console import Console
+
+from peirce_logic.detection.algorithm import Relation
+from peirce_logic.detector import Detector
+
+
+def relations_of(options: Any, texts: Iterable[str]) -> Mapping[str, tuple[Relation, ...]]:
+    """The relations of each text; of none where the model reads none.
+
+    Args:
+        options: a task's: depth, parser, lexicon, cache, processes and senses.
+        texts: they may repeat.
+    """
+    lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
+    if not options.depth:
+        return {}
+    whole = list(dict.fromkeys(texts))
+    found = Detector(options.parser, lexicon, cache, options.processes, senses).find(whole, Console(stderr=True))
+    return {text: each.relations for text, each in zip(whole, found, strict=True)}
+
+
+def check_levels(model: Model, depth: int) -> None:
+    """Refuse a model whose augmenter `logical` reads another number of levels than the task gives."""
+    dims = {spec.name: spec.dims for spec in model.signature.inputs}.get("logical_ids")
+    if dims is not None and dims[1] != depth:
+        raise TaskError(
+            f"the augmenter 'logical' of {model.spec.name!r} reads {dims[1]} levels, and task.depth is {depth}; set "
+            f"task.depth = {dims[1]}"
+        )
+
+
+def say(text: str) -> None:
+    """Print a line on standard error, where it is not mistaken for a result."""
+    Console(stderr=True).print(text, highlight=False, soft_wrap=True)

