@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from peirce.registry import hookimpl
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_exporters() -> list[type[Exporter]]:
-    """ONNX, TensorRT and Triton."""
+    """ONNX, TensorRT and Triton. What they need to write is looked for here, and loaded by an export."""
+    for name in ("onnx", "onnx_ir"):
+        if find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     from peirce_export.onnx.exporter import OnnxExporter
     from peirce_export.tensorrt.exporter import TensorRTExporter
     from peirce_export.triton.exporter import TritonExporter

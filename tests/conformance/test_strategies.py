@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from peirce.parts import Dims
 from peirce.testing import strategies
 from peirce.testing.check import holds
-from peirce.testing.companions import Score
+from peirce.testing.companions.attention import Score
 from peirce.testing.subjects import OperatorSubject
 from peirce.testing.views import SCOPE_KINDS, View
 

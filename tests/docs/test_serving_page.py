@@ -26,5 +26,5 @@ def test_every_block_runs_and_the_client_is_answered(tmp_path: Path) -> None:
         arguments = ("--model-control-mode=explicit", "--load-model=weather")
         with serving(page / "repository", server, *arguments) as found:
             command = [sys.executable, str(page / "client.py"), found.grpc]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
         assert done.stdout.strip() == "(1, 3)"

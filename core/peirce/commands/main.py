@@ -27,7 +27,15 @@ from peirce.digests import VARIABLE as NO_DIGESTS
 from peirce.disk import refused, unwritten
 from peirce.errors import PeirceError, PluginError, RegistryError, WriteError, lacks_memory, printable
 from peirce.extras import safe_path
-from peirce.registry import VARIABLE, Announced, announcements, in_a_line, set_aside_unreadable
+from peirce.registry import (
+    VARIABLE,
+    Announced,
+    announcements,
+    find_registry_file,
+    in_a_line,
+    installed_plugins,
+    set_aside_unreadable,
+)
 
 _log = logging.getLogger("peirce")
 GROUP = "peirce.commands"
@@ -73,7 +81,8 @@ class _Commands(typer.core.TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
         try:
-            off = {command.words for command in commands() if command.entries and not command.on()}
+            file, installed = find_registry_file(), installed_plugins()
+            off = {one.words for one in commands() if one.entries and not one.on(file, installed)}
         except RegistryError:  # the registry.toml in force is broken, which whoever needs it says
             off = set()
         within = "" if ctx.parent is None else f"{ctx.info_name} "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
@@ -18,10 +18,10 @@ from attrs import frozen
 from peirce.disk import refused
 from peirce.errors import PeirceError, PluginError, RegistryError, lacks_memory
 from peirce.registry import (
-    KINDS,
     Announced,
     ForeignError,
-    default_registry,
+    Plugin,
+    RegistryFile,
     find_registry_file,
     in_a_line,
     installed_plugins,
@@ -57,13 +57,13 @@ class Command:
         """The name as it is typed."""
         return self.name.replace(".", " ")
 
-    def on(self) -> tuple[Announced, ...]:
-        """The entry points of which the plug-in is not switched off.
+    def on(self, file: RegistryFile, installed: Iterable[Plugin]) -> tuple[Announced, ...]:
+        """The entry points of which no plug-in is switched off.
 
-        Raises:
-            RegistryError: registry.toml cannot be used.
+        Args:
+            file: the registry.toml in force.
+            installed: every plug-in that is installed.
         """
-        file, installed = find_registry_file(), installed_plugins()
         return tuple(entry for entry in self.entries if not switched_off(entry, file, installed))
 
 
@@ -131,14 +131,15 @@ def run_command(command: Command, runner: Any, arguments: Sequence[str]) -> None
 
 def _entry(command: Command) -> Announced:
     """The one entry point of a command that is on."""
-    on = command.on()
+    file, installed = find_registry_file(), installed_plugins()
+    on = command.on(file, installed)
     if len(on) > 1:
         raise RegistryError(
             f"command {command.words!r} is announced by {' and '.join(entry.distribution for entry in on)}; uninstall "
             "all but one, or switch their plug-ins off with `peirce plugins disable PLUGIN`"
         )
     if not on:
-        off = switched_off(command.entries[0], find_registry_file(), installed_plugins())
+        off = switched_off(command.entries[0], file, installed)
         raise RegistryError(
             f"command {command.words!r} belongs to {' and '.join(off)}, which is switched off; "
             f"`peirce plugins enable {off[0]}` switches it on"
@@ -222,6 +223,8 @@ def _frames_of_plugins(error: BaseException) -> Iterator[_Frame]:
 
 def _owners() -> dict[str, str]:
     """The names of the plug-ins that do not ship with Peirce, by their modules and those of their parts."""
+    from peirce.registry import KINDS, default_registry  # not for `peirce --help`, which loads no plug-in
+
     found: dict[str, str] = {}
     try:
         modules = find_registry_file().modules

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable
 from inspect import signature
 from typing import Any, TypeVar
@@ -20,7 +20,6 @@ T = TypeVar("T")
 class ModulePart(Part, nn.Module, ABC):
     """A part with parameters of its own that stands before or after the operators and may need inputs of its own."""
 
-    @abstractmethod
     def __init__(self, options: Any, dims: Dims) -> None:
         nn.Module.__init__(self)
 

@@ -41,7 +41,6 @@ class RecurrentOperator(Part, nn.Module, ABC):
         """Why the operator cannot work with these options, sizes and kind of scope; None when it can."""
         return None
 
-    @abstractmethod
     def __init__(self, options: Any, dims: Dims) -> None:
         nn.Module.__init__(self)
 

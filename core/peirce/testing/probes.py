@@ -78,9 +78,6 @@ class ProbeScope(ScopePosition):
 
     name = "probe_scope"
 
-    def __init__(self, options: NoOptions, dims: Dims) -> None:
-        super().__init__(options, dims)
-
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b or 1, x, a]."""
         return offsets(tokens) == 0

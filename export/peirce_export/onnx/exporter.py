@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import onnx_ir as ir
 import torch
 from attrs import evolve, field, frozen
 from peirce.disk import writing
@@ -24,14 +23,14 @@ from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
 from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import DYNAMIC, INT8, MODEL, TOP, WEIGHTS, Metadata, Precision, step_of
 from peirce_export.onnx.digest import sign
-from peirce_export.onnx.leaner import rewrite
-from peirce_export.onnx.quantising import quantised
-from peirce_export.onnx.structure import OnnxGraph
 from peirce_export.onnx.warnings_of_others import silenced
 from peirce_export.report import Verification, together
 from peirce_export.steps import steps
 from peirce_export.verify import verify
 from peirce_export.views import ROLES, Exported, View, file_of, view
+
+if TYPE_CHECKING:  # onnx and its libraries are loaded by an export, not by each registry
+    import onnx_ir as ir
 
 OPSETS = range(17, 24)
 """The opsets that every registered part has been exported to and verified at."""
@@ -135,6 +134,9 @@ class OnnxExporter(Exporter):
 
     def _written(self, model: Model, folder: Path, path: Path, precision: Precision) -> Verification:
         """Write and verify the files in a new folder, and move them to their place."""
+        from peirce_export.onnx.quantising import quantised
+        from peirce_export.onnx.structure import OnnxGraph
+
         quantisation = {INT8: self.options.quantisation}.get(self.options.precision or "")
         folder.mkdir()
         try:
@@ -221,6 +223,8 @@ def trace(model: Exported, opset: int, precision: Precision, *, lean: bool = Fal
     _note_parts(graph, program.exported_program)
     _clean(graph)
     if lean and precision == "float32":
+        from peirce_export.onnx.leaner import rewrite
+
         rewrite(graph)
     actual = graph.opset_imports[""]
     graph.metadata_props.update(_metadata(model, signature, precision, opset, actual).to_properties())
@@ -232,6 +236,8 @@ def write(graph: ir.Model, path: Path, external_above: int = EXTERNAL_ABOVE) -> 
 
     If the graph of a step lies beside it, it belongs to this one.
     """
+    import onnx_ir as ir
+
     size = sum(value.const_value.nbytes for value in graph.graph.initializers.values() if value.const_value)
     data = f"{path.name}.data" if size > external_above else None
     ir.save(graph, path, external_data=data)

@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import onnx
 from attrs import field, frozen
 from peirce.errors import ExportError
 from peirce.parts import Signature
 
 from peirce_export.tensorrt.backends import Backend
 from peirce_export.tensorrt.profiles import Profile, shapes
-from peirce_export.tensorrt.refusals import not_taken, refusals
 
 FLAGS = {
     "tf32": "TF32",
@@ -112,6 +110,10 @@ def parsed(file: Path, builder: Any, logger: _Log, backend: Backend) -> Any:
     network = builder.create_network(0 if flags is None else 1 << int(flags))
     parser = backend.module.OnnxParser(network, logger.logger)
     if not parser.parse_from_file(str(file)):
+        import onnx
+
+        from peirce_export.tensorrt.refusals import not_taken, refusals
+
         raise not_taken(refusals(parser, onnx.load(file, load_external_data=False).graph))
     return network
 

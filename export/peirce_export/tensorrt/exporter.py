@@ -17,7 +17,6 @@ from peirce_export.casting import DTYPES, precision_of
 from peirce_export.failures import Mismatch
 from peirce_export.metadata import MODEL, Metadata, Precision, step_of
 from peirce_export.onnx.exporter import DEFAULT_OPSET, KEPT, OnnxExporter, OnnxOptions
-from peirce_export.onnx.structure import OnnxGraph
 from peirce_export.report import Verification
 from peirce_export.steps import steps
 from peirce_export.tensorrt.backends import Backend, backend, has_gpu
@@ -216,6 +215,8 @@ def _engine(
     graph: Path, engine: Path, ranges: tuple[Profile, ...], found: Backend, settings: Settings
 ) -> list[str]:
     """Build one engine with its header; what the report says about it."""
+    from peirce_export.onnx.structure import OnnxGraph
+
     metadata = OnnxGraph(graph).metadata
     built = build(graph, metadata.signature, ranges, found, settings)
     engine.write_bytes(built.plan)

@@ -22,9 +22,6 @@ class SameText(ScopePosition):
             return "texts are told apart by token types; set model.input.token_types to 2"
         return None
 
-    def __init__(self, options: Any, dims: Dims) -> None:
-        super().__init__(options, dims)
-
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b, x, y]."""
         types = tokens.inputs.get("token_type_ids")

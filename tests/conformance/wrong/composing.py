@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from attrs import field, frozen, validators
 from peirce.parts import Encoded, Plan, Tokens
-from peirce.testing.companions import Host
+from peirce.testing.companions.host import Host
 from torch import Tensor, nn
 
 from wrong import Pair

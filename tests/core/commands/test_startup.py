@@ -40,12 +40,21 @@ def test_a_static_listing_loads_nothing_heavy() -> None:
 
 @pytest.mark.parametrize(
     ("program", "most"),
-    [("import peirce", 100), ("from peirce.commands.main import main; main(['--help'])", 350)],
+    [("import peirce", 100), ("from peirce.commands.main import main; main(['--help'])", 280)],
 )
 def test_startup_imports_few_modules(program: str, most: int) -> None:
     """Modules are what the time of a start goes into; counted, since others share the machine."""
     count = "import atexit, sys; atexit.register(lambda: print(len(sys.modules)))"
     assert int(python(f"{count}; {program}")) < most
+
+
+def test_help_does_not_read_what_is_installed_for_each_command() -> None:
+    count = (
+        "import atexit, collections, sys; read = collections.Counter()\n"
+        "atexit.register(lambda: print(max(read.values())))\n"
+        "sys.addaudithook(lambda event, args: event == 'open' and read.update([str(args[0])]))\n"
+    )
+    assert int(python(f"{count}from peirce.commands.main import main; main(['--help'])")) < 12
 
 
 def test_every_public_name_can_be_used() -> None:

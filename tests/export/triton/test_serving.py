@@ -205,7 +205,7 @@ def test_texts_are_classified_over_http(server: Server, weather: Path, repositor
         ]
     }
     address = f"http://{server.http}/v2/models/weather_classify/infer"
-    with urllib.request.urlopen(address, json.dumps(body).encode(), timeout=60) as answer:
+    with urllib.request.urlopen(address, json.dumps(body).encode(), timeout=600) as answer:
         found = {each["name"]: each["data"] for each in json.load(answer)["outputs"]}
     from peirce_text.serving import Classifies
 
@@ -225,7 +225,7 @@ def streamed(client: Any, inputs: list[Any]) -> list[Any]:
         client.async_stream_infer("novelist_write", inputs, enable_empty_final_response=True)
         found = []
         while True:
-            each = answers.get(timeout=60)
+            each = answers.get(timeout=600)
             if isinstance(each, Exception):
                 return [*found, each]
             if not len(each.get_response().outputs):
