@@ -24,7 +24,9 @@ def relations_of(options: Any, texts: Iterable[str]) -> Mapping[str, tuple[Relat
     if not options.depth:
         return {}
     whole = list(dict.fromkeys(texts))
-    found = Detector(options.parser, lexicon, cache, options.processes, senses).find(whole, Console(stderr=True))
+    found = Detector(options.parser, lexicon, cache, options.processes, senses).find(
+        whole, Console(stderr=True)
+    )
     return {text: each.relations for text, each in zip(whole, found, strict=True)}
 
 
