@@ -58,6 +58,9 @@ class SetRanking(Entities):
 
     options: Any
 
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+
     @classmethod
     def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
         """A set has two numbers for each dimension."""
