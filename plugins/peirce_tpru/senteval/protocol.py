@@ -174,7 +174,7 @@ def _chosen(features: Features, labels: Labels, grid: Sequence[float], folds: in
 
 
 def _folds(features: Features, labels: Labels, folds: int) -> Any:
-    from sklearn.model_selection import StratifiedKFold  # type: ignore[import-untyped]
+    from sklearn.model_selection import StratifiedKFold
 
     if (fewest := int(np.unique(labels, return_counts=True)[1].min())) < folds:
         raise TaskError(
@@ -185,8 +185,8 @@ def _folds(features: Features, labels: Labels, folds: int) -> Any:
 
 
 def _fitted(features: Features, labels: Labels, strength: float) -> Any:
-    from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
-    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
         # As in SentEval, whose classifiers end after 100 steps.

@@ -114,6 +114,6 @@ def _measured(task: str, read: Read, sentences: Sentences, folds: int) -> Measur
     accuracy, given = on_test_set(rows[TRAIN], rows[TEST], folds)
     if task != "MRPC":
         return {"accuracy": accuracy}
-    from sklearn.metrics import f1_score  # type: ignore[import-untyped]
+    from sklearn.metrics import f1_score
 
     return {"accuracy": accuracy, "f1": float(f1_score(rows[TEST][1], given))}
