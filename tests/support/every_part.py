@@ -138,6 +138,9 @@ kind = "sinusoidal"
 use = "logical"
 depth = 2
 width = 6
+[[model.augmenters]]
+use = "word_vectors"
+size = 6
 [[model.heads]]
 use = "entities"
 pool = "mean"
