@@ -589,8 +589,8 @@ NO_FIGURES: dict[str, set[str]] = {
         "So a graph has at most 31 nodes.",
         "The distance of two nodes is the length of the shortest path, whichever way its edges point.",
         "No node attends to it, so nothing travels further than one edge in a layer.",
-        "Two more differences are TEGA's graph: a negation is a node, and the conjunctions of a union meet in one, where "
-        "the code scores each by itself and takes the best.",
+        "Two more differences are TEGA's graph: a negation is a node, and the conjunctions of a union meet in one, "
+        "where the code scores each by itself and takes the best.",
     },
     "plugins/kg/graphs.md": {
         "It walks along edges from whichever end has fewer.",
