@@ -8,6 +8,9 @@ from peirce.kernels import PairBias
 from peirce.parts import Dims, PairPosition, Tokens, layer_biases, new_table
 from torch import Tensor, nn
 
+DEEPEST = 16
+"""Brackets nested deeper count as nested so deep."""
+
 
 @frozen(kw_only=True)
 class BracketsOptions:
@@ -17,7 +20,6 @@ class BracketsOptions:
         opens: the id of the opening bracket.
         closes: the id of the closing bracket.
         signs: ids below it are kinds of their own; all others, the variables, are one kind.
-        depth: brackets nested deeper count as nested so deep.
         max_distance: longer distances count as it.
         share_heads: whether the heads share their vectors.
     """
@@ -25,7 +27,6 @@ class BracketsOptions:
     opens: int = field(default=5, validator=validators.ge(0))
     closes: int = field(default=6, validator=validators.ge(0))
     signs: int = field(default=11, validator=validators.ge(1))
-    depth: int = field(default=8, validator=validators.ge(1))
     max_distance: int = field(default=8, validator=validators.ge(1))
     share_heads: bool = True
 
@@ -59,8 +60,8 @@ class Brackets(PairPosition):
     def distances(self, tokens: Tokens) -> Tensor:
         """d(x,y), int64 [b, x, y] in [0, max_distance]."""
         opens, closes = (self._are(token, tokens) for token in (self.options.opens, self.options.closes))
-        depth = (opens.cumsum(1) - closes.cumsum(1) + closes).clamp(0, self.options.depth)
-        levels = torch.arange(1, self.options.depth + 1, device=depth.device)
+        depth = (opens.cumsum(1) - closes.cumsum(1) + closes).clamp(0, DEEPEST)
+        levels = torch.arange(1, DEEPEST + 1, device=depth.device)
         # x and y hang from one node of a level if both are as deep, and so is all between them.
         above = depth.unsqueeze(1) < levels.unsqueeze(1)
         node = above.long().cumsum(2)
