@@ -16,5 +16,5 @@ def weights_digest(tensors: Mapping[str, Tensor]) -> str:
     for name, tensor in sorted(tensors.items()):
         value = tensor.detach().cpu().contiguous()
         found.update(json.dumps([name, str(value.dtype), list(value.shape)]).encode())
-        found.update(value.reshape(-1).view(torch.uint8).numpy())
+        found.update(value.reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()

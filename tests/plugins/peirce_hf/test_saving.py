@@ -61,7 +61,7 @@ def test_a_save_that_ends_anywhere_leaves_a_model_that_is_whole_or_refused(
     _save(saved.with_name("other"), 1, registry)
     new = _first(saved.with_name("other"))
     (saved / "notes.txt").write_text("of a user")
-    replace, seen = os.replace, set()
+    replace, seen = os.replace, set[object]()
     for moves in range(9):
         _save(saved, 0, registry)
         left = [moves]
