@@ -23,6 +23,10 @@ Said = Callable[[Ids], None]
 """Told of tokens, int64 [b], as soon as they are chosen."""
 
 
+BEAMS = 10_000
+"""The most partial texts that are followed: far more than anybody needs, and within memory."""
+
+
 def _whole(_: Any, attribute: Attribute[Any], value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{attribute.name} is {value!r} and must be a whole number")
@@ -40,7 +44,7 @@ class Decoding:
     Args:
         max_new: the most tokens to generate, `eos_id` included; if not given, also no more than the model has room for.
         eos_id: the token that ends a text; None for texts of `max_new` tokens.
-        beams: how many partial texts are followed, the most probable ones; 1 is greedy.
+        beams: how many partial texts are followed, the most probable ones, at most `BEAMS`; 1 is greedy.
         length_penalty: a finished text is judged by its log-probability divided by its number of tokens to this power.
         sample: whether tokens are drawn from their probabilities, and not the most probable ones taken.
         temperature: what logits are divided by before they become probabilities.
@@ -51,7 +55,7 @@ class Decoding:
 
     max_new: int = field(default=32, validator=[_whole, validators.ge(1)])
     eos_id: int | None = field(default=None, validator=validators.optional([_whole, validators.ge(0)]))
-    beams: int = field(default=1, validator=[_whole, validators.ge(1)])
+    beams: int = field(default=1, validator=[_whole, validators.ge(1), validators.le(BEAMS)])
     length_penalty: float = field(default=1.0, validator=_finite)
     sample: bool = field(default=False, validator=validators.in_((True, False)))
     temperature: float = field(default=1.0, validator=[_finite, validators.gt(0)])

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
@@ -46,6 +47,7 @@ CANDIDATES = 16
 NAME = "train.txt"
 DRAWING = 1
 """Which way of drawing this is; another makes other pairs of the same seed."""
+_KEPT = "the blocks that were done are kept, and the same command goes on from there"
 
 
 @frozen
@@ -98,7 +100,7 @@ def generate(
         BusyError: another process writes it.
     """
     file = folder / NAME
-    with writing(f"the pairs in {file}", "the blocks that were done"), owned(file, folder=False):
+    with writing(f"the pairs in {file}", _KEPT), owned(file, folder=False):
         if (zipped := folder / f"{NAME}.gz").exists():
             raise TaskError(
                 f"{zipped} is there already, and a folder has one of the two; remove it, or choose another folder"
@@ -115,7 +117,11 @@ def generate(
         twice = theirs = done = 0
         while 4 * len(fours) < pairs:
             more = -(-(pairs - 4 * len(fours)) // (4 * FOURS))
-            _draw(parts, seed, range(done, done + more), workers)
+            try:
+                _draw(parts, seed, range(done, done + more), workers)
+            finally:
+                with suppress(OSError):
+                    parts.rmdir()  # where no block was done, nothing is left
             for four in _read(parts, range(done, done + more)):
                 keys = [renamed(*line.split(",")[:2]) for line in four.splitlines()]
                 if any(key in known for key in keys):

@@ -200,7 +200,7 @@ def test_what_cannot_generate_says_so(registry: Registry) -> None:
     for how in (
         {"max_new": 2.5}, {"max_new": "3"}, {"max_new": 0}, {"beams": True}, {"eos_id": -1}, {"seed": None},
         {"top_k": 1.5, "sample": True}, {"temperature": float("inf"), "sample": True}, {"sample": 2},
-        {"length_penalty": float("nan")},
+        {"length_penalty": float("nan")}, {"beams": 10**9},
     ):  # fmt: skip
         with pytest.raises(InputError, match=f"generation: '?{next(iter(how))}"):
             decoder.generate({"input_ids": ids}, **how)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from peirce.errors import TaskError
+from peirce.errors import TaskError, WriteError
 from peirce_tpru.cli import generate as command
 from peirce_tpru.entailment import generating
 from peirce_tpru.entailment.files import guessed, read_pairs
@@ -60,6 +61,22 @@ def test_an_interrupted_run_goes_on_and_workers_change_nothing(
     assert generate(tmp_path / "cut", 80).file.read_bytes() == whole
     assert asked == [0, 1, 1]
     assert [path.name for path in (tmp_path / "cut").iterdir()] == ["train.txt"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no limits on the size of files")
+def test_a_full_disk_leaves_no_empty_folder(tmp_path: Path) -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        with pytest.raises(
+            WriteError, match="the blocks that were done are kept, and the same command goes on"
+        ):
+            generate(tmp_path / "made", 4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not [path for path in tmp_path.rglob("*") if path.name != "made"]
 
 
 def test_processes_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
