@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -173,12 +172,7 @@ def test_an_engine_is_refused_where_it_cannot_run(registry: Registry, tmp_path: 
     with pytest.raises(ModelFileError, match=r"is not the engine that model\.engine\.json describes"):
         Session(path)
     path.write_bytes(whole)
-    header = header_of(path)
-    content = json.loads(header.read_text())
-    header.write_text(json.dumps(content | {"format": 99}))
-    with pytest.raises(ModelFileError, match="of a newer Peirce"):
-        Session(path)
-    header.unlink()
+    header_of(path).unlink()
     with pytest.raises(ModelFileError, match=r"has no model.engine.json beside it"):
         Session(path)
 

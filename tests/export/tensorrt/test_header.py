@@ -110,9 +110,18 @@ def test_an_engine_that_was_killed_while_it_was_replaced_is_old_new_or_refused(t
     assert "refused" in found
 
 
-def test_a_damaged_header_is_named(tmp_path: Path) -> None:
+def test_a_header_that_is_damaged_or_newer_is_named(tmp_path: Path) -> None:
     path = tmp_path / "model.engine"
     header(path).write(path)
-    (tmp_path / "model.engine.json").write_text("{")
+    file = tmp_path / "model.engine.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps(content | {"layers": 4}))
+    with pytest.raises(ModelFileError, match=r"model\.engine\.json is damaged .*it is not what was written"):
+        Session(path)
+    del content["own_digest"]  # as that of an earlier version
+    file.write_text(json.dumps(content | {"format": 99}))
+    with pytest.raises(ModelFileError, match="of a newer Peirce"):
+        Session(path)
+    file.write_text("{")
     with pytest.raises(ModelFileError, match=r"model\.engine\.json is damaged"):
         Session(path)
