@@ -8,6 +8,7 @@ added to either.
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
 import sys
@@ -576,6 +577,21 @@ def problems_of(split: str) -> dict[str, int]:
     return {row["label"]: int(row["problems"]) for row in tables.read(FOLIO) if row["split"] == split}
 
 
+def similarities() -> dict[str, float]:
+    """What the page's table has for all pairs of a year, in percent."""
+    kept = json.loads((tables.RESULTS / "senteval-minilm.json").read_text(encoding="utf-8"))
+    return {task: 100 * own["spearman_all"] for task, own in kept["tasks"].items()}
+
+
+PUBLISHED = {"STS13": 80.6, "STS14": 75.6, "STS15": 85.4, "STS16": 79.0}
+"""Of all-MiniLM-L6-v2, by mteb."""
+HELD["plugins/tpru/sentences.md"] = {
+    "Where all sets of a year are there, that column is within 0.1 of the published one.": lambda: all(
+        abs(found - PUBLISHED[task]) <= 0.1 for task, found in similarities().items() if task in PUBLISHED
+    ),
+}
+
+
 NO_FIGURES: dict[str, set[str]] = {
     "results/experiments.md": {
         "Both draw the same batches with one seed, in the same order.",
@@ -674,6 +690,30 @@ def test_a_run_of_a_changed_tree_or_of_another_spec_is_marked(
     assert made.endswith("older record that does not tell its spec.")
     published = tables.made("ranking marks.csv experiment=tega/table7")
     assert f"| TEGA | {first}†§, {second}§, {third}§ | - | - | - | - |" in published
+
+
+def test_a_table_of_transfer_has_the_papers_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {
+            "run": f"gru-{seed}",
+            "label": "GRU",
+            "seed": seed,
+            "task": task,
+            "measure": "accuracy",
+            "value": value,
+        }
+        | {"parameters": 1200, "commit": "0123abc" + "+" * seed}
+        for seed, values in enumerate([(0.7, 0.6, 0.8), (0.8, 0.5, 0.7)])
+        for task, value in zip(("dev", "MR", "SST-2"), values, strict=True)
+    ]
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    with (tmp_path / "transfer.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    made = tables.made("transfer transfer.csv").splitlines()
+    assert made[0] == "| | seeds | parameters | dev | Binary |"
+    assert made[2] == "| GRU | 0, 1† | 1,200 | 75.0 (70.0-80.0) | 65.0 (60.0-70.0) |"
 
 
 def test_a_table_that_is_not_what_its_file_gives_is_noticed() -> None:

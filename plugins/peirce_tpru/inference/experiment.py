@@ -240,7 +240,7 @@ class Inference(Matrix[Cell, InferenceRow]):
                 found.setdefault(label, []).append(
                     Figure(row=label, column=column, values=given, paper=self._printed(label, column))
                 )
-        common = {
+        common: dict[str, Any] = {
             "columns": columns,
             "figures": found,
             "sources": self.sources(rows, "label"),

@@ -40,7 +40,7 @@ from peirce_tpru.inference.files import (
     read_folder,
     read_hub,
 )
-from peirce_tpru.inference.vectors import ASSET, PAD, SPECIALS, Vectors, rows_of, vectors_of
+from peirce_tpru.vectors import ASSET, PAD, SPECIALS, Vectors, rows_of, vectors_of
 
 HEAD = "matching"
 SCORE = "score"

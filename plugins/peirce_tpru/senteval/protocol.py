@@ -94,10 +94,12 @@ def related(
     best, answer, worse = -2.0, rated(test[0]), 0
     for _ in range(0, MOST_EPOCHS, EPOCHS):
         for _ in range(EPOCHS):
-            for rows in torch.randperm(len(given), generator=generator).split(BATCH):
+            order = torch.randperm(len(given), generator=generator)
+            for start in range(0, len(order), BATCH):
+                rows = order[start : start + BATCH]
                 loss = nn.functional.mse_loss(model(given[rows]), wanted[rows])
                 optimizer.zero_grad()
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
         score = correlations(rated(valid[0]), valid[1])["pearson"]
         if score > best:
@@ -143,7 +145,7 @@ def cosines(u: Features, v: Features) -> Scores:
 
 def correlations(given: Scores, wanted: Scores) -> dict[str, float]:
     """Pearson's and Spearman's; 0 where one of the two is constant."""
-    from scipy.stats import pearsonr, spearmanr
+    from scipy.stats import pearsonr, spearmanr  # type: ignore[import-untyped]
 
     if np.ptp(given) == 0 or np.ptp(wanted) == 0:
         return {"pearson": 0.0, "spearman": 0.0}

@@ -104,11 +104,12 @@ def _measured(task: str, read: Read, sentences: Sentences, folds: int) -> Measur
     if task in ("SICK-R", "STS-B"):
         return related(rows[TRAIN], rows[VALID], rows[TEST])
     if task in FOLDED:
+        features, labels = rows[TRAIN]
 
         def counted(parts: Sequence[Any], what: str) -> Iterable[Any]:
             return shown(parts, f"{task}, {what}", len(parts), 2)
 
-        return {"accuracy": cross_validated(*rows[TRAIN], folds, counted)}
+        return {"accuracy": cross_validated(features, labels, folds, counted)}
     if VALID in rows:
         return {"accuracy": chosen_and_tested(rows[TRAIN], rows[VALID], rows[TEST])}
     accuracy, given = on_test_set(rows[TRAIN], rows[TEST], folds)

@@ -17,7 +17,7 @@ from peirce.reading import read_json
 from peirce_text import Tokenizer, encode, evaluating, shown
 from torch import Tensor
 
-from peirce_tpru.inference.vectors import ASSET, Vectors, rows_of, vectors_of
+from peirce_tpru.vectors import ASSET, Vectors, rows_of, vectors_of
 
 Features = NDArray[np.float32]
 POOLS = ("mean", "max", "last", "ends", "first", "pooled")

@@ -13,9 +13,9 @@ from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import load_spec
 from peirce_text import Tokenizer
-from peirce_tpru.inference.vectors import EncoderVectors
 from peirce_tpru.senteval.running import COLUMNS, evaluate, means
 from peirce_tpru.senteval.sentences import of_model, pooled, sentences_of
+from peirce_tpru.vectors import EncoderVectors
 from senteval_files import BAD, GOOD, write_senteval
 
 SMALL = {"model.dims.unary": 8, "model.dims.embedding": 6, "model.operators.options.tpru.roles": 5}

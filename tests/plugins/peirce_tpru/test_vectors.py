@@ -10,7 +10,7 @@ import torch
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.spec import Spec
-from peirce_tpru.inference.vectors import (
+from peirce_tpru.vectors import (
     CLS,
     PAD,
     SEP,
