@@ -69,8 +69,8 @@ SCALES: Mapping[str, tuple[str, tuple[str, ...], str, Mapping[str, Any]]] = {
             "task.vocabulary": 2000,
             "task.batch_size": 8,
             "task.beams": 2,
-            "train.steps": 300,
-            "train.lr": 1e-3,
+            "train.steps": 1200,
+            "train.lr": 2e-3,
         },
     ),
     "paper": (
