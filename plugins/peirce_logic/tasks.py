@@ -21,12 +21,11 @@ def relations_of(options: Any, texts: Iterable[str]) -> Mapping[str, tuple[Relat
         texts: they may repeat.
     """
     lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
+    settings = (options.parser, lexicon, cache, options.processes, senses)
     if not options.depth:
         return {}
     whole = list(dict.fromkeys(texts))
-    found = Detector(options.parser, lexicon, cache, options.processes, senses).find(
-        whole, Console(stderr=True)
-    )
+    found = Detector(*settings).find(whole, Console(stderr=True))
     return {text: each.relations for text, each in zip(whole, found, strict=True)}
 
 
