@@ -99,7 +99,7 @@ def related(
                 rows = order[start : start + BATCH]
                 loss = nn.functional.mse_loss(model(given[rows]), wanted[rows])
                 optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 optimizer.step()
         score = correlations(rated(valid[0]), valid[1])["pearson"]
         if score > best:
@@ -145,7 +145,7 @@ def cosines(u: Features, v: Features) -> Scores:
 
 def correlations(given: Scores, wanted: Scores) -> dict[str, float]:
     """Pearson's and Spearman's; 0 where one of the two is constant."""
-    from scipy.stats import pearsonr, spearmanr  # type: ignore[import-untyped]
+    from scipy.stats import pearsonr, spearmanr
 
     if np.ptp(given) == 0 or np.ptp(wanted) == 0:
         return {"pearson": 0.0, "spearman": 0.0}
