@@ -20,6 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peirce.errors import TaskError
+from peirce.files import write_json
+from peirce.reading import read_record
 from peirce.registry import Registry
 from peirce.training import Checkpoints, TrainingOptions, TrainResult, train
 from peirce.training.checkpoints import CheckpointWarning
@@ -256,7 +258,7 @@ def test_nothing_but_damaged_checkpoints_is_refused(parts: Registry, tmp_path: P
 @pytest.mark.usefixtures("first")
 def test_a_checkpoint_of_a_newer_format_is_refused(parts: Registry, tmp_path: Path) -> None:
     manifest = Checkpoints(tmp_path, 2).paths()[-1] / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
+    write_json(manifest, {**read_record(manifest), "format": 2})
     with pytest.raises(TaskError, match=r"format 2, newer than 1.*upgrade peirce"):
         go(tmp_path, parts, resume=True)
 
