@@ -595,7 +595,6 @@ HELD["plugins/tpru/sentences.md"] = {
 NO_FIGURES: dict[str, set[str]] = {
     "results/experiments.md": {
         "Both draw the same batches with one seed, in the same order.",
-        "The commands above train the models anew, and rank their answers in all three ways.",
     },
     "results/speed.md": {  # of runs that were not kept, as the page says
         "Five runs of the forward pass gave 1.4 to 1.8 times its limit, and 0.54 to 0.76 of the plain one's time.",
@@ -616,8 +615,6 @@ NO_FIGURES: dict[str, set[str]] = {
         "So a graph has at most 31 nodes.",
         "The distance of two nodes is the length of the shortest path, whichever way its edges point.",
         "No node attends to it, so nothing travels further than one edge in a layer.",
-        "Two more differences are TEGA's graph: a negation is a node, and the conjunctions of a union meet in one, "
-        "where the code scores each by itself and takes the best.",
     },
     "plugins/kg/graphs.md": {
         "It walks along edges from whichever end has fewer.",

@@ -26,7 +26,7 @@ _EXTRAS = {
     "ray": ("ray",),
     "text": ("tokenizers", "datasets", "scikit-learn", "pytorch-optimizer"),
     "transformers": ("transformers",),
-    "logic": ("spacy",),
+    "logic": ("spacy", "rouge-score"),
     "testing": ("pytest", "hypothesis"),
     "tensorrt": ("tensorrt", "cuda-bindings", "onnx", "onnxscript", "onnxruntime"),
     "tensorrt-rtx": ("tensorrt-rtx-cu13", "cuda-bindings", "onnx", "onnxscript", "onnxruntime"),
