@@ -114,6 +114,8 @@ def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, see
     from peirce.training import plain
 
     told = plain(training) | {"threads": 0}
+    if not training.compile:
+        del told["compile"]  # runs from before there was such an option keep their names
     return f"{spec.name}-{seed}-{digest(spec.to_toml(), *more, task, told, seed)}"
 
 
