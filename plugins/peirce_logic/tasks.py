@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from attrs import field, frozen, validators
 from peirce.errors import TaskError
 from peirce.model import Model
 from rich.console import Console
@@ -13,11 +13,32 @@ from peirce_logic.detection.algorithm import Relation
 from peirce_logic.detector import Detector
 
 
-def relations_of(options: Any, texts: Iterable[str]) -> Mapping[str, tuple[Relation, ...]]:
+@frozen(kw_only=True)
+class RelationOptions:
+    """How the relations of texts are found.
+
+    Args:
+        depth: the levels of `logical_ids`, as many as the model's augmenter `logical` has; 0 for a model without it.
+        parser: what finds constituents for them, as `peirce logic detect` takes it.
+        lexicon: a file of logical keywords; the English ones when empty.
+        cache: a file that keeps the relations that are found; none when empty.
+        processes: how many parse at once.
+        senses: a file of classifiers of senses; the most frequent ones are taken when empty.
+    """
+
+    depth: int = field(default=0, validator=validators.ge(0))
+    parser: str = "spacy"
+    lexicon: str = ""
+    cache: str = ""
+    processes: int = field(default=1, validator=validators.ge(1))
+    senses: str = ""
+
+
+def relations_of(options: RelationOptions, texts: Iterable[str]) -> Mapping[str, tuple[Relation, ...]]:
     """The relations of each text; of none where the model reads none.
 
     Args:
-        options: a task's: depth, parser, lexicon, cache, processes and senses.
+        options: a task's.
         texts: they may repeat.
     """
     lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))

@@ -7,7 +7,6 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from peirce.digests import digest_of
 from peirce.errors import TaskError
-from peirce.extras import require
+from peirce.extras import quiet_transformers, require
 from peirce.files import replacing
 from peirce.reading import lines, unpacked
 from peirce_text import say, shown
@@ -180,7 +179,7 @@ class EncoderVectors(Vectors):
 
         self.source, self._length, self._device = source, length, device
         try:
-            with _quietly():
+            with quiet_transformers():
                 self._tokenizer: Any = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
                 self._encoder: Any = AutoModel.from_pretrained(
                     source, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
@@ -325,22 +324,6 @@ def rows_of(vectors: Vectors, texts: Sequence[Sequence[str]]) -> dict[str, torch
         "input_ids": ids, "token_type_ids": types, "attention_mask": real, "word_vectors": given,
     }  # fmt: skip
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Within it `transformers` shows no bars and no warnings of its own."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def _key(text: str) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from attrs import evolve, field, frozen
 from peirce.errors import PlanError
+from peirce.extras import quiet_transformers
 from peirce.parts import Architecture, Plan, TensorSpec, TokenInput
 from peirce.registry import in_a_line
 from peirce.spec import Spec
@@ -17,7 +18,6 @@ from peirce_hf.pretrained.configuration import (
     completed,
     configuration,
     network,
-    quietly,
     with_dropout,
     without_storage,
 )
@@ -132,7 +132,7 @@ class PretrainedArchitecture(Architecture):
 
         wanted = dict(self.body.named_parameters())
         try:
-            with quietly():
+            with quiet_transformers():
                 loaded, info = AutoModel.from_pretrained(
                     self.options.source, config=self.body.config, use_safetensors=True, dtype=torch.float32,
                     trust_remote_code=False, output_loading_info=True,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from attrs import fields
@@ -13,9 +12,6 @@ from peirce.spec import InputSpec, Spec
 from torch import nn
 
 from peirce_hf.absent import need_transformers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOT_KEPT = (
     "_name_or_path", "transformers_version", "architectures", "dtype", "id2label", "label2id", "return_dict",
@@ -142,20 +138,3 @@ def network(config: Any) -> Any:
     from transformers import AutoModel
 
     return cast(Any, AutoModel.from_config(config, trust_remote_code=False))
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Without the bars and reports of loading, which go to the terminal."""
-    from transformers.utils import logging
-
-    level = logging.get_verbosity()
-    bars = logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

@@ -20,7 +20,7 @@ from torch import Tensor
 from peirce_logic.choices.questions import Question, read_folder, read_hub
 from peirce_logic.detector import row_ids
 from peirce_logic.reading import kept
-from peirce_logic.tasks import check_levels, relations_of, say
+from peirce_logic.tasks import RelationOptions, check_levels, relations_of, say
 
 HEAD = "multiple_choice"
 SPLITS = ("train", "valid", "test")
@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 
 
 @frozen(kw_only=True)
-class MultipleChoiceOptions:
+class MultipleChoiceOptions(RelationOptions):
     """What is read, and how it is put to the model.
 
     Args:
@@ -42,12 +42,6 @@ class MultipleChoiceOptions:
         vocabulary: how many entries it then has.
         length: the most tokens of context, question and an option; longer contexts lose their middle.
         batch_size: how many questions are in a batch; each is a row for every option.
-        depth: the levels of `logical_ids`, as many as the model's augmenter `logical` has; 0 for a model without it.
-        parser: what finds constituents for them, as `peirce logic detect` takes it.
-        lexicon: a file of logical keywords; the English ones when empty.
-        cache: a file that keeps the relations that are found; none when empty.
-        processes: how many parse at once.
-        senses: a file of classifiers of senses; the most frequent ones are taken when empty.
     """
 
     folder: str = ""
@@ -57,12 +51,6 @@ class MultipleChoiceOptions:
     vocabulary: int = field(default=8000, validator=validators.ge(1))
     length: int = field(default=256, validator=validators.ge(8))
     batch_size: int = field(default=8, validator=validators.ge(1))
-    depth: int = field(default=0, validator=validators.ge(0))
-    parser: str = "spacy"
-    lexicon: str = ""
-    cache: str = ""
-    processes: int = field(default=1, validator=validators.ge(1))
-    senses: str = ""
 
 
 @frozen(eq=False)

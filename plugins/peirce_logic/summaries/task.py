@@ -22,7 +22,7 @@ from peirce_logic.detector import row_ids
 from peirce_logic.reading import kept, start_in
 from peirce_logic.summaries.rouge import rouge
 from peirce_logic.summaries.texts import Example, read_files, read_hub
-from peirce_logic.tasks import check_levels, relations_of, say
+from peirce_logic.tasks import RelationOptions, check_levels, relations_of, say
 
 HEAD = "lm"
 DECODER = "decoder_input_ids"
@@ -31,7 +31,7 @@ Ints = NDArray[np.int64]
 
 
 @frozen(kw_only=True)
-class SummariseOptions:
+class SummariseOptions(RelationOptions):
     """What is read, how it becomes tokens, and how summaries are written.
 
     Args:
@@ -51,12 +51,6 @@ class SummariseOptions:
         beams: how many partial summaries are followed.
         length_penalty: a summary is judged by its log-probability divided by its number of tokens to this power.
         examples: of how many texts summaries are written for ROUGE, the first ones; 0 for all.
-        depth: the levels of `logical_ids`, as many as the model's augmenter `logical` has; 0 for a model without it.
-        parser: what finds constituents for them, as `peirce logic detect` takes it.
-        lexicon: a file of logical keywords; the English ones when empty.
-        cache: a file that keeps the relations that are found; none when empty.
-        processes: how many parse at once.
-        senses: a file of classifiers of senses; the most frequent ones are taken when empty.
     """
 
     data: str = ""
@@ -73,12 +67,6 @@ class SummariseOptions:
     beams: int = field(default=4, validator=validators.ge(1))
     length_penalty: float = 1.0
     examples: int = field(default=0, validator=validators.ge(0))
-    depth: int = field(default=0, validator=validators.ge(0))
-    parser: str = "spacy"
-    lexicon: str = ""
-    cache: str = ""
-    processes: int = field(default=1, validator=validators.ge(1))
-    senses: str = ""
 
 
 @frozen(eq=False)
