@@ -34,11 +34,11 @@ class Gathering(Operator):
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         sums = (kernel.permute(0, 3, 1, 2) @ premise.transpose(1, 2)).transpose(1, 2)
-        return sums * self.growing(premise.dtype)
+        return sums * self.growing(premise)
 
-    def growing(self, dtype: torch.dtype) -> Tensor:
+    def growing(self, like: Tensor) -> Tensor:
         """The weight of each head."""
-        return torch.arange(1, self.dims.heads + 1, dtype=dtype)[:, None]
+        return torch.arange(1, self.dims.heads + 1, dtype=like.dtype, device=like.device)[:, None]
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         tokens, heads, sizes = range(len(premise)), range(self.dims.heads), range(self.dims.head_size)
@@ -65,8 +65,8 @@ class OnlyFloat64(Gathering):
 
     name = "only_float64"
 
-    def growing(self, dtype: torch.dtype) -> Tensor:
-        return super().growing(torch.float64)
+    def growing(self, like: Tensor) -> Tensor:
+        return super().growing(like.double())
 
 
 class RemembersLength(Gathering):
@@ -93,7 +93,7 @@ class FixesLength(Gathering):
         total = torch.zeros_like(premise)
         for a in range(kernel.shape[2]):
             total = total + kernel[:, :, a, :, None] * premise[:, a : a + 1]
-        return total * self.growing(premise.dtype)
+        return total * self.growing(premise)
 
 
 class Scatters(Gathering):
@@ -105,7 +105,7 @@ class Scatters(Gathering):
         products = kernel[..., None] * premise[:, None]
         first = torch.zeros_like(products, dtype=torch.int64)
         sums = torch.zeros_like(products).scatter_add(2, first, products)[:, :, 0]
-        return sums * self.growing(premise.dtype)
+        return sums * self.growing(premise)
 
 
 PAIRS = [

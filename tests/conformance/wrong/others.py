@@ -27,7 +27,7 @@ class Ramp(UnaryPosition):
 
     def steps(self, tokens: Tokens) -> Tensor:
         """[b or 1, x]."""
-        return tokens.index
+        return tokens.rows(tokens.index)
 
 
 class CountsPadding(Ramp):
@@ -66,7 +66,7 @@ class Yes(Head):
         return (TensorSpec(name="logits", dtype="float", dims=("batch", "length", 2)),)
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
-        return {"logits": self.dense(encoded.unary)}
+        return {"logits": encoded.scope.zero_unary(self.dense(encoded.unary))}
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         each = F.cross_entropy(outputs["logits"].flatten(0, 1).float(), labels.flatten(), reduction="none")

@@ -53,7 +53,7 @@ class Clock(UnaryPosition):
         self.register_buffer("table", table, persistent=False)
 
     def unary(self, tokens: Tokens) -> Tensor:
-        return self.table[tokens.rows(tokens.index)] * self.scale
+        return self.table[tokens.rows(tokens.index)].to(self.scale.dtype) * self.scale
 
 
 class PlainTable(Clock):
