@@ -355,6 +355,17 @@ class TrainsAfterwards(Verdicts):
         return found
 
 
+class LeavesGradients(Verdicts):
+    """Takes gradients to measure by, and leaves them to the next step."""
+
+    name = "leaves_gradients"
+
+    def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
+        with torch.enable_grad():
+            torch.autograd.backward(sum(parameter.square().sum() for parameter in model.parameters()))
+        return super().metrics(model, data, split)
+
+
 PAIRS = [
     Pair(Verdicts, DrawsFromTheWorld, "task_batches", "tasks"),
     Pair(Verdicts, SeedsTheLoop, "task_batches", "tasks"),
@@ -376,4 +387,5 @@ PAIRS = [
     Pair(Verdicts, SetsWhatIsNotThere, "task_data", "tasks"),
     Pair(Verdicts, MeasuresNothing, "task_metrics", "tasks"),
     Pair(Verdicts, TrainsAfterwards, "task_metrics", "tasks"),
+    Pair(Verdicts, LeavesGradients, "task_metrics", "tasks"),
 ]

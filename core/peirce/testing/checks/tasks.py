@@ -204,6 +204,7 @@ def task_metrics(case: Case) -> None:
     """On every split, by a model in evaluation mode as an evaluation asks."""
     task, model = case.task, case.task.model
     before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.zero_grad()
     one = task.fresh()
     for split in task.splits:
         with torch.no_grad(), left_alone(f"metrics of {split!r}", but="the random state"):
@@ -222,6 +223,10 @@ def task_metrics(case: Case) -> None:
             raise BrokenError(f"there is no metric of the split {split!r}")
     if model.training:
         raise BrokenError("metrics leaves the model in training mode")
+    if any(parameter.grad is not None for parameter in model.parameters()):
+        raise BrokenError(
+            "metrics leaves gradients on the model's parameters, which the next step adds to its own"
+        )
     for name, value in model.state_dict().items():
         same(value, before[name], f"the model's {name} after metrics", tolerance=0.0)
 
