@@ -33,8 +33,13 @@ SOURCES = {
 }
 """Every package of the wheel that ships, with its folder."""
 
-TRAIN_OTHERS_HEADS = ("peirce_text", "peirce_tpru", "peirce_logic")
-"""Packages whose tasks train heads of other packages, which they name and never import."""
+ELSEWHERE = {
+    **dict.fromkeys(("peirce_text", "peirce_tpru", "peirce_logic"), "tasks"),
+    EXPORT: "exporters.tensorrt",
+}
+"""By package, checks that run elsewhere: tasks that train heads of other packages, which they name and never import, and
+what needs TensorRT.
+"""
 
 WITHIN_SERVERS = "peirce_export.triton.backend"
 """The module that only Triton's Python backend can import."""
@@ -203,7 +208,7 @@ def alone(package: str, wheels: dict[str, Path], installed: Path, folder: Path) 
     if package == EXPORT:
         plugins.append("peirce.testing.companions")
     if plugins:
-        which = "not ready_spec" + (" and not tasks" if package in TRAIN_OTHERS_HEADS else "")
+        which = " and ".join(f"not {each}" for each in ("ready_spec", ELSEWHERE.get(package)) if each)
         said = "{} checks on {} parts, ".format(*checked(python, plugins, folder, which)) + said
     return f"{package}: {said}, beside {', '.join(others) or 'nothing'}"
 
