@@ -37,8 +37,8 @@ ELSEWHERE = {
     **dict.fromkeys(("peirce_text", "peirce_tpru", "peirce_logic"), "tasks"),
     EXPORT: "exporters.tensorrt",
 }
-"""By package, checks that run elsewhere: tasks that train heads of other packages, which they name and never import, and
-what needs TensorRT.
+"""By package, checks that run elsewhere: tasks that train heads of other packages, which they name and never import,
+and what needs TensorRT.
 """
 
 WITHIN_SERVERS = "peirce_export.triton.backend"
