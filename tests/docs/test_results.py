@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 from code_blocks import FENCE
 from peirce_tpru.entailment.experiment import PAPER
+from peirce_tpru.inference.experiment import PAPER2
 from shared_folder import ROOT
 
 
@@ -589,7 +590,26 @@ HELD["plugins/tpru/sentences.md"] = {
     "Where all sets of a year are there, that column is within 0.1 of the published one.": lambda: all(
         abs(found - PUBLISHED[task]) <= 0.1 for task, found in similarities().items() if task in PUBLISHED
     ),
+    "GRU's test accuracy is above LSTM's and TPRU's, each seed beside the same seed.": lambda: all(
+        max(row) == row[0]
+        for row in zip(
+            *(inferred(label, "value") for label in ("GRU", "LSTM", "TPRU, 256 roles")), strict=True
+        )
+    ),
+    "With the pairs of MNLI and SNLI the paper has TPRU ahead of both.": lambda: (
+        PAPER2["TPRU, 256 roles"] > max(PAPER2["LSTM"], PAPER2["GRU"])
+    ),
+    "TPRU has the fewest parameters.": lambda: (
+        max(inferred("TPRU, 256 roles", "parameters"))
+        < min(*inferred("LSTM", "parameters"), *inferred("GRU", "parameters"))
+    ),
 }
+
+
+def inferred(label: str, column: str) -> list[float]:
+    """A figure of a network's runs on SICK's test pairs, by seed."""
+    rows = [row for row in tables.read("tpru-transfer.csv") if (row["label"], row["task"]) == (label, "test")]
+    return [float(row[column]) for row in sorted(rows, key=lambda row: int(row["seed"]))]
 
 
 NO_FIGURES: dict[str, set[str]] = {
