@@ -154,13 +154,14 @@ class Check:
 @contextmanager
 def _given_back() -> Iterator[None]:
     """Give back torch's defaults: what a part changes of them is a finding of one check, not of all that follow."""
-    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    dtype, grad, threads = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
     with torch.random.fork_rng(devices=[]):
         try:
             yield
         finally:
             torch.set_default_dtype(dtype)
             torch.set_grad_enabled(grad)
+            torch.set_num_threads(threads)
 
 
 def _raised(error: Exception) -> list[str]:

@@ -94,6 +94,29 @@ class Detaching(Sharing):
         return super().infer(kernel.detach(), premise, scope)
 
 
+class RoundsPremises(Sharing):
+    """Rounds the premise, so that nothing flows back to it."""
+
+    name = "rounds_premises"
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        return super().infer(kernel, premise.round(), scope)
+
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        rounded = [[[float(round(v)) for v in row] for row in token] for token in premise]
+        return super().reference(kernel, rounded, scope)
+
+
+class TakesAThread(Sharing):
+    """Sets how many threads torch has, where it is made."""
+
+    name = "takes_a_thread"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        torch.set_num_threads(3)
+        super().__init__(*args, **kwargs)
+
+
 class DeclaresAnotherTyping(Sharing):
     """Says that its kernel is binary."""
 
@@ -105,5 +128,7 @@ PAIRS = [
     Pair(Sharing, IgnoresPadding, "padding"),
     Pair(Sharing, CountsInBytes, "limits"),
     Pair(Sharing, Detaching, "gradients"),
+    Pair(Sharing, RoundsPremises, "gradients"),
+    Pair(Sharing, TakesAThread, "kept"),
     Pair(Sharing, DeclaresAnotherTyping, "declaration"),
 ]

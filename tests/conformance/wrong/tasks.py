@@ -366,6 +366,43 @@ class LeavesGradients(Verdicts):
         return super().metrics(model, data, split)
 
 
+class MeasuresAnotherSplit(Verdicts):
+    """Measures what it validates on, whatever is asked for."""
+
+    name = "measures_another_split"
+
+    def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
+        return super().metrics(model, data, "valid")
+
+
+class DropsTheRest(Verdicts):
+    """Leaves out the rows that do not fill a batch, in evaluations too."""
+
+    name = "drops_the_rest"
+
+    def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
+        size = self.options.batch_size
+        full = max(len(data[split]) // size * size, 1)
+        return super().batches({**data, split: data[split][:full]}, split, seed, epoch)
+
+
+class NeverSaysYes(Verdicts):
+    """Gives the precision of a class, which divides zero by zero where a model never predicts it."""
+
+    name = "never_says_yes"
+
+    def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
+        right = said = 0.0
+        for batch in self.batches(data, split, 0, 0):
+            logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
+            yes = logits["classification_logits"].argmax(1) == 1
+            right, said = right + float((yes & (batch["classes"] == 1)).sum()), said + float(yes.sum())
+        return {
+            "precision": float(torch.tensor(right) / torch.tensor(said)),
+            **super().metrics(model, data, split),
+        }
+
+
 PAIRS = [
     Pair(Verdicts, DrawsFromTheWorld, "task_batches", "tasks"),
     Pair(Verdicts, SeedsTheLoop, "task_batches", "tasks"),
@@ -388,4 +425,7 @@ PAIRS = [
     Pair(Verdicts, MeasuresNothing, "task_metrics", "tasks"),
     Pair(Verdicts, TrainsAfterwards, "task_metrics", "tasks"),
     Pair(Verdicts, LeavesGradients, "task_metrics", "tasks"),
+    Pair(Verdicts, MeasuresAnotherSplit, "task_metrics", "tasks"),
+    Pair(Verdicts, DropsTheRest, "task_batches", "tasks"),
+    Pair(Verdicts, NeverSaysYes, "task_metrics", "tasks"),
 ]

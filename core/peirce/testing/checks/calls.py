@@ -223,12 +223,12 @@ def kept(case: Case) -> None:
     def body(subject: Subject) -> None:
         if isinstance(subject, ArchitectureSubject):
             subject.forget()
+        with left_alone("__init__", but="the random state"):  # of which parameters are drawn
+            made = subject.make()
         kinds = subject.kinds
         # Lengths that no other check has: a cache may know the others already.
         views = [plain_view(kinds[i % len(kinds)], 1 + i % 2, 20 + i) for i in range(5)]
         inputs = [subject.draw(view, torch.Generator().manual_seed(i)) for i, view in enumerate(views)]
-        with left_alone("__init__", but="the random state"):  # of which parameters are drawn
-            made = subject.make()
         before, _ = held(made)
         state = torch.get_rng_state(), random.getstate(), repr(np.random.get_state())
         with left_alone("a call", but="the random state"), redirect_stdout(StringIO()) as printed:

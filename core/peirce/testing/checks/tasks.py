@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,8 @@ from peirce.testing.subjects.tasks import Batch, TaskSubject, moved
 
 STEPS = 30
 """Steps of the training that must lower the loss of one batch."""
+SIZES = (1, 2, 3, 5)
+"""Rows of a batch, which leave other rests of a split."""
 
 
 @check(
@@ -54,9 +54,12 @@ def task_data(case: Case) -> None:
     _ = task.model  # a spec has a place for the overrides, and a model suits the task
 
 
-@check("tasks", contract="seed and epoch alone determine the batches of a pass and their order")
+@check(
+    "tasks",
+    contract="seed and epoch alone determine the batches of a pass and their order; an evaluation leaves out no row",
+)
 def task_batches(case: Case) -> None:
-    """Again, after others, two passes at once, from a new task, under other global random states."""
+    """Again, after others, two passes at once, from a new task, under other global random states, in other sizes."""
     task = case.task
     for split in task.splits:
         with left_alone(f"batches of {split!r}"):
@@ -89,6 +92,29 @@ def task_batches(case: Case) -> None:
                     raise BrokenError(f"{name!r} in a batch of {what} requires a gradient")
     if "train" in task.splits:
         _reordered(task)
+    _all_rows(task)
+
+
+def _all_rows(task: TaskSubject) -> None:
+    """A pass over what is evaluated has as many rows, whatever `batch_size` is; a training may drop the last ones."""
+    if not isinstance(getattr(task.options, "batch_size", None), int):
+        return
+    for split in (name for name in task.splits if name != "train"):
+        rows: dict[str, dict[int, int]] = {}
+        for size in SIZES:
+            try:
+                one = task.fresh(attrs.evolve(task.options, batch_size=size))
+                found = list(map(moved, one.batches(task.data, split, 0, 0)))
+            except (PeirceError, ValueError):
+                continue  # a size that the task refuses
+            for name in {name for batch in found for name, tensor in batch.items() if tensor.dim()}:
+                rows.setdefault(name, {})[size] = sum(len(batch[name]) for batch in found)
+        if rows and all(len(set(of_sizes.values())) > 1 for of_sizes in rows.values()):
+            name, of_sizes = min(rows.items())
+            said = ", ".join(f"{count} rows with batch_size {size}" for size, count in of_sizes.items())
+            raise BrokenError(
+                f"{name!r} of a pass over {split!r} has {said}; an evaluation leaves out no row"
+            )
 
 
 def _reordered(task: TaskSubject) -> None:
@@ -194,41 +220,6 @@ def _joined(first: Batch, second: Batch) -> dict[str, Tensor] | None:
     if widths[0] != widths[1] or any(len(size) != 1 for size in sizes):
         return None
     return {name: torch.cat([first[name], second[name]]) for name in first}
-
-
-@check(
-    "tasks",
-    contract="`metrics` are finite numbers of a split, the same each time, and leave the model as it is",
-)
-def task_metrics(case: Case) -> None:
-    """On every split, by a model in evaluation mode as an evaluation asks."""
-    task, model = case.task, case.task.model
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    model.zero_grad()
-    one = task.fresh()
-    for split in task.splits:
-        with torch.no_grad(), left_alone(f"metrics of {split!r}", but="the random state"):
-            found = [_seeded(partial(one.metrics, model, task.data, split)) for _ in range(2)]
-        remarks = one.remarks(model, task.data, split)
-        if isinstance(remarks, str) or not all(isinstance(each, str) for each in remarks):
-            raise BrokenError(f"remarks gives {remarks!r}; it gives sentences, a tuple of strings")
-        for name, value in found[0].items():
-            if (isinstance(value, Tensor) and value.dim()) or not math.isfinite(float(value)):
-                raise BrokenError(f"the metric {name!r} of {split!r} is {value!r}, and no finite number")
-            if float(value) != float(found[1][name]):
-                raise BrokenError(
-                    f"the metric {name!r} of {split!r} is {float(value)}, and then {float(found[1][name])}"
-                )
-        if not found[0] and split != "train":
-            raise BrokenError(f"there is no metric of the split {split!r}")
-    if model.training:
-        raise BrokenError("metrics leaves the model in training mode")
-    if any(parameter.grad is not None for parameter in model.parameters()):
-        raise BrokenError(
-            "metrics leaves gradients on the model's parameters, which the next step adds to its own"
-        )
-    for name, value in model.state_dict().items():
-        same(value, before[name], f"the model's {name} after metrics", tolerance=0.0)
 
 
 @check("tasks", contract="a tiny model learns: a few steps on one batch lower its loss")
@@ -341,20 +332,6 @@ def _refused(call: Callable[[], object], where: str) -> None:
             raise BrokenError(f"{where}, the message is {said!r}; it says in one line what to do") from error
     except Exception as error:
         raise BrokenError(f"{where}, it raises {type(error).__name__}: {error}; raise a TaskError") from error
-
-
-def _seeded(call: Callable[[], Mapping[str, float]]) -> Mapping[str, float]:
-    """As an evaluation calls: random generators start from a seed, and are put back."""
-    kept = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng(devices=[]):
-        random.seed(0)
-        np.random.seed(0)
-        torch.manual_seed(0)
-        try:
-            return call()
-        finally:
-            random.setstate(kept[0])
-            np.random.set_state(kept[1])
 
 
 def _facts(task: TaskSubject, data: Any) -> dict[str, Any]:

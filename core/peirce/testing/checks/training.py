@@ -35,6 +35,7 @@ def gradients(case: Case) -> None:
 
     def each(subject: Subject) -> None:
         reached: dict[str, bool] = {}
+        flat: dict[str, bool] = {}
         network = isinstance(subject, ArchitectureSubject)
 
         def body(sized: Subject, example: Example) -> None:
@@ -67,10 +68,21 @@ def gradients(case: Case) -> None:
                 gradient = found.get(f"the parameter {name}")
                 # In a network without positions some atoms are zero, and what they are mapped by has no gradient.
                 reached[name] |= gradient is not None and (network or bool(gradient.any()))
+            for name, tensor in named.items():
+                gradient = found.get(name)
+                if gradient is not None and bool(gradient.any()):
+                    flat[name] = False
+                elif flat.get(name, True) and _matters(value, tensor, example.generator(9)):
+                    flat[name] = True
 
         kinds = subject.kinds[:2] if network else None
         padded = False if case.entry.kind == "operators" else None
         holds(subject, body, kinds=kinds, count=10 if kinds is None else 4, padded=padded)
+        if steps := [name for name, only in flat.items() if only]:
+            raise BrokenError(
+                f"the output depends on {', '.join(steps)}, and the gradient is zero everywhere: it goes in steps, as "
+                "after rounding, a comparison or a choice of the largest"
+            )
         missed = [name for name, found in reached.items() if not found]
         if missed:
             raise BrokenError(
@@ -117,6 +129,16 @@ def compare_gradients(
                     f"{theirs:.6g}{cause}"
                 )
     return dict(zip(leaves, given, strict=True))
+
+
+def _matters(value: Any, tensor: Tensor, generator: torch.Generator) -> bool:
+    """Whether a scalar is another one when a tensor of its inputs is."""
+    with torch.no_grad():
+        before, kept = float(value()), tensor.detach().clone()
+        tensor.copy_(normal(tensor.shape, generator) * 3)
+        after = float(value())
+        tensor.copy_(kept)
+    return abs(after - before) > RELATIVE * max(abs(after), abs(before)) + ABSOLUTE
 
 
 def _agrees(value: Any, tensors: list[Tensor], directions: list[Tensor], ours: float) -> bool:
