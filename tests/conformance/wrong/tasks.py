@@ -375,10 +375,10 @@ class MeasuresAnotherSplit(Verdicts):
         return super().metrics(model, data, "valid")
 
 
-class DropsTheRest(Verdicts):
+class DropsLastRows(Verdicts):
     """Leaves out the rows that do not fill a batch, in evaluations too."""
 
-    name = "drops_the_rest"
+    name = "drops_last_rows"
 
     def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         size = self.options.batch_size
@@ -426,6 +426,6 @@ PAIRS = [
     Pair(Verdicts, TrainsAfterwards, "task_metrics", "tasks"),
     Pair(Verdicts, LeavesGradients, "task_metrics", "tasks"),
     Pair(Verdicts, MeasuresAnotherSplit, "task_metrics", "tasks"),
-    Pair(Verdicts, DropsTheRest, "task_batches", "tasks"),
+    Pair(Verdicts, DropsLastRows, "task_batches", "tasks"),
     Pair(Verdicts, NeverSaysYes, "task_metrics", "tasks"),
 ]
