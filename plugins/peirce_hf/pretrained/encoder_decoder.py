@@ -17,6 +17,7 @@ from torch import Tensor
 
 from peirce_hf.pretrained.architecture import PretrainedArchitecture, SourceOptions
 from peirce_hf.pretrained.packing import Packing
+from peirce_hf.pretrained.tracing import without_choices
 
 IDS, MASK, TARGET, SOURCE = "memory_input_ids", "memory_attention_mask", "memory_target", "memory_source"
 """What is known of each token of the source and, after them, of the target."""
@@ -129,11 +130,12 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
         packing = Packing(tokens.real)
-        found = self.body.get_encoder()(
-            inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
-            attention_mask=packing.mask(inputs["input_ids"]),
-            return_dict=True,
-        )
+        with without_choices():
+            found = self.body.get_encoder()(
+                inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
+                attention_mask=packing.mask(inputs["input_ids"]),
+                return_dict=True,
+            )
         real = tokens.real
         if real is None:
             real = torch.ones_like(inputs["input_ids"], dtype=torch.bool)

@@ -211,6 +211,18 @@ def test_it_exports(kind: str, tmp_path: Path) -> None:
     assert scores["classification_logits"].shape == (1, 2)
 
 
+def test_half_precision_is_exported_where_layers_look_for_infinite_values(tmp_path: Path) -> None:
+    original(tmp_path / "hub", "bart", **ENCODER_DECODERS["bart"])
+    model = peirce.build(spec_of(tmp_path / "hub", "pretrained_encoder_decoder")).eval()
+    file = tmp_path / "model.onnx"
+    assert peirce.export(model, path=file, to="onnx", precision="float16").passed
+    words = torch.tensor([[5, 6, 7]])
+    with peirce.Session(file) as session, torch.no_grad():
+        found = session.run({"input_ids": words.numpy(), "decoder_input_ids": words.numpy()})["unary"]
+        wanted = model(input_ids=words, decoder_input_ids=words)["unary"]
+    torch.testing.assert_close(torch.from_numpy(found).float(), wanted, atol=2e-2, rtol=2e-2)
+
+
 @pytest.mark.parametrize(("name", "width"), [("roberta-large", 1024), ("minilm", 384), ("bart-base", 768)])
 def test_ready_specs_and_what_logic_adds_to_their_size(name: str, width: int) -> None:
     """Section 4.4 of Logical Transformers: 0.601 % of RoBERTa large's 355 million."""
