@@ -630,8 +630,8 @@ NO_FIGURES: dict[str, set[str]] = {
         "Five runs of the forward pass gave 1.4 to 1.8 times its limit, and 0.54 to 0.76 of the plain one's time.",
         "Three runs of the step gave 2.4 to 2.6 times its limit, 0.78 to 0.89 of the plain one's time, and 5.8 to 6.5 "
         "times BERT's.",
-        "In a profile by node, which was not kept, products of pairs ran at 70 to 80 GFLOP/s and those of tokens at 100 "
-        "to 110: their inner widths are 64 to 256, and their rows lie beyond the cache.",
+        "In a profile by node, which was not kept, products of pairs ran at 70 to 80 GFLOP/s and those of tokens at "
+        "100 to 110: their inner widths are 64 to 256, and their rows lie beyond the cache.",
     },
     "guide/generate.md": {
         "So a new token costs O(T), and O(T² D2) more where `trans` composes relations.",
