@@ -169,7 +169,7 @@ class TokenInput(nn.Module):
         """[b, x, d1]: augmented embeddings, token types and unary positions, before any norm."""
         atoms = self.embedding(tokens.rows(tokens.inputs["input_ids"]))
         for augmenter in self.augmenters:
-            atoms = self._ask(augmenter, augmenter, atoms, tokens)
+            atoms = self._ask(augmenter, lambda a=augmenter, before=atoms: _like(before, a(before, tokens)))
         if self.token_type is not None:
             types = tokens.inputs.get("token_type_ids")
             atoms = atoms + (
@@ -183,7 +183,7 @@ class TokenInput(nn.Module):
         """[v, d1]: the word embeddings that heads tie to, as the augmenters change them."""
         words = self.embedding.weight
         for augmenter in cast(Iterable[Augmenter], self.augmenters):
-            words = self._ask(augmenter, augmenter.words, words)
+            words = self._ask(augmenter, lambda a=augmenter, before=words: _like(before, a.words(before)))
         return words
 
     def binary(self, tokens: Tokens) -> Tensor:
@@ -209,6 +209,15 @@ class TokenInput(nn.Module):
     def _at(self, place: Place) -> list[nn.Module]:
         """The positions that serve a place, if the architecture has it."""
         return [p for p in self.positions if place in self._places and isinstance(p, PLACES[place])]
+
+
+def _like(before: Tensor, after: Tensor) -> Tensor:
+    """What an augmenter gives for [b, x, d1], whose channels it keeps in their number."""
+    if after.dim() != before.dim() or after.shape[-1] != before.shape[-1]:
+        raise ValueError(
+            f"it gives a tensor of shape {list(after.shape)} for atoms of shape {list(before.shape)}; give as many channels"
+        )
+    return after
 
 
 _TYPES = {"int64": torch.int64, "bool": torch.bool}

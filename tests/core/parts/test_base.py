@@ -74,12 +74,21 @@ class Shifts(Augmenter):
         return embeddings + self.shift.sum()
 
 
+class Widens(Augmenter):
+    """Gives a channel more than it was given."""
+
+    name = "widens"
+
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        return torch.cat([embeddings, embeddings[..., :1]], -1)
+
+
 @pytest.fixture(scope="module")
 def own() -> Registry:
     """The parts above beside those that ship."""
     parts = SimpleNamespace(
         register_architectures=peirce.hookimpl(lambda: [Headless, Pairs, Older]),
-        register_augmenters=peirce.hookimpl(lambda: [Shifts]),
+        register_augmenters=peirce.hookimpl(lambda: [Shifts, Widens]),
     )
     return Registry.of(basics, folnet, parts)
 
@@ -139,3 +148,10 @@ def test_heads_read_the_pooled_width(own: Registry) -> None:
     assert outputs["pooled"].shape == (1, 12)
     assert outputs["contrastive"].shape == (1, 12)
     assert outputs["classification_logits"].shape == (1, 5)
+
+
+def test_an_augmenter_that_gives_another_shape_is_named(own: Registry) -> None:
+    model = build(FOLNET.replace({"model.augmenters": [{"use": "widens"}]}), registry=own)
+    with pytest.raises(ValueError, match=r"shape \[1, 3, 9\] for atoms of shape \[1, 3, 8\]") as caught:
+        model(input_ids=torch.tensor([[1, 2, 3]]))
+    assert caught.value.__notes__ == ["raised in augmenter 'widens'"]
