@@ -215,7 +215,7 @@ def _like(before: Tensor, after: Tensor) -> Tensor:
     """What an augmenter gives for [b, x, d1], whose channels it keeps in their number."""
     if after.dim() != before.dim() or after.shape[-1] != before.shape[-1]:
         raise ValueError(
-            f"it gives a tensor of shape {list(after.shape)} for atoms of shape {list(before.shape)}; give as many channels"
+            f"it gives shape {list(after.shape)} for atoms of shape {list(before.shape)}; give as many channels"
         )
     return after
 

@@ -152,6 +152,6 @@ def test_heads_read_the_pooled_width(own: Registry) -> None:
 
 def test_an_augmenter_that_gives_another_shape_is_named(own: Registry) -> None:
     model = build(FOLNET.replace({"model.augmenters": [{"use": "widens"}]}), registry=own)
-    with pytest.raises(ValueError, match=r"shape \[1, 3, 9\] for atoms of shape \[1, 3, 8\]") as caught:
+    with pytest.raises(ValueError, match=r"shape \[1, 3, 25\] for atoms of shape \[1, 3, 24\]") as caught:
         model(input_ids=torch.tensor([[1, 2, 3]]))
     assert caught.value.__notes__ == ["raised in augmenter 'widens'"]
