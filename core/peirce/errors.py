@@ -66,6 +66,10 @@ class ExportError(PeirceError):
     """A model that could not be exported."""
 
 
+class UnavailableError(ExportError, InputError):
+    """A package or a GPU that an export or a session needs, and this machine lacks; the command line exits with 1."""
+
+
 class TaskError(PeirceError):
     """Data or settings that a task cannot use."""
 

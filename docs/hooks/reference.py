@@ -108,7 +108,8 @@ def commands_page() -> str:
     from peirce.commands.main import commands, loaded_command
     from peirce.commands.show import METAVARS
 
-    lines = ["# Commands", "", "Exit codes: 0 for success, 1 for a check that failed, 2 for bad input.", ""]
+    codes = "Exit codes: 0 for success, 1 for a check that failed or what the machine lacks, 2 for bad input."
+    lines = ["# Commands", "", codes, ""]
     lines += _table(("in usage", "stands for"), [(f"`{name}`", said) for name, said in METAVARS.items()])
     for command in commands():
         if not command.target and all(entry.distribution != "peirce" for entry in command.entries):

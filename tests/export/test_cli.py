@@ -13,6 +13,7 @@ from onnx import numpy_helper
 from peirce import Session, build, load
 from peirce.spec import Spec
 from peirce_export.onnx.session import OnnxFile
+from peirce_export.tensorrt.backends import has_gpu, installed
 from small_specs import TRANSFORMER
 
 # The least of the architecture: what these tests are about depends on no size.
@@ -45,6 +46,23 @@ def test_export_and_verify_a_saved_model(saved: Path, capsys: pytest.CaptureFixt
     metadata = OnnxFile(saved / "model.onnx").metadata
     assert Spec.from_toml(metadata.spec, source="the file") == SMALL
     assert metadata.provenance == load(saved).provenance
+
+
+def test_a_machine_without_tensorrt_or_its_gpu_exits_with_1(
+    saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if has_gpu() and installed("tensorrt"):
+        pytest.skip("this machine has both")
+    file = tmp_path / "model.engine"
+    assert run("export", saved, "--to", "tensorrt", "-o", file, "--backend", "tensorrt") == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: the ")
+    assert said.count("\n") == 1
+    assert (
+        "on the machine whose GPU will run the engine" in said
+        or "on the GPU that will run the engine" in said
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_json(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,8 @@
 The core's own commands are named in `lines`; all others come from the entry-point group `peirce.commands`. Each is
 a typer application, or a function that typer can make one of, and is imported when it runs.
 
-Exit codes: 0 ok, 1 a check or a plug-in failed or a disk takes no more, 2 bad input, 143 ended by SIGTERM.
+Exit codes: 0 ok, 1 a check or a plug-in failed or the machine lacks space, TensorRT or a GPU, 2 bad input, 143 ended by
+SIGTERM.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ from peirce.commands.running import Command, loaded_command, run_command
 from peirce.commands.show import as_json
 from peirce.digests import VARIABLE as NO_DIGESTS
 from peirce.disk import refused, unwritten
-from peirce.errors import PeirceError, PluginError, RegistryError, WriteError, lacks_memory, printable
+from peirce.errors import (
+    PeirceError,
+    PluginError,
+    RegistryError,
+    UnavailableError,
+    WriteError,
+    lacks_memory,
+    printable,
+)
 from peirce.extras import safe_path
 from peirce.registry import (
     VARIABLE,
@@ -178,7 +187,7 @@ def _tell(error: Exception, *, document: bool) -> NoReturn:
         what = str(getattr(error, "filename", None) or "what the command writes")
         error = unwritten(what, number, "what was whole before is as it was")
     if isinstance(error, PeirceError):
-        text, code = str(error), 1 if isinstance(error, WriteError | PluginError) else 2
+        text, code = str(error), 1 if isinstance(error, WriteError | PluginError | UnavailableError) else 2
     elif isinstance(error, OSError):
         # A folder without permission, a name that is too long: the user's to put right.
         text, code = f"{printable(error)}; check the path, its permissions and the space there", 2

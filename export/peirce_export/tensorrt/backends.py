@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from attrs import frozen
-from peirce.errors import ExportError
+from peirce.errors import ExportError, UnavailableError
 
 Name = Literal["rtx", "tensorrt"]
 RTX = "pip install 'peirce[tensorrt-rtx]'"
@@ -67,14 +67,14 @@ def backend(name: Name | None = None) -> Backend:
         name: which; None takes `tensorrt` where it is installed and a GPU is there, else `rtx`.
 
     Raises:
-        ExportError: it is not installed, or needs a GPU that is not there.
+        UnavailableError: it is not installed, or needs a GPU that is not there.
     """
     if name is None:
         name = "tensorrt" if installed("tensorrt") and has_gpu() else "rtx"
     if not installed(name):
         other: Name = "rtx" if name == "tensorrt" else "tensorrt"
         hint = f"; or use --backend {other}, which is installed" if installed(other) else ""
-        raise ExportError(
+        raise UnavailableError(
             f"the TensorRT backend {name!r} is not installed; "
             + (
                 f"run `{RTX}`, which builds for GeForce and RTX GPUs without having one"
@@ -84,14 +84,14 @@ def backend(name: Name | None = None) -> Backend:
             + hint
         ) from ModuleNotFoundError(f"No module named {_MODULES[name]!r}", name=_MODULES[name])
     if name == "tensorrt" and not has_gpu():
-        raise ExportError(
+        raise UnavailableError(
             "the backend 'tensorrt' builds on the GPU that will run the engine, and this machine has none that CUDA "
             f"sees; run the same command there, or build ahead of time with --backend rtx ({RTX})"
         )
     try:
         return Backend(name=name, module=import_module(_MODULES[name]))
     except (ImportError, OSError) as error:
-        raise ExportError(
+        raise UnavailableError(
             f"the TensorRT backend {name!r} is installed but does not start: {error}; `peirce doctor` says more"
         ) from error
 

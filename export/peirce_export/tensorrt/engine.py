@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from peirce.errors import ExportError, InputError, ModelFileError
+from peirce.errors import InputError, ModelFileError, UnavailableError
 from peirce.model import OpenFile
 
 from peirce_export.tensorrt.backends import backend, has_gpu
@@ -31,7 +31,8 @@ class EngineFile(OpenFile):
 
     Raises:
         ModelFileError: the engine or its header is damaged, or of another TensorRT.
-        InputError: there is no GPU, or one that the engine was not built for.
+        UnavailableError: there is no TensorRT or no GPU.
+        InputError: the GPU is one that the engine was not built for.
     """
 
     providers = (PROVIDER,)
@@ -43,14 +44,14 @@ class EngineFile(OpenFile):
         weights = self.header.weights(path)
         if not has_gpu():
             made_for = ", ".join(self.header.capabilities) or "the GPU that built it"
-            raise InputError(
+            raise UnavailableError(
                 f"{path} runs on an NVIDIA GPU (compute capability {made_for}), and CUDA sees none on this machine; "
                 "open it where there is one, or run the ONNX file of the model here"
             )
         try:
             trt = backend(self.header.backend)  # type: ignore[arg-type]  # the header's is one of the two
-        except ExportError as error:
-            raise InputError(f"{path}: {error}") from error
+        except UnavailableError as error:
+            raise UnavailableError(f"{path}: {error}") from error
         if trt.version != self.header.tensorrt and not self.header.flags.get("version_compatible"):
             raise ModelFileError(
                 f"{path} was built by TensorRT {self.header.tensorrt}, and {trt.version} is installed; install that "
