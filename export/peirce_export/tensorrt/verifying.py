@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from peirce.digests import checked
 from peirce.parts import Signature
 
 from peirce_export.failures import NameMismatch
@@ -26,6 +27,8 @@ class EngineGraph(Verifiable):
     def __init__(self, path: Path) -> None:
         self.path, self.header = path, Header.read(path)
         self.metadata = self.header.metadata
+        if checked(None):
+            self.header.hold(path)
 
     def check(self, signature: Signature) -> None:
         """Names, dtypes and dims, as the header has them."""

@@ -18,6 +18,7 @@ from peirce_export.tensorrt.exporter import TensorRTExporter, TensorRTOptions
 from peirce_export.tensorrt.header import Header, header_of
 from peirce_export.tensorrt.profiles import Range
 from peirce_export.tensorrt.refusals import NotTaken
+from peirce_export.tensorrt.verifying import EngineGraph
 
 RTX = pytest.mark.skipif(
     not backends.installed("rtx"), reason="TensorRT for RTX is not installed; `tox -e tensorrt`"
@@ -171,6 +172,8 @@ def test_an_engine_is_refused_where_it_cannot_run(registry: Registry, tmp_path: 
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(ModelFileError, match=r"is not the engine that model\.engine\.json describes"):
         Session(path)
+    with pytest.raises(ModelFileError, match=r"is not the engine that model\.engine\.json describes"):
+        EngineGraph(path)
     path.write_bytes(whole)
     header_of(path).unlink()
     with pytest.raises(ModelFileError, match=r"has no model.engine.json beside it"):
