@@ -100,7 +100,7 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
         for seed in self.seeds:
             for row in self.table.rows:
                 wanted = {k: v for k, v in common.items() if k not in row.without}
-                wanted |= {**row.settings, **self.settings}
+                wanted |= {**row.settings, **row.scaled.get(self.scale.name, {}), **self.settings}
                 wanted.pop("task.filtering", None)
                 model, task, training = settings_by_part(wanted)
                 spec = load_spec(row.spec, model)

@@ -49,6 +49,7 @@ class TegaRow:
         label: what the table calls it.
         spec: its ready spec; empty where the table is of graphs.
         settings: what differs from the scale's, by dotted key.
+        scaled: what differs at one scale alone, by its name.
         without: keys of the scale's settings that its architecture has no place for.
         vectors: the link predictor whose vectors it begins with, if any.
         paper: what the paper printed, by its graph, in the order of the table's cells.
@@ -57,6 +58,7 @@ class TegaRow:
     label: str
     spec: str = ""
     settings: Mapping[str, Any] = field(factory=dict)
+    scaled: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     without: tuple[str, ...] = ()
     vectors: Predictor | None = None
     paper: Mapping[str, tuple[float, ...]] = field(factory=dict)
