@@ -18,6 +18,7 @@ from peirce.compose.building import placed
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
 from peirce.containers import tensors
+from peirce.digests import checked
 from peirce.errors import ModelFileError, PeirceError, SpecError
 from peirce.model import PROVENANCE, SPEC, WEIGHTS, Model, SavedFiles, saved_files
 from peirce.registry import Registry, default_registry
@@ -67,7 +68,9 @@ def load(
         ModelFileError: a file is missing, damaged, foreign or newer, or a plug-in that the model needs is missing.
     """
     directory, registry = Path(directory), registry or default_registry()
-    with saved_files(directory, digests=digests) as files:
+    with saved_files(directory, digests=False) as files:
+        if checked(digests):
+            files.check(weights=False)
         missing, other = differences(files.provenance, registry)
         if missing:
             raise ModelFileError(
@@ -89,9 +92,13 @@ def load(
             model = Model(plan, provenance_of(plan, registry))
         model.folder = directory
         found = _check_weights(files, model)
+        if checked(digests):
+            files.check(weights=True)  # not before, since weights that are too large would all be read
         stored = None if dtype is not None else _stored_dtypes(files, model, found)
         try:
-            model.load_state_dict(load_file(files.path(WEIGHTS)), assign=True)
+            # Copied, since what safetensors reads follows the file: it would change, or end the process, with it.
+            weights = {name: value.clone() for name, value in load_file(files.path(WEIGHTS)).items()}
+            model.load_state_dict(weights, assign=True)
         except (SafetensorError, OSError) as error:
             raise ModelFileError(
                 f"{directory / WEIGHTS} cannot be read: {error}; save or copy it again"
@@ -140,8 +147,6 @@ def _check_weights(files: SavedFiles, model: Model) -> dict[str, str]:
         raise ModelFileError(
             f"{path} is no complete safetensors file ({error}); it is truncated or foreign: save or copy it again"
         ) from error
-    found = {name: list(shape) for name, shape in header.shapes.items()}
-    types = header.dtypes
     found, types = {name: list(shape) for name, shape in header.shapes.items()}, header.dtypes
     state = model.state_dict()
     wanted = {name: list(value.shape) for name, value in state.items()}
