@@ -306,16 +306,23 @@ def shares(name: str, arm: str, split: str, where: Mapping[str, str], count: str
     ]
 
 
-def columns(name: str, *wanted: str, **more: str) -> Iterator[str]:
+def columns(name: str, *wanted: str, join: str = "", **more: str) -> Iterator[str]:
     """Columns of a benchmark's rows.
 
     Args:
         name: the JSON or CSV file.
         wanted: a key, or `Head=key:digits` for numbers of so many significant digits; a head begins with a capital.
+        join: the head of a column whose values stand side by side where rows differ in nothing else.
         more: what a row has in other columns, several values with commas.
     """
     heads, cells = zip(*map(_column, wanted), strict=True)
-    yield from table(heads, [[cell(row) for cell in cells] for row in _having(name, more)])
+    lines = [[cell(row) for cell in cells] for row in _having(name, more)]
+    if join:
+        place, joined = heads.index(join), dict[tuple[str, ...], list[str]]()
+        for line in lines:
+            joined.setdefault((*line[:place], *line[place + 1 :]), []).append(line[place])
+        lines = [[*rest[:place], ", ".join(values), *rest[place:]] for rest, values in joined.items()]
+    yield from table(heads, lines)
 
 
 def pivot(
