@@ -53,7 +53,9 @@ class Model(nn.Module):
         self.spec = plan.spec
         self.provenance = dict(provenance)
         self.network: Architecture = plan.architecture.part(plan.architecture.options, plan)
-        self.heads = nn.ModuleDict({planned.prefix: planned.build(plan.dims) for planned in plan.heads})
+        self.heads = nn.ModuleDict(
+            {each.prefix: self.network.own_head(each) or each.build(plan.dims) for each in plan.heads}
+        )
         self.signature = self._sign()
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:

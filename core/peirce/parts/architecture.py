@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from torch import Tensor, nn
 
 from peirce.parts.base import Part
-from peirce.parts.head import Encoded
+from peirce.parts.head import Encoded, Head
 from peirce.parts.position import Place
 from peirce.parts.signature import TensorSpec
 from peirce.parts.tokens import Tokens
 from peirce.spec import Spec
 
 if TYPE_CHECKING:
-    from peirce.parts.plan import Plan
+    from peirce.parts.plan import Plan, PlannedHead
 
 
 class Architecture(Part, nn.Module, ABC):
@@ -87,6 +87,10 @@ class Architecture(Part, nn.Module, ABC):
         It is called once, after a model is built and initialised, and never when one is loaded: what it changes is in
         the state dict.
         """
+
+    def own_head(self, planned: PlannedHead) -> Head | None:
+        """The architecture's own head in the place of a planned one, with that one's outputs and loss; None if none."""
+        return None
 
     @abstractmethod
     def inputs(self) -> tuple[TensorSpec, ...]:

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal, cast
 
 from attrs import frozen
-from peirce.parts import Encoded, Plan, Pooler, TensorSpec, Tokens, pooled_output, unary_output
+from peirce.errors import PlanError
+from peirce.parts import Encoded, Head, Plan, Pooler, TensorSpec, Tokens, pooled_output, unary_output
+from peirce.parts.plan import PlannedHead
 from torch import Tensor, nn
 
-from peirce_hf.pretrained.architecture import PretrainedArchitecture, SourceOptions
+from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, SourceOptions
+from peirce_hf.pretrained.configuration import configuration
+from peirce_hf.pretrained.heads import OriginalHead, why_no_head
 from peirce_hf.pretrained.packing import Packing
 
 
@@ -21,9 +25,12 @@ class PretrainedOptions(SourceOptions):
     Args:
         source: as for an encoder-decoder. config: likewise.
         pooler: whether there is a pooled output: the model's own where it has one, else a new one of Peirce's.
+        original_heads: which of the spec's heads are the model's own, with its weights: `mlm`, `classification`,
+            `token_classification`. The others are new ones of Peirce's.
     """
 
     pooler: bool = True
+    original_heads: tuple[str, ...] = ()
 
 
 class Pretrained(PretrainedArchitecture):
@@ -49,13 +56,34 @@ class Pretrained(PretrainedArchitecture):
         """A pooled output with a pooler."""
         return frozenset({"pooled"} if options.pooler else ())
 
+    @classmethod
+    def check(cls, options: SourceOptions, dims: NoDims) -> str | None:
+        """The model must have the heads that are wanted of it."""
+        heads = cast(PretrainedOptions, options).original_heads
+        return super().check(options, dims) or why_no_head(configuration(options.config), heads)
+
     def __init__(self, options: PretrainedOptions, plan: Plan) -> None:
         super().__init__(options, plan)
+        heads = [planned.name for planned in plan.heads]
+        for name in options.original_heads:
+            if name not in heads:
+                raise PlanError(
+                    f"{plan.spec.at('model.options')}: original_heads names {name!r}, and the model has no such head; "
+                    f'add [[model.heads]] use = "{name}"'
+                )
         self._pooled = options.pooler
         own = getattr(self.body, "pooler", None) is not None
         self.body.pooler = self.body.pooler if own and options.pooler else None
         self.pooler = Pooler(plan.dims.unary) if options.pooler and not own else None
         self._types = "token_type_ids" in inspect.signature(self.body.forward).parameters
+
+    def own_head(self, planned: PlannedHead) -> Head | None:
+        """The original's, where the options say so."""
+        if planned.name not in self.options.original_heads:
+            return None
+        return OriginalHead(
+            planned, self.plan.dims, self.body.config, self.options.source, self.input.embedding
+        )
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The atoms, and the pooled output."""

@@ -12,7 +12,13 @@ from peirce.errors import PlanError, SpecError
 from peirce.spec import Spec
 from peirce_hf.pretrained.configuration import configuration
 from torch import Tensor
-from transformers import AutoModel, AutoModelForSeq2SeqLM
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+)
 
 PLAIN = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 12}
 BERT = {**PLAIN, "model_type": "bert", "vocab_size": 20}
@@ -39,10 +45,17 @@ ENCODER_DECODERS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def original(folder: Path, kind: str, **settings: Any) -> Any:
+HEADS: dict[str, Any] = {
+    "mlm": AutoModelForMaskedLM,
+    "classification": AutoModelForSequenceClassification,
+    "token_classification": AutoModelForTokenClassification,
+}
+
+
+def original(folder: Path, kind: str, auto: Any = AutoModel, **settings: Any) -> Any:
     """A small model of `transformers` with random weights, in a folder."""
     torch.manual_seed(0)
-    made = AutoModel.from_config(configuration({"model_type": kind, **settings}))
+    made = auto.from_config(configuration({"model_type": kind, **settings}))
     with torch.no_grad():
         for value in made.parameters():
             value.normal_(std=0.3)
@@ -85,6 +98,69 @@ def test_an_encoder_gives_what_the_original_gives(kind: str, tmp_path: Path) -> 
     again = peirce.load(tmp_path / "saved").eval()
     with torch.no_grad():
         torch.testing.assert_close(again(**given, attention_mask=real), ours, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        *(("mlm", kind) for kind in (*ENCODERS, "deberta, new", "bert, untied")),
+        *(("classification", kind) for kind in ENCODERS),
+        ("token_classification", "bert"),
+    ],
+)
+def test_an_original_head_gives_what_the_original_gives(head: str, kind: str, tmp_path: Path) -> None:
+    """With its weights, also saved and away from them; where it ties, it ties to the words of the architecture."""
+    kind, _, way = kind.partition(", ")
+    changes = {"new": {"legacy": False}, "untied": {"tie_word_embeddings": False}}.get(way, {})
+    labels = {} if head == "mlm" else {"num_labels": 3}
+    theirs = original(tmp_path / "hub", kind, HEADS[head], **SMALL | ENCODERS[kind] | changes | labels)
+    spec = spec_of(tmp_path / "hub", original_heads=[head]).replace(
+        {"model.heads": [{"use": head, **({} if head == "mlm" else {"classes": 3})}]}
+    )
+    model = peirce.build(spec, dtype=torch.float64).eval()
+    words, real = ids(5, 3)
+    with torch.no_grad():
+        ours = model(input_ids=words, attention_mask=real)
+        wanted = theirs(input_ids=words, attention_mask=real.long()).logits
+    found = ours[f"{head}_logits"]
+    rows = slice(None) if head == "classification" else real
+    torch.testing.assert_close(found[rows], wanted[rows], atol=1e-6, rtol=0)
+    assert head == "classification" or not found[~real].any()
+    model.save(tmp_path / "saved")
+    (tmp_path / "hub").rename(tmp_path / "gone")
+    with torch.no_grad():
+        again = peirce.load(tmp_path / "saved").eval()(input_ids=words, attention_mask=real)
+    torch.testing.assert_close(again, ours, atol=1e-12, rtol=0)
+    if head == "mlm":
+        model.loss("mlm", model(input_ids=words), words).backward()
+        unused = next(i for i in range(3, 20) if i not in words)
+        gradient = model.network.input.embedding.weight.grad
+        assert bool(gradient[unused].any()) is (way != "untied")
+
+
+@pytest.mark.parametrize(
+    ("kind", "heads", "original_heads", "said"),
+    [
+        ("bert", ["mlm"], ["mlm"], "lacks weights of its head 'mlm': cls.predictions.*'original_heads'"),
+        ("bert", [], ["mlm"], "original_heads names 'mlm', and the model has no such head; add"),
+        ("bert", ["pair"], ["pair"], "no head 'pair' to take from the original; it may be one of mlm, classification"),
+        ("dpr", ["mlm"], ["mlm"], "a model of type 'dpr' has no head 'mlm' of its own; take it out"),
+    ],
+)  # fmt: skip
+def test_an_original_head_that_is_not_there(
+    kind: str, heads: list[str], original_heads: list[str], said: str, tmp_path: Path
+) -> None:
+    original(tmp_path / "hub", kind, **SMALL)
+    spec = spec_of(tmp_path / "hub", original_heads=original_heads)
+    with pytest.raises(PlanError, match=said):
+        peirce.build(spec.replace({"model.heads": [{"use": head} for head in heads]}))
+
+
+def test_an_original_head_of_other_classes(tmp_path: Path) -> None:
+    original(tmp_path / "hub", "roberta", HEADS["classification"], **SMALL, num_labels=3)
+    spec = spec_of(tmp_path / "hub", original_heads=["classification"])
+    with pytest.raises(PlanError, match=r"other sizes: classifier.out_proj.\w+ \[3.*classes"):
+        peirce.build(spec.replace({"model.heads": [{"use": "classification", "classes": 2}]}))
 
 
 @pytest.mark.parametrize("kind", ENCODER_DECODERS)
@@ -195,12 +271,12 @@ def test_dropout_is_the_spec_s(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["roberta"])
 def test_it_exports(kind: str, tmp_path: Path) -> None:
-    """Verified by the exporter at other shapes; `logical_ids` stays an input."""
-    original(tmp_path / "hub", kind, **SMALL | ENCODERS[kind])
-    spec = spec_of(tmp_path / "hub").replace(
+    """Verified by the exporter at other shapes; `logical_ids` stays an input, and a head may be the original's."""
+    original(tmp_path / "hub", kind, AutoModelForMaskedLM, **SMALL | ENCODERS[kind])
+    spec = spec_of(tmp_path / "hub", original_heads=["mlm"]).replace(
         {
             "model.augmenters": [{"use": "logical", "depth": 1}],
-            "model.heads": [{"use": "classification", "classes": 2}],
+            "model.heads": [{"use": "mlm"}, {"use": "classification", "classes": 2}],
         }
     )
     file = tmp_path / "model.onnx"

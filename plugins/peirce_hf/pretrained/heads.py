@@ -1,0 +1,175 @@
+"""Heads of the models of `transformers` themselves, in the place of Peirce's, whose outputs and losses they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from peirce.errors import PlanError
+from peirce.extras import quiet_transformers
+from peirce.parts import Encoded, Head, TensorSpec, Tokens
+from peirce.parts.plan import PlannedHead
+from torch import Tensor, nn
+
+from peirce_hf.pretrained.packing import Packing
+
+CLASSES = {
+    "mlm": "AutoModelForMaskedLM",
+    "classification": "AutoModelForSequenceClassification",
+    "token_classification": "AutoModelForTokenClassification",
+}
+"""Peirce's head, and what `transformers` calls a model with its own."""
+
+
+def why_no_head(config: Any, names: Sequence[str]) -> str | None:
+    """Why a model of `transformers` has not these heads of its own; None where it has them."""
+    for name in names:
+        if name not in CLASSES:
+            return (
+                f"there is no head {name!r} to take from the original; it may be one of {', '.join(CLASSES)}"
+            )
+        if type(config) not in _auto(name)._model_mapping:
+            return (
+                f"a model of type {config.model_type!r} has no head {name!r} of its own; take it out of "
+                "'original_heads' for Peirce's"
+            )
+    return None
+
+
+class OriginalHead(Head):
+    """A model of `transformers` without its body, which reads final atoms and ties to the words of the architecture.
+
+    Args:
+        planned: the head that it stands for.
+        build: the sizes that parts see.
+        config: the model's configuration, with the spec's dropout.
+        source: where a new one takes its weights from; None leaves them random.
+        words: the word embeddings, which stay the architecture's.
+    """
+
+    def __init__(
+        self, planned: PlannedHead, dims: Any, config: Any, source: str | None, words: nn.Embedding
+    ) -> None:
+        super().__init__(planned.options, dims)
+        with torch.device("meta"):
+            stands_for = cast(Head, planned.build(dims))
+        self.needs = stands_for.needs  # type: ignore[misc]
+        self.labels = stands_for.labels  # type: ignore[misc]
+        self._for = (stands_for,)  # its outputs and loss alone, so no module of this one
+        self._auto, self._source, self._name = _auto(planned.name), source, planned.name
+        config = deepcopy(config)
+        (logits,) = stands_for.outputs()
+        self._rows = "length" in logits.dims
+        if planned.name != "mlm":
+            config.num_labels = logits.dims[-1]
+        self.model = self._auto.from_config(config, trust_remote_code=False)
+        self._take_body_out(words)
+
+    def _take_body_out(self, words: nn.Embedding) -> None:
+        model = self.model
+        decoder = model.get_output_embeddings()
+        if decoder is not None and decoder.weight is model.get_input_embeddings().weight:
+            tied = _Words(words, decoder.bias)
+            model.set_output_embeddings(tied)
+            for module in model.modules():  # some keep its bias a second time
+                if module is not tied and getattr(module, "bias", None) is decoder.bias:
+                    module.bias = None
+        setattr(model, model.base_model_prefix, _Encoded(words))
+
+    def begin(self) -> None:
+        """The weights of the source's head.
+
+        Raises:
+            PlanError: the source has no such head, or one of other sizes.
+        """
+        if self._source is None:
+            return
+        try:
+            with quiet_transformers():
+                loaded, info = self._auto.from_pretrained(
+                    self._source, config=self.model.config, use_safetensors=True, dtype=torch.float32,
+                    trust_remote_code=False, output_loading_info=True, ignore_mismatched_sizes=True,
+                )  # fmt: skip
+        except (OSError, ValueError, RuntimeError) as error:
+            said = " ".join(str(error).split())[:500]
+            raise PlanError(f"the head {self._name!r} of {self._source!r} cannot be taken: {said}") from error
+        own, given = self.model.state_dict(), loaded.state_dict()
+        for name, theirs, ours in sorted(info["mismatched_keys"]):
+            if name in own:
+                raise PlanError(
+                    f"{self._source!r} has a head {self._name!r} of other sizes: {name} {list(theirs)}, and the spec's "
+                    f"has {list(ours)}; give the head of the spec as many classes"
+                )
+        if lacking := sorted(set(info["missing_keys"]) & set(own)):
+            raise PlanError(
+                f"{self._source!r} lacks weights of its head {self._name!r}: {', '.join(lacking[:5])}; take it out of "
+                "'original_heads' for a new one of Peirce's"
+            )
+        with torch.no_grad():
+            for name, value in own.items():
+                value.copy_(given[name])
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Those of the head that it stands for."""
+        return self._for[0].outputs()
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[b, x, d1] and [b, p] -> logits; zero at padding."""
+        from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+        packing = Packing(tokens.real)
+        found = BaseModelOutputWithPooling(
+            last_hidden_state=packing.pack(encoded.unary), pooler_output=encoded.pooled
+        )
+        logits = self.model(inputs_embeds=found, return_dict=True).logits
+        return {"logits": encoded.scope.zero_unary(packing.unpack(logits)) if self._rows else logits}
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """That of the head that it stands for."""
+        return self._for[0].loss(outputs, labels)
+
+
+class _Words(nn.Module):
+    """The word embeddings as a decoder, with a bias of its own."""
+
+    def __init__(self, words: nn.Embedding, bias: nn.Parameter | None) -> None:
+        super().__init__()
+        self._words = (words,)  # a parameter of the architecture
+        self.bias = bias
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """[b, x, e] -> [b, x, v]."""
+        return F.linear(hidden, self._words[0].weight, self.bias)
+
+
+class _Embeddings(nn.Module):
+    """Where DeBERTa's head looks for the words."""
+
+    def __init__(self, words: nn.Embedding) -> None:
+        super().__init__()
+        self._words = (words,)
+
+    @property
+    def word_embeddings(self) -> nn.Embedding:
+        return self._words[0]
+
+
+class _Encoded(nn.Module):
+    """Stands where the body was, and gives what it is given as its embeddings: what the body gave."""
+
+    def __init__(self, words: nn.Embedding) -> None:
+        super().__init__()
+        self.embeddings = _Embeddings(words)
+
+    def forward(self, *inputs: Any, inputs_embeds: Any, **named: Any) -> Any:
+        """The body's output."""
+        return inputs_embeds
+
+
+def _auto(name: str) -> Any:
+    import transformers
+
+    return getattr(transformers, CLASSES[name])
