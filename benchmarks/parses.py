@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import re
 import time
 from collections import Counter
 from itertools import islice
@@ -26,6 +27,16 @@ from peirce_logic.parsers.spacy import Spacy, words_of
 
 KINDS = ("unary", "intrinsic", "extrinsic")
 EXACT, WITHOUT = "extrinsic, with punctuation", 'extrinsic, without "in"'
+ATTACHED = "extrinsic, attached as in the gold tree"
+STANDS = (
+    (("VP",), ("VP", "VB", "MD", "TO"), False),
+    (("S", "SINV", "SQ"), ("VP", "S"), False),
+    (("SBAR", "SBARQ"), ("S",), False),
+    (("PP", "WHPP", "X"), ("",), False),
+    (("NP", "WHNP", "NX", "QP", "NAC"), ("NP", "QP", "NX", "NN", "CD", "PRP", "$", "DT", "JJ", "VBG"), True),
+    (("ADJP", "ADVP"), ("JJ", "RB", "AD", "VB"), True),
+)
+"""Of some constituents, the labels of what may stand for them, best first, and whether the last such one does."""
 
 
 def main() -> None:
@@ -46,7 +57,7 @@ def main() -> None:
     begin = time.perf_counter()
     parsed = [parse(made, tree) for tree in gold]
     took = time.perf_counter() - begin
-    counts = {kind: Counter[str]() for kind in ("brackets", "keywords", *KINDS, EXACT, WITHOUT)}
+    counts = {kind: Counter[str]() for kind in ("brackets", "keywords", *KINDS, EXACT, WITHOUT, ATTACHED)}
     for right, got in zip(gold, parsed, strict=True):
         add(counts["brackets"], brackets(right), brackets(got))
         theirs, ours = detect([right], lexicon), detect([got], lexicon)
@@ -59,6 +70,7 @@ def main() -> None:
                     {each for each, r in found.items() if r.keyword.lower() != "in"} for found in (one, other)
                 ]
                 add(counts[WITHOUT], *named)
+                add(counts[ATTACHED], *attached_alike(one, other, right, got))
                 add(
                     counts[EXACT],
                     *(
@@ -124,6 +136,51 @@ def spans(relations: list[Relation], kind: str, gold: Tree) -> dict[tuple[object
         return tuple(kept)
 
     return {(r.key, r.relation, words(r.alpha), words(r.beta)): r for r in relations if r.kind == kind}
+
+
+def attached_alike(
+    one: dict[tuple[object, ...], Relation], other: dict[tuple[object, ...], Relation], right: Tree, got: Tree
+) -> tuple[set[object], set[object]]:
+    """The relations whose phrase hangs on the same word in both trees. What else differs lies within the phrases."""
+    places = [
+        {r.key: attached_to(tree, r) for r in found.values()} for tree, found in ((right, one), (got, other))
+    ]
+    same = {key for key, place in places[0].items() if key in places[1] and place == places[1][key]}
+    return tuple({key for key, r in found.items() if r.key in same} for found in (one, other))  # type: ignore[return-value]
+
+
+def attached_to(tree: Tree, relation: Relation) -> int | None:
+    """The word that stands for what is around the keyword's phrase; None where nothing is."""
+    start = next(i for i, token in enumerate(tree.tokens) if token.start == relation.key.start)
+    stop = next(i for i, token in enumerate(tree.tokens) if token.end == relation.key.end) + 1
+    _, above, _ = (None, None, 0) if stop - start == len(tree.tokens) else tree.around(start, stop)
+    return None if above is None else words_for(tree)[tree.constituents.index(above)]
+
+
+def words_for(tree: Tree) -> list[int]:
+    """The word that stands for each constituent: the innermost verb of a clause, the noun of a noun phrase."""
+    chosen: dict[int, int] = {}
+    constituents = tree.constituents
+    for i in reversed(range(len(constituents))):
+        own, inside = constituents[i], []
+        for j in range(i + 1, len(constituents)):
+            if constituents[j].depth <= own.depth:
+                break
+            if constituents[j].depth == own.depth + 1:
+                inside.append(j)
+        if not inside:
+            chosen[i] = own.start
+            continue
+        kind = re.split("[-=]", own.label)[0]
+        wanted, last = next(((names, last) for kinds, names, last in STANDS if kind in kinds), (("",), True))
+        found = [
+            j
+            for name in wanted
+            for j in (inside[::-1] if last else inside)
+            if constituents[j].label.startswith(name)
+        ]
+        chosen[i] = chosen[found[0] if found else inside[-1]]
+    return [chosen[i] for i in range(len(constituents))]
 
 
 def add(count: Counter[str], gold: set[object], found: set[object]) -> None:

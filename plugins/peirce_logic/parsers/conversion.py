@@ -25,6 +25,17 @@ NOUNS = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
 FINITE = frozenset({"VBP", "VBZ", "MD"})
 VERBS = frozenset({"VERB", "AUX"})
 NOUN_MODIFIERS = frozenset({"prep", "relcl", "acl", "appos", "advcl", "ccomp", "xcomp"})
+INSIDE_NOUNS = frozenset({"compound", "nummod", "nmod", "amod"})
+ADJUNCTS = frozenset({"prep", "advcl", "npadvmod"})
+TIMES = frozenset({
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december", "jan.", "feb.", "mar.", "apr.", "aug.", "sept.", "oct.", "nov.", "dec.", "monday", "tuesday",
+    "wednesday", "thursday", "friday", "saturday", "sunday", "yesterday", "today", "day", "week", "month", "quarter",
+    "year", "decade", "century", "season", "time",
+})  # fmt: skip
+"""What a clause with "when" behind a comma belongs to: "until last November, when"."""
+STRETCHES = frozenset({"era", "period", "age", "stage"})
+"""What one belongs to without a comma as well: "an era when"."""
 
 
 @frozen(kw_only=True)
@@ -59,7 +70,7 @@ def tree_of_words(words: Sequence[Word]) -> Tree:
     if len(roots) != 1:
         return flat(tokens)
     try:
-        return _converted(lifted(words), roots[0]) or flat(tokens)
+        return _converted(lifted(relative(words)), roots[0]) or flat(tokens)
     except RecursionError:
         return flat(tokens)
 
@@ -82,6 +93,41 @@ def _converted(words: Sequence[Word], top: int) -> Tree | None:
 
     add(root, 0)
     return Tree([word.token for word in words], found) if order == list(range(len(words))) else None
+
+
+def relative(words: Sequence[Word]) -> Sequence[Word]:
+    """Words of which a clause with "when" or "where" right behind a time or a place depends on that.
+
+    Parsers often let it depend on the verb, as they should where it says when that happens: "It fell when they sold".
+    """
+    found = list(words)
+
+    def below(word: int, head: int) -> bool:
+        while word != head and found[word].head != word:
+            word = found[word].head
+        return word == head
+
+    for i in range(1, len(found)):
+        text, clause = found[i].token.text, found[i].head
+        if text not in ("when", "where") or found[clause].relation not in ("advcl", "ccomp"):
+            continue
+        comma = found[i - 1].token.text == ","
+        noun = i - 1 - comma
+        if noun < 0 or below(noun, clause) or min(j for j in range(len(found)) if below(j, clause)) != i:
+            continue
+        named = found[noun].token.text.lower()
+        if text == "where":
+            fits = found[noun].pos in ("NOUN", "PROPN")
+        else:
+            fits = named in STRETCHES or (comma and (named in TIMES or named.isdigit()))
+        if not fits:
+            continue
+        while found[noun].relation in INSIDE_NOUNS:
+            noun = found[noun].head
+        found[clause] = evolve(found[clause], head=noun, relation="relcl")
+        if comma:
+            found[i - 1] = evolve(found[i - 1], head=noun)
+    return found
 
 
 def lifted(words: Sequence[Word]) -> Sequence[Word]:
@@ -123,16 +169,19 @@ class _Conversion:
                 self.children[word.head].append(i)
 
     def whole(self, head: int) -> _Node:
-        """The sentence: its last punctuation stands beside the verb phrase."""
+        """The sentence: its last punctuation, and a conjunction that it begins with, stand beside the verb phrase."""
+        first: list[_Node | int] = []
+        if self.words[0].relation == "cc" and head != 0 and not self.children[0]:
+            self.children[self.words[0].head].remove(0)
+            first = [0]
         own = self.children[head]
         last: list[int] = []
         while own and own[-1] > head and self.words[own[-1]].relation == "punct":
             last.insert(0, own[-1])
             own = own[:-1]
         node = self._phrase(head, own)
-        if isinstance(node, _Node) and node.label == "S":
-            return _Node("S", [*node.children, *last])
-        return _Node("S", [node, *last])
+        inner = node.children if isinstance(node, _Node) and node.label == "S" else [node]
+        return _Node("S", [*first, *inner, *last])
 
     def _of(self, head: int) -> _Node | int:
         return self._phrase(head, self.children[head])
@@ -162,7 +211,9 @@ class _Conversion:
         links = [
             i for i in own if i > head and self.words[i].relation in ("cc", "preconj", "punct") and i < first
         ]
-        while links and links[0] - 1 != self._end(head, [i for i in own if i < links[0] and i not in links]):
+        while links and self._begin(links[0]) - 1 != self._end(
+            head, [i for i in own if i < links[0] and i not in links]
+        ):
             links.pop(0)
         begin = links[0] if links else first
         inner = [i for i in own if i < begin]
@@ -173,9 +224,29 @@ class _Conversion:
             tail += self._members(i) if i == first else self._marks([i]) if i in links else [self._of(i)]
         if verbal and not clauses:
             return self._clause(head, inner, tail=tail, shares=self._shares(first))
-        one = self._phrase(head, inner)
-        label = "S" if verbal else (one.label if isinstance(one, _Node) else "NP")
-        return _Node(label, [one, *tail])
+        if not verbal:
+            one = self._phrase(head, inner)
+            return _Node(one.label if isinstance(one, _Node) else "NP", [one, *tail])
+        opening, inner = self._shared_opening(head, inner, first)
+        before = self._shared_adjuncts(inner)
+        one = self._phrase(head, [i for i in inner if i not in before])
+        clause = _Node("S", [*(self._of(i) for i in before), one, *tail])
+        return _Node("SBAR", [*self._marks(opening), clause]) if opening else clause
+
+    def _shared_opening(self, head: int, own: list[int], second: int) -> tuple[list[int], list[int]]:
+        """What coordinated clauses begin with, and the rest: "if it rains and we stay", not "if ... and if ..."."""
+        opening, rest = self._opening(head, own)
+        if opening and not self._opening(second, self.children[second])[0]:
+            return opening, rest
+        return [], own
+
+    def _shared_adjuncts(self, own: list[int]) -> list[int]:
+        """What stands before the first of coordinated clauses, up to its comma: "in 1975, it rose, and we sold"."""
+        words = self.words
+        subject = min((i for i in own if words[i].relation in SUBJECTS), default=0)
+        comma = max((i for i in own if i < subject and words[i].token.text == ","), default=0)
+        before = [i for i in own if i <= comma]
+        return before if any(words[i].relation in ADJUNCTS for i in before) else []
 
     def _members(self, first: int) -> list[_Node | int]:
         """A member of a coordination and those after it, which depend on it."""
@@ -183,6 +254,12 @@ class _Conversion:
         if any(i > first and self.words[i].relation == "conj" for i in self.children[first]):
             return list(node.children) if isinstance(node, _Node) and node.label != "S" else [node]
         return [node]
+
+    def _begin(self, head: int) -> int:
+        """The first word of what a word and its dependents make."""
+        while self.children[head] and self.children[head][0] < head:
+            head = self.children[head][0]
+        return head
 
     def _end(self, head: int, own: list[int]) -> int:
         """The last word of what a word and some of its dependents make."""
@@ -286,7 +363,7 @@ class _Conversion:
         later = [i for i in own if i > head and words[i].relation in NOUN_MODIFIERS]
         if not later:
             return _Node("NP", self._plain(head, own))
-        first = later[0]
+        first = self._begin(later[0])
         while first - 1 in own and words[first - 1].relation == "punct":
             first -= 1
         inner = [i for i in own if i < first]

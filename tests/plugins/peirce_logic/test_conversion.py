@@ -64,6 +64,55 @@ def shown(tree: Tree) -> set[str]:
             "go/VB/VERB/ROOT/0 only/RB/ADV/advmod/2 when/WRB/SCONJ/advmod/4 it/PRP/PRON/nsubj/4 rains/VBZ/VERB/advcl/0",
             {"go only when it rains", "only when it rains", "it rains"},
         ),
+        (
+            "But/CC/CCONJ/cc/2 Ann/NNP/PROPN/nsubj/2 sings/VBZ/VERB/ROOT/2 and/CC/CCONJ/cc/2 Bob/NNP/PROPN/nsubj/5 "
+            "dances/VBZ/VERB/conj/2",
+            {"But Ann sings and Bob dances", "Ann sings", "Bob dances"},
+        ),
+        (
+            "go/VB/VERB/ROOT/0 if/IN/SCONJ/mark/3 Ann/NNP/PROPN/nsubj/3 sings/VBZ/VERB/advcl/0 and/CC/CCONJ/cc/3 "
+            "Bob/NNP/PROPN/nsubj/6 dances/VBZ/VERB/conj/3",
+            {
+                "go if Ann sings and Bob dances",
+                "if Ann sings and Bob dances",
+                "Ann sings and Bob dances",
+                "Ann sings",
+                "Bob dances",
+            },
+        ),
+        (
+            "In/IN/ADP/prep/4 May/NNP/PROPN/pobj/0 ,/,/PUNCT/punct/4 Ann/NNP/PROPN/nsubj/4 sang/VBD/VERB/ROOT/4 "
+            "and/CC/CCONJ/cc/4 Bob/NNP/PROPN/nsubj/7 danced/VBD/VERB/conj/4",
+            {"In May , Ann sang and Bob danced", "In May", "Ann sang", "Bob danced"},
+        ),
+        (
+            "They/PRP/PRON/nsubj/2 will/MD/AUX/aux/2 stay/VB/VERB/ROOT/2 rather/RB/ADV/advmod/4 than/IN/CCONJ/cc/2 "
+            "go/VB/VERB/conj/2",
+            {"They will stay rather than go", "will stay rather than go", "stay rather than go"},
+        ),
+        (
+            "It/PRP/PRON/nsubj/1 fell/VBD/VERB/ROOT/1 until/IN/ADP/prep/1 May/NNP/PROPN/pobj/2 ,/,/PUNCT/punct/1 "
+            "when/WRB/SCONJ/advmod/7 we/PRP/PRON/nsubj/7 sold/VBD/VERB/advcl/1",
+            {
+                "It fell until May , when we sold",
+                "fell until May , when we sold",
+                "until May , when we sold",
+                "May , when we sold",
+                "when we sold",
+                "we sold",
+            },
+        ),
+        (
+            "It/PRP/PRON/nsubj/1 fell/VBD/VERB/ROOT/1 in/IN/ADP/prep/1 May/NNP/PROPN/pobj/2 when/WRB/SCONJ/advmod/6 "
+            "we/PRP/PRON/nsubj/6 sold/VBD/VERB/advcl/1",
+            {
+                "It fell in May when we sold",
+                "fell in May when we sold",
+                "in May",
+                "when we sold",
+                "we sold",
+            },
+        ),
     ],
 )
 def test_shapes(parse: str, constituents: set[str]) -> None:
