@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from peirce.errors import PlanError
 from peirce.extras import quiet_transformers
-from peirce.parts import Encoded, Head, TensorSpec, Tokens
-from peirce.parts.plan import PlannedHead
+from peirce.parts import Encoded, Head, PlannedHead, TensorSpec, Tokens
 from torch import Tensor, nn
 
 from peirce_hf.pretrained.packing import Packing
