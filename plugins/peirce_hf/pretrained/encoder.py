@@ -8,8 +8,17 @@ from typing import ClassVar, Literal, cast
 
 from attrs import frozen
 from peirce.errors import PlanError
-from peirce.parts import Encoded, Head, Plan, Pooler, TensorSpec, Tokens, pooled_output, unary_output
-from peirce.parts.plan import PlannedHead
+from peirce.parts import (
+    Encoded,
+    Head,
+    Plan,
+    PlannedHead,
+    Pooler,
+    TensorSpec,
+    Tokens,
+    pooled_output,
+    unary_output,
+)
 from torch import Tensor, nn
 
 from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, SourceOptions

@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from peirce.errors import PlanError
 from peirce.extras import quiet_transformers
-from peirce.parts import Encoded, Head, TensorSpec, Tokens
-from peirce.parts.plan import PlannedHead
+from peirce.parts import Encoded, Head, PlannedHead, TensorSpec, Tokens
 from torch import Tensor, nn
 
 from peirce_hf.pretrained.packing import Packing
@@ -69,14 +68,14 @@ class OriginalHead(Head):
         self._take_body_out(words)
 
     def _take_body_out(self, words: nn.Embedding) -> None:
-        model = self.model
-        decoder = model.get_output_embeddings()
-        if decoder is not None and decoder.weight is model.get_input_embeddings().weight:
-            tied = _Words(words, decoder.bias)
-            model.set_output_embeddings(tied)
-            for module in model.modules():  # some keep its bias a second time
-                if module is not tied and getattr(module, "bias", None) is decoder.bias:
-                    module.bias = None
+        model, decoder = self.model, self.model.get_output_embeddings()
+        # By names: within `from_pretrained` of the classes for `transformers` nothing is tied yet.
+        name = next((name for name, module in model.named_modules() if module is decoder), "")
+        tied = model._tied_weights_keys or {}
+        if f"{name}.weight" in tied and getattr(model.config, "tie_word_embeddings", True):
+            model.set_output_embeddings(_Words(words, decoder.bias))
+            if twice := tied.get(f"{name}.bias"):
+                model.get_submodule(twice.rpartition(".")[0]).bias = None
         setattr(model, model.base_model_prefix, _Encoded(words))
 
     def begin(self) -> None:

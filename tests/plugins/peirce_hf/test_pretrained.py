@@ -10,6 +10,7 @@ import pytest
 import torch
 from peirce.errors import PlanError, SpecError
 from peirce.spec import Spec
+from peirce_hf import PeirceForMaskedLM, from_peirce
 from peirce_hf.pretrained.configuration import configuration
 from torch import Tensor
 from transformers import (
@@ -136,6 +137,20 @@ def test_an_original_head_gives_what_the_original_gives(head: str, kind: str, tm
         unused = next(i for i in range(3, 20) if i not in words)
         gradient = model.network.input.embedding.weight.grad
         assert bool(gradient[unused].any()) is (way != "untied")
+
+
+def test_an_original_head_goes_to_transformers_and_back(tmp_path: Path) -> None:
+    original(tmp_path / "hub", "albert", AutoModelForMaskedLM, **SMALL | ENCODERS["albert"])
+    spec = spec_of(tmp_path / "hub", original_heads=["mlm"]).replace({"model.heads": [{"use": "mlm"}]})
+    model = peirce.build(spec).eval()
+    from_peirce(model).save_pretrained(tmp_path / "saved")
+    again = PeirceForMaskedLM.from_pretrained(tmp_path / "saved").eval()
+    words, _ = ids(4)
+    wanted = model(input_ids=words)["mlm_logits"]
+    torch.testing.assert_close(again(words).logits, wanted, atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        again.to_peirce().eval()(input_ids=words)["mlm_logits"], wanted, atol=1e-6, rtol=0
+    )
 
 
 @pytest.mark.parametrize(
