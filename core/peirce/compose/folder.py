@@ -108,14 +108,14 @@ def _beside(path: Path) -> tuple[str, str] | None:
     except RegistryError:
         return None
     try:
-        if runtime.source(path) is None:
-            return None
-    except ModelFileError as error:
-        return UNKNOWN, str(error)  # also what others exported
-    try:
         state = UNKNOWN if runtime.check(path) is None else OK
     except ModelFileError as error:
         return DAMAGED, str(error)
+    try:
+        if runtime.source(path) is None:
+            return None
+    except ModelFileError as error:
+        return UNKNOWN, str(error)  # whole, and exported by others
     told = stale(path, runtime)
     return (STALE, told) if told else (state, "")
 

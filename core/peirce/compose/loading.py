@@ -91,7 +91,9 @@ def load(
         found = _check_weights(files, model)
         stored = None if dtype is not None else _stored_dtypes(files, model, found)
         try:
-            model.load_state_dict(load_file(files.path(WEIGHTS)), assign=True)
+            # Copied, since what safetensors reads follows the file: it would change, or end the process, with it.
+            weights = {name: value.clone() for name, value in load_file(files.path(WEIGHTS)).items()}
+            model.load_state_dict(weights, assign=True)
         except (SafetensorError, OSError) as error:
             raise ModelFileError(
                 f"{directory / WEIGHTS} cannot be read: {error}; save or copy it again"
@@ -140,8 +142,6 @@ def _check_weights(files: SavedFiles, model: Model) -> dict[str, str]:
         raise ModelFileError(
             f"{path} is no complete safetensors file ({error}); it is truncated or foreign: save or copy it again"
         ) from error
-    found = {name: list(shape) for name, shape in header.shapes.items()}
-    types = header.dtypes
     found, types = {name: list(shape) for name, shape in header.shapes.items()}, header.dtypes
     state = model.state_dict()
     wanted = {name: list(value.shape) for name, value in state.items()}

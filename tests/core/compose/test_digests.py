@@ -120,6 +120,14 @@ def test_a_whole_folder_passes_and_one_of_another_save_does_not(
     assert "words.txt is missing" in peirce.verify(saved).notes[0]
 
 
+def test_a_model_that_is_open_does_not_follow_its_file(saved: Path, registry: Registry) -> None:
+    model = peirce.load(saved, registry=registry)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    path = saved / "weights.safetensors"
+    path.write_bytes(b"\0" * path.stat().st_size)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
 def test_the_layout_of_provenance_may_change_and_no_value(saved: Path, registry: Registry) -> None:
     path = saved / "provenance.json"
     recorded = json.loads(path.read_text())

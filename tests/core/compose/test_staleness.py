@@ -7,6 +7,7 @@ import shutil
 import warnings
 from pathlib import Path
 
+import onnx.parser
 import peirce
 import pytest
 from command_line import exit_code
@@ -14,6 +15,8 @@ from peirce.compose import StaleWarning
 from peirce.files import write_json
 from peirce.registry import Registry
 from small_specs import TRANSFORMER
+
+_FOREIGN = '<ir_version: 9, opset_import: ["" : 20]> of_another (float[n] x) => (float[n] y) { y = Abs(x) }'
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +67,7 @@ def test_a_folder_is_verified_with_what_lies_beside_the_model(
     write_json(folder / "training.json", {"seed": 1})
     (folder / "notes.json").write_text("of a user")
     (folder / "notes.txt").write_text("of a user")
-    (folder / "foreign.onnx").write_text("no graph")
+    onnx.save(onnx.parser.parse_model(_FOREIGN), folder / "foreign.onnx")
     assert exit_code("verify", folder, "--json") == 0
     files = json.loads(capsys.readouterr().out)["files"]
     assert {name: file["state"] for name, file in files.items()} == {
@@ -79,6 +82,11 @@ def test_a_folder_is_verified_with_what_lies_beside_the_model(
         assert exit_code("verify", folder) == 1
         assert f"{name}: damaged" in capsys.readouterr().out
         (folder / name).write_bytes(content)
+    for end in (-3, content.rindex(b"peirce.digest")):
+        (folder / "model.onnx").write_bytes(content[:end])
+        assert exit_code("verify", folder) == 1
+        assert "model.onnx: damaged" in capsys.readouterr().out
+    (folder / "model.onnx").write_bytes(content)
     (folder / "training.json").write_bytes((folder / "training.json").read_bytes()[:-3])
     assert exit_code("verify", folder) == 1
     assert "training.json cannot be read" in capsys.readouterr().out
