@@ -16,6 +16,9 @@ from peirce.registry import Registry, default_registry, load_spec
 from peirce.resources import machine_memory
 from peirce.spec import Spec
 
+_FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+"""What models compute in; nothing multiplies matrices of the other floating dtypes."""
+
 
 def build(
     spec: Spec | str | Path,
@@ -63,10 +66,10 @@ def placed(model: Model, device: torch.device | str | None, dtype: torch.dtype |
     """The model on a device and in a floating dtype; None leaves either as it is.
 
     Raises:
-        InputError: there is no such device here, or the dtype is not a floating one.
+        InputError: there is no such device here, or the dtype is none that models compute in.
     """
-    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
-        raise InputError(f"dtype is {dtype!r}; it must be a floating dtype of torch, such as torch.float16")
+    if dtype is not None and dtype not in _FLOATS:
+        raise InputError(f"dtype is {dtype!r}; models compute in {', '.join(map(str, _FLOATS))}")
     try:
         return model.to(device=device, dtype=dtype)
     except (AssertionError, RuntimeError) as error:

@@ -49,7 +49,7 @@ def check(path: Path) -> str | None:
     """Hold a file against the digest that it carries.
 
     Returns:
-        The digest; None where the file carries none, as those of Peirce 0.1.
+        The digest; None where the file carries none, as those of Peirce 0.1 and of others.
 
     Raises:
         RewrittenError: another tool has written it anew.
@@ -58,6 +58,11 @@ def check(path: Path) -> str | None:
     frame = read_frame(path)
     stated, others = (frame.properties.get(name) for name in (DIGEST, OTHERS))
     if stated is None and others is None:
+        if frame.properties.get(f"{PREFIX}format") not in (None, "1"):
+            raise ModelFileError(
+                f"{path} has lost its digest: it was cut short, or another tool wrote it. Copy or export it again; if "
+                f"a tool that you trust changed it, open it with {SKIP}"
+            )
         return None
     last = _property(DIGEST, stated or "")
     body = path.stat().st_size - len(last)

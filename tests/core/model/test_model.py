@@ -234,8 +234,9 @@ def test_a_model_that_cannot_be_built_says_why(
     ("arguments", "message"),
     [
         ({"device": "nope"}, "cannot be moved to device 'nope'"),
-        ({"dtype": torch.int32}, "must be a floating dtype"),
-        ({"dtype": "float16"}, "must be a floating dtype"),
+        ({"dtype": torch.int32}, "models compute in torch.float64"),
+        ({"dtype": torch.float8_e4m3fn}, "models compute in torch.float64"),
+        ({"dtype": "float16"}, "models compute in torch.float64"),
         ({"seed": 2**70}, "integer of at most 64 bits"),
         ({"seed": "x"}, "integer of at most 64 bits"),
     ],

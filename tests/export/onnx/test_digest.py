@@ -16,7 +16,7 @@ from hand_model import Hand
 from peirce import Session
 from peirce.digests import VARIABLE
 from peirce.errors import ModelFileError
-from peirce_export.metadata import step_of
+from peirce_export.metadata import PREFIX, step_of
 from peirce_export.onnx.digest import DIGEST, OTHERS, RewrittenError, check, sign
 from peirce_export.onnx.exporter import trace, write
 
@@ -72,6 +72,10 @@ def test_a_file_of_0_1_has_no_digest_and_opens(file: Path, hand: Any) -> None:
     kept = [entry for entry in proto.metadata_props if entry.key not in (DIGEST, OTHERS)]
     del proto.metadata_props[:]
     proto.metadata_props.extend(kept)
+    onnx.save(proto, str(file))
+    with pytest.raises(ModelFileError, match="has lost its digest"):
+        Session(file)
+    next(entry for entry in proto.metadata_props if entry.key == f"{PREFIX}format").value = "1"
     onnx.save(proto, str(file))
     with Session(file) as session:
         assert session.digest is None
