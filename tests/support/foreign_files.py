@@ -95,7 +95,7 @@ def properties(**changed: str) -> dict[str, str]:
     """The properties of a file with an input `x` and an output `y`, both of real numbers, by batch."""
     tensor = {"dtype": "float", "dims": ["batch"]}
     return {
-        "peirce.format": "2",
+        "peirce.format": "1",  # without a digest
         "peirce.spec": "format = 1\n[model]\nname = 'foreign'\n",
         "peirce.provenance": "{}",
         "peirce.signature": json.dumps(

@@ -18,6 +18,7 @@ from peirce.compose.building import placed
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
 from peirce.containers import tensors
+from peirce.digests import checked
 from peirce.errors import ModelFileError, PeirceError, SpecError
 from peirce.model import PROVENANCE, SPEC, WEIGHTS, Model, SavedFiles, saved_files
 from peirce.registry import Registry, default_registry
@@ -67,7 +68,9 @@ def load(
         ModelFileError: a file is missing, damaged, foreign or newer, or a plug-in that the model needs is missing.
     """
     directory, registry = Path(directory), registry or default_registry()
-    with saved_files(directory, digests=digests) as files:
+    with saved_files(directory, digests=False) as files:
+        if checked(digests):
+            files.check(weights=False)
         missing, other = differences(files.provenance, registry)
         if missing:
             raise ModelFileError(
@@ -89,6 +92,8 @@ def load(
             model = Model(plan, provenance_of(plan, registry))
         model.folder = directory
         found = _check_weights(files, model)
+        if checked(digests):
+            files.check(weights=True)  # not before, since weights that are too large would all be read
         stored = None if dtype is not None else _stored_dtypes(files, model, found)
         try:
             # Copied, since what safetensors reads follows the file: it would change, or end the process, with it.

@@ -90,11 +90,16 @@ class SavedFiles:
             raise FileNotFoundError(errno.ENOENT, "it is no file of this model", str(self.directory / name))
         return self._handles[name]
 
-    def damaged(self) -> list[str]:
-        """The names of the open files that are not what was saved, as far as there are digests."""
+    def damaged(self, *, weights: bool | None = None) -> list[str]:
+        """The names of the open files that are not what was saved, as far as there are digests.
+
+        Args:
+            weights: whether only the weights are read, or all else; if None all files are.
+        """
         if self.digests is None:
             return []
-        found = [name for name, handle in self._handles.items() if digest_of(handle) != self.digests[name]]
+        read = [name for name in self._handles if weights is None or weights is (name == WEIGHTS)]
+        found = [name for name in read if digest_of(self._handles[name]) != self.digests[name]]
         whole = self.provenance[DIGEST] == own_digest(self.provenance, DIGEST)
         return ([] if whole else [PROVENANCE]) + found
 
@@ -113,13 +118,16 @@ class SavedFiles:
                     "foreign: save or copy it again"
                 ) from error
 
-    def check(self) -> None:
+    def check(self, *, weights: bool | None = None) -> None:
         """Refuse files that are not what was saved.
+
+        Args:
+            weights: as of `damaged`.
 
         Raises:
             ModelFileError: names them.
         """
-        if damaged := self.damaged():
+        if damaged := self.damaged(weights=weights):
             named = f"{damaged[0]} is" if len(damaged) == 1 else f"{', '.join(damaged)} are"
             raise ModelFileError(
                 f"{self.directory}: {named} not what was saved: another digest than {PROVENANCE} says. Restore it from "
