@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from peirce.errors import PeirceError, WriteError
+from peirce.errors import PeirceError, WriteError, message_of
 
 ADVICE = {
     errno.ENOSPC: "make room there",
@@ -67,7 +67,7 @@ def refused(error: BaseException) -> int | None:
 def _number(error: BaseException) -> int | None:
     if isinstance(error, OSError) and error.errno in ADVICE:
         return error.errno
-    text = str(error)
+    text = message_of(error)
     if found := _RUST.search(text):  # safetensors and tokenizers
         return int(found[1])
     if isinstance(error, OSError) and (_SHORT.search(text) or _NOWHERE in text):  # numpy; tempfile

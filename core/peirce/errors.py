@@ -99,8 +99,16 @@ def lacks_memory(error: BaseException) -> bool:
     return (
         isinstance(error, MemoryError)
         or type(error).__name__ == "OutOfMemoryError"
-        or (isinstance(error, Exception) and _LACK.search(str(error)) is not None)
+        or (isinstance(error, Exception) and _LACK.search(message_of(error)) is not None)
     )
+
+
+def message_of(error: BaseException) -> str:
+    """What an exception says; even one, of a plug-in's, whose message cannot be made."""
+    try:
+        return str(error)
+    except BaseException:
+        return "(its message cannot be made)"
 
 
 def escaped(text: object) -> str:

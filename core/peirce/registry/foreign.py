@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, TypeVar
 
-from peirce.errors import printable
+from peirce.errors import message_of, printable
 
 T = TypeVar("T")
 
@@ -50,11 +50,7 @@ def run_foreign(work: Callable[[], T]) -> T:
 
 def in_a_line(error: BaseException) -> str:
     """What an exception says, in one line and not at any length; even one that cannot be printed."""
-    try:
-        said = " ".join(str(error).split())
-    except BaseException:
-        said = "(its message cannot be made)"
-    said = printable(said, _LONGEST)
+    said = printable(" ".join(message_of(error).split()), _LONGEST)
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 

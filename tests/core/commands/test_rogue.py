@@ -79,6 +79,7 @@ def test_whatever_a_plugin_raises_and_prints_the_others_work(rogue: Path, tmp_pa
         ("exits", "failed: SystemExit: 0 (in exits,"),
         ("generator", "failed: GeneratorExit (in generator,"),
         ("cancels", "failed: CancelledError (in cancels,"),
+        ("unprintable", "failed: UnprintableError: (its message cannot be made) (in unprintable,"),
         ("system", "failed: FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file'"),
         ("number", "returned 3; a command returns nothing"),
         ("coroutine", "returned <coroutine object coroutine at"),
