@@ -14,15 +14,15 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, redirect_stdout, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
 from peirce.commands.ending import INTERRUPTED, Terminated, ending_in_order
 from peirce.commands.lines import CORE, GROUPS, packaged_lines
-from peirce.commands.running import Command, loaded_command, run_command
+from peirce.commands.running import Command, Misuse, loaded_command, run_command
 from peirce.commands.show import as_json
 from peirce.digests import VARIABLE as NO_DIGESTS
 from peirce.disk import refused, unwritten
@@ -96,6 +96,27 @@ class _Commands(typer.core.TyperGroup):
             off = set()
         within = "" if ctx.parent is None else f"{ctx.info_name} "
         return [name for name in super().list_commands(ctx) if within + name not in off]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments before a command."""
+        with _cut():
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Find a command and run it."""
+        with _cut():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _cut() -> Iterator[None]:
+    """What typer says of arguments is no longer than what Peirce says."""
+    try:
+        yield
+    except Misuse as error:
+        said = vars(error)  # help is a message, too, of many lines
+        said["message"] = "\n".join(map(printable, said["message"].split("\n")))
+        raise
 
 
 def application() -> typer.Typer:

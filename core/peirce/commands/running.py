@@ -32,8 +32,10 @@ from peirce.registry import (
     switched_off,
 )
 
-_SPOKEN = (typer.Exit, typer.Abort, typer.BadParameter.__mro__[2])
-"""What a command raises to end, or to say that it is used wrongly; the last is click's ClickException."""
+Misuse: type[Exception] = typer.BadParameter.__mro__[2]
+"""What says that a command is used wrongly: click's ClickException."""
+_SPOKEN = (typer.Exit, typer.Abort, Misuse)
+"""What a command raises to end, or to say that it is used wrongly."""
 
 
 @frozen(kw_only=True)

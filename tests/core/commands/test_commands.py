@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from command_line import Run
+from command_line import Run, exit_code
 from shared_folder import ROOT
 
 
@@ -276,3 +276,9 @@ def test_an_error_of_the_system_is_one_line(
         cli.main(["doctor"])
     assert exited.value.code == 1
     assert "error: /data/x cannot be written: No space left on device; " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["{}"], ["--{}"], ["summary", "--{}"], ["kg", "{}"]])
+def test_what_is_said_of_long_arguments_is_cut(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(*(each.format("x" * 10**5) for each in given)) == 2
+    assert len(capsys.readouterr().err) < 3000
