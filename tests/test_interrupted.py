@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,52 @@ def _place(arguments: Sequence[object]) -> Path:
     return output / "train" if output.name == "queries" else output
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups of this kind")
+@pytest.mark.parametrize(("how", "times"), [("SIGINT", 1), ("SIGINT", 2), ("SIGKILL", 1)])
+def test_processes_beside_a_command_end_with_it(how: str, times: int, tmp_path: Path) -> None:
+    number = signal.Signals[how]
+    said = tmp_path / "said"
+    command = [
+        "-m",
+        "peirce",
+        "entailment",
+        "generate",
+        tmp_path / "made",
+        "--pairs",
+        "40000",
+        "--workers",
+        "2",
+    ]
+    # a shell that runs tests in the background has it ignored
+    heard = "import os, signal, sys; signal.signal(2, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", heard, sys.executable, "-P", *map(str, command)],
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        while process.poll() is None and not list(tmp_path.glob("made/.*.parts/*.txt")):
+            time.sleep(0.01)
+        for _ in range(times):
+            # A terminal sends Ctrl-C to all of them.
+            (os.killpg if how == "SIGINT" else os.kill)(process.pid, number)
+        code = process.wait()
+    while _session(process.pid):
+        time.sleep(0.01)
+    if how == "SIGINT":
+        assert said.read_text() == "ended by Ctrl-C; what was whole is kept, and nothing else\n"
+    assert code == {"SIGINT": 130, "SIGKILL": -9}[how]
+    assert not list(tmp_path.glob("made/.*.parts/.*")) or how == "SIGKILL"
+
+
+def _session(number: int) -> list[int]:
+    """The processes of a session."""
+    listed = subprocess.run(["ps", "-A", "-o", "sess=,pid="], capture_output=True, text=True, check=True)
+    pairs = [line.split() for line in listed.stdout.splitlines()]
+    return [int(process) for session, process in pairs if int(session) == number]
+
+
 def test_interrupted_commands_leave_nothing_half_written(
     base: Path, registry_file: Path, tmp_path: Path
 ) -> None:
@@ -182,7 +229,7 @@ def test_interrupted_commands_leave_nothing_half_written(
             assert end["said"].count("error: ") == end["said"].count("run it again") == end["code"], where
         else:
             number = signal.Signals[told["how"]]
-            assert end["code"] in (0, {signal.SIGTERM: 143, signal.SIGINT: 1}.get(number, -number)), where
+            assert end["code"] in (0, {signal.SIGTERM: 143, signal.SIGINT: 130}.get(number, -number)), where
         if told["how"] != "SIGKILL":
             hidden = [name for name in end["left"] if re.search(r"(^|/)\.(?!blocks(/[^.]|$))", name)]
             assert not hidden, where

@@ -11,10 +11,8 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -23,8 +21,8 @@ from attrs import frozen
 from numpy.typing import NDArray
 from peirce.digests import digest_of
 from peirce.errors import InputError, TaskError
-from peirce.extras import safe_path
 from peirce.progress import progress_bars
+from peirce.workers import worker_processes
 
 from peirce_logic.detection.algorithm import Choose, Relation, Span, default_sense, detect
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
@@ -220,14 +218,11 @@ class Detector:
             yield from (_written(text, self._made) for text in texts)
             return
         size = max(1, min(64, len(texts) // (4 * self._processes)))
-        with (
-            safe_path(),
-            ProcessPoolExecutor(
-                min(self._processes, len(texts)), get_context("spawn"), _Worker.begin, self._given
-            ) as pool,
-        ):
+        with worker_processes(min(self._processes, len(texts)), _Worker.begin, *self._given) as pool:
             try:
-                yield from pool.map(_Worker.parse, texts, chunksize=size)
+                starts = range(0, len(texts), size)
+                for parsed in [pool.submit(_Worker.parse, texts[at : at + size]) for at in starts]:
+                    yield from parsed.result()
             except BrokenProcessPool as error:
                 raise TaskError(
                     "a process that parses was killed, perhaps for want of memory; give fewer processes"
@@ -320,8 +315,8 @@ class _Worker:
         cls.made = _made(parser, lexicon, senses)
 
     @classmethod
-    def parse(cls, text: str) -> str:
-        return _written(text, cls.made)
+    def parse(cls, texts: Sequence[str]) -> list[str]:
+        return [_written(text, cls.made) for text in texts]
 
 
 def _made(parser: str, lexicon: str | None, senses: str | None) -> _Made:

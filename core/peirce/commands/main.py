@@ -3,8 +3,8 @@
 The core's own commands are named in `lines`; all others come from the entry-point group `peirce.commands`. Each is
 a typer application, or a function that typer can make one of, and is imported when it runs.
 
-Exit codes: 0 ok, 1 a check or a plug-in failed or the machine lacks space, TensorRT or a GPU, 2 bad input, 143 ended by
-SIGTERM.
+Exit codes: 0 ok, 1 a check or a plug-in failed or the machine lacks space, TensorRT or a GPU, 2 bad input, 130 ended by
+Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
-from peirce.commands.ending import Terminated, ending_in_order
+from peirce.commands.ending import INTERRUPTED, Terminated, ending_in_order
 from peirce.commands.lines import CORE, GROUPS, packaged_lines
 from peirce.commands.running import Command, loaded_command, run_command
 from peirce.commands.show import as_json
@@ -147,15 +147,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 typer.main.get_command(application()).main(args=_kept(given), prog_name="peirce")
             finally:
                 sys.stdout.flush()  # a disk that takes no more is told of here, and not when Python has ended
-    except Terminated as end:
-        typer.secho("ended by a signal; what was whole is kept, and nothing else", err=True)
-        sys.exit(end.code)
+    except KeyboardInterrupt:
+        _say_ended("Ctrl-C", INTERRUPTED)
+    except SystemExit as end:
+        # Of Ctrl-C within a command typer makes an exit.
+        if isinstance(end, Terminated) or end.code == INTERRUPTED:
+            _say_ended("Ctrl-C" if end.code == INTERRUPTED else "a signal", end.code)
+        raise
     except BrokenPipeError:
         # Whoever read the output, such as `head`, has closed it; flushing at exit would complain once more.
         _mute()
         sys.exit(1)
     except Exception as error:
         _tell(error, document="--json" in given and not printed.anything)
+
+
+def _say_ended(by: str, code: Any) -> NoReturn:
+    with suppress(OSError):
+        typer.secho(f"ended by {by}; what was whole is kept, and nothing else", err=True)
+    sys.exit(code)
 
 
 class _Printed:

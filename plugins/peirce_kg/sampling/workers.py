@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, chdir, contextmanager
-from multiprocessing import parent_process
-from threading import Thread
 
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
 from peirce.extras import require, safe_path
+from peirce.workers import worker_processes
 
 from peirce_kg.graphs.graph import Graph, Split
 from peirce_kg.queries.types import QueryType
@@ -141,16 +139,7 @@ class _Process:
 
 
 def _start(setup: Setup) -> None:
-    Thread(target=_end_with_parent, daemon=True).start()
     _Process.worker = Worker(setup)
-
-
-def _end_with_parent() -> None:
-    """A process that was killed tells its workers nothing: they would compute on, and wait for a reader for ever."""
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
 
 
 def _run(task: BlockAsked) -> Done:
@@ -160,12 +149,9 @@ def _run(task: BlockAsked) -> Done:
 @contextmanager
 def _processes(workers: int, setup: Setup) -> Iterator[Pool]:
     """Processes of this machine."""
-    from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+    from concurrent.futures import FIRST_COMPLETED, Future, wait
     from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
 
-    # spawned, since a process that has threads cannot be forked safely
-    context = get_context("spawn")
     futures = set[Future[Done]]()
 
     def first() -> Done:
@@ -179,12 +165,8 @@ def _processes(workers: int, setup: Setup) -> Iterator[Pool]:
                 "try it with fewer --workers"
             ) from error
 
-    with safe_path():  # all the while: a task that is submitted may start a process
-        executor = ProcessPoolExecutor(workers, context, initializer=_start, initargs=(setup,))
-        try:
-            yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run, task)), first)
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
+    with worker_processes(workers, _start, setup) as executor:
+        yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run, task)), first)
 
 
 @contextmanager

@@ -11,11 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from functools import partial
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from shutil import rmtree
@@ -24,9 +21,9 @@ from typing import TypeVar
 from attrs import frozen
 from peirce.disk import writing
 from peirce.errors import TaskError
-from peirce.extras import safe_path
-from peirce.files import write_whole
+from peirce.files import clear, write_whole
 from peirce.owners import owned
+from peirce.workers import worker_processes
 
 from peirce_tpru.entailment.files import Pair, connectives, found_in, guessed, read_pairs
 from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, columns_of, renamed, variables
@@ -120,6 +117,7 @@ def generate(
             try:
                 _draw(parts, seed, range(done, done + more), workers)
             finally:
+                clear(parts)
                 with suppress(OSError):
                     parts.rmdir()  # where no block was done, nothing is left
             for four in _read(parts, range(done, done + more)):
@@ -262,9 +260,9 @@ def _draw(parts: Path, seed: int, numbers: Iterable[int], workers: int) -> None:
         for number in missing:
             _write(parts, seed, number)
         return
-    with safe_path(), ProcessPoolExecutor(min(workers, len(missing)), get_context("spawn")) as pool:
-        for _ in pool.map(partial(_write, parts, seed), missing):
-            pass
+    with worker_processes(min(workers, len(missing))) as pool:
+        for written in [pool.submit(_write, parts, seed, number) for number in missing]:
+            written.result()
 
 
 def _write(parts: Path, seed: int, number: int) -> None:
