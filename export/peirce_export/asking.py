@@ -9,7 +9,7 @@ from typing import Any
 from peirce.compose import Session
 from peirce.errors import InputError, ModelFileError, unknown
 from peirce.model import PROVENANCE, WEIGHTS, Answerer, Field, saved_files
-from peirce.registry import answerer_named, default_catalogue
+from peirce.registry import answerers_for
 
 from peirce_export.metadata import step_of
 
@@ -43,11 +43,7 @@ def asked(file: Path, session: Session, given: Sequence[str]) -> list[Mapping[st
         )
     with saved_files(folder, without=(WEIGHTS,)) as files:
         assets = files.assets
-    kinds = {
-        entry.name: kind
-        for entry in default_catalogue().entries("answerers")
-        if (kind := answerer_named(entry.name)).answers(session.signature, assets, step_of(file).is_file())
-    }
+    kinds = answerers_for(session.signature, assets, step_of(file).is_file())
     if not kinds:
         raise ModelFileError(
             f"nothing that is installed turns questions into inputs of {file}; give arrays with --inputs"

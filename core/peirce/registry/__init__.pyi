@@ -1,4 +1,5 @@
 from .answerers import answerer_named as answerer_named
+from .answerers import answerers_for as answerers_for
 from .classes import class_named as class_named
 from .discovery import announced_by as announced_by
 from .discovery import installed_plugins as installed_plugins

@@ -21,10 +21,11 @@ def class_named(kind: str, name: str, base: type[Any], registry: Catalogue | Non
         registry: where to look; what is installed and active if None.
 
     Raises:
-        RegistryError: there is none, its module is not there, or it is no subclass of `base`.
+        RegistryError: there is none, its module is not there, or it is no subclass of `base`, or not a whole one.
     """
-    target = (registry or default_catalogue()).entry(kind, name).part
-    what = f"the {singular(kind)} {name!r}, {target},"
+    entry = (registry or default_catalogue()).entry(kind, name)
+    target = entry.part
+    what = f"the {singular(kind)} {name!r} of {entry.plugin}, {target},"
     module, _, attribute = target.partition(":")
     try:
         found: Any = run_foreign(lambda: getattr(import_module(module), attribute))
@@ -34,4 +35,6 @@ def class_named(kind: str, name: str, base: type[Any], registry: Catalogue | Non
     if not (isinstance(found, type) and issubclass(found, base)):
         package = base.__module__.partition(".")[0]
         raise RegistryError(f"{what} is no {base.__name__} of {package}; upgrade its distribution")
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        raise RegistryError(f"{what} does not define {', '.join(missing)}; upgrade its distribution")
     return found

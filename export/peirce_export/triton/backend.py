@@ -21,14 +21,13 @@ from peirce.errors import InputError, PeirceError, printable
 from peirce.model import Answerer, Field
 from peirce.registry import answerer_named
 
-from peirce_export.triton.calls import ServedFile
+from peirce_export.triton.calls import ARRAYS, ServedFile, question_of
 from peirce_export.triton.front import FRONT, GRAPH, Front
 
 PATIENCE = 60.0
 """Seconds that an answerer waits for the models behind it, which may load at the same time."""
 THREADS = 16
 """Questions whose answers are streamed at a time by an instance."""
-_ARRAYS: Mapping[str, Any] = {"int64": np.int64, "float": np.float32, "bool": np.bool_, "text": np.object_}
 
 
 class TensorModel:
@@ -141,21 +140,9 @@ class AnswererModel:
             sender.send(flags=triton.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def _question(self, request: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for each in self._fields:
-            tensor = triton.get_input_tensor_by_name(request, each.name)
-            if tensor is None:
-                continue
-            values = tensor.as_numpy().ravel().tolist()
-            if not values and not each.many:
-                raise InputError(f"input {each.name!r} has no value; give one, or leave it out")
-            if each.kind == "text":
-                try:
-                    values = [value.decode() for value in values]
-                except UnicodeDecodeError as error:
-                    raise InputError(f"input {each.name!r} is no UTF-8: {error}") from error
-            found[each.name] = values if each.many else values[0]
-        return found
+        tensors = {each.name: triton.get_input_tensor_by_name(request, each.name) for each in self._fields}
+        given = {name: tensor.as_numpy() for name, tensor in tensors.items() if tensor is not None}
+        return question_of(self._fields, given)
 
     def _response(self, answer: Mapping[str, Any]) -> Any:
         return triton.InferenceResponse(
@@ -218,7 +205,7 @@ def _array(value: Any, each: Field) -> NDArray[Any]:
     values = value if each.many else [value]
     if each.kind == "text":
         values = [text.encode() for text in values]
-    return np.array(values, _ARRAYS[each.kind])
+    return np.array(values, ARRAYS[each.kind])
 
 
 def _told(error: Exception) -> Any:

@@ -10,17 +10,54 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 from peirce.errors import InputError
-from peirce.model import Ids, OpenFile
+from peirce.model import Field, Ids, OpenFile
 
 from peirce_export.metadata import NEXT, Metadata
 
 _REAL: Mapping[str, Any] = {"float32": np.float32, "float16": np.float16}
+ARRAYS: Mapping[str, Any] = {"int64": np.int64, "float": np.float32, "bool": np.bool_, "text": np.object_}
+"""The numpy dtype of each kind of field."""
 Call = Callable[[str, Mapping[str, NDArray[Any]], Sequence[str]], list[NDArray[Any]]]
 """Runs a served model by its name: arrays in, the outputs asked for out.
 
 Raises:
     InputError: the model does not take them.
 """
+
+
+def question_of(fields: Sequence[Field], given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """A question as an answerer takes it.
+
+    Args:
+        fields: what the answerer asks for.
+        given: the inputs of a request, by name; texts are bytes.
+
+    Raises:
+        InputError: one is missing, or of another dtype, or has no value or too many, or is no UTF-8.
+    """
+    found: dict[str, Any] = {}
+    for each in fields:
+        if each.name not in given:
+            if each.required:
+                raise InputError(f"input {each.name!r} is missing: {each.kind}. {each.meaning}")
+            continue
+        array = given[each.name]
+        if array.dtype != ARRAYS[each.kind]:
+            raise InputError(f"input {each.name!r} is {array.dtype}, and must be {each.kind}")
+        values = array.ravel().tolist()
+        if not values and not each.many:
+            raise InputError(f"input {each.name!r} has no value; give one, or leave it out")
+        if len(values) > 1 and not each.many:
+            raise InputError(
+                f"input {each.name!r} has {len(values):,} values; give one, and ask once for each"
+            )
+        if each.kind == "text":
+            try:
+                values = [value.decode() for value in values]
+            except UnicodeDecodeError as error:
+                raise InputError(f"input {each.name!r} is no UTF-8: {error}") from error
+        found[each.name] = values if each.many else values[0]
+    return found
 
 
 @define

@@ -17,7 +17,7 @@ from peirce.errors import ExportError, PeirceError
 from peirce.files import AS_IT_WAS, scratch
 from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Answerer, Exporter, Model, saved_files
 from peirce.reading import read
-from peirce.registry import answerer_named, default_catalogue
+from peirce.registry import answerers_for, default_catalogue
 
 from peirce_export.failures import Mismatch
 from peirce_export.metadata import Metadata, step_of
@@ -234,25 +234,24 @@ class TritonExporter(Exporter):
             return {}
         with saved_files(folder, without=(WEIGHTS,)) as files:
             assets = files.assets
-        for entry in default_catalogue().entries("answerers"):
-            kind = answerer_named(entry.name)
-            if not kind.answers(graphs[0].metadata.signature, assets, self.options.generate):
-                continue
+        fitting = answerers_for(graphs[0].metadata.signature, assets, self.options.generate)
+        for each, kind in fitting.items():
             try:
                 with Session(graphs[0].onnx) as session:
                     answerer, said = kind(folder, session), list[Mapping[str, Any]]()
                     answerer.ask(answerer.example(), said.append)
             except PeirceError as error:
                 raise ExportError(
-                    f"{names[0]}_{entry.name} cannot answer with this model: {error}. Leave it out with --no-questions"
+                    f"{names[0]}_{each} cannot answer with this model: {error}. Leave it out with --no-questions"
                 ) from error
-            wrong = {name for each in said for name in each} ^ {each.name for each in kind.answer}
+            wrong = {name for one in said for name in one} ^ {one.name for one in kind.answer}
             if wrong:
+                entry = default_catalogue().entry("answerers", each)
                 raise ExportError(
-                    f"the answerer {entry.name!r} does not answer as it declares: {', '.join(sorted(wrong))}; upgrade "
+                    f"the answerer {each!r} does not answer as it declares: {', '.join(sorted(wrong))}; upgrade "
                     f"{entry.distribution or entry.plugin}"
                 )
-            found[entry.name] = answerer
+            found[each] = answerer
         if not found:
             notes.append(NO_QUESTIONS)
         return found

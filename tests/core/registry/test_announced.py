@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Collection, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -12,11 +13,14 @@ from typing import Any
 import pytest
 from peirce import hookimpl
 from peirce.errors import RegistryError, SpecError
+from peirce.model import Answerer, Runs, Say
+from peirce.parts import Signature
 from peirce.registry import (
     Catalogue,
     Registry,
     RegistryFile,
     answerer_named,
+    answerers_for,
     default_catalogue,
     load_spec,
     ready_spec,
@@ -170,14 +174,48 @@ def test_a_runtime_is_found_by_the_suffix() -> None:
 
 def test_an_answerer_is_found_by_its_name() -> None:
     mine = {"ask": "peirce_kg.serving:Asks", "decode": "json:JSONDecoder", "gone": "json:Gone"}
+    mine["half"] = "peirce.model:Answerer"
     catalogue = Catalogue.of(plugin(answerers=mine))
     assert answerer_named("ask", catalogue).__name__ == "Asks"
-    with pytest.raises(RegistryError, match=r"the answerer 'decode', .* is no Answerer of peirce"):
+    with pytest.raises(
+        RegistryError, match=r"the answerer 'decode' of module:lab, .* is no Answerer of peirce"
+    ):
         answerer_named("decode", catalogue)
-    with pytest.raises(RegistryError, match=r"the answerer 'gone', json:Gone, cannot be imported"):
+    with pytest.raises(RegistryError, match=r"'gone' of module:lab, json:Gone, cannot be imported"):
         answerer_named("gone", catalogue)
+    with pytest.raises(
+        RegistryError, match=r"'half' of .* does not define __init__, answers, ask, example; "
+    ):
+        answerer_named("half", catalogue)
     with pytest.raises(RegistryError, match=r"unknown answerer 'asks'. Did you mean 'ask'"):
         answerer_named("asks", catalogue)
+
+
+class Fails(Answerer):
+    @classmethod
+    def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
+        raise SystemExit("not now")
+
+    def __init__(self, folder: Path, model: Runs) -> None:
+        pass
+
+    def example(self) -> Mapping[str, Any]:
+        return {}
+
+    def ask(self, question: Mapping[str, Any], say: Say) -> None:
+        pass
+
+
+def test_an_answerer_that_is_none_or_fails_is_named_and_harms_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mine = {"ask": "peirce_kg.serving:Asks", "join": "os.path:join", "fails": f"{__name__}:Fails"}
+    catalogue = Catalogue.of(plugin(answerers=mine))
+    found = answerers_for(Signature((), ()), {"vocabulary.json", "triples.npz"}, False, catalogue)
+    assert list(found) == ["ask"]
+    fails, join = (record.getMessage() for record in caplog.records)
+    assert fails == "the answerer 'fails' of module:lab fails: SystemExit: not now; it is not used"
+    assert join.startswith("the answerer 'join' of module:lab, os.path:join, is no Answerer of peirce; ")
 
 
 def test_answerers_need_no_torch() -> None:
