@@ -173,7 +173,7 @@ def test_processes_beside_a_command_end_with_it(how: str, times: int, tmp_path: 
             stderr=output,
             start_new_session=True,
         )
-        while process.poll() is None and not list(tmp_path.glob("made/.*.parts/*.txt")):
+        while process.poll() is None and not list(tmp_path.glob("made/.*.parts/*.gz")):
             time.sleep(0.01)
         for _ in range(times):
             # A terminal sends Ctrl-C to all of them.

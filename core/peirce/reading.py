@@ -13,6 +13,7 @@ import os
 import re
 import stat
 import tomllib
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, AnyStr, Literal, cast
 
@@ -305,7 +306,10 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        count = self._content.readinto(buffer)
+        try:
+            count = self._content.readinto(buffer)
+        except (EOFError, zlib.error) as error:
+            raise UnreadableError(f"it is damaged, or its end is missing: {error}") from error
         self._given += count
         check_ratio(self._given, self._file.tell())
         if self._given > self._most:

@@ -6,6 +6,7 @@ the senses. It carries a digest of its own. A cache is one SQLite file, which se
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -20,7 +21,8 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 from peirce.digests import digest_of
-from peirce.errors import InputError, TaskError
+from peirce.disk import unwritten
+from peirce.errors import InputError, PeirceError, TaskError
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
 
@@ -129,7 +131,7 @@ class Detector:
 
         Raises:
             TaskError: a process that parses was killed. InputError: a text is not what the parser reads, or the cache
-                cannot be used. What was parsed before is kept.
+                cannot be used. WriteError: the disk of the cache is full. What was parsed before is kept.
         """
         texts = list(texts)
         keys = [self._digest(text) for text in texts]
@@ -268,7 +270,9 @@ class Detector:
             raise self._refused("it is no cache of relations")
         return base
 
-    def _refused(self, error: Exception | str) -> InputError:
+    def _refused(self, error: Exception | str) -> PeirceError:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            return unwritten(f"the cache {self._cache}", errno.ENOSPC, "what it had kept is as it was")
         return InputError(f"the cache {self._cache} cannot be used: {error}; remove it, or name another file")
 
 

@@ -131,6 +131,16 @@ def test_toml_may_not_be_nested_deeply(text: str) -> None:
     assert parse_toml(f'x = "{"a." * 1000}"') == {"x": "a." * 1000}
 
 
+@pytest.mark.parametrize("harm", [lambda data: data[:-20], lambda data: data[:30] + b"\xff" + data[31:]])
+def test_a_gzipped_file_that_is_cut_or_altered_is_refused(
+    harm: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(harm(gzip.compress(bytes(range(256)) * 4, mtime=0)))
+    with pytest.raises(OSError, match=r"damaged|CRC"), unpacked(path) as file:
+        file.read()
+
+
 def test_a_gzip_bomb_is_refused_while_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "bomb.gz"
     with gzip.open(path, "wb", 9) as file:

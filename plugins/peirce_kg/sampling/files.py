@@ -165,7 +165,9 @@ def write_type(path: Path, kind: QueryType, graph: Graph, sets: Iterable[QuerySe
             table = _table(queries).add_column(0, "query", names.rendered(queries))
             if writer is None:
                 table = table.replace_schema_metadata({"type": kind.name, "formula": str(kind.query)})
-                writer = pq.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=False)
+                writer = pq.ParquetWriter(
+                    path, table.schema, compression="zstd", use_dictionary=False, write_page_checksum=True
+                )
             writer.write_table(
                 table.replace_schema_metadata(writer.schema.metadata), row_group_size=len(table) or 1
             )
@@ -186,7 +188,7 @@ def write_block(path: Path, block: Block, seconds: float) -> None:
     """Write a block, in place: ids and answers, whether it is the last, and the seconds that it took."""
     table = _table(block.queries)
     table = table.replace_schema_metadata({"last": str(int(block.last)), "seconds": repr(seconds)})
-    _parquet().write_table(table, path, compression="none", use_dictionary=False)
+    _parquet().write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
 
 
 def read_block(path: Path, kind: QueryType, split: Split) -> tuple[Block, float]:
@@ -209,11 +211,11 @@ def _read(path: Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
 
     try:
         size = check(path)
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, page_checksum_verification=True)
         groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
         check_ratio(sum(group.total_byte_size for group in groups), size)
         return file.read(columns=columns)
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise TaskError(
             f"{path} is no Parquet file of queries or is damaged: {error}; remove it and sample again"
         ) from error

@@ -11,7 +11,7 @@ from peirce.errors import TaskError
 
 from peirce_logic.detection.trees import Token, Tree, flat, tree_over
 from peirce_logic.parsers.conversion import Word
-from peirce_logic.parsers.parser import Parsed, Parser, need
+from peirce_logic.parsers.parser import Parsed, Parser, named, need
 from peirce_logic.parsers.spacy import Spacy
 
 MODEL = "benepar_en3"
@@ -21,7 +21,7 @@ class Benepar(Parser):
     """Sentences, tokens and tags of spaCy, constituents of benepar.
 
     Args:
-        model: benepar's name of it, or its path; `benepar_en3` if None.
+        model: benepar's name of it; `benepar_en3` if None.
 
     Raises:
         TaskError: benepar, spaCy or one of their models is not installed.
@@ -30,8 +30,9 @@ class Benepar(Parser):
     name = "benepar"
 
     def __init__(self, model: str | None = None) -> None:
+        model = named(self.name, model or MODEL)
         need(self.name, "benepar", "spacy")
-        super().__init__(model or MODEL)
+        super().__init__(model)
         self._spacy = Spacy()
 
     @property

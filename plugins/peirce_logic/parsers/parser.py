@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import ClassVar
 
 from attrs import frozen
@@ -74,6 +76,23 @@ class Parser(ABC):
         Raises:
             InputError: the text is not what the parser reads.
         """
+
+
+def named(parser: str, model: str) -> str:
+    """A model's name as it is; a path is refused.
+
+    A downloaded model may name the parser that it reads with. What parsers keep is unpickled, so that only a model that
+    is installed is loaded.
+
+    Raises:
+        TaskError: it is a path.
+    """
+    if not re.fullmatch(r"[\w.-]+", model) or ".." in model or Path(model).exists():
+        raise TaskError(
+            f"the parser {parser!r} loads models by the names under which they are installed, and {model!r} is a path; "
+            "install the model where the parser looks for its own, and name it"
+        )
+    return model
 
 
 def need(parser: str, *packages: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any
 
@@ -36,7 +37,9 @@ class Spacy(Parser):
                 "the parser 'spacy' needs spacy, which is not installed; run `pip install 'peirce[logic]'` and "
                 "`python -m spacy download en_core_web_sm`"
             )
-        found = [name for name in (MODELS if model is None else (model,)) if find_spec(name) is not None]
+        # A downloaded model may name it: only what says that it is a model of spaCy is imported.
+        known = entry_points(group="spacy_models").names
+        found = [name for name in (MODELS if model is None else (model,)) if name in known]
         if not found:
             raise TaskError(
                 f"the parser 'spacy' needs a model, and {' nor '.join(MODELS if model is None else (model,))} is not "

@@ -9,7 +9,7 @@ from typing import Any
 from peirce.errors import TaskError
 
 from peirce_logic.detection.trees import Token, Tree, flat, tree_over
-from peirce_logic.parsers.parser import Parsed, Parser, need
+from peirce_logic.parsers.parser import Parsed, Parser, named, need
 
 LANGUAGE = "en"
 
@@ -27,8 +27,9 @@ class Stanza(Parser):
     name = "stanza"
 
     def __init__(self, model: str | None = None) -> None:
+        model = named(self.name, model or LANGUAGE)
         need(self.name, "stanza")
-        super().__init__(model or LANGUAGE)
+        super().__init__(model)
 
     @property
     def packages(self) -> tuple[str, ...]:

@@ -7,12 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 from peirce.containers import tensors as held
-from peirce.digests import digest_of
+from peirce.digests import OWN, AlteredError, checked, digest_of, own_digest
 from peirce.errors import ModelFileError, TaskError
 from peirce.files import write_whole
 from peirce.reading import parse_json
@@ -114,11 +115,12 @@ class Senses:
             "digest": self.digest,
             "relations": json.dumps({word: each.relations for word, each in self.classifiers.items()}),
         }
-        arrays = {
+        arrays: dict[str, NDArray[Any]] = {
             f"{word}.{name}": np.ascontiguousarray(getattr(each, name))
             for word, each in self.classifiers.items()
             for name in ("weight", "bias")
         }
+        metadata[OWN] = _digest(arrays, metadata)
         try:
             write_whole(path, save(arrays, metadata))
         except OSError as error:
@@ -146,6 +148,8 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
         )
     try:
         metadata, arrays = held(file).metadata, load_file(file)
+        if OWN in metadata and checked(None) and metadata[OWN] != _digest(arrays, metadata):
+            raise AlteredError
         version, encoder, digest = int(metadata["format"]), metadata["encoder"], metadata["digest"]
         relations = parse_json(metadata["relations"])
         classifiers = {
@@ -168,6 +172,12 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
                 f"{file}: what it holds of {word!r} does not fit its senses {each.relations}; {_AGAIN}"
             )
     return Senses(encoder, digest, classifiers), digest_of(file)
+
+
+def _digest(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> str:
+    """The digest of what a file of senses holds, but for the digest itself."""
+    each = {name: [str(a.dtype), a.shape, digest_of(a.tobytes())] for name, a in arrays.items()}
+    return own_digest({**metadata, "arrays": each})
 
 
 def sentence_text(tree: Tree) -> str:

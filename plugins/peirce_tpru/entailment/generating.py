@@ -9,6 +9,7 @@ workers make the same files.
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -266,16 +267,20 @@ def _draw(parts: Path, seed: int, numbers: Iterable[int], workers: int) -> None:
 
 
 def _write(parts: Path, seed: int, number: int) -> None:
-    write_whole(_part(parts, number), block(seed, number))
+    # Compressed for the sake of the checksum: a block that is damaged meanwhile is noticed.
+    write_whole(_part(parts, number), gzip.compress(block(seed, number).encode(), compresslevel=1, mtime=0))
 
 
 def _part(parts: Path, number: int) -> Path:
-    return parts / f"{number:06}.txt"
+    return parts / f"{number:06}.txt.gz"
 
 
 def _read(parts: Path, numbers: Iterable[int]) -> Iterator[str]:
     """The fours of some blocks, four lines each."""
     for number in numbers:
-        lines = [pair.line for pair in read_pairs(_part(parts, number))]
+        try:
+            lines = [pair.line for pair in read_pairs(_part(parts, number))]
+        except TaskError as error:
+            raise TaskError(f"{error}; remove it, and run it again") from error
         for start in range(0, len(lines), 4):
             yield "".join(f"{line}\n" for line in lines[start : start + 4])

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import peirce_logic.detector as module
 import pytest
-from peirce.errors import InputError, TaskError
+from peirce.errors import InputError, TaskError, WriteError
 from peirce.registry import default_catalogue
 from peirce_logic.detector import Detector
 from peirce_logic.relations import LOGICAL_IDS
@@ -101,6 +101,25 @@ def test_ids_of_a_batch() -> None:
     one = [LOGICAL_IDS["conjunction", role] for role in ("alpha", "key", "beta")]
     two = [0, LOGICAL_IDS["negation", "alpha"], LOGICAL_IDS["negation", "key"]]
     np.testing.assert_array_equal(ids, [[[0, *one], [0] * 4], [[0, *two], [0] * 4]])
+
+
+def test_a_full_disk_leaves_the_cache_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "relations.sqlite"
+    detector = Detector("brackets", cache=cache)
+    detector.find(TEXTS[:1])
+    opened = Detector._opened
+
+    def full(self: Detector) -> sqlite3.Connection:
+        base = opened(self)
+        base.execute("pragma max_page_count = 1")  # SQLite then says what it says of a full disk
+        return base
+
+    monkeypatch.setattr(Detector, "_opened", full)
+    with pytest.raises(
+        WriteError, match=f"the cache {cache} cannot be written: .*; what it had kept is as it was; "
+    ):
+        detector.find([f"(S (NP We) (VP stay{i}))" * 100 for i in range(20)])
+    assert len(detector.find(TEXTS[:1])) == 1
 
 
 def test_a_damaged_cache_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -48,9 +49,11 @@ def test_a_plugin_announces_a_parser() -> None:
     if find_spec(__name__) is not None:
         made = parser_of("words:big", catalogue)
         assert (made.model, made.parse("a b").failed) == ("big", 1)
-    with pytest.raises(RegistryError, match=r"the parser 'gone', json:Gone, cannot be imported"):
+    with pytest.raises(
+        RegistryError, match=r"the parser 'gone' of module:lab, json:Gone, cannot be imported"
+    ):
         parser_of("gone", catalogue)
-    with pytest.raises(RegistryError, match=r"the parser 'none', .* is no Parser of peirce_logic"):
+    with pytest.raises(RegistryError, match=r"the parser 'none' of module:lab, .* is no Parser of peirce_logic"):
         parser_of("none", catalogue)
     with pytest.raises(RegistryError, match=r"unknown parser 'word'. Did you mean 'words'"):
         parser_of("word", catalogue)
@@ -162,3 +165,18 @@ def test_stanza_gives_words_of_one_token_its_characters() -> None:
     tree = tree_of_sentence(sentence)
     assert shown(tree) == {"It is n't", "is n't"}
     assert [token[1:] for token in tree.tokens] == [(4, 6), (7, 12), (7, 12)]
+
+
+@pytest.mark.parametrize("name", ["benepar:./model", "benepar:a/b", "stanza:../en", "benepar:.."])
+def test_a_model_is_no_path(name: str) -> None:
+    with pytest.raises(
+        TaskError, match=r"loads models by the names under which they are installed, and .* is a path"
+    ):
+        parser_of(name)
+
+
+@pytest.mark.skipif(find_spec("spacy") is None, reason="spacy is not installed")
+def test_a_module_that_is_no_model_of_spacy_is_not_imported() -> None:
+    with pytest.raises(TaskError, match="needs a model, and this is not installed"):
+        parser_of("spacy:this")
+    assert "this" not in sys.modules

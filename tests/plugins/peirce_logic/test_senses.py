@@ -166,6 +166,10 @@ def test_trained_from_the_command_line_and_chosen_in_detection(
     Senses(senses.encoder, senses.digest, {"as": always("causal", NONE)}).save(file)
     with pytest.raises(ModelFileError, match="what it holds of 'as' does not fit its senses"):
         read_senses(file)
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ModelFileError, match="it is not what was written"):
+        read_senses(file)
     file.write_bytes(b"\x00" * 64)
     with pytest.raises(ModelFileError, match=r"is no file of senses: .*; write it again"):
         read_senses(file)

@@ -260,6 +260,27 @@ def test_files_of_other_types_are_refused(graph: Graph, tmp_path: Path) -> None:
         read_queries(tmp_path, graph, "valid")
 
 
+def test_flipped_bits_are_noticed_or_change_no_query(graph: Graph, tmp_path: Path) -> None:
+    run(tmp_path, describe(TYPES[:1], {"2i": 5}, graph, "train", 0, 100), graph)
+    path = tmp_path / "train" / "2i.parquet"
+    content, noticed = path.read_bytes(), 0
+
+    def read() -> list[object]:
+        (queries,) = read_queries(tmp_path, graph, "train")
+        ids = (queries.groundings.relations, queries.groundings.constants)
+        found = [each for answers in queries.answers.values() for each in (answers.offsets, answers.entities)]
+        return [array.tolist() for array in (*ids, *found)]
+
+    whole, places = read(), range(4, len(content) // 2, 5)
+    for place in places:
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        try:
+            assert read() == whole
+        except TaskError:
+            noticed += 1
+    assert noticed > len(places) // 2
+
+
 def test_what_cannot_be_read_is_named(graph: Graph, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(
         TaskError, match="holds no sampled queries; make them with `peirce kg sample --split train"

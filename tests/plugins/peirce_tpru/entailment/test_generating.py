@@ -58,6 +58,12 @@ def test_an_interrupted_run_goes_on_and_workers_change_nothing(
     with pytest.raises(KeyboardInterrupt):
         generate(tmp_path / "cut", 80)
     assert not (tmp_path / "cut" / "train.txt").exists()
+    (kept,) = (tmp_path / "cut").glob(".*.parts/*")
+    content = kept.read_bytes()
+    kept.write_bytes(content[:200] + bytes([content[200] ^ 1]) + content[201:])
+    with pytest.raises(TaskError, match=r"000000.txt.gz cannot be read: .*; remove it, and run it again"):
+        generate(tmp_path / "cut", 80)
+    kept.write_bytes(content)
     assert generate(tmp_path / "cut", 80).file.read_bytes() == whole
     assert asked == [0, 1, 1]
     assert [path.name for path in (tmp_path / "cut").iterdir()] == ["train.txt"]
