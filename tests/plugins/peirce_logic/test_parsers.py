@@ -53,7 +53,9 @@ def test_a_plugin_announces_a_parser() -> None:
         RegistryError, match=r"the parser 'gone' of module:lab, json:Gone, cannot be imported"
     ):
         parser_of("gone", catalogue)
-    with pytest.raises(RegistryError, match=r"the parser 'none' of module:lab, .* is no Parser of peirce_logic"):
+    with pytest.raises(
+        RegistryError, match=r"the parser 'none' of module:lab, .* is no Parser of peirce_logic"
+    ):
         parser_of("none", catalogue)
     with pytest.raises(RegistryError, match=r"unknown parser 'word'. Did you mean 'words'"):
         parser_of("word", catalogue)
