@@ -170,15 +170,19 @@ def problems(arm: str) -> list[float]:
     return tables.shares(FOLIO, arm, "valid", {}, "problems")
 
 
-def curve(label: str) -> list[float]:
+def curve(label: str, steps: int) -> list[float]:
     """A network's mean training loss in each twelfth of its steps."""
-    row = next(row for row in tables.read(ENTAILMENT) if row["label"] == label)
-    return [float(each) for each in row["curve"].split()]
+    found = (row for row in tables.read(ENTAILMENT) if (row["label"], row["steps"]) == (label, str(steps)))
+    return [float(each) for each in next(found)["curve"].split()]
 
 
-def entailment(file: str, label: str = "") -> list[float]:
-    """The percentage of a file's pairs that each network decides right, or one of them."""
-    own = [row for row in tables.read(ENTAILMENT) if row["file"] == file and label in ("", row["label"])]
+def entailment(file: str, label: str = "", steps: int = 0) -> list[float]:
+    """The percentage of a file's pairs that each network decides right, or one of them after so many steps."""
+    own = [
+        row
+        for row in tables.read(ENTAILMENT)
+        if row["file"] == file and label in ("", row["label"]) and steps in (0, int(row["steps"]))
+    ]
     return [100 * int(row["right"]) / int(row["pairs"]) for row in own]
 
 
@@ -500,22 +504,29 @@ HELD: dict[str, dict[str, Callable[[], bool]]] = {
         "The gap by the step grows.": lambda: pretraining_gaps()[-1] > pretraining_gaps()[0],
     },
     "plugins/tpru/entailment.md": {
-        "No network is above 65 % on `validate`, as all of the paper's are.": lambda: (
-            max(entailment("validate")) < 65 < min(figures[0] for figures in PAPER.values())
+        "After 12,000 steps TPRU with 512 roles is above 65 % on `validate`.": lambda: (
+            entailment("validate", MANY, 12_000)[0] > 65
         ),
-        "The training loss still falls at the end: of twelve parts of the steps, the last has the least.": lambda: (
+        "All of the paper's networks are, and their lowest has 66.8.": lambda: (
+            min(figures[0] for figures in PAPER.values()) == 66.8
+        ),
+        "Every loss still falls at the end: of twelve parts of the steps, the last has the least.": lambda: (
             all(
-                len(curve(label)) == 12 and min(curve(label)) == curve(label)[-1]
-                for label in ("GRU", FEW, MANY)
+                len(losses) == 12 and min(losses) == losses[-1]
+                for losses in (curve(row["label"], int(row["steps"])) for row in tables.read(ENTAILMENT))
             )
         ),
-        "With 512 roles TPRU's training loss is below that with 8 in each of the twelve parts, as in the paper's Fig. "
-        "1, and `validate` is 1.8 points higher.": lambda: (
-            all(more < few for more, few in zip(curve(MANY), curve(FEW), strict=True))
-            and round(entailment("validate", MANY)[0] - entailment("validate", FEW)[0], 1) == 1.8
+        "GRU learns in fewer steps: after 6,000 it decides 65.4 % of `validate`, and TPRU 63.6.": lambda: (
+            [round(entailment("validate", label, 6_000)[0], 1) for label in ("GRU", MANY)] == [65.4, 63.6]
         ),
-        "On `test_hard`, `test_big` and `test_massive`, with more variables, no network is above 54 %.": lambda: (
-            max(value for size in ("hard", "big", "massive") for value in entailment(f"test_{size}")) < 54
+        "After 2,400 steps, TPRU's training loss with 512 roles is below that with 8 in each of the twelve parts, as "
+        "in the paper's Fig. 1, and `validate` is 1.8 points higher.": lambda: (
+            all(more < few for more, few in zip(curve(MANY, 2_400), curve(FEW, 2_400), strict=True))
+            and round(entailment("validate", MANY, 2_400)[0] - entailment("validate", FEW, 2_400)[0], 1)
+            == 1.8
+        ),
+        "On `test_hard`, `test_big` and `test_massive`, with more variables, no network is above 57 %.": lambda: (
+            max(value for size in ("hard", "big", "massive") for value in entailment(f"test_{size}")) < 57
         ),
     },
     "plugins/logic/senses.md": {

@@ -57,9 +57,9 @@ UNPUBLISHED: Mapping[str, str] = {
 from the parse, and relations between all tokens."""
 SCALES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "small": (
-        "2,400 steps of 32 pairs, variables named in their order, texts pooled and compared as the published code does",
+        "12,000 steps of 32 pairs, variables in their order, texts pooled and compared as the published code does",
         {
-            "train.steps": 2_400,
+            "train.steps": 12_000,
             "train.lr": 3e-3,
             "train.schedule": "linear",
             "train.warmup_ratio": 0.04,
