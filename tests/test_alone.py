@@ -64,7 +64,7 @@ def test_the_core_s_wheel_has_its_files_and_no_plugin(tmp_path: Path) -> None:
     packages, texts = contents(wheel)
     assert packages == {"peirce"}
     assert "peirce_" not in texts["entry_points.txt"]
-    for line in ("peirce = peirce.commands.main:main", "peirce = peirce.testing.plugin"):
+    for line in ("peirce = peirce.__main__:main", "peirce = peirce.testing.plugin"):
         assert line in texts["entry_points.txt"]
     with ZipFile(wheel) as archive:
         assert "peirce/registry.toml" in archive.namelist()

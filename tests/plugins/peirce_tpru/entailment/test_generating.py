@@ -74,7 +74,7 @@ def test_a_full_disk_leaves_no_empty_folder(tmp_path: Path) -> None:
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, before[1]))
     try:
         with pytest.raises(
             WriteError, match="the blocks that were done are kept, and the same command goes on"
