@@ -23,6 +23,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
@@ -250,6 +251,35 @@ def ranking(
     yield from below(said)
 
 
+def variants(name: str, published: str) -> Iterator[str]:
+    """MRR of models as their ready specs have them, and with one setting changed; mean (lowest-highest).
+
+    Args:
+        name: the CSV file of the runs with a setting, which their commands tell.
+        published: the CSV file of those without.
+    """
+    varied, whole = Ranking(name), Ranking(published)
+    cells = ("seen/entailed", "seen/inferred", "unseen/entailed", "unseen/inferred")
+    lines, said = [], ""
+    for spec, rows in runs(varied.rows, "spec").items():
+        settings: dict[str, list[Row]] = {"-": whole.of(spec)}
+        for row in rows:
+            words = shlex.split(row["command"])
+            setting = ", ".join(after for word, after in pairwise(words) if word == "--set")
+            settings.setdefault(f"`{setting}`", []).append(row)
+        for setting, own in settings.items():
+            seeds = ", ".join(
+                seed + "†" * found[0]["commit"].endswith("+")
+                for seed, found in sorted(runs(own, "seed").items())
+            )
+            said += seeds
+            lines.append(
+                [spec, setting, seeds, *(spread(whole.values(spec, cell, rows=own)) for cell in cells)]
+            )
+    yield from table(["", "changed", "seeds", *(cell.replace("/", ", ") for cell in cells)], lines)
+    yield from below(said)
+
+
 def seeds(name: str, experiment: str, cells: str, filtering: str = "graph") -> Iterator[str]:
     """MRR of each run of an experiment's rows by itself.
 
@@ -456,6 +486,7 @@ def below(said: str) -> Iterator[str]:
 
 MAKERS: dict[str, Callable[..., Iterator[str]]] = {
     "ranking": ranking,
+    "variants": variants,
     "seeds": seeds,
     "accuracy": accuracy,
     "columns": columns,
