@@ -43,7 +43,7 @@ class OriginalHead(Head):
 
     Args:
         planned: the head that it stands for.
-        build: the sizes that parts see.
+        dims: the sizes that parts see.
         config: the model's configuration, with the spec's dropout.
         source: where a new one takes its weights from; None leaves them random.
         words: the word embeddings, which stay the architecture's.
