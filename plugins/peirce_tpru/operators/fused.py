@@ -44,74 +44,77 @@ class _Recurrence(Function):
     ) -> Tensor:
         length, batch = read.shape[:2]
         count, size = roles.shape
-        reads, turned = read, weight.t()
         keeps = any(ctx.needs_input_grad[:4])
-        # [x, b, ...]: the state before each step, what its fillers are made of, its candidate and its gate.
-        states = read.new_zeros(length + 1, batch, size)
-        parts = read.new_empty(length if keeps else 1, batch, count)
-        sums = read.new_empty(length if keeps else 1, batch, 1)
-        candidates = read.new_empty(length if keeps else 1, batch, size)
-        gates = torch.empty_like(candidates)
-        own, squares = read.new_empty(batch, count + size), read.new_empty(batch, count)
+
+        def each(width: int) -> Tensor:
+            """[x, b, width], where the backward pass reads it; else one step's place for all steps."""
+            return read.new_empty(length if keeps else 1, batch, width).expand(length, -1, -1)
+
+        states = read.new_zeros(length + 1, batch, size)  # the first one is before the first step
+        tokens, token_gates = read[..., :count].clamp(min=0), read[..., count:]
+        parts, sums, mixtures, gates = each(count), each(1), each(size), each(size)
+        candidates = each(size) if tanh else mixtures
+        turned, own, squares = weight.t(), read.new_empty(batch, count + size), read.new_empty(batch, count)
+        own_fillers, own_gate = own.split_with_sizes([count, size], 1)
         for t in range(length):
-            at = t if keeps else 0
             torch.addmm(offset, states[t], turned, out=own)
-            part = torch.clamp(reads[t, :, :count], min=0, out=parts[at])
-            part += own[:, :count].clamp_(min=0)
-            total = torch.mul(part, part, out=squares).sum(1, keepdim=True).clamp_(min=smallest)
-            sums[at] = total
-            torch.mm(squares, roles, out=candidates[at])
-            candidates[at] /= total
-            if tanh:
-                candidates[at].tanh_()
-            torch.add(own[:, count:], reads[t, :, count:], out=gates[at]).sigmoid_()
-            torch.lerp(states[t], candidates[at], gates[at], out=states[t + 1])
+            part = torch.clamp(own_fillers, min=0, out=parts[t]).add_(tokens[t])
+            torch.mul(part, part, out=squares)
+            total = torch.sum(squares, 1, keepdim=True, out=sums[t]).clamp_(min=smallest)
+            mixture = torch.mm(squares, roles, out=mixtures[t]).div_(total)
+            candidate = torch.tanh(mixture, out=candidates[t]) if tanh else mixture
+            gate = torch.add(own_gate, token_gates[t], out=gates[t]).sigmoid_()
+            torch.lerp(states[t], candidate, gate, out=states[t + 1])
         if keeps:
-            ctx.save_for_backward(reads, weight, roles, states, parts, sums, candidates, gates)
+            ctx.save_for_backward(tokens, weight, roles, states, parts, sums, mixtures, candidates, gates)
             ctx.tanh, ctx.smallest = tanh, smallest
         return states[1:]
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        reads, weight, roles, states, parts, sums, candidates, gates = ctx.saved_tensors
+        tokens, weight, roles, states, parts, sums, mixtures, candidates, gates = ctx.saved_tensors
         length, batch, count = parts.shape
         size = roles.shape[1]
-        turned = roles.t()
-        # [x, b, N + d]: of what the state gives to the fillers, before their rectifier, and to the gate.
-        own = parts.new_empty(length, batch, count + size)
-        of_candidates = torch.empty_like(candidates)
-        fillers = parts.square().div_(sums)
-        of_fillers, state = parts.new_empty(batch, count), parts.new_zeros(batch, size)
-        read = torch.empty_like(reads) if ctx.needs_input_grad[0] else None
+        # What the gradient of a state is multiplied with, on its way to the state before, the gate, and the mixture.
+        kept = 1 - gates
+        to_gates = (candidates - states[:-1]).mul_(gates).mul_(kept)
+        to_mixtures = gates * (1 - candidates.square()) if ctx.tanh else gates
+        # The gradient of a part is 2 / sum * part * (its role's product with the mixture's gradient, less the mean
+        # of these). The mean is the product with the mixture itself, one more row beside the roles.
+        to_products = to_mixtures * (2 / sums)
+        # The sum is a constant where it was raised to the smallest one.
+        to_means = (to_products * mixtures).masked_fill_(sums <= ctx.smallest, 0)
+        lessened = torch.cat([roles.t(), roles.new_full((1, count), -1)])
+        # [x, b, N + d]: of what the token and the state give to the fillers, before their rectifiers, and to the gate.
+        read, own = (parts.new_empty(length, batch, count + size) for _ in range(2))
+        given, of_parts = parts.new_empty(batch, size + 1), parts.new_empty(batch, count)
+        of_states, state = torch.empty_like(gates), parts.new_zeros(batch, size)
         for t in range(length - 1, -1, -1):
-            state = state + grad[t]
-            gate, candidate = gates[t], candidates[t]
-            of_gate = own[t, :, count:]
-            torch.mul(candidate - states[t], state, out=of_gate)
-            of_gate *= gate * (1 - gate)
-            inner = torch.mul(state, gate, out=of_candidates[t])
-            if ctx.tanh:
-                inner *= 1 - candidate.square()
-            torch.mm(inner, turned, out=of_fillers)
-            # The sum is a constant where it was raised to the smallest one.
-            raised = sums[t] <= ctx.smallest
-            mean = (of_fillers * fillers[t]).sum(1, keepdim=True).masked_fill_(raised, 0)
-            of_parts = of_fillers.sub_(mean).mul_(parts[t]).mul_(2 / sums[t])
-            of_token = reads[t, :, :count]
-            if read is not None:
-                torch.mul(of_parts, of_token > 0, out=read[t, :, :count])
-                read[t, :, count:] = of_gate
+            torch.add(state, grad[t], out=of_states[t])
+            state = of_states[t]
+            torch.mul(to_products[t], state, out=given[:, :size])
+            torch.linalg.vecdot(to_means[t], state, out=given[:, size])
+            torch.mm(given, lessened, out=of_parts).mul_(parts[t])
+            _where_positive(of_parts, tokens[t], out=read[t, :, :count])
             # A filler of the state passed its rectifier where the part is more than the token's own.
-            torch.mul(of_parts, parts[t] > of_token.clamp(min=0), out=own[t, :, :count])
-            state = torch.addmm(state * (1 - gate), own[t], weight)
-        flat = own.flatten(0, 1)
-        needs = ctx.needs_input_grad
+            own_part = torch.sub(parts[t], tokens[t], out=own[t, :, :count])
+            _where_positive(of_parts, own_part, out=own_part)
+            torch.mul(to_gates[t], state, out=own[t, :, count:])
+            state = torch.addmm(state * kept[t], own[t], weight)
+        read[..., count:] = own[..., count:]
+        flat, needs = own.flatten(0, 1), ctx.needs_input_grad
+        of_mixtures = of_states.mul_(to_mixtures).div_(sums)
         return (
             read,
             flat.t() @ states[:-1].flatten(0, 1) if needs[1] else None,
             flat.sum(0) if needs[2] else None,
-            fillers.flatten(0, 1).t() @ of_candidates.flatten(0, 1) if needs[3] else None,
+            parts.square().flatten(0, 1).t() @ of_mixtures.flatten(0, 1) if needs[3] else None,
             None,
             None,
         )
+
+
+def _where_positive(grad: Tensor, values: Tensor, out: Tensor) -> None:
+    """The gradient where a value passed its rectifier, else 0; `out` may be `values`."""
+    torch.ops.aten.threshold_backward.grad_input(grad, values, 0, grad_input=out)
