@@ -10,12 +10,13 @@ import sys
 import sysconfig
 import time
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from attrs import frozen
 
 NUMPY = os.environ.get("PEIRCE_TRITON_NUMPY")
@@ -84,6 +85,30 @@ def serving(repository: Path, folder: Path, *arguments: str) -> Iterator[Server]
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def tensors(feeds: Mapping[str, Any]) -> list[Any]:
+    """A request's inputs."""
+    from tritonclient.grpc import InferInput
+    from tritonclient.utils import np_to_triton_dtype
+
+    made = []
+    for name, array in feeds.items():
+        made.append(InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype)))
+        made[-1].set_data_from_numpy(array)
+    return made
+
+
+def texts(**fields: str | Sequence[str]) -> list[Any]:
+    """A request's inputs of one text or several each."""
+    return tensors(
+        {
+            name: np.array(
+                [each.encode() for each in ([given] if isinstance(given, str) else given)], np.object_
+            )
+            for name, given in fields.items()
+        }
+    )
 
 
 def _wait(process: subprocess.Popen[bytes], server: Server) -> None:

@@ -104,7 +104,7 @@ class AnswererModel:
         kind = answerer_named(front.answerer)
         self._fields = kind.question
         self._kinds: Mapping[str, Field] = {each.name: each for each in kind.answer}
-        served = ServedFile(front.model, front.metadata, self._call, front.step)
+        served = ServedFile(front.model, front.metadata, self._call, front.step, front.batched)
         self._answerer: Answerer = kind(folder, Session.over(served, folder / GRAPH))
         self._pool = ThreadPoolExecutor(THREADS) if kind.streams else None
 

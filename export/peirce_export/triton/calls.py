@@ -69,12 +69,14 @@ class ServedFile(OpenFile):
         metadata: of its file.
         call: runs a model.
         step: the name and the metadata of the model that adds a token; None for a file that does not generate.
+        batched: whether the server batches its requests.
     """
 
     name: str
     metadata: Metadata
     call: Call
     step: tuple[str, Metadata] | None = None
+    batched: bool = True
     providers: tuple[str, ...] = field(default=("Triton",), init=False)
     generated: str | None = field(default=None, init=False)
 
@@ -89,7 +91,13 @@ class ServedFile(OpenFile):
 
     def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Let the server compute outputs, in that order."""
-        return self.call(self.name, feeds, outputs)
+        if not self.batched:
+            return self.call(self.name, feeds, outputs)
+        # Triton has no tensor of the batch alone: that is [batch, 1].
+        given = {name: array[:, None] if array.ndim == 1 else array for name, array in feeds.items()}
+        flat = {spec.name for spec in self.signature.outputs if len(spec.dims) == 1}
+        found = self.call(self.name, given, outputs)
+        return [array[:, 0] if name in flat else array for name, array in zip(outputs, found, strict=True)]
 
     def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], ServedStepper]:
         """Generation with the two models.

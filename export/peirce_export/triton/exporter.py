@@ -153,6 +153,7 @@ class TritonExporter(Exporter):
                         model=name,
                         metadata=graphs[0].metadata,
                         step=(names[1], graphs[1].metadata) if len(graphs) > 1 else None,
+                        batched=configs[name].max_batch_size > 0,
                     )
                     config = self._answerer(model, front, type(answerer), made / f"{name}_{each}", version)
                     configs[f"{name}_{each}"] = config

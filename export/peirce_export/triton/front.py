@@ -25,12 +25,14 @@ class Front:
         model: the name of the model.
         metadata: of the model's file.
         step: the same of the model that adds a token, of one that generates.
+        batched: whether the server batches the models' requests.
     """
 
     answerer: str
     model: str
     metadata: Metadata
     step: tuple[str, Metadata] | None = None
+    batched: bool = True
 
     def write(self, path: Path) -> None:
         """Write the file."""
@@ -40,6 +42,7 @@ class Front:
             {
                 "format": FORMAT,
                 "answerer": self.answerer,
+                "batched": self.batched,
                 "models": [{"name": name, "metadata": data.to_properties()} for name, data in models],
             },
         )
@@ -66,6 +69,7 @@ class Front:
                 model=first[0],
                 metadata=first[1],
                 step=steps[0] if steps else None,
+                batched=content.get("batched", True),
             )
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise ModelFileError(f"{path} is damaged or missing ({error}); export the model again") from error

@@ -24,7 +24,7 @@ from peirce_export import cases
 from peirce_kg.ask import Asker
 from peirce_text.text.writer import open_writer
 from served_models import CLASSES
-from triton_server import INSTALLED, Server, serving
+from triton_server import INSTALLED, Server, serving, tensors, texts
 
 if INSTALLED:
     from tritonclient.utils import InferenceServerException
@@ -60,21 +60,6 @@ def client(server: Server) -> Iterator[Any]:
 def opened(repository: Path, name: str) -> peirce.Session:
     (file,) = (repository / name / "1").glob("*.onnx")
     return peirce.Session(file, providers=["CPUExecutionProvider"])
-
-
-def tensors(feeds: Mapping[str, Any]) -> list[Any]:
-    from tritonclient.grpc import InferInput
-    from tritonclient.utils import np_to_triton_dtype
-
-    made = []
-    for name, array in feeds.items():
-        made.append(InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype)))
-        made[-1].set_data_from_numpy(array)
-    return made
-
-
-def texts(**fields: str) -> list[Any]:
-    return tensors({name: np.array([text.encode()], np.object_) for name, text in fields.items()})
 
 
 def drawn(session: peirce.Session, length: int, batch: int = 1, seed: int = 0) -> dict[str, Any]:
