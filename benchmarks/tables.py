@@ -21,7 +21,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -61,7 +61,7 @@ def any_rows(name: str) -> Sequence[Mapping[str, Any]]:
     return read(name) if name.endswith(".csv") else read_json(name)
 
 
-def runs(rows: Sequence[Row], key: str) -> dict[str, list[Row]]:
+def runs(rows: Iterable[Row], key: str) -> dict[str, list[Row]]:
     """Rows by what they have in a column, in the file's order."""
     found: dict[str, list[Row]] = {}
     for row in rows:
@@ -301,38 +301,38 @@ def seeds(name: str, experiment: str, cells: str, filtering: str = "graph") -> I
     yield from below(said)
 
 
-def accuracy(name: str, split: str, by: str, count: str) -> Iterator[str]:
-    """Accuracy in percent of the networks of a text experiment, mean (lowest-highest) over the seeds.
+def accuracy(
+    name: str, by: str, count: str, rows: str = "arm", digits: str = "0", **more: str
+) -> Iterator[str]:
+    """Accuracy in percent of the networks of an experiment, mean (lowest-highest) over the seeds.
 
     Args:
         name: the CSV file.
-        split: what they were tested on.
         by: what the columns are.
         count: the column that says how many examples a row is about.
+        rows: the column of the networks' names.
+        digits: of the percentages, after the point.
+        more: what a row has in other columns, several values with commas.
     """
-    columns = list(dict.fromkeys(row[by] for row in read(name) if row["split"] == split))
+    kept = [row for row in read(name) if _has(row, more)]
+    columns = list(dict.fromkeys(row[by] for row in kept))
     lines, said = [], ""
-    for arm, rows in runs(read(name), "arm").items():
-        figures = [shares(name, arm, split, {by: column}, count) for column in columns]
+    for label, own in runs(kept, rows).items():
+        figures = [shares((row for row in own if row[by] == column), count) for column in columns]
         seeds = ", ".join(
-            found[0]["seed"] + "†" * found[0]["commit"].endswith("+") for found in runs(rows, "run").values()
+            found[0]["seed"] + "†" * found[0]["commit"].endswith("+") for found in runs(own, "run").values()
         )
         said += seeds
-        lines.append([arm, seeds, *(spread(values, 0) for values in figures)])
+        lines.append([label, seeds, *(spread(values, int(digits)) for values in figures)])
     yield from table(["", "seeds", *columns], lines)
     yield from below(said)
 
 
-def shares(name: str, arm: str, split: str, where: Mapping[str, str], count: str) -> Values:
-    """The percentage of examples that each run of a network has right."""
-    own = [
-        row
-        for row in read(name)
-        if (row["arm"], row["split"]) == (arm, split) and where.items() <= row.items()
-    ]
+def shares(rows: Iterable[Row], count: str) -> Values:
+    """The percentage of examples that each run has right, by its rows."""
     return [
         100 * sum(int(row["right"]) for row in found) / sum(int(row[count]) for row in found)
-        for found in runs(own, "run").values()
+        for found in runs(rows, "run").values()
     ]
 
 
@@ -386,9 +386,11 @@ def pivot(
 
 def _having(name: str, more: Mapping[str, str]) -> list[Mapping[str, Any]]:
     """The rows that have one of the values in each of some columns."""
-    return [
-        row for row in any_rows(name) if all(str(row[key]) in value.split(",") for key, value in more.items())
-    ]
+    return [row for row in any_rows(name) if _has(row, more)]
+
+
+def _has(row: Mapping[str, Any], more: Mapping[str, str]) -> bool:
+    return all(str(row[key]) in value.split(",") for key, value in more.items())
 
 
 def _column(text: str) -> tuple[str, Callable[[Mapping[str, Any]], str]]:
