@@ -824,8 +824,8 @@ NO_FIGURES: dict[str, set[str]] = {
     "plugins/tpru/entailment.md": {
         "Means over seeds, with the lowest and the highest:",
         "The paper reads its pairs 90 times, and this scale four times.",
-        "In trials of 2,400 steps with one seed, which were not kept, neither roles eight times as large nor a learning "
-        "rate of 0.008 brought it nearer to GRU.",
+        "In trials of 2,400 steps with one seed, which were not kept, neither roles eight times as large nor a "
+        "learning rate of 0.008 brought it nearer to GRU.",
     },
     "plugins/text/reasoning.md": {
         "Longer premises lose their end.",
