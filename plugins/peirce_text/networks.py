@@ -16,14 +16,14 @@ from peirce.experiments import (
     FigureTable,
     Matrix,
     ResultRow,
+    TableExperiment,
     identity,
     last_loss,
     settings_by_part,
 )
-from peirce.model import Experiment, ExperimentReport, ExperimentRequest
+from peirce.model import ExperimentRequest
 from peirce.registry import load_spec
 from peirce.spec import Spec
-from rich.console import Console
 
 if TYPE_CHECKING:
     from peirce.model import Model, Task
@@ -142,6 +142,10 @@ class Networks(Matrix[Cell, R]):
     def table(self, rows: Sequence[R]) -> FigureTable:
         """The table of rows."""
 
+    def tables(self, rows: Sequence[R]) -> Sequence[FigureTable]:
+        """The table alone."""
+        return (self.table(rows),)
+
     def cells(self) -> Iterator[Cell]:
         """The trainings, all networks of one seed before the next seed."""
         from peirce.training import plain
@@ -244,7 +248,7 @@ TRAINING = {"train.lr": 1e-3, "train.beta2": 0.98, "train.warmup_ratio": 0.05, "
 
 
 @frozen(kw_only=True, eq=False)
-class FromScratch(Experiment):
+class FromScratch(TableExperiment):
     """The networks on a task, as an experiment.
 
     Args:
@@ -257,11 +261,6 @@ class FromScratch(Experiment):
     scales: Mapping[str, str] = field(factory=lambda: {"scratch": "4 layers of 64, on the task's data alone"})
     networks: type[Networks[Any]]
     settings: Mapping[str, Any]
-
-    def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
-        """Train the networks that are not trained yet, and write the table."""
-        networks = self.asked(request)
-        return networks.table(networks.run(console)).write(request.directory)
 
     def asked(self, request: ExperimentRequest) -> Networks[Any]:
         """The networks that a request asks for."""

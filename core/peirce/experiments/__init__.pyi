@@ -12,3 +12,6 @@ from .results import commit as commit
 from .results import digest as digest
 from .results import read_rows as read_rows
 from .results import write_rows as write_rows
+from .seeded import SeededMatrix as SeededMatrix
+from .seeded import SeededRow as SeededRow
+from .seeded import TableExperiment as TableExperiment

@@ -12,24 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import (
-    Cell,
-    Figure,
-    FigureTable,
-    Matrix,
-    ResultRow,
-    identity,
-    last_loss,
-)
-from peirce.model import Experiment, ExperimentReport, ExperimentRequest
-from peirce.registry import load_spec
-from rich.console import Console
+from peirce.experiments import Cell, Figure, FigureTable, SeededMatrix, SeededRow, TableExperiment
+from peirce.model import ExperimentRequest
 
 from peirce_logic.experiments import settings_of
 
 if TYPE_CHECKING:
     from peirce.model import Task
-    from peirce.training import TrainingOptions, TrainResult
+    from peirce.training import TrainResult
 
     from peirce_logic.choices.task import ChoiceData, MultipleChoice
 
@@ -73,17 +63,15 @@ PROBED = 500
 
 
 @frozen(kw_only=True)
-class ChoiceRow(ResultRow):
+class ChoiceRow(SeededRow):
     """How a run does on the questions of one type, or on all of them, with some ids."""
 
-    label: str
     data: str
     split: str
     type: str
     ids: str
     questions: int = field(converter=int)
     right: int = field(converter=int)
-    last_loss: float = field(converter=float)
 
     @property
     def accuracy(self) -> float:
@@ -92,22 +80,14 @@ class ChoiceRow(ResultRow):
 
 
 @frozen(kw_only=True, eq=False)
-class Table2(Matrix[Cell, ChoiceRow]):
+class Table2(SeededMatrix[ChoiceRow]):
     """The rows of the table, with several seeds each.
 
     Args:
         tasks: by column, what is learnt; all rows read the same ids, and plain ones leave them.
-        training: how.
-        labels: the rows.
-        seeds: of each row.
-        changes: what differs from the rows' specs, by dotted key.
     """
 
     tasks: Mapping[str, Task]
-    training: TrainingOptions
-    labels: Sequence[str]
-    seeds: tuple[int, ...]
-    changes: Mapping[str, Any] = field(factory=dict)
 
     row = ChoiceRow
     columns = (
@@ -115,20 +95,17 @@ class Table2(Matrix[Cell, ChoiceRow]):
         *("parameters", "steps", "seconds", "last_loss", "spec_digest", "commit", "evaluated", "command"),
     )
 
-    def cells(self) -> Iterator[Cell]:
-        """The trainings, all rows of one seed before the next seed."""
+    def learnt(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
+        """The tasks; how relations are found anew does not count either."""
         from peirce.training import plain
 
         for column, task in self.tasks.items():
-            given = task.overrides(self.prepared.of(task))
-            # Where the data lie, and how relations are found anew, does not count.
-            asked = plain(task.options) | {"folder": column, "cache": "", "processes": 1, "tokenizer": ""}
-            for seed in self.seeds:
-                for label in self.labels:
-                    name, changes = SPECS[label]
-                    spec = load_spec(name, {**given, **changes, **self.changes})
-                    run = identity(spec, asked, self.training, seed)
-                    yield Cell(label=label, seed=seed, spec=spec, task=task, training=self.training, run=run)
+            places = {"folder": column, "cache": "", "processes": 1, "tokenizer": ""}
+            yield task, plain(task.options) | places
+
+    def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
+        """As `SPECS` has it."""
+        return SPECS[label]
 
     def measured(
         self, cell: Cell, trained: TrainResult, data: ChoiceData, before: Sequence[ChoiceRow]
@@ -139,13 +116,7 @@ class Table2(Matrix[Cell, ChoiceRow]):
         task: MultipleChoice = cell.task  # type: ignore[assignment]  # it is what `tasks` hold
         split = "test" if "test" in data.splits else "valid"
         column = next(column for column, each in self.tasks.items() if each is task)
-        common = {
-            **self.facts(cell, trained),
-            "label": cell.label,
-            "data": column,
-            "split": split,
-            "last_loss": last_loss(trained),
-        }
+        common = {**self.facts(cell, trained), "data": column, "split": split}
 
         def row(type: str, ids: str, right: Any) -> ChoiceRow:
             return ChoiceRow(**common, type=type, ids=ids, questions=len(right), right=int(right.sum()))
@@ -163,11 +134,9 @@ class Table2(Matrix[Cell, ChoiceRow]):
                 "", f"{OTHERS}, first", task.right(trained.model, with_ids(few, split, cell.seed), split)
             )
 
-    def said(self, cell: Cell, rows: Sequence[ChoiceRow]) -> str:
-        """The training's time and loss, and the accuracy on each kind of questions."""
-        found = ", ".join(f"{row.type or 'all'} ({row.ids}) {row.accuracy:.3f}" for row in rows)
-        first = rows[0]
-        return f"{super().said(cell, rows)}, {first.parameters:,} parameters, last loss {first.last_loss:.3f}; {found}"
+    def found(self, rows: Sequence[ChoiceRow]) -> str:
+        """The accuracy on each kind of questions."""
+        return ", ".join(f"{row.type or 'all'} ({row.ids}) {row.accuracy:.3f}" for row in rows)
 
     def table(self, rows: Sequence[ChoiceRow]) -> FigureTable:
         """Accuracy by row and data set, and by type of questions, with the paper's figures."""
@@ -200,8 +169,7 @@ class Table2(Matrix[Cell, ChoiceRow]):
             columns=tuple(columns),
             figures=figures,
             facts=[
-                f"Accuracy in %, mean (lowest to highest) over {len(self.seeds)} "
-                f"{'seed' if len(self.seeds) == 1 else 'seeds'}, after "
+                f"Accuracy in %, {self.over_seeds}, after "
                 f"{' or '.join(f'{steps:,}' for steps in sorted({row.steps for row in rows}))} steps.",
                 *self._probes(rows),
             ],
@@ -229,7 +197,7 @@ def _accuracies(rows: Sequence[ChoiceRow], label: str, data: str, type: str, ids
 
 
 @frozen(kw_only=True, eq=False)
-class ChoiceTable(Experiment):
+class ChoiceTable(TableExperiment):
     """Table 2 as an experiment; its data are a folder with one of `COLUMNS` or several, or one of these."""
 
     name: str = "logical/table2"
@@ -240,18 +208,13 @@ class ChoiceTable(Experiment):
     scales: Mapping[str, str] = field(factory=lambda: {name: said for name, (said, *_) in SCALES.items()})
     folder: str = "runs/logical"
 
-    def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
-        """Train the rows that are not trained yet, and write the table."""
-        table = self.asked(request)
-        return table.table(table.run(console)).write(request.directory)
-
     def asked(self, request: ExperimentRequest) -> Table2:
         """The rows that a request asks for.
 
         Raises:
             TaskError: there are no data to train on, or no tokenizer is named.
         """
-        from peirce.training import make_task, training_options
+        from peirce.training import make_task
 
         _, labels, scale = SCALES[request.scale or next(iter(SCALES))]
         model, task, training = settings_of(request, scale)
@@ -260,19 +223,13 @@ class ChoiceTable(Experiment):
                 "logical/table2 needs the tokenizer of the pretrained model: --set task.tokenizer=FOLDER, or "
                 "--set model.options.source=FOLDER for a model that lies there"
             )
-        known = (*self.rows, *self.more)
         return Table2(
-            directory=request.directory,
+            **self.common(request, training, labels),
             tasks={
                 column: make_task("multiple_choice", {**task, "folder": str(folder)})
                 for column, folder in trained_on(Path(request.data)).items()
             },
-            training=training_options(training),
-            labels=tuple(label for label in known if label in (request.rows or labels)),
-            seeds=request.seeds,
             changes=model,
-            command=request.command,
-            only_evaluate=request.only_evaluate,
         )
 
 

@@ -12,24 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import (
-    Cell,
-    Figure,
-    FigureTable,
-    Matrix,
-    ResultRow,
-    identity,
-    last_loss,
-)
-from peirce.model import Experiment, ExperimentReport, ExperimentRequest
-from peirce.registry import load_spec
-from rich.console import Console
+from peirce.experiments import Cell, Figure, FigureTable, SeededMatrix, SeededRow, TableExperiment
+from peirce.model import ExperimentRequest
 
 from peirce_logic.experiments import settings_of
 from peirce_logic.summaries.rouge import MEASURES
 
 if TYPE_CHECKING:
-    from peirce.training import TrainingOptions, TrainResult
+    from peirce.model import Task
+    from peirce.training import TrainResult
 
     from peirce_logic.summaries.task import Summarise, SummaryData
 
@@ -84,38 +75,28 @@ SCALES: Mapping[str, tuple[str, tuple[str, ...], str, Mapping[str, Any]]] = {
 
 
 @frozen(kw_only=True)
-class SummaryRow(ResultRow):
+class SummaryRow(SeededRow):
     """ROUGE of a run's summaries, from 0 to 1."""
 
-    label: str
     trained_on: str
     texts: int = field(converter=int)
     rouge1: float = field(converter=float)
     rouge2: float = field(converter=float)
     rougeL: float = field(converter=float)  # noqa: N815 - as the measure is called
     rougeLsum: float = field(converter=float)  # noqa: N815
-    last_loss: float = field(converter=float)
 
 
 @frozen(kw_only=True, eq=False)
-class Table3(Matrix[Cell, SummaryRow]):
+class Table3(SeededMatrix[SummaryRow]):
     """The rows of the table, with several seeds each.
 
     Args:
         task: what is learnt; all rows read the same ids, and plain ones leave them.
-        training: how.
         trained_on: the file that it learns from.
-        labels: the rows.
-        seeds: of each row.
-        changes: what differs from the rows' specs, by dotted key.
     """
 
     task: Summarise
-    training: TrainingOptions
     trained_on: str
-    labels: Sequence[str]
-    seeds: tuple[int, ...]
-    changes: Mapping[str, Any] = field(factory=dict)
 
     row = SummaryRow
     columns = (
@@ -123,20 +104,16 @@ class Table3(Matrix[Cell, SummaryRow]):
         *("last_loss", "spec_digest", "commit", "evaluated", "command"),
     )
 
-    def cells(self) -> Iterator[Cell]:
-        """The trainings, all rows of one seed before the next seed."""
+    def learnt(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
+        """The task; how relations are found anew does not count either."""
         from peirce.training import plain
 
-        given = self.task.overrides(self.prepared.of(self.task))
-        # Where the data lie, and how relations are found anew, does not count.
         moved = {"data": self.trained_on, "test_data": "test", "cache": "", "processes": 1, "tokenizer": ""}
-        asked = plain(self.task.options) | moved
-        for seed in self.seeds:
-            for label in self.labels:
-                name, changes = SPECS[label]
-                spec = load_spec(name, {**given, **changes, **self.changes})
-                run = identity(spec, asked, self.training, seed)
-                yield Cell(label=label, seed=seed, spec=spec, task=self.task, training=self.training, run=run)
+        yield self.task, plain(self.task.options) | moved
+
+    def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
+        """As `SPECS` has it."""
+        return SPECS[label]
 
     def measured(
         self, cell: Cell, trained: TrainResult, data: SummaryData, before: Sequence[SummaryRow]
@@ -147,17 +124,14 @@ class Table3(Matrix[Cell, SummaryRow]):
         yield SummaryRow(
             **self.facts(cell, trained),
             **scores,
-            label=cell.label,
             trained_on=self.trained_on,
             texts=self.task.options.examples or len(data.splits["test"].texts),
-            last_loss=last_loss(trained),
         )
 
-    def said(self, cell: Cell, rows: Sequence[SummaryRow]) -> str:
-        """The training's time and loss, and ROUGE."""
+    def found(self, rows: Sequence[SummaryRow]) -> str:
+        """ROUGE."""
         (row,) = rows
-        found = ", ".join(f"{measure} {100 * getattr(row, measure):.2f}" for measure in MEASURES)
-        return f"{super().said(cell, rows)}, {row.parameters:,} parameters, last loss {row.last_loss:.3f}; {found}"
+        return ", ".join(f"{measure} {100 * getattr(row, measure):.2f}" for measure in MEASURES)
 
     def table(self, rows: Sequence[SummaryRow]) -> FigureTable:
         """ROUGE by row, beside the paper's."""
@@ -186,8 +160,7 @@ class Table3(Matrix[Cell, SummaryRow]):
             figures=figures,
             facts=[
                 *(smoke if read == "dev" else ()),
-                f"ROUGE F1 in %, the mean over a dialogue's references; mean (lowest to highest) over "
-                f"{len(self.seeds)} {'seed' if len(self.seeds) == 1 else 'seeds'}, after {steps} steps.",
+                f"ROUGE F1 in %, the mean over a dialogue's references; {self.over_seeds}, after {steps} steps.",
             ],
             sources=self.sources(rows, "label"),
             published="the published models",
@@ -197,7 +170,7 @@ class Table3(Matrix[Cell, SummaryRow]):
 
 
 @frozen(kw_only=True, eq=False)
-class SummaryTable(Experiment):
+class SummaryTable(TableExperiment):
     """Table 3 as an experiment; its data are the folder of DialogSum."""
 
     name: str = "logical/table3"
@@ -208,18 +181,13 @@ class SummaryTable(Experiment):
     scales: Mapping[str, str] = field(factory=lambda: {name: said for name, (said, *_) in SCALES.items()})
     folder: str = "runs/dialogsum"
 
-    def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
-        """Train the rows that are not trained yet, and write the table."""
-        table = self.asked(request)
-        return table.table(table.run(console)).write(request.directory)
-
     def asked(self, request: ExperimentRequest) -> Table3:
         """The rows that a request asks for.
 
         Raises:
             TaskError: a file is not there, or no tokenizer is named for pretrained models.
         """
-        from peirce.training import make_task, training_options
+        from peirce.training import make_task
 
         _, labels, read, scale = SCALES[request.scale or next(iter(SCALES))]
         files = {
@@ -228,22 +196,17 @@ class SummaryTable(Experiment):
         }
         named = {name: str(path) for name, path in files.items()}
         model, task, training = settings_of(request, {**named, **scale})
-        labels = tuple(label for label in SPECS if label in (request.rows or labels))
-        if not task["tokenizer"] and set(labels) - set(SMOKE):
+        common = self.common(request, training, labels)
+        if not task["tokenizer"] and set(common["labels"]) - set(SMOKE):
             raise TaskError(
                 "logical/table3 needs the tokenizer of a pretrained model: --set task.tokenizer=FOLDER, or "
                 "--set model.options.source=FOLDER for a model that lies there"
             )
         return Table3(
-            directory=request.directory,
+            **common,
             task=make_task("summarise", task),  # type: ignore[arg-type]  # it is what the name says
-            training=training_options(training),
             trained_on=read,
-            labels=labels,
-            seeds=request.seeds,
             changes=model,
-            command=request.command,
-            only_evaluate=request.only_evaluate,
         )
 
 

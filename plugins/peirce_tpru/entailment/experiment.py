@@ -6,25 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import (
     Cell,
     Figure,
     FigureTable,
-    Matrix,
-    ResultRow,
-    identity,
-    last_loss,
+    SeededMatrix,
+    SeededRow,
+    TableExperiment,
     settings_by_part,
 )
-from peirce.model import Experiment, ExperimentReport, ExperimentRequest
-from peirce.registry import load_spec
-from rich.console import Console
+from peirce.model import ExperimentRequest
 
 if TYPE_CHECKING:
     from peirce.model import Task
-    from peirce.training import TrainingOptions, TrainResult
+    from peirce.training import TrainResult
 
 COLUMNS: Mapping[str, str] = {
     "valid": "validate", "easy": "test_easy", "hard": "test_hard", "big": "test_big", "massive": "test_massive",
@@ -88,18 +85,16 @@ POINTS = 12
 
 
 @frozen(kw_only=True)
-class EntailmentRow(ResultRow):
+class EntailmentRow(SeededRow):
     """How a run does on one file.
 
     Args:
         curve: the mean training loss of each of `POINTS` equal parts of the steps, with spaces between.
     """
 
-    label: str
     file: str
     pairs: int = field(converter=int)
     right: int = field(converter=int)
-    last_loss: float = field(converter=float)
     curve: str = ""
 
     @property
@@ -109,22 +104,14 @@ class EntailmentRow(ResultRow):
 
 
 @frozen(kw_only=True, eq=False)
-class Table1(Matrix[Cell, EntailmentRow]):
+class Table1(SeededMatrix[EntailmentRow]):
     """The rows of the table, with several seeds each.
 
     Args:
         task: what is learnt.
-        training: how.
-        labels: the rows.
-        seeds: of each row.
-        changes: what differs from the rows' specs, by dotted key.
     """
 
     task: Task
-    training: TrainingOptions
-    labels: Sequence[str]
-    seeds: tuple[int, ...]
-    changes: Mapping[str, Any] = field(factory=dict)
 
     row = EntailmentRow
     columns = (
@@ -132,18 +119,15 @@ class Table1(Matrix[Cell, EntailmentRow]):
         *("last_loss", "curve", "spec_digest", "commit", "evaluated", "command"),
     )
 
-    def cells(self) -> Iterator[Cell]:
-        """The trainings, all rows of one seed before the next seed."""
+    def learnt(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
+        """The task."""
         from peirce.training import plain
 
-        given = self.task.overrides(self.prepared.of(self.task))
-        asked = plain(self.task.options) | {"folder": "", "pairs": ""}  # where the data lie does not count
-        for seed in self.seeds:
-            for label in self.labels:
-                name, changes = spec_of(label)
-                spec = load_spec(name, {**given, **changes, **self.changes})
-                run = identity(spec, asked, self.training, seed)
-                yield Cell(label=label, seed=seed, spec=spec, task=self.task, training=self.training, run=run)
+        yield self.task, plain(self.task.options) | {"folder": "", "pairs": ""}
+
+    def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
+        """See `spec_of`."""
+        return spec_of(label)
 
     def measured(
         self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[EntailmentRow]
@@ -153,8 +137,6 @@ class Table1(Matrix[Cell, EntailmentRow]):
         means = (np.mean(part) for part in np.array_split(trained.losses, POINTS) if len(part))
         common = {
             **self.facts(cell, trained),
-            "label": cell.label,
-            "last_loss": last_loss(trained),
             "curve": " ".join(f"{mean:.4f}" for mean in means),
         }
         for file in COLUMNS.values():
@@ -162,11 +144,13 @@ class Table1(Matrix[Cell, EntailmentRow]):
                 right = task.right(trained.model, data.files[file])
                 yield EntailmentRow(**common, file=file, pairs=len(right), right=int(right.sum()))
 
-    def said(self, cell: Cell, rows: Sequence[EntailmentRow]) -> str:
-        """The training's time and loss, and the accuracy on each file."""
-        found = ", ".join(f"{row.file} {row.accuracy:.3f}" for row in rows)
-        first = rows[0]
-        return f"{super().said(cell, rows)}, {first.parameters:,} parameters, last loss {first.last_loss:.3f}; {found}"
+    def found(self, rows: Sequence[EntailmentRow]) -> str:
+        """The accuracy on each file."""
+        return ", ".join(f"{row.file} {row.accuracy:.3f}" for row in rows)
+
+    def tables(self, rows: Sequence[EntailmentRow]) -> Sequence[FigureTable]:
+        """The accuracies, and the learning curves."""
+        return self.table(rows), self.curves(rows)
 
     def table(self, rows: Sequence[EntailmentRow]) -> FigureTable:
         """Accuracy by row and file, beside the paper's, with the heuristics below."""
@@ -192,7 +176,7 @@ class Table1(Matrix[Cell, EntailmentRow]):
             columns=tuple(COLUMNS),
             figures=found,
             facts=[
-                f"Accuracy in %, mean (lowest to highest) over {len(self.seeds)} seeds.",
+                f"Accuracy in %, {self.over_seeds}.",
                 "h1 to h3 are heuristics: B has no more connectives, no other variables, no other literals than A.",
             ],
             sources=self.sources(rows, "label"),
@@ -260,7 +244,7 @@ def _guessed(pairs: Any, heuristic: int) -> tuple[float, ...]:
 
 
 @frozen(kw_only=True, eq=False)
-class EntailmentTable(Experiment):
+class EntailmentTable(TableExperiment):
     """Table 1 as an experiment; its data are a folder of pairs, with a training file."""
 
     name: str = "tpru/table1"
@@ -271,32 +255,15 @@ class EntailmentTable(Experiment):
     scales: Mapping[str, str] = field(factory=lambda: {name: said for name, (said, _) in SCALES.items()})
     folder: str = "runs/entailment"
 
-    def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
-        """Train the rows that are not trained yet, and write the table and the learning curves."""
-        table = self.asked(request)
-        rows = table.run(console)
-        report, more = table.table(rows).write(request.directory), table.curves(rows).write(request.directory)
-        return evolve(report, files=[*report.files, *more.files])
-
     def asked(self, request: ExperimentRequest) -> Table1:
         """The rows that a request asks for."""
-        from peirce.training import make_task, training_options
+        from peirce.training import make_task
 
         scale = SCALES[request.scale or next(iter(SCALES))][1]
         common = {"train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
         settings = {**common, **scale, "task.folder": request.data, **request.settings}
         model, task, training = settings_by_part(settings)
-        known = (*self.rows, *self.more)
-        return Table1(
-            directory=request.directory,
-            task=make_task("entailment", task),
-            training=training_options(training),
-            labels=tuple(label for label in known if label in (request.rows or self.rows)),
-            seeds=request.seeds,
-            changes=model,
-            command=request.command,
-            only_evaluate=request.only_evaluate,
-        )
+        return Table1(**self.common(request, training), task=make_task("entailment", task), changes=model)
 
 
 TABLE1 = EntailmentTable()

@@ -15,19 +15,16 @@ from peirce.experiments import (
     Cell,
     Figure,
     FigureTable,
-    Matrix,
-    ResultRow,
-    identity,
-    last_loss,
+    SeededMatrix,
+    SeededRow,
+    TableExperiment,
     settings_by_part,
 )
-from peirce.model import Experiment, ExperimentReport, ExperimentRequest
-from peirce.registry import load_spec
-from rich.console import Console
+from peirce.model import ExperimentRequest
 
 if TYPE_CHECKING:
     from peirce.model import Task
-    from peirce.training import TrainingOptions, TrainResult
+    from peirce.training import TrainResult
 
 SPLITS: Mapping[str, str] = {"dev": "valid", "dev, mismatched": "valid_mismatched", "test": "test"}
 """The columns of Table 2 and their splits; MNLI's dev set is its matched one, and its test set has no labels."""
@@ -110,74 +107,48 @@ SCALES: Mapping[str, Scale] = {
 
 
 @frozen(kw_only=True)
-class InferenceRow(ResultRow):
+class InferenceRow(SeededRow):
     """One figure of a run: its accuracy on a split, or a measure of a task of SentEval, from 0 to 1."""
 
-    label: str
     task: str
     measure: str
     value: float = field(converter=float)
     folds: int = field(converter=int)
     limit: int = field(converter=int)
-    last_loss: float = field(converter=float)
 
 
 @frozen(kw_only=True, eq=False)
-class Inference(Matrix[Cell, InferenceRow]):
+class Inference(SeededMatrix[InferenceRow]):
     """The rows of both tables, with several seeds each.
 
     Args:
         task: what is learnt.
-        training: how.
-        labels: the rows.
-        seeds: of each row.
         scale: the sizes.
         transfer: the folder of SentEval's files, for Table 3; None for Table 2.
-        changes: what differs from the rows' specs, by dotted key.
     """
 
     task: Task
-    training: TrainingOptions
-    labels: Sequence[str]
-    seeds: tuple[int, ...]
     scale: Scale
     transfer: Path | None = None
-    changes: Mapping[str, Any] = field(factory=dict)
 
     row = InferenceRow
     columns = (
-        *(
-            "run",
-            "label",
-            "seed",
-            "task",
-            "measure",
-            "value",
-            "folds",
-            "limit",
-            "parameters",
-            "steps",
-            "seconds",
-        ),
-        *("last_loss", "spec_digest", "commit", "evaluated", "command"),
+        *("run", "label", "seed", "task", "measure", "value", "folds", "limit", "parameters", "steps"),
+        *("seconds", "last_loss", "spec_digest", "commit", "evaluated", "command"),
     )
 
-    def cells(self) -> Iterator[Cell]:
-        """The trainings, all rows of one seed before the next seed."""
+    def learnt(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
+        """The task; which vectors they are counts, wherever they lie."""
         from peirce.training import plain
 
-        data = self.prepared.of(self.task)
-        given = self.task.overrides(data)
-        # Where things lie does not count; which vectors they are does.
+        vectors = self.prepared.of(self.task).vectors
         places = dict.fromkeys(("folder", "more", "cache", "device"), "")
-        vectors = data.vectors.identity if data.vectors is not None else ""
-        asked = plain(self.task.options) | places | {"vectors": vectors}
-        for seed in self.seeds:
-            for label in self.labels:
-                name, changes = spec_of(label, self.scale.channels)
-                spec = load_spec(name, {**changes, **given, **self.changes})
-                run = identity(spec, asked, self.training, seed)
-                yield Cell(label=label, seed=seed, spec=spec, task=self.task, training=self.training, run=run)
+        named = {"vectors": vectors.identity if vectors is not None else ""}
+        yield self.task, plain(self.task.options) | places | named
+
+    def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
+        """See `spec_of`."""
+        return spec_of(label, self.scale.channels)
 
     def wanted(self, row: InferenceRow) -> bool:
         """Whether a row is of this table, at this scale."""
@@ -193,7 +164,7 @@ class Inference(Matrix[Cell, InferenceRow]):
         self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[InferenceRow]
     ) -> Iterator[InferenceRow]:
         """A row for each split, or for each measure of each task of SentEval."""
-        common = {**self.facts(cell, trained), "label": cell.label, "last_loss": last_loss(trained)}
+        common = self.facts(cell, trained)
         if self.transfer is None:
             task: Any = self.task
             for column, split in SPLITS.items():
@@ -215,15 +186,10 @@ class Inference(Matrix[Cell, InferenceRow]):
                         **common, task=name, measure=measure, value=round(value, 6), folds=folds, limit=limit
                     )
 
-    def said(self, cell: Cell, rows: Sequence[InferenceRow]) -> str:
-        """The training's time and loss, and the main figures."""
-        own = [row for row in rows if self.wanted(row)]
-        shown = [f"{row.task} {row.measure} {row.value:.3f}" for row in own if "_" not in row.measure]
-        first = rows[0]
-        return (
-            f"{super().said(cell, rows)}, {first.parameters:,} parameters, last loss {first.last_loss:.3f}; "
-            + ", ".join(shown)
-        )
+    def found(self, rows: Sequence[InferenceRow]) -> str:
+        """The main figures."""
+        own = [row for row in rows if self.wanted(row) and "_" not in row.measure]
+        return ", ".join(f"{row.task} {row.measure} {row.value:.3f}" for row in own)
 
     def table(self, rows: Sequence[InferenceRow]) -> FigureTable:
         """The figures by row beside the paper's."""
@@ -248,13 +214,12 @@ class Inference(Matrix[Cell, InferenceRow]):
         }
         data = self.prepared.of(self.task)
         about = f"{len(data.labels['train']):,} pairs for training."
-        seeds = f"mean (lowest to highest) over {len(self.seeds)} seeds"
         if self.transfer is None:
             return FigureTable(
                 name="table2",
                 title="TPRU, Table 2: natural language inference",
                 about=about,
-                facts=[f"Accuracy in %, {seeds}."],
+                facts=[f"Accuracy in %, {self.over_seeds}."],
                 published="MNLI, with SNLI's training pairs and ELMo's vectors",
                 **common,
             )
@@ -265,7 +230,7 @@ class Inference(Matrix[Cell, InferenceRow]):
             title="TPRU, Table 3: transfer to the tasks of SentEval",
             about=about,
             facts=[
-                f"Accuracy, F1 for the last column, and Pearson's correlation for STS, all in %, {seeds}.",
+                f"Accuracy, F1 for the last column, and Pearson's correlation for STS, all in %, {self.over_seeds}.",
                 f"Classes with {self.scale.folds} folds{limit}.",
                 f"Means are over those that are there of {', '.join(tasks)}.",
             ],
@@ -314,7 +279,7 @@ def spec_of(label: str, channels: int) -> tuple[str, dict[str, Any]]:
 
 
 @frozen(kw_only=True, eq=False)
-class InferenceTable(Experiment):
+class InferenceTable(TableExperiment):
     """Table 2 or 3 as an experiment.
 
     Its data are a folder with the files of SNLI, MNLI or SICK and of SentEval's tasks, or with folders `mnli`, `snli`,
@@ -325,14 +290,9 @@ class InferenceTable(Experiment):
     folder: str = "runs/inference"
     transfer: bool
 
-    def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
-        """Train the rows that are not trained yet, measure them, and write the table."""
-        table = self.asked(request)
-        return table.table(table.run(console)).write(request.directory)
-
     def asked(self, request: ExperimentRequest) -> Inference:
         """The rows that a request asks for."""
-        from peirce.training import make_task, training_options
+        from peirce.training import make_task
 
         scale = SCALES[request.scale or next(iter(SCALES))]
         data = Path(request.data)
@@ -345,18 +305,12 @@ class InferenceTable(Experiment):
         common = {"train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
         settings = {**common, **scale.settings, **places, **request.settings}
         model, task, training = settings_by_part(settings)
-        known = (*self.rows, *self.more)
         return Inference(
-            directory=request.directory,
+            **self.common(request, training),
             task=make_task("nli", task),
-            training=training_options(training),
-            labels=tuple(label for label in known if label in (request.rows or self.rows)),
-            seeds=request.seeds,
             scale=scale,
             transfer=(data / "senteval" if (data / "senteval").is_dir() else data) if self.transfer else None,
             changes=model,
-            command=request.command,
-            only_evaluate=request.only_evaluate,
         )
 
 
