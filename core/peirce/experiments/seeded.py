@@ -35,7 +35,7 @@ class SeededMatrix(Matrix[Cell, S]):
     """Rows of a table, with several seeds each.
 
     Args:
-        training: how all are trained.
+        training: how they are trained.
         labels: the rows.
         seeds: of each row.
         changes: what differs from the rows' specs, by dotted key.
@@ -53,6 +53,10 @@ class SeededMatrix(Matrix[Cell, S]):
     @abstractmethod
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """The ready spec of a row, and what it changes, by dotted key."""
+
+    def training_of(self, label: str) -> TrainingOptions:
+        """How a row is trained: by default as all are."""
+        return self.training
 
     @abstractmethod
     def found(self, rows: Sequence[S]) -> str:
@@ -80,8 +84,9 @@ class SeededMatrix(Matrix[Cell, S]):
                 for label in self.labels:
                     name, changes = self.spec_of(label)
                     spec = load_spec(name, {**given, **changes, **self.changes})
-                    run = identity(spec, options, self.training, seed)
-                    yield Cell(label=label, seed=seed, spec=spec, task=task, training=self.training, run=run)
+                    training = self.training_of(label)
+                    run = identity(spec, options, training, seed)
+                    yield Cell(label=label, seed=seed, spec=spec, task=task, training=training, run=run)
 
     def facts(self, cell: Cell, trained: TrainResult) -> dict[str, Any]:
         """The attributes of `SeededRow`."""

@@ -8,7 +8,7 @@ import pytest
 from peirce.compose import build, summarise
 from peirce.model import ExperimentRequest
 from peirce.registry import load_spec
-from peirce_tpru.entailment.experiment import COLUMNS, PAPER, TABLE1, UNPUBLISHED, spec_of
+from peirce_tpru.entailment.experiment import COLUMNS, PAPER, RATES, TABLE1, UNPUBLISHED, spec_of
 from peirce_tpru.entailment.files import HEURISTICS
 from peirce_tpru.entailment.task import Entailment
 from rich.console import Console
@@ -67,3 +67,21 @@ def test_rows_are_trained_and_stand_beside_the_papers(tmp_path: Path) -> None:
             assert figure["paper"] == printed
             assert figure["seeds"] == (1 if column in ("valid", "easy") else 0)
     assert found["h1", "valid"]["mean"] == 25.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "rates"),
+    [({}, (3e-3, RATES["small"]["transformer"])), ({"train.lr": 1e-2}, (1e-2, 1e-2))],
+)
+def test_rows_have_a_learning_rate_of_their_own_unless_one_is_given(
+    tmp_path: Path, settings: dict[str, float], rates: tuple[float, float]
+) -> None:
+    batch = Entailment.example_in(tmp_path)["batch_size"]
+    request = ExperimentRequest(
+        data=str(tmp_path),
+        directory=tmp_path / "out",
+        rows=("GRU", "transformer"),
+        seeds=(0,),
+        settings={"task.batch_size": batch, **settings},
+    )
+    assert tuple(cell.training.lr for cell in TABLE1.asked(request).cells()) == rates
