@@ -148,4 +148,5 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
         return f"{subject}; there are none"
     close = SequenceMatcher(None, str(name), names[0]).ratio() >= 0.6
     hint = f" Did you mean {names[0]!r}?" if close else ""
-    return f"{subject}.{hint} Known: {', '.join(names)}"
+    shown = (f'"{other}"' if "," in other else other for other in names)
+    return f"{subject}.{hint} Known: {', '.join(shown)}"

@@ -95,6 +95,11 @@ def _settings(path: Path) -> dict[str, Any]:
         for key in (*READ, "n_layers", "n_embed")
         if key in settings and (type(settings[key]) is not int or settings[key] < 1)
     ]
+    problems += [
+        f"{key} is {settings[key]!r}, and must be true or false"
+        for key in ("bidirectional", "birnn")
+        if key in settings and type(settings[key]) is not bool
+    ]
     if problems:
         raise ModelFileError(f"{path} cannot be imported: {'; '.join(problems)}")
     both = bool(settings.get("bidirectional") or settings.get("birnn"))
@@ -105,10 +110,24 @@ def _spec(settings: Mapping[str, Any], found: Mapping[str, Tensor], name: str, s
     """The network of the settings; the table's rows count the tokens.
 
     Raises:
-        ModelFileError: nothing counts them.
+        ModelFileError: nothing counts them, or two things do and differ.
     """
-    tables = [found[key] for key in EMBEDDINGS if key in found and found[key].dim() == 2]
-    vocabulary = len(tables[0]) if tables else settings.get("n_embed")
+    tables = {key: found[key] for key in EMBEDDINGS if key in found and found[key].dim() == 2}
+    counts = {key: len(table) for key, table in tables.items()}
+    if len(counts) > 1:
+        raise ModelFileError(
+            f"the weights have both {' and '.join(counts)}; keep the one that is the embeddings"
+        )
+    if 0 in counts.values():
+        raise ModelFileError(
+            f"{next(iter(counts))} has no rows; give the weights of a model that was trained"
+        )
+    vocabulary = next(iter(counts.values()), settings.get("n_embed"))
+    if vocabulary != settings.get("n_embed", vocabulary):
+        raise ModelFileError(
+            f"{source} says n_embed = {settings['n_embed']}, and {next(iter(counts))} has {vocabulary} rows; give the "
+            "two files of one model"
+        )
     if vocabulary is None:
         raise ModelFileError(
             f"{source} has no n_embed and the weights no {EMBEDDINGS[0]}, so nothing says how many tokens there are; "

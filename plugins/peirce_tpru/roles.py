@@ -141,6 +141,8 @@ def _by_token(name: str, steps: list[Tensor], lengths: Sequence[int]) -> NDArray
 def _encoded(folder: Path, model: Model, texts: Sequence[str]) -> tuple[tuple[str, ...], dict[str, Tensor]]:
     """The tokens' texts and the inputs of one row."""
     given = {spec.name for spec in model.signature.inputs}
+    if not any(text.strip() for text in texts):
+        raise TaskError("the text is empty; give one with words")
     if len(texts) > 1 and "token_type_ids" not in given:
         raise TaskError(f"{folder} has no token types to tell two texts apart; give one text")
     if (folder / ASSETS / TOKENIZER).is_file():

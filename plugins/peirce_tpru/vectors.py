@@ -154,13 +154,14 @@ class FileVectors(Vectors):
         try:
             vector = np.array(rest, np.float32)
         except ValueError:
-            vector = np.empty(0, np.float32)
-        if len(vector) != self.width or not np.isfinite(vector).all():
-            raise TaskError(
-                f"{self.source}, line {number}: it has {len(rest)} fields after the word, where the first line has "
-                f"{self.width} numbers; fetch the file again"
-            )
-        return vector
+            vector = np.full(len(rest), np.nan, np.float32)
+        if len(vector) == self.width and np.isfinite(vector).all():
+            return vector
+        if len(vector) != self.width:
+            fault = f"it has {len(rest)} fields after the word, where the first line has {self.width}"
+        else:
+            fault = "what follows the word is not numbers alone, all finite"
+        raise TaskError(f"{self.source}, line {number}: {fault}; fetch the file again")
 
 
 class EncoderVectors(Vectors):
@@ -187,8 +188,8 @@ class EncoderVectors(Vectors):
         except Exception as error:  # whatever the library, its file formats and its network raise
             cause = str(error).partition("\n")[0]
             raise TaskError(
-                f"{source}: neither a text file of vectors nor an encoder of transformers: {cause}; give such a file, "
-                "a folder with config.json, model.safetensors and a tokenizer, or a name of the hub"
+                f"{source} is neither a text file of vectors nor an encoder of transformers ({cause.rstrip('.')}); "
+                "give such a file, a folder with config.json, model.safetensors and a tokenizer, or a name of the hub"
             ) from error
         self._encoder = self._encoder.eval().to(device)
         self.width = int(self._encoder.config.hidden_size)

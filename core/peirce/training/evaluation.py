@@ -15,6 +15,7 @@ from peirce.model import ASSETS, Model, Task
 from peirce.reading import check, read
 from peirce.training import randomness
 from peirce.training.options import TrainingOptions
+from peirce.training.records import read_training
 from peirce.training.start import fitting
 
 
@@ -94,7 +95,10 @@ def check_data(model: Model, directory: Path, task: Task, data: Any) -> None:
         if path.is_file() and (check(path) != len(content) or read(path, "asset") != content):
             different.append(f"{ASSETS}/{name}")
     if different:
+        record = read_training(directory)
+        before = task.name if record is None else record["task"]["name"]
+        step = "the options and files of its training" if before == task.name else f"its own task, {before!r}"
         raise TaskError(
             f"the data of task {task.name!r} are not those that {directory} was trained on: {', '.join(different)} "
-            "would differ; give the options and files of its training"
+            f"would differ; give {step}"
         )

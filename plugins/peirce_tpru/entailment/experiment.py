@@ -123,9 +123,20 @@ class Table1(SeededMatrix[EntailmentRow]):
     )
 
     def learnt(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
-        """The task."""
+        """The task.
+
+        Raises:
+            TaskError: there is nothing to train on, or nothing to evaluate on.
+        """
         from peirce.training import plain
 
+        data = self.prepared.of(self.task)
+        data.of("train")
+        if not {*COLUMNS.values()} & {*data.files}:
+            raise TaskError(
+                f"{data.folder} has no file to evaluate on, such as validate.txt or test_easy.txt; put a published "
+                "one there, or keep some lines of train.txt as validate.txt"
+            )
         yield self.task, plain(self.task.options) | {"folder": "", "pairs": ""}
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:

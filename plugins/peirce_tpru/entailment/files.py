@@ -73,7 +73,7 @@ def read_pairs(path: Path) -> tuple[Pair, ...]:
     try:
         with unpacked(path) as file:
             for number, line in enumerate(lines(file), 1):
-                if text := line.decode("ascii", "replace").strip():
+                if text := line.decode("utf-8", "replace").strip():
                     found.append(_pair(text, f"{path}, line {number}"))
     except OSError as error:
         raise TaskError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -91,7 +91,10 @@ def found_in(folder: Path) -> dict[str, Path]:
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
-        raise TaskError(f"{folder} cannot be read: {error.strerror or error}") from error
+        raise TaskError(
+            f"{folder} cannot be read: {error.strerror or error}; give the folder of train.txt, validate.txt and "
+            "test_*.txt"
+        ) from error
     known: dict[str, Path] = {}
     for path in filter(_is_file, paths):
         name = path.name.removesuffix(".gz").removesuffix(".txt")
@@ -118,7 +121,8 @@ def _pair(text: str, where: str) -> Pair:
     for formula in fields[:2]:
         if not _is_proposition(formula):
             raise TaskError(
-                f"{where}: {formula[:80]!r} is no proposition of a to z, &, |, >, ~ and parentheses"
+                f"{where}: {formula[:80]!r} is no proposition of a to z, &, |, >, ~ and parentheses, at most "
+                f"{DEEPEST} of these within each other"
             )
     entails, *guesses = (flag == "1" for flag in fields[2:])
     return Pair(fields[0], fields[1], entails, (guesses[0], guesses[1], guesses[2]))

@@ -38,6 +38,8 @@ SIZES: tuple[Mapping[int, int], Mapping[int, int]] = (
     {1: 3, 2: 97, 3: 464, 4: 601, 5: 671, 6: 669, 7: 654, 8: 632, 9: 632, 10: 577},
 )
 """Of the same pairs: how many have an A, or a B, of so many connectives."""
+MOST = 10_000_000
+"""So many pairs are made at most; they are held in memory, in about three gigabytes."""
 FOURS = 250
 """The fours of a block."""
 CANDIDATES = 16
@@ -94,9 +96,14 @@ def generate(
         overwrite: whether to replace a file that is there.
 
     Raises:
-        TaskError: the file is there already, or a published one cannot be read.
+        TaskError: the file is there already, the folder is a file, a published file cannot be read, or there are
+            more than `MOST` pairs.
         BusyError: another process writes it.
     """
+    if pairs > MOST:
+        raise TaskError(f"{pairs:,} pairs are asked for, and at most {MOST:,} are made; lower --pairs")
+    if folder.exists() and not folder.is_dir():
+        raise TaskError(f"{folder} is a file; give the folder that {NAME} goes into")
     file = folder / NAME
     with writing(f"the pairs in {file}", _KEPT), owned(file, folder=False):
         if (zipped := folder / f"{NAME}.gz").exists():

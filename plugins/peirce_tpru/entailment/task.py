@@ -127,9 +127,15 @@ class Pairs:
 
 @frozen(eq=False)
 class EntailmentData:
-    """The pairs of each file, by its name: `train`, `validate`, and each `test_*`."""
+    """The pairs of each file, by its name: `train`, `validate`, and each `test_*`.
+
+    Args:
+        files: the pairs.
+        folder: where they lie, for messages.
+    """
 
     files: Mapping[str, Pairs]
+    folder: str = "the folder"
 
     def of(self, split: str) -> dict[str, Pairs]:
         """The files of a split; there may be several test files.
@@ -144,9 +150,9 @@ class EntailmentData:
             raise TaskError(unknown("split", split, wanted))
         found = {name: self.files[name] for name in wanted[split] if name in self.files}
         if not found:
-            raise TaskError(
-                f"the folder has no {' or '.join(wanted[split]) or 'test_*'}.txt, the split {split!r}"
-            )
+            step = f"; `peirce entailment generate {self.folder}` makes one" if split == "train" else ""
+            names = " or ".join(wanted[split]) or "test_*"
+            raise TaskError(f"{self.folder} has no {names}.txt, the split {split!r}{step}")
         return found
 
 
@@ -182,7 +188,7 @@ class Entailment(Task):
             read[TRAIN] = read[TRAIN][: options.limit]
         if options.names == "ordered":
             read = {name: tuple(map(_ordered, pairs)) for name, pairs in read.items()}
-        return EntailmentData({name: Pairs.of(pairs) for name, pairs in read.items()})
+        return EntailmentData({name: Pairs.of(pairs) for name, pairs in read.items()}, options.folder)
 
     def overrides(self, data: EntailmentData) -> Mapping[str, Any]:
         """The vocabulary, and two token types."""

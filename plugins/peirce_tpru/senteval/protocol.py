@@ -25,6 +25,7 @@ GRID = tuple(2.0**power for power in range(-2, 4))
 """The inverse strengths of L2 regularisation that are tried, where there is no test set or one for choosing."""
 WIDER = tuple(2.0**power for power in range(-1, 6))
 """The same where training and test sets are given."""
+_MORE = "take a file with more examples, or raise --limit"
 RATINGS = np.arange(1.0, 6.0)
 BATCH, EPOCHS, MOST_EPOCHS, PATIENCE = 64, 50, 1000, 4
 """Of relatedness: rows of a step, passes between two looks at the scores for choosing, and when it ends."""
@@ -144,10 +145,16 @@ def cosines(u: Features, v: Features) -> Scores:
 
 
 def correlations(given: Scores, wanted: Scores) -> dict[str, float]:
-    """Pearson's and Spearman's; 0 where one of the two is constant."""
+    """Pearson's and Spearman's; 0 where what is given is constant.
+
+    Raises:
+        TaskError: the wanted scores are constant, so that there is no correlation with them.
+    """
     from scipy.stats import pearsonr, spearmanr
 
-    if np.ptp(given) == 0 or np.ptp(wanted) == 0:
+    if np.ptp(wanted) == 0:
+        raise TaskError(f"the scores of its {len(wanted)} pairs are all alike; take a file with other scores")
+    if np.ptp(given) == 0:
         return {"pearson": 0.0, "spearman": 0.0}
     return {
         "pearson": float(pearsonr(given, wanted).statistic),
@@ -178,11 +185,15 @@ def _chosen(features: Features, labels: Labels, grid: Sequence[float], folds: in
 def _folds(features: Features, labels: Labels, folds: int) -> Any:
     from sklearn.model_selection import StratifiedKFold
 
-    if (fewest := int(np.unique(labels, return_counts=True)[1].min())) < folds:
+    counts = np.unique(labels, return_counts=True)[1]
+    if len(counts) < 2:
         raise TaskError(
-            f"a class has {fewest} examples, too few for {folds} folds; lower --folds or raise --limit"
+            f"all {len(labels)} examples have one class, so there is nothing to tell apart; {_MORE}"
         )
-
+    if (fewest := int(counts.min())) < folds:
+        raise TaskError(
+            f"of one class there are only {fewest}, too few for {folds} folds; lower --folds, or {_MORE}"
+        )
     return StratifiedKFold(folds, shuffle=True, random_state=SEED).split(features, labels)
 
 

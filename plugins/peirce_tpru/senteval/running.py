@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peirce.errors import TaskError
 from peirce.extras import require
 from peirce_text import shown
 
@@ -72,7 +73,10 @@ def evaluate(
     )
     found: dict[str, Measures] = {}
     for task in shown(list(read), "tasks", len(read), 2):
-        found[task] = _measured(task, read[task], sentences, folds)
+        try:
+            found[task] = _measured(task, read[task], sentences, folds)
+        except TaskError as error:
+            raise TaskError(f"{task}: {error}") from error
     return found
 
 

@@ -307,11 +307,18 @@ def test_progress_is_shown_on_the_console(
     assert "6/6" in shown
 
 
-def test_other_data_than_those_of_the_training_are_refused(parts: Registry, tmp_path: Path) -> None:
+def test_other_data_than_those_of_the_training_are_refused(
+    parts: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = run(tmp_path, parts).model
     check_data(model, tmp_path, marked(), None)
     with pytest.raises(TaskError, match=r"model\.input\.vocabulary, assets/tokens\.txt would differ"):
         check_data(model, tmp_path, marked(tokens=9), None)
+    other = marked(tokens=9)
+    trained_on = other.name
+    monkeypatch.setattr(type(other), "name", "other")
+    with pytest.raises(TaskError, match=f"give its own task, '{trained_on}'"):
+        check_data(model, tmp_path, other, None)
 
 
 @pytest.mark.parametrize(

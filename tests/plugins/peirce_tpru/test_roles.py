@@ -85,7 +85,7 @@ def test_a_picture_and_json(
 def test_what_cannot_be_shown_is_named(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="'rain' is none"):
         read_roles(saved, ["5 rain"])
-    with pytest.raises(TaskError, match="the text has no tokens"):
+    with pytest.raises(TaskError, match="the text is empty"):
         read_roles(saved, [" "])
     with pytest.raises(TaskError, match="give one, or two of a pair"):
         roles(saved, ["5", "6", "7"])

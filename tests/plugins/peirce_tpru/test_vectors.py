@@ -37,7 +37,12 @@ def test_words_of_a_file_are_found_as_they_stand_or_lower_or_divided(tmp_path: P
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("the 1 0\ndog 1\n", r"line 2: it has 1 fields"), ("\n", "first line"), ("a b\n", "line 1")],
+    [
+        ("the 1 0\ndog 1\n", r"line 2: it has 1 fields"),
+        ("the 1 0\ndog nan 1\n", "line 2: .* all finite"),
+        ("\n", "first line"),
+        ("a b\n", "line 1"),
+    ],
 )
 def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "glove.txt").write_text(content, encoding="utf-8")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from peirce.compose import build, summarise
+from peirce.errors import TaskError
 from peirce.model import ExperimentRequest
 from peirce.registry import load_spec
 from peirce_tpru.entailment.experiment import COLUMNS, PAPER, RATES, TABLE1, UNPUBLISHED, spec_of
@@ -67,6 +68,22 @@ def test_rows_are_trained_and_stand_beside_the_papers(tmp_path: Path) -> None:
             assert figure["paper"] == printed
             assert figure["seeds"] == (1 if column in ("valid", "easy") else 0)
     assert found["h1", "valid"]["mean"] == 25.0
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [("train", "has no file to evaluate on"), ("validate", r"has no train\.txt.*peirce entailment generate")],
+)
+def test_what_is_missing_is_named_before_anything_is_trained(kept: str, words: str, tmp_path: Path) -> None:
+    batch = Entailment.example_in(tmp_path)["batch_size"]
+    for name in {"train", "validate", "test_easy"} - {kept}:
+        (tmp_path / f"{name}.txt").unlink()
+    request = ExperimentRequest(
+        data=str(tmp_path), directory=tmp_path / "out", rows=("GRU",), settings={"task.batch_size": batch}
+    )
+    with pytest.raises(TaskError, match=words):
+        TABLE1.run(request, Console(quiet=True))
+    assert not list((tmp_path / "out").glob("gru*"))
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,11 @@ def test_the_command_shows_sizes_beside_the_published_ones(
     (tmp_path / "train.txt").rename(tmp_path / "train.txt.gz")
     with pytest.raises(TaskError, match=r"train\.txt\.gz is there already"):
         command(tmp_path, pairs=200, overwrite=True)
+    with pytest.raises(TaskError, match=r"train\.txt\.gz is a file; give the folder"):
+        command(tmp_path / "train.txt.gz", pairs=200)
+    with pytest.raises(TaskError, match="at most 10,000,000 are made"):
+        command(tmp_path / "many", pairs=10**14)
+    assert not (tmp_path / "many").exists()
 
 
 def test_the_published_sizes_are_those_of_the_file(shared: Path) -> None:

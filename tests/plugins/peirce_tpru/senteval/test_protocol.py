@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from peirce.errors import TaskError
 from peirce_tpru.senteval.protocol import (
     GRID,
     WIDER,
@@ -91,3 +92,17 @@ def test_nothing_to_compare_is_no_correlation() -> None:
     assert cosines(zero, zero + 1).tolist() == [0, 0, 0]
     assert correlations(np.zeros(3), np.arange(3.0)) == {"pearson": 0.0, "spearman": 0.0}
     assert compared(zero + 1, zero + 3).tolist() == [[2, 2, 3, 3]] * 3
+    with pytest.raises(TaskError, match="scores of its 3 pairs are all alike"):
+        correlations(np.arange(3.0), np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ([1] * 6, "all 6 examples have one class"),
+        ([0] + [1] * 5, "of one class there are only 1, too few for 3"),
+    ],
+)
+def test_classes_that_cannot_be_told_are_refused(labels: list[int], words: str) -> None:
+    with pytest.raises(TaskError, match=words):
+        cross_validated(np.eye(6, dtype=np.float32), np.array(labels), 3, lambda parts, _: parts)
