@@ -590,8 +590,8 @@ HELD: dict[str, dict[str, Callable[[], bool]]] = {
     },
     "plugins/tpru/entailment.md": {
         "More roles are better, as in the paper, but only up to 128.": lambda: (
-            (means := [fmean(entailment("validate", label)) for label in BY_ROLES])[:3]
-            == sorted(means)[:2] + [max(means)]
+            (means := [fmean(entailment("validate", label)) for label in BY_ROLES]).index(max(means)) == 2
+            and means[0] < means[1] < means[2]
             and sorted(printed := [PAPER[label][0] for label in BY_ROLES]) == printed
         ),
         "On `validate` 8, 32, 128 and 512 roles have 62.9, 65.2, 66.0 and 65.6 %; each seed with 8 is below all "
