@@ -408,8 +408,8 @@ HELD: dict[str, dict[str, Callable[[], bool]]] = {
         ),
     },
     "plugins/logic/index.md": {
-        'All measures of the two are equal, since both write one sentence for the dialogues: that two persons "talk about '
-        'their hobbies".': lambda: (
+        'All measures of the two are equal, since both write one sentence for the dialogues: that two persons "talk '
+        'about their hobbies".': lambda: (
             len({tuple(row[measure] for measure in MEASURES) for row in tables.read("logical-dialogsum.csv")})
             == 1
         ),
