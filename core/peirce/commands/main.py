@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from typing import Annotated, Any, NoReturn, TextIO
@@ -108,6 +109,15 @@ class _Commands(typer.core.TyperGroup):
             return super().invoke(ctx)
 
 
+class _StandIn(typer.core.TyperCommand):
+    """A command that is not imported yet: its arguments, a `--` among them, are left to it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep them as they are."""
+        ctx.args = args
+        return args
+
+
 @contextmanager
 def _cut() -> Iterator[None]:
     """What typer says of arguments is no longer than what Peirce says."""
@@ -128,16 +138,9 @@ def application() -> typer.Typer:
         app.add_typer(group)
     for command in commands():
         of, _, word = command.name.rpartition(".")
-        (groups[of] if of else app).command(
-            word,
-            help=command.help,
-            add_help_option=False,
-            context_settings={
-                "ignore_unknown_options": True,
-                "allow_extra_args": True,
-                "allow_interspersed_args": False,
-            },
-        )(_stand_in(command))
+        (groups[of] if of else app).command(word, cls=_StandIn, help=command.help, add_help_option=False)(
+            _stand_in(command)
+        )
     return app
 
 
@@ -163,9 +166,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     set_aside_unreadable()
     try:
         # No process that a command starts imports from the working directory.
-        with safe_path(), ending_in_order(), redirect_stdout(printed) if "--json" in given else nullcontext():
+        with (
+            safe_path(),
+            ending_in_order(),
+            _warnings_in_lines(),
+            redirect_stdout(printed) if "--json" in given else nullcontext(),
+        ):
             try:
-                typer.main.get_command(application()).main(args=_kept(given), prog_name="peirce")
+                typer.main.get_command(application()).main(args=list(given), prog_name="peirce")
             finally:
                 sys.stdout.flush()  # a disk that takes no more is told of here, and not when Python has ended
     except KeyboardInterrupt:
@@ -241,14 +249,25 @@ def _tell(error: Exception, *, document: bool) -> NoReturn:
     sys.exit(code)
 
 
+@contextmanager
+def _warnings_in_lines() -> Iterator[None]:
+    """Print each warning of Peirce as one line, without the line of code that it came from."""
+    usual = warnings.formatwarning
+
+    def line(message: Any, category: Any, *where: Any, **more: Any) -> str:
+        ours = category.__module__.partition(".")[0].startswith("peirce")
+        return f"warning: {printable(message)}\n" if ours else usual(message, category, *where, **more)
+
+    warnings.formatwarning = line
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
+
+
 def _mute() -> None:
     """Write nothing more to standard output, at which Python would fail once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _kept(given: Sequence[str]) -> list[str]:
-    """The arguments, with each `--` doubled, since a stand-in's parser takes the first of two away."""
-    return [kept for argument in given for kept in (["--", "--"] if argument == "--" else [argument])]
 
 
 def _global_options(
