@@ -16,7 +16,7 @@ from peirce.containers import tensors as held
 from peirce.digests import OWN, AlteredError, checked, digest_of, own_digest
 from peirce.errors import ModelFileError, TaskError
 from peirce.files import write_whole
-from peirce.reading import parse_json
+from peirce.reading import parse_json, whole_number
 
 from peirce_logic.detection.algorithm import default_sense
 from peirce_logic.detection.lexicon import Keyword, Match
@@ -150,7 +150,9 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
         metadata, arrays = held(file).metadata, load_file(file)
         if OWN in metadata and checked(None) and metadata[OWN] != _digest(arrays, metadata):
             raise AlteredError
-        version, encoder, digest = int(metadata["format"]), metadata["encoder"], metadata["digest"]
+        if (version := whole_number(metadata.get("format", ""))) is None or "relations" not in metadata:
+            raise ValueError("its header names no senses")
+        encoder, digest = metadata["encoder"], metadata["digest"]
         relations = parse_json(metadata["relations"])
         classifiers = {
             str(word): Classifier(tuple(map(str, names)), arrays[f"{word}.weight"], arrays[f"{word}.bias"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,12 @@ def read_sentences(path: str | os.PathLike[str] | None = None) -> list[Labelled]
         raise InputError(
             f"sentences {file} cannot be read: {error}; it holds a JSON object a line"
         ) from error
-    return [_labelled(line, f"{file}, line {i}") for i, line in enumerate(lines, 1) if line.strip()]
+    found = [_labelled(line, f"{file}, line {i}") for i, line in enumerate(lines, 1) if line.strip()]
+    if not found:
+        raise InputError(
+            f"{file} holds no sentences; write a JSON object a line, with text, keyword and relation"
+        )
+    return found
 
 
 def agreement(sentences: Sequence[Labelled]) -> tuple[float, float] | None:
@@ -78,11 +84,29 @@ def agreement(sentences: Sequence[Labelled]) -> tuple[float, float] | None:
     return same, 1.0 if chance == 1.0 else (same - chance) / (1.0 - chance)
 
 
+def _place(text: str, keyword: str, where: str) -> int:
+    """Where a keyword stands as whole words; a clitic such as `n't` ends one."""
+    before = "" if "'" in keyword else r"(?<!\w)"
+    places = [
+        match.start() for match in re.finditer(rf"{before}{re.escape(keyword)}(?!\w)", text, re.IGNORECASE)
+    ]
+    if not keyword or not places:
+        raise InputError(
+            f"{where}: the text does not hold the keyword {keyword!r} as words of their own; correct one"
+        )
+    if len(places) > 1:
+        raise InputError(
+            f"{where}: the keyword {keyword!r} stands at the characters {', '.join(map(str, places))}; say with "
+            "`start` which is meant"
+        )
+    return places[0]
+
+
 def _labelled(line: str, where: str) -> Labelled:
     try:
         given: Any = parse_json(line)
         text, keyword = str(given["text"]), str(given["keyword"]).lower()
-        start = int(given.get("start", text.lower().find(keyword)))
+        start = int(given["start"]) if "start" in given else _place(text, keyword, where)
         passes = tuple(map(str, given.get("passes", ())))
         relation, source = str(given["relation"]), str(given.get("source", ""))
     except (ValueError, LookupError, TypeError, AttributeError) as error:

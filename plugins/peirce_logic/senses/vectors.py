@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 from peirce.extras import quiet_transformers, require
+from peirce.model import SPEC
 
 AROUND = 200
 """How many characters before and after a keyword the encoder sees."""
 BATCH = 32
+_WHICH = "give the folder of a model of transformers, or its name on the hub"
 
 
 class Vectors:
@@ -82,16 +85,18 @@ class Vectors:
     def _loaded(self) -> tuple[Any, Any]:
         from transformers import AutoModel, AutoTokenizer
 
+        folder = Path(self.encoder)
+        if not folder.is_dir() and (self.encoder.startswith(("/", ".")) or self.encoder.count("/") > 1):
+            raise TaskError(f"there is no folder {folder}; {_WHICH}")
+        if (folder / SPEC).is_file():
+            raise TaskError(f"{folder} holds a model of Peirce, and an encoder is another's; {_WHICH}")
         try:
             with quiet_transformers():
                 tokenizer = AutoTokenizer.from_pretrained(self.encoder, trust_remote_code=False)
                 model = AutoModel.from_pretrained(self.encoder, use_safetensors=True, trust_remote_code=False)
         except (OSError, ValueError, RuntimeError, KeyError) as error:
             said = " ".join(str(error).split())[:500]
-            raise TaskError(
-                f"the encoder {self.encoder!r} cannot be loaded: {said}; give the folder of a model of transformers, "
-                "or its name on the hub"
-            ) from error
+            raise TaskError(f"the encoder {self.encoder!r} cannot be loaded: {said}; {_WHICH}") from error
         if not tokenizer.is_fast:
             raise TaskError(
                 f"the tokenizer of {self.encoder!r} does not say where its tokens stand; it has no tokenizer.json"

@@ -16,6 +16,7 @@ from peirce_logic.senses.classifiers import Classifier, Senses, read_senses
 from peirce_logic.senses.sentences import NONE, agreement, read_sentences
 from peirce_logic.senses.training import cross_validated, encoded, train
 from peirce_logic.senses.vectors import Vectors
+from safetensors.numpy import save
 
 WORDS = ("since", "as", "while")
 TREES = (
@@ -73,7 +74,19 @@ def test_the_sentences_of_the_package() -> None:
     [
         ("no json", "line 1: it is no"),
         ('{"text": "a since b", "keyword": "since", "relation": "casual"}', "Did you mean 'causal'"),
-        ('{"text": "a b", "keyword": "since", "relation": "causal"}', "does not stand at character -1"),
+        (
+            '{"text": "It has b", "keyword": "as", "relation": "causal"}',
+            "does not hold the keyword 'as' as words",
+        ),
+        (
+            '{"text": "as a, As b", "keyword": "as", "relation": "causal"}',
+            "at the characters 0, 6; say with `start`",
+        ),
+        (
+            '{"text": "a as b", "keyword": "as", "relation": "causal", "start": 1}',
+            "not stand at character 1;",
+        ),
+        ("\n", "own.jsonl holds no sentences; write"),
     ],
 )
 def test_what_is_no_sentence_is_refused(line: str, said: str, tmp_path: Path) -> None:
@@ -81,6 +94,16 @@ def test_what_is_no_sentence_is_refused(line: str, said: str, tmp_path: Path) ->
     file.write_text(line)
     with pytest.raises(InputError, match=said):
         read_sentences(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "keyword", "start"), [("It has rained as ever.", "as", 14), ("They didn't.", "n't", 8)]
+)
+def test_a_keyword_is_found_as_whole_words(text: str, keyword: str, start: int, tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    file.write_text(json.dumps({"text": text, "keyword": keyword, "relation": NONE}))
+    (only,) = read_sentences(file)
+    assert only.start == start
 
 
 def test_a_vector_is_the_mean_over_the_keywords_tokens_alone(encoder: Path) -> None:
@@ -91,8 +114,20 @@ def test_a_vector_is_the_mean_over_the_keywords_tokens_alone(encoder: Path) -> N
     np.testing.assert_allclose(both[:1], vectors.of([text], [(17, 22)]), atol=1e-5)  # whatever the padding
     assert np.abs(both[0] - vectors.of([text], [(0, 2)])[0]).max() > 0.01
     assert not vectors.of([text], [(2, 3)]).any()  # no token stands there
-    with pytest.raises(TaskError, match=r"the encoder '.*gone' cannot be loaded"):
+    with pytest.raises(
+        TaskError, match=r"there is no folder .*gone; give the folder of a model of transform"
+    ):
         Vectors(str(encoder / "gone")).of([text], [(17, 22)])
+
+
+def test_a_model_of_peirce_is_no_encoder(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").touch()
+    with pytest.raises(
+        TaskError, match=f"{tmp_path} holds a model of Peirce, and an encoder is another's; give"
+    ):
+        Vectors(str(tmp_path)).of(["since"], [(0, 5)])
+    with pytest.raises(TaskError, match="the encoder 'gone' cannot be loaded"):
+        Vectors("gone").of(["since"], [(0, 5)])
 
 
 class Blank(Vectors):
@@ -169,6 +204,11 @@ def test_trained_from_the_command_line_and_chosen_in_detection(
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(ModelFileError, match="it is not what was written"):
+        read_senses(file)
+    file.write_bytes(save({"a": np.zeros(1)}, {"format": "pt"}))
+    with pytest.raises(
+        ModelFileError, match="is no file of senses: its header names no senses; write it again"
+    ):
         read_senses(file)
     file.write_bytes(b"\x00" * 64)
     with pytest.raises(ModelFileError, match=r"is no file of senses: .*; write it again"):
