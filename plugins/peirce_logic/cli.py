@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json as jsonlib
+import re
+import warnings
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +22,11 @@ if TYPE_CHECKING:
 SCHEMA, SCHEMA_OF_STATS = "peirce.logic/1", "peirce.logic.stats/1"
 PIECE = 50_000
 """About how many characters of a file `stats` gives to a process at once."""
+LONGEST_NAME = 4096
+"""What is longer names no file."""
+_FILE = re.compile(r"\S*(/\S*|\.[A-Za-z]{1,6})|.*\.(txt|mrg|trees?|md)(\.gz)?")
+_LACKING = "Glyph .* missing from"
+_END = re.compile(r"[.!?]['\")\]\u2019\u201d]*(?=\s)")
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
 )
@@ -67,29 +75,35 @@ def detect(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a relation.")] = False,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write the text, keywords and spans marked by colour."),
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write the text, with keywords on a colour and their spans underlined with it.",
+        ),
     ] = None,
     png: Annotated[
         Path | None,
-        typer.Option("--png", metavar="FILE", help="Draw the same as a picture."),
+        typer.Option("--png", metavar="FILE", help="Draw the same as a picture, a .png file."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Find the logical relations of texts, sentence by sentence."""
-    from peirce.extras import require
     from peirce.files import write_whole
 
-    from peirce_logic.detection.showing import as_html, as_object, as_png
+    from peirce_logic.detection.showing import as_html, as_object
     from peirce_logic.detector import Detector
 
+    if json and jsonl:
+        raise InputError("--json and --jsonl are both given; choose one form of what is printed")
     if png is not None:
-        require("--png", "matplotlib", extra="train")
+        _check_png(png, html)
     if len(texts) > 1 and (html or png):
         raise InputError(f"--html and --png show one text, and {len(texts)} are given; give one")
     detector = Detector(parser, lexicon, cache, processes, senses)
-    found = _found(detector, [_text(each) for each in texts])
+    read = [_text(each) for each in texts]
+    found = _found(detector, [text for text, _ in read], [file for _, file in read])
     first = found[0]
-    drawn = None if png is None else as_png(first.relations, first.text)
+    drawn = None if png is None else _drawn(first)
     if html is not None:
         write_whole(html, as_html(first.relations, first.text))
     if png is not None and drawn is not None:
@@ -132,10 +146,10 @@ def stats(
     from peirce_logic.relations import RELATIONS
 
     detector = Detector(parser, lexicon, cache, processes, senses)
-    texts = [_text(str(file)) for file in files]
-    found = _found(
-        detector, texts if detector.reads_trees else [part for text in texts for part in _parts(text)]
-    )
+    texts = [(_content(file), str(file)) for file in files]
+    if not detector.reads_trees:
+        texts = [(part, file) for text, file in texts for part in _parts(text)]
+    found = _found(detector, [text for text, _ in texts], [file for _, file in texts])
     counts = Counter(relation.relation for each in found for relation in each.relations)
     sentences, unparsed = sum(each.sentences for each in found), sum(each.unparsed for each in found)
     if json:
@@ -153,11 +167,38 @@ def stats(
     _note(detector, found, senses)
 
 
-def _found(detector: Detector, texts: Sequence[str]) -> list[Found]:
+def _found(detector: Detector, texts: Sequence[str], files: Sequence[str]) -> list[Found]:
     from rich.console import Console
 
     console = Console(stderr=True)
-    return detector.find(texts, console if console.is_terminal else None)
+    return detector.find(texts, console if console.is_terminal else None, files)
+
+
+def _check_png(png: Path, html: Path | None) -> None:
+    """Refuse, before anything is parsed, a file that no picture can be written to."""
+    from peirce.extras import check_picture
+
+    if png.suffix.lower() != ".png":
+        raise InputError(f"--png {png}: the picture is a PNG; let its name end in .png")
+    if html is not None and html.resolve() == png.resolve():
+        raise InputError(f"--html and --png both name {png}; give each a file of its own")
+    check_picture(png, "--png", extra="train")
+
+
+def _drawn(found: Found) -> bytes:
+    """The picture, with one note on all characters that its font lacks."""
+    from peirce_logic.detection.showing import as_png
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.filterwarnings("always", _LACKING)
+        drawn = as_png(found.relations, found.text)
+    lacking = {str(each.message) for each in told if re.match(_LACKING, str(each.message))}
+    if lacking:
+        typer.echo(
+            f"note: the picture shows boxes for {len(lacking):,} character(s) that its font lacks; --html shows them",
+            err=True,
+        )
+    return drawn
 
 
 def _print(found: Found, relations: Sequence[dict[str, Any]]) -> None:
@@ -186,25 +227,52 @@ def _note(detector: Detector, found: Sequence[Found], senses: Path | None) -> No
             )
 
 
-def _text(given: str) -> str:
-    """The text itself, or that of the file of this name."""
-    from peirce.reading import read_text
-
+def _text(given: str) -> tuple[str, str]:
+    """The text itself, or that of the file of this name; and the file, empty where there is none."""
     try:
-        there = Path(given).is_file()
+        there = given != "" and Path(given).exists()
     except (OSError, ValueError):  # a text is longer than any name
         there = False
-    if not there and Path(given[:200]).suffix in (".txt", ".mrg", ".tree", ".trees", ".md"):
-        raise InputError(f"there is no file {given}; give a text, or a file of one")
-    return read_text(given, "text") if there else given
+    if there or (len(given) < LONGEST_NAME and _FILE.fullmatch(given)):
+        return _content(Path(given)), given
+    return given, ""
+
+
+def _content(file: Path) -> str:
+    """The text of a file, gzipped or not."""
+    from peirce.reading import most, too_much, unpacked
+
+    try:
+        with unpacked(file) as opened:
+            content = opened.read(most("text") + 1)
+        if error := too_much(len(content), "text"):
+            raise error
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except FileNotFoundError:
+        raise InputError(f"there is no file {file}; name a file of text, or of trees") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not UTF-8 text; save it as UTF-8") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; name a file of text"
+        ) from error
 
 
 def _parts(text: str) -> Iterator[str]:
-    """A text in parts that end where a line does, an empty one where there is any: no sentence goes on behind it."""
+    """A text in parts that end where a line does, an empty one where there is any; else behind a sentence or a word."""
     start = 0
     while len(text) - start > PIECE:
-        stop = start + PIECE
-        end = next((at for mark in ("\n\n", "\n") if (at := text.rfind(mark, start, stop)) > start), stop)
+        end = _end(text, start, start + PIECE)
         yield text[start:end]
         start = end
     yield text[start:]
+
+
+def _end(text: str, start: int, stop: int) -> int:
+    for mark in ("\n\n", "\n"):
+        if (at := text.rfind(mark, start, stop)) > start:
+            return at
+    ends = [match.end() for match in _END.finditer(text, start, stop)]
+    if ends:
+        return ends[-1]
+    return at if (at := text.rfind(" ", start, stop)) > start else stop

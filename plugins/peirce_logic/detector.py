@@ -107,7 +107,7 @@ class Detector:
         words, chosen = (None if file is None else os.fspath(file) for file in (lexicon, senses))
         self._given = (parser, words, chosen)
         self._made = _made(*self._given)
-        self._cache = None if cache is None else Path(cache)
+        self._cache = None if cache is None else _cache_of(cache)
         self._processes = processes
         keywords = [(k.words, k.relation, k.kind, k.order) for k in self._made.lexicon.keywords]
         self._key = json.dumps([FORMAT, self._made.parser.identity, keywords, self._made.senses]).encode()
@@ -122,21 +122,30 @@ class Detector:
         """Whether the parser reads trees in place of text."""
         return self._made.parser.reads_trees
 
-    def find(self, texts: Iterable[str], console: Console | None = None) -> list[Found]:
+    def find(
+        self, texts: Iterable[str], console: Console | None = None, files: Sequence[str] = ()
+    ) -> list[Found]:
         """What is in each text; each is parsed once, and not if the cache has it.
 
         Args:
             texts: documents.
             console: where a progress bar is shown; nowhere if None.
+            files: where each text stands, for errors; an empty name, or none, where that is nowhere.
 
         Raises:
             TaskError: a process that parses was killed. InputError: a text is not what the parser reads, or the cache
                 cannot be used. WriteError: the disk of the cache is full. What was parsed before is kept.
         """
         texts = list(texts)
+        files = files or [""] * len(texts)
+        for text, file in zip(texts, files, strict=True):
+            _check_unicode(text, file)
         keys = [self._digest(text) for text in texts]
         found = self._kept(keys)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        missing: dict[bytes, tuple[str, str]] = {}
+        for key, text, file in zip(keys, texts, files, strict=True):
+            if key not in found:
+                missing.setdefault(key, (text, file))
         new: dict[bytes, str] = {}
         try:
             with progress_bars(console) as bars:
@@ -212,12 +221,12 @@ class Detector:
 
     def _digest(self, text: str) -> bytes:
         made = hashlib.sha256(self._key)
-        made.update(text.encode("utf-8", "surrogatepass"))
+        made.update(text.encode())
         return made.digest()
 
-    def _parse(self, texts: Sequence[str]) -> Iterator[str]:
+    def _parse(self, texts: Sequence[tuple[str, str]]) -> Iterator[str]:
         if self._processes == 1 or len(texts) < 2:
-            yield from (_written(text, self._made) for text in texts)
+            yield from (_written(text, self._made, file) for text, file in texts)
             return
         size = max(1, min(64, len(texts) // (4 * self._processes)))
         with worker_processes(min(self._processes, len(texts)), _Worker.begin, *self._given) as pool:
@@ -263,11 +272,19 @@ class Detector:
     def _opened(self) -> sqlite3.Connection:
         assert self._cache is not None
         base = sqlite3.connect(self._cache, timeout=60)
-        base.execute(f"create table if not exists {_TABLE}")
-        # A view, which anybody can make, may have no end.
-        made = base.execute("select sql from sqlite_schema where name = 'texts'").fetchall()
-        if made != [(f"CREATE TABLE {_TABLE}",)]:
-            raise self._refused("it is no cache of relations")
+        try:
+            there = base.execute("select count(*) from sqlite_schema").fetchone() != (0,)
+            if not there:
+                base.execute(f"create table if not exists {_TABLE}")
+            # A view, which anybody can make, may have no end.
+            made = base.execute("select sql from sqlite_schema where name = 'texts'").fetchall()
+            if made != [(f"CREATE TABLE {_TABLE}",)]:
+                raise InputError(
+                    f"{self._cache} is no cache of relations, but another database; name another file"
+                )
+        except BaseException:
+            base.close()
+            raise
         return base
 
     def _refused(self, error: Exception | str) -> PeirceError:
@@ -300,6 +317,18 @@ def offsets_of(encoding: Encoding, text: int) -> list[tuple[int, int]]:
     return [place if own == text else (0, 0) for place, own in pairs]
 
 
+def _cache_of(given: str | os.PathLike[str]) -> Path:
+    """The file of a cache, which need not be there; its folder must be."""
+    if not os.fspath(given):
+        raise InputError("the cache has an empty name; name a file, such as relations.sqlite")
+    path = Path(given)
+    if path.is_dir():
+        raise InputError(f"the cache {path} is a folder; name a file, such as {path / 'relations.sqlite'}")
+    if not path.parent.is_dir():
+        raise InputError(f"folder {path.parent} does not exist; create it, or name a cache elsewhere")
+    return path
+
+
 class _Made(NamedTuple):
     """What finds relations; `senses` is the digest of what chooses among senses, empty where nothing does."""
 
@@ -319,8 +348,8 @@ class _Worker:
         cls.made = _made(parser, lexicon, senses)
 
     @classmethod
-    def parse(cls, texts: Sequence[str]) -> list[str]:
-        return [_written(text, cls.made) for text in texts]
+    def parse(cls, texts: Sequence[tuple[str, str]]) -> list[str]:
+        return [_written(text, cls.made, file) for text, file in texts]
 
 
 def _made(parser: str, lexicon: str | None, senses: str | None) -> _Made:
@@ -334,9 +363,22 @@ def _digest(key: bytes, said: str) -> str:
     return digest_of(key + said.encode())
 
 
-def _written(text: str, made: _Made) -> str:
+def _check_unicode(text: str, file: str) -> None:
+    """Refuse what is no text: on a command line, bytes that are no UTF-8 become surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{file or 'a text'}: character {error.start} is no character of Unicode; give the text as UTF-8"
+        ) from None
+
+
+def _written(text: str, made: _Made, file: str) -> str:
     """What is found in a text, as JSON."""
-    parsed = made.parser.parse(text)
+    try:
+        parsed = made.parser.parse(text)
+    except InputError as error:
+        raise InputError(f"{file}: {str(error).removeprefix('the text, ')}" if file else error) from error
     relations = [
         [r.sentence, r.relation, r.keyword, r.kind, r.key, r.alpha, r.beta, r.depth]
         for r in detect(parsed.trees, made.lexicon, made.choose)

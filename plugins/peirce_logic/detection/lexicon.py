@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from peirce.errors import InputError, unknown
 from peirce.reading import DEEPEST, read_toml
 from peirce.spec import StructureError, structured
@@ -53,6 +53,15 @@ class Match:
     senses: tuple[Keyword, ...]
 
 
+def _plain(text: str) -> str:
+    """In lower case, a typographic apostrophe as a plain one."""
+    return text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_plain(text).split())
+
+
 def _all(given: Iterable[Keyword]) -> tuple[Keyword, ...]:
     return tuple(given)
 
@@ -80,7 +89,7 @@ class Lexicon:
 
     def senses(self, words: str) -> tuple[Keyword, ...]:
         """The senses of a word or phrase, the default first; none if it is no keyword."""
-        return self._senses.get(tuple(words.lower().split()), ())
+        return self._senses.get(_words(words), ())
 
     def matches(self, tokens: Sequence[str]) -> list[Match]:
         """The keywords among tokens, in their order: the longest phrase first, and no token twice.
@@ -88,7 +97,7 @@ class Lexicon:
         Args:
             tokens: of one sentence; their case does not matter.
         """
-        words = [token.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'") for token in tokens]
+        words = [_plain(token) for token in tokens]
         taken = [False] * len(words)
         found = []
         for length in range(min(self._longest, len(words)), 0, -1):
@@ -118,8 +127,11 @@ def read_lexicon(path: str | os.PathLike[str] | None = None) -> Lexicon:
 def _read(file: Path) -> dict[str, Any]:
     try:
         return read_toml(file)
+    except FileNotFoundError:
+        raise InputError(f"there is no lexicon {file}; name a TOML file of keywords") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"lexicon {file} cannot be read: {error}; it is a TOML file of keywords") from error
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"lexicon {file} cannot be read: {why}; it is a TOML file of keywords") from error
 
 
 def _keywords(content: dict[str, Any], file: Path, seen: tuple[Path, ...]) -> list[Keyword]:
@@ -132,7 +144,12 @@ def _keywords(content: dict[str, Any], file: Path, seen: tuple[Path, ...]) -> li
         if not isinstance(base, str):
             raise InputError(f"lexicon {file} extends {base!r}; name another lexicon, such as 'english'")
         parent = ENGLISH if base == "english" else file.parent / base
-        inherited = _read(parent)
+        try:
+            inherited = _read(parent)
+        except InputError as error:
+            raise InputError(
+                f"lexicon {file} extends {base!r}: {error}; `extends` takes 'english', or the path of another lexicon"
+            ) from error
         place = parent.resolve()
         if place in seen:
             raise InputError(f"lexicon {file} extends itself, by way of {parent}")
@@ -142,14 +159,46 @@ def _keywords(content: dict[str, Any], file: Path, seen: tuple[Path, ...]) -> li
     for relation, content_of in content.items():
         if relation not in dict(RELATIONS):
             raise InputError(f"lexicon {file}: {unknown('relation', relation, [n for n, _ in RELATIONS])}")
+        if not isinstance(content_of, dict):
+            raise InputError(
+                f"lexicon {file}: {relation} is {content_of!r:.80}, and must be a table of keywords, [{relation}]"
+            )
         try:
             table: _Table = structured(_Table, content_of)
         except StructureError as error:
             raise InputError(f"lexicon {file}: [{relation}] {error}") from None
-        removed = {tuple(words.lower().split()) for words in table.remove}
-        found = [k for k in found if k.relation != relation or k.words not in removed]
-        found += _of_relation(relation, table, file)
+        own = {k.words: k for k in found if k.relation == relation}
+        joined = _joined(own, relation, table, file)
+        found = [
+            k if k.relation != relation else joined.pop(k.words)
+            for k in found
+            if k.relation != relation or k.words in joined
+        ]
+        found += joined.values()
     return found
+
+
+def _joined(
+    own: dict[tuple[str, ...], Keyword], relation: str, table: _Table, file: Path
+) -> dict[tuple[str, ...], Keyword]:
+    """The keywords of a relation: those that it has from another lexicon, and those of its table."""
+    where = f"lexicon {file}: [{relation}]"
+    for text in table.remove:
+        if own.pop(_words(text), None) is None:
+            raise InputError(f"{where} remove: {unknown('keyword', text, map(str, own.values()))}")
+    for keyword in _of_relation(relation, table, file):
+        other = own.setdefault(keyword.words, keyword)
+        if other.kind != keyword.kind:
+            raise InputError(
+                f"{where} has {str(keyword)!r} as {keyword.kind} and as {other.kind}; leave one out, or `remove` that "
+                "of the lexicon that this one extends"
+            )
+        own[keyword.words] = keyword
+    for text, order in table.order.items():
+        if (words := _words(text)) not in own:
+            raise InputError(f"{where} order: {unknown('keyword', text, map(str, own.values()))}")
+        own[words] = evolve(own[words], order=order)
+    return own
 
 
 @frozen(kw_only=True)
@@ -173,7 +222,7 @@ def _of_relation(relation: str, table: _Table, file: Path) -> Iterable[Keyword]:
             )
         for entry in entries:
             text, *example = (entry,) if isinstance(entry, str) else entry or ("",)
-            words = tuple(text.lower().split())
+            words = _words(text)
             if not words:
                 raise InputError(f"lexicon {file}: [{relation}] {kind} has an empty keyword")
             if len(example) > 1:
@@ -184,6 +233,5 @@ def _of_relation(relation: str, table: _Table, file: Path) -> Iterable[Keyword]:
                 words=words,
                 relation=relation,
                 kind=kind,
-                order=table.order.get(" ".join(words), 0),
                 example="".join(example),
             )

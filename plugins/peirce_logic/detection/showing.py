@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from peirce.errors import TaskError
 from peirce.extras import require
@@ -45,25 +46,25 @@ def words_of(spans: Spans, text: str) -> str | None:
 
 
 def as_html(relations: Sequence[Relation], text: str) -> str:
-    """The text with each keyword in the colour of its relation, its spans underlined, and a legend."""
-    marks: dict[int, list[str]] = {}
-    for relation in relations:
-        colour = COLOURS[relation.relation]
-        start, end = relation.key
-        shown = f"{relation.relation}: {words_of(relation.alpha, text) or '-'} | {words_of(relation.beta, text) or '-'}"
-        marks.setdefault(start, []).insert(
-            0, f'<mark style="background:{colour}" title="{escape(shown, quote=True)}">'
-        )
-        marks.setdefault(end, []).append("</mark>")
-    body, at = [], 0
-    for place in sorted(marks):
-        # What closes here stands before what opens here.
-        body += [
-            escape(text[at:place]),
-            *sorted(marks[place], key=lambda mark: not mark.startswith("</")),
-        ]
-        at = place
-    body.append(escape(text[at:]))
+    """The text with each keyword on the colour of its relation, its spans underlined with it, and a legend.
+
+    Spans that overlap have lines below each other.
+    """
+    levels = _levels(relations)
+    marks = sorted(
+        mark for each, level in zip(relations, levels, strict=True) for mark in _marks(each, level, text)
+    )
+    body, at, active = [], 0, list[_Mark]()
+    for start, end in pairwise(sorted({0, len(text), *(place for mark in marks for place in mark[:2])})):
+        while at < len(marks) and marks[at].start <= start:
+            active.append(marks[at])
+            at += 1
+        active = [mark for mark in active if mark.end > start]
+        shown = escape(text[start:end])
+        for mark in sorted(active, key=lambda mark: mark.level):
+            shown = f"{mark.opened}{shown}</{'mark' if mark.level < 0 else 'span'}>"
+        body.append(shown)
+    room = 1.6 + 0.25 * max(levels, default=0)
     used = [name for name, _ in RELATIONS if any(each.relation == name for each in relations)]
     legend = "".join(
         f'<li><mark style="background:{COLOURS[name]}">{name.replace("_", " ")}</mark></li>' for name in used
@@ -71,9 +72,49 @@ def as_html(relations: Sequence[Relation], text: str) -> str:
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Logical relations</title>'
         "<style>body{font:1.1em/1.6 serif;max-width:45em;margin:2em auto}mark{color:#fff;padding:0 .2em}"
+        "span{border-bottom:2px solid}"
         "ul{list-style:none;padding:0}li{display:inline-block;margin-right:.6em}</style>"
-        f'<ul>{legend}</ul><p style="white-space:pre-wrap">{"".join(body)}</p></html>\n'
+        f'<ul>{legend}</ul><p style="white-space:pre-wrap;line-height:{room:g}">{"".join(body)}</p></html>\n'
     )
+
+
+class _Mark(NamedTuple):
+    """A stretch of text that is marked: how far below it its line lies, -1 for a keyword; and the tag that opens it."""
+
+    start: int
+    end: int
+    level: int
+    opened: str
+
+
+def _marks(relation: Relation, level: int, text: str) -> Iterator[_Mark]:
+    colour = COLOURS[relation.relation]
+    spans = f"{words_of(relation.alpha, text) or '-'} | {words_of(relation.beta, text) or '-'}"
+    title = escape(f"{relation.relation}: {spans}")
+    yield _Mark(*relation.key, -1, f'<mark style="background:{colour}" title="{title}">')
+    for role, own in (("alpha", relation.alpha), ("beta", relation.beta)):
+        title = escape(f"{relation.relation}: {role} of {relation.keyword}")
+        style = f"border-color:{colour};padding-bottom:{4 * level}px"
+        for span in own:
+            yield _Mark(*span, level, f'<span style="{style}" title="{title}">')
+
+
+def _levels(relations: Sequence[Relation]) -> list[int]:
+    """How far below the text the lines of each relation lie: spans that overlap have different ones."""
+    found: list[int] = []
+    first = 0
+    for number, relation in enumerate(relations):
+        while relations[first].sentence < relation.sentence - 1:  # spans reach to the sentence before
+            first += 1
+        own = (*relation.alpha, *relation.beta)
+        taken = {
+            found[i]
+            for i in range(first, number)
+            for other in (*relations[i].alpha, *relations[i].beta)
+            if any(other.start < span.end and span.start < other.end for span in own)
+        }
+        found.append(next(level for level in range(number + 1) if level not in taken))
+    return found
 
 
 WIDE = 88

@@ -115,10 +115,11 @@ def read_brackets(text: str, source: str = "the text") -> Iterator[Nested]:
         InputError: brackets that do not match, a word outside of them, or a tree that is deeper than any sentence's.
     """
     stack: list[Nested] = []
-    fresh = False
+    fresh, begun = False, 0
     for piece in _PIECE.finditer(text):
         token = piece[0]
         if token == "(":
+            begun = begun if stack else piece.start()
             stack.append(Nested("", []))
             fresh = True
             if len(stack) > DEEPEST:
@@ -143,7 +144,10 @@ def read_brackets(text: str, source: str = "the text") -> Iterator[Nested]:
             stack[-1].children.append(token)
         fresh = False
     if stack:
-        raise InputError(f"{source} ends within a tree: {len(stack)} brackets are open")
+        raise InputError(
+            f"{_where(source, text, begun)}: the tree that begins here does not end: {len(stack)} bracket(s) are open; "
+            "close them"
+        )
 
 
 def tree_of(nested: Nested, offset: int = 0, given: Sequence[Token] | None = None) -> Tree | None:

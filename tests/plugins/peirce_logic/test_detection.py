@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from peirce.errors import InputError
 from peirce_logic.cli import PIECE, _parts
 from peirce_logic.detection.algorithm import Relation, detect
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
-from peirce_logic.detection.showing import COLOURS, as_object
+from peirce_logic.detection.showing import COLOURS, as_html, as_object
 from peirce_logic.detection.trees import read_brackets
 from peirce_logic.ids import logical_ids
 from peirce_logic.parsers.brackets import Brackets
@@ -114,7 +116,7 @@ def test_traces_and_roots_are_no_constituents() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("(S (NP I)", "ends within a tree: 1 brackets are open"),
+        ("(S I)\n(S (NP I)", "line 2: the tree that begins here does not end: 1 bracket"),
         ("(S I))", "line 1: closes nothing"),
         ("(S I)\nrun", "line 2: 'run' stands outside of a tree"),
         ("(S " * 600, "a tree has more than 500 levels"),
@@ -229,6 +231,19 @@ def test_a_lexicon_is_extended_or_replaced(tmp_path: Path) -> None:
     own.write_text('[disjunction]\nintrinsic = [["oder", "Tee oder Kaffee."]]\n')
     (only,) = found("(S (NP Tee) (CC oder) (NP Kaffee))", read_lexicon(own))
     assert (only["relation"], only["alpha"], only["beta"]) == ("disjunction", "Tee", "Kaffee")
+    with pytest.raises(InputError, match=r"there is no lexicon .*gone.toml; name a TOML file of keywords"):
+        read_lexicon(tmp_path / "gone.toml")
+
+
+def test_apostrophes_and_case_of_a_lexicon_do_not_matter(tmp_path: Path) -> None:
+    own, tree = tmp_path / "own.toml", "(S (NP They) (VP did n't (VP come)))"
+    own.write_text("[negation]\nunary = ['N\u2019T']\norder = { 'n\u2019t' = 3 }\n", encoding="utf-8")
+    assert [each["keyword"] for each in found(tree, read_lexicon(own))] == ["n't"]
+    assert [sense.order for sense in read_lexicon(own).senses("n\u2019t")] == [3]
+    own.write_text("extends = 'english'\n[negation]\nremove = ['n\u2019t']\n", encoding="utf-8")
+    assert not found(tree, read_lexicon(own))
+    own.write_text("extends = 'english'\n[temporal]\norder = { since = 9 }\n")
+    assert [sense.relation for sense in read_lexicon(own).senses("since")] == ["causal", "temporal"]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +262,14 @@ def test_a_lexicon_is_extended_or_replaced(tmp_path: Path) -> None:
         ("[causal]\nextrinsic = [[]]", "empty keyword"),
         ("[causal]\nremove = 5", r"\[causal\] remove must be a list"),
         ("[causal]\nextrinsic = ['so']\norder = { so = inf }", r"order.so must be an integer"),
-        ("causal = 5", r"\[causal\] the document must be a table"),
+        ("causal = 5", r"own.toml: causal is 5, and must be a table of keywords"),
+        (
+            "extends = 'englsh'",
+            "own.toml extends 'englsh': there is no lexicon .*; `extends` takes 'english'",
+        ),
+        ("[causal]\nextrinsic = ['so']\norder = { se = 1 }", "order: unknown keyword 'se'. Known: so"),
+        ("extends = 'english'\n[causal]\nremove = ['becuse']", "remove: unknown keyword 'becuse'. Did you"),
+        ("[causal]\nextrinsic = ['so']\nintrinsic = ['So']", "has 'so' as extrinsic and as intrinsic; leave"),
     ],
 )
 def test_what_is_no_lexicon_is_refused(text: str, said: str, tmp_path: Path) -> None:
@@ -275,6 +297,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert {COLOURS[name] for name in ("comparative", "negation", "causal")} <= colours
     capsys.readouterr()
     assert html.read_text().count("<mark") == 6  # three keywords and three lines of the legend
+    for each in found(WORKED):  # each span is underlined, in pieces where another begins or ends
+        for role in ("alpha", "beta"):
+            opened = (
+                rf'<span [^>]*border-color:{COLOURS[each["relation"]]}[^>]*title="{each["relation"]}: {role}'
+            )
+            assert bool(re.search(opened, html.read_text())) == (each[role] is not None)
     assert exit_code("logic", "stats", trees, "--parser", "brackets", "--json") == 0
     counted = json.loads(capsys.readouterr().out)
     assert {name: n for name, n in counted["relations"].items() if n} == {
@@ -305,6 +333,11 @@ def test_a_file_is_counted_in_parts() -> None:
     assert "".join(parts) == text
     assert max(map(len, parts)) <= PIECE
     assert all(part.startswith("\n\n") for part in parts[1:])
+    sentence = "If it rains, we stay. "
+    parts = list(_parts(sentence * 9000))
+    assert "".join(parts) == sentence * 9000
+    assert all(part.rstrip().endswith("stay.") for part in parts)
+    assert all(part.endswith("word") for part in _parts("word " * 20_000 + "word"))
     assert list(_parts("x" * (PIECE + 1))) == ["x" * PIECE, "x"]
 
 
@@ -312,12 +345,71 @@ def test_a_file_is_counted_in_parts() -> None:
     ("arguments", "said"),
     [
         (["no.txt"], "there is no file no.txt"),
+        (["texts/gone"], "there is no file texts/gone"),
+        (["gone.tex"], "there is no file gone.tex"),
+        (["."], ". cannot be read: it is a folder, where a file must be; name a file"),
+        (["(S x)", "--json", "--jsonl"], "--json and --jsonl are both given"),
+        (["(S x)", "--png", "shown.svg"], "--png shown.svg: the picture is a PNG"),
+        (["(S x)", "--png", "a.png", "--html", "./a.png"], "--html and --png both name a.png"),
+        (["--parser", "brackets", "--", "-x if y"], "the text, line 1: '-x' stands outside of a tree"),
         (["(S x)", "--parser", "bracket"], "unknown parser 'bracket'. Did you mean 'brackets'"),
     ],
 )
 def test_it_refuses_in_a_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("logic", "detect", *arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_files_that_hold_no_text_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "bad.txt"
+    for content, said in (
+        (b"if \xff it", " is not UTF-8 text; save it as UTF-8"),
+        (b"\n(S a))", ": line 2: closes"),
+    ):
+        file.write_bytes(content)
+        for command in ("detect", "stats"):
+            assert exit_code("logic", command, file, "--parser", "brackets") == 2
+            assert f"{file}{said}" in capsys.readouterr().err
+    for missing, said in ((tmp_path / "gone", "there is no file"), (tmp_path, "it is a folder")):
+        assert exit_code("logic", "stats", missing, "--parser", "brackets") == 2
+        assert said in capsys.readouterr().err
+    packed = tmp_path / "trees.gz"
+    packed.write_bytes(gzip.compress(WORKED.encode()))
+    assert exit_code("logic", "detect", packed, "--parser", "brackets", "--jsonl") == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == found(WORKED)
+
+
+def test_lines_of_spans_that_overlap_lie_below_each_other() -> None:
+    parsed = Brackets().parse(
+        "(S (NP <We) (VP (VP stay (SBAR if (S (NP it) (VP does not (VP rain))))) and (VP read)))"
+    )
+    shown = as_html(detect(parsed.trees, ENGLISH), parsed.text)
+    lines = [
+        ("conjunction", 8, "alpha of and"),
+        ("negation", 4, "alpha of not"),
+        ("conditional", 0, "beta of if"),
+    ]
+    opened = [
+        f'<span style="border-color:{COLOURS[name]};padding-bottom:{low}px" title="{name}: {role}">'
+        for name, low, role in lines
+    ]
+    for piece in ("does", "rain"):  # the two pieces of what "not" negates
+        assert f"{''.join(opened)}{piece}</span></span></span>" in shown
+    assert "&lt;We" in shown
+    assert shown.count("<span") == shown.count("</span>")
+
+
+def test_a_picture_notes_what_its_font_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = tmp_path / "shown.png"
+    assert (
+        exit_code(
+            "logic", "detect", "(S (NP \u96e8) (CC and) (NP \u96ea))", "--parser", "brackets", "--png", drawn
+        )
+        == 0
+    )
+    assert capsys.readouterr().err == (
+        "note: the picture shows boxes for 2 character(s) that its font lacks; --html shows them\n"
+    )
 
 
 def test_a_picture_has_a_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

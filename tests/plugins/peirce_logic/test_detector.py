@@ -136,10 +136,40 @@ def test_a_damaged_cache_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(cache)) as base, base:
         base.execute("drop table texts")
         base.execute("create view texts as select 1 as key, 2 as found")
-    with pytest.raises(InputError, match="it is no cache of relations; remove it"):
+    with pytest.raises(InputError, match="is no cache of relations, but another database; name another"):
         Detector("brackets", cache=cache).find(TEXTS)
     with pytest.raises(InputError, match="processes is 0"):
         Detector("brackets", processes=0)
+
+
+def test_another_database_is_left_as_it_is(tmp_path: Path) -> None:
+    other = tmp_path / "other.sqlite"
+    with closing(sqlite3.connect(other)) as base, base:
+        base.execute("create table notes (said text)")
+    content = other.read_bytes()
+    with pytest.raises(
+        InputError, match=r"other.sqlite is no cache of relations, but another database; name"
+    ):
+        Detector("brackets", cache=other).find(TEXTS)
+    assert other.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("cache", "said"),
+    [
+        ("", "the cache has an empty name; name a file"),
+        (".", r"the cache . is a folder; name a file, such as relations.sqlite"),
+        ("/nothere/c.sqlite", "folder /nothere does not exist; create it, or name a cache elsewhere"),
+    ],
+)
+def test_a_cache_is_a_file_in_a_folder(cache: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Detector("brackets", cache=cache)
+
+
+def test_what_is_no_unicode_is_refused() -> None:
+    with pytest.raises(InputError, match="a text: character 5 is no character of Unicode; give the text as"):
+        Detector("brackets").find(["(S if\udcff)"])
 
 
 DEADLY = """
