@@ -45,6 +45,11 @@ def asked(file: Path, session: Session, given: Sequence[str]) -> list[Mapping[st
         assets = files.assets
     kinds = answerers_for(session.signature, assets, step_of(file).is_file())
     if not kinds:
+        if answerers_for(session.signature, assets, True):
+            raise ModelFileError(
+                f"{file} was exported without the step that writes an answer token by token; export it again with "
+                "--generate"
+            )
         raise ModelFileError(
             f"nothing that is installed turns questions into inputs of {file}; give arrays with --inputs"
         )
@@ -67,6 +72,7 @@ def _question(kind: type[Answerer], given: Sequence[str]) -> dict[str, Any]:
         name, equals, text = pair.partition("=")
         if not equals:
             raise InputError(f"--ask {pair}: give a field and its value, such as --ask text='It rains.'")
+        _check_unicode(name, text)
         value = _value(fields[name], text)
         if fields[name].many:
             found.setdefault(name, []).append(value)
@@ -78,6 +84,16 @@ def _question(kind: type[Answerer], given: Sequence[str]) -> dict[str, Any]:
     if missing:
         raise InputError(f"the question lacks {', '.join(missing)}; add --ask {missing[0]}=...")
     return found
+
+
+def _check_unicode(name: str, text: str) -> None:
+    """Refuse what is no text: on a command line, bytes that are no UTF-8 become surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"--ask {name}: character {error.start} is no character of Unicode; give the text as UTF-8"
+        ) from None
 
 
 def _value(field: Field, text: str) -> Any:

@@ -48,6 +48,9 @@ from peirce_export.triton.front import FRONT, Front
 RECORD = "training.json"
 """What a training writes beside its model; an answerer may go by it."""
 NO_QUESTIONS = "No model takes whole questions: it was saved without what they need."
+NO_STEP = (
+    "No model takes whole questions: this one writes its answers token by token; export it with --generate."
+)
 NO_BFLOAT16 = "No model takes whole questions: numpy has no bfloat16."
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 _PROGRAM = """# What Triton's Python backend loads; `pip install {packages}` in its Python.
@@ -235,7 +238,8 @@ class TritonExporter(Exporter):
             return {}
         with saved_files(folder, without=(WEIGHTS,)) as files:
             assets = files.assets
-        fitting = answerers_for(graphs[0].metadata.signature, assets, self.options.generate)
+        signature = graphs[0].metadata.signature
+        fitting = answerers_for(signature, assets, self.options.generate)
         for each, kind in fitting.items():
             try:
                 with Session(graphs[0].onnx) as session:
@@ -254,7 +258,7 @@ class TritonExporter(Exporter):
                 )
             found[each] = answerer
         if not found:
-            notes.append(NO_QUESTIONS)
+            notes.append(NO_STEP if answerers_for(signature, assets, True) else NO_QUESTIONS)
         return found
 
     def _tensors(

@@ -186,11 +186,12 @@ def _rows(path: Path, annotated: Mapping[tuple[str, int], Sequence[str]]) -> Ite
     """The questions of a file as named columns; its content tells which format it has."""
     content = _content(path)
     try:
+        objects: list[Any] = []
         if content.lstrip().startswith("["):
             objects = [each for item in parse_json(content) for each in _flat(item, annotated)]
         elif content.lstrip().startswith("{"):
             objects = [parse_json(line) for line in content.split("\n") if line.strip()]
-        else:
+        elif content.strip():
             objects = list(_blocks(path, content))
     except ValueError as error:
         raise TaskError(f"{path}: no JSON: {error}; fetch the file again") from error

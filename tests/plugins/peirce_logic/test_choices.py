@@ -79,6 +79,7 @@ def test_every_format_is_read(tmp_path: Path) -> None:
         (LOGIQA + LOGIQA.replace("\nb\n", "\nf\n"), "line 9: a question is an empty line, a letter"),
         ("[1", "no JSON"),
         ("[]", "no questions"),
+        ("", "train.json: there are no questions in it"),
     ],
 )
 def test_what_is_in_no_format_is_refused(content: str, words: str, tmp_path: Path) -> None:

@@ -76,19 +76,25 @@ def test_the_command_asks_the_same(chooser: Path, capsys: pytest.CaptureFixture[
         (["--ask", "contxt=It rains."], "unknown field 'contxt'"),
         (["--ask", "context=It rains."], "the question lacks question, options"),
         (["--ask", "context"], "give a field and its value"),
+        (["--ask", "context=if \udcff"], "--ask context: character 3 is no character of Unicode; give the"),
         ([], "or a question with --ask"),
     ):
         assert exit_code("run", file, *given) == 2
         assert why in capsys.readouterr().err
 
 
-def test_summaries_are_written_by_an_exported_file(tmp_path: Path) -> None:
+def test_summaries_are_written_by_an_exported_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     task = Summarise(SummariseOptions(**{**Summarise.example_in(tmp_path), "depth": 2}))
     data = task.prepare()
     spec = logical(BART).replace(task.overrides(data))
     model = build(spec, seed=0).eval()
     model.save(tmp_path / "saved", task.assets(data))
     file = tmp_path / "saved" / "model.onnx"
+    peirce.export(peirce.load(tmp_path / "saved"), path=file, to="onnx")
+    assert exit_code("run", file, "--ask", "text=It rains.") == 2
+    assert "without the step that writes an answer token by token; export it again" in capsys.readouterr().err
     peirce.export(peirce.load(tmp_path / "saved"), path=file, to="onnx", generate=True)
     text = json.loads(Path(task.options.test_data).read_text().splitlines()[0])["dialogue"]
     said: list[Mapping[str, Any]] = []
