@@ -235,6 +235,12 @@ def _text(given: str) -> tuple[str, str]:
         there = False
     if there or (len(given) < LONGEST_NAME and _FILE.fullmatch(given)):
         return _content(Path(given)), given
+    try:
+        given.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"character {error.start} of a text is no character of Unicode; give the text as UTF-8"
+        ) from None
     return given, ""
 
 

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -41,6 +42,7 @@ FORMAT = 2
 """Of what is kept; with another one, texts are parsed anew."""
 SEVERAL = 500
 """How many keys a query asks for."""
+_HALF = re.compile("[\ud800-\udfff]")
 _TABLE = "texts (key blob primary key, found text) without rowid"
 
 
@@ -128,7 +130,7 @@ class Detector:
         """What is in each text; each is parsed once, and not if the cache has it.
 
         Args:
-            texts: documents.
+            texts: documents; halves of a character, such as JSON's `\\ud800`, are replaced one by one.
             console: where a progress bar is shown; nowhere if None.
             files: where each text stands, for errors; an empty name, or none, where that is nowhere.
 
@@ -136,10 +138,8 @@ class Detector:
             TaskError: a process that parses was killed. InputError: a text is not what the parser reads, or the cache
                 cannot be used. WriteError: the disk of the cache is full. What was parsed before is kept.
         """
-        texts = list(texts)
+        texts = [_HALF.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts]
         files = files or [""] * len(texts)
-        for text, file in zip(texts, files, strict=True):
-            _check_unicode(text, file)
         keys = [self._digest(text) for text in texts]
         found = self._kept(keys)
         missing: dict[bytes, tuple[str, str]] = {}
@@ -363,22 +363,14 @@ def _digest(key: bytes, said: str) -> str:
     return digest_of(key + said.encode())
 
 
-def _check_unicode(text: str, file: str) -> None:
-    """Refuse what is no text: on a command line, bytes that are no UTF-8 become surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{file or 'a text'}: character {error.start} is no character of Unicode; give the text as UTF-8"
-        ) from None
-
-
 def _written(text: str, made: _Made, file: str) -> str:
     """What is found in a text, as JSON."""
     try:
         parsed = made.parser.parse(text)
     except InputError as error:
-        raise InputError(f"{file}: {str(error).removeprefix('the text, ')}" if file else error) from error
+        if not file:
+            raise
+        raise InputError(f"{file}: {str(error).removeprefix('the text, ')}") from error
     relations = [
         [r.sentence, r.relation, r.keyword, r.kind, r.key, r.alpha, r.beta, r.depth]
         for r in detect(parsed.trees, made.lexicon, made.choose)

@@ -167,9 +167,9 @@ def test_a_cache_is_a_file_in_a_folder(cache: str, said: str) -> None:
         Detector("brackets", cache=cache)
 
 
-def test_what_is_no_unicode_is_refused() -> None:
-    with pytest.raises(InputError, match="a text: character 5 is no character of Unicode; give the text as"):
-        Detector("brackets").find(["(S if\udcff)"])
+def test_halves_of_characters_are_replaced() -> None:
+    (found,) = Detector("brackets").find(["(S (NP A\ud83d) (CC and) (NP Bob))"])
+    assert (found.text, found.relations[0].key) == ("A\ufffd and Bob", (3, 6))
 
 
 DEADLY = """

@@ -13,6 +13,7 @@ import pytest
 from command_line import exit_code
 from peirce.compose import build
 from peirce.errors import InputError
+from peirce_export.triton.exporter import NO_STEP
 from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
 from peirce_logic.reading import Reader
 from peirce_logic.serving import Chooses, Summarises
@@ -95,6 +96,11 @@ def test_summaries_are_written_by_an_exported_file(
     peirce.export(peirce.load(tmp_path / "saved"), path=file, to="onnx")
     assert exit_code("run", file, "--ask", "text=It rains.") == 2
     assert "without the step that writes an answer token by token; export it again" in capsys.readouterr().err
+    if find_spec("tritonclient"):
+        report = peirce.export(
+            peirce.load(tmp_path / "saved"), path=tmp_path / "repository", to="triton", kind="python"
+        )
+        assert NO_STEP in report.notes
     peirce.export(peirce.load(tmp_path / "saved"), path=file, to="onnx", generate=True)
     text = json.loads(Path(task.options.test_data).read_text().splitlines()[0])["dialogue"]
     said: list[Mapping[str, Any]] = []
