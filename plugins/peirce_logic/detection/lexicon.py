@@ -144,12 +144,12 @@ def _keywords(content: dict[str, Any], file: Path, seen: tuple[Path, ...]) -> li
         if not isinstance(base, str):
             raise InputError(f"lexicon {file} extends {base!r}; name another lexicon, such as 'english'")
         parent = ENGLISH if base == "english" else file.parent / base
-        try:
-            inherited = _read(parent)
-        except InputError as error:
+        if not parent.exists():
             raise InputError(
-                f"lexicon {file} extends {base!r}: {error}; `extends` takes 'english', or the path of another lexicon"
-            ) from error
+                f"lexicon {file} extends {base!r}, and there is no file {parent}; name 'english', or the file of "
+                "another lexicon"
+            )
+        inherited = _read(parent)
         place = parent.resolve()
         if place in seen:
             raise InputError(f"lexicon {file} extends itself, by way of {parent}")

@@ -8,10 +8,13 @@ import re
 import subprocess
 import sys
 import tomllib
+import warnings
 from pathlib import Path
 
 import pytest
 from command_line import Run, exit_code
+from peirce.commands.main import _warnings_in_lines
+from peirce.compose import StaleWarning
 from shared_folder import ROOT
 
 
@@ -23,6 +26,13 @@ def test_a_third_party_s_command_runs(peirce: Run) -> None:
 
 def test_arguments_after_two_dashes_arrive(peirce: Run) -> None:
     assert peirce("greet", "--", "--world", beside=("good",)).stdout == "hello --world\n"
+
+
+def test_warnings_of_peirce_are_one_line() -> None:
+    with _warnings_in_lines():
+        assert warnings.formatwarning("Stale.", StaleWarning, "a.py", 1) == "warning: Stale.\n"
+        assert "a.py:1: UserWarning" in warnings.formatwarning("Other.", UserWarning, "a.py", 1)
+    assert "a.py:1: StaleWarning" in warnings.formatwarning("Stale.", StaleWarning, "a.py", 1)
 
 
 def test_bad_input_is_exit_2_without_a_traceback(peirce: Run) -> None:
