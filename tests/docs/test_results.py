@@ -655,6 +655,9 @@ HELD: dict[str, dict[str, Callable[[], bool]]] = {
         "Here GRU has 63.8, and TPRU with 512 roles 61.1.": lambda: (
             shown_once("GRU, BiDAF") == 63.8 and shown_once(f"{MANY}, BiDAF") == 61.1
         ),
+        "With 8 roles it has not begun: its loss is ln 2 to the end.": lambda: (
+            abs(curve(f"{FEW}, BiDAF")[-1] - math.log(2)) < 1e-3
+        ),
         "On `test_hard`, `test_big` and `test_massive`, with more variables, no network is above 58 %.": lambda: (
             max(value for size in ("hard", "big", "massive") for value in entailment(f"test_{size}")) < 58
         ),
