@@ -658,6 +658,12 @@ HELD: dict[str, dict[str, Callable[[], bool]]] = {
         "With 8 roles it has not begun: its loss is ln 2 to the end.": lambda: (
             abs(curve(f"{FEW}, BiDAF")[-1] - math.log(2)) < 1e-3
         ),
+        "FOLNet takes more than a second a step, so it was trained once for 1,000 steps:": lambda: (
+            step_seconds("FOLNet") > 1
+        ),
+        "That is as much of `validate`, to a point, as the transformer has after twelve times the steps.": lambda: (
+            abs(shown_once("FOLNet") - shown_once("transformer")) < 1
+        ),
         "On `test_hard`, `test_big` and `test_massive`, with more variables, no network is above 58 %.": lambda: (
             max(value for size in ("hard", "big", "massive") for value in entailment(f"test_{size}")) < 58
         ),
