@@ -434,14 +434,21 @@ HELD: dict[str, dict[str, Callable[[], bool]]] = {
                 chosen(LOGICAL, "found, first"), chosen(LOGICAL, f"{ids}, first"), strict=True
             )
         ),
-        "With `gate` it starts at zero: seed 1 then decides 38.5 %, where it decides 35.1 without, and MiniLM 43.0.": (
-            lambda: (
-                [round(each, 1) for each in (chosen(GATED)[0], chosen(LOGICAL)[1], chosen("MiniLM")[1])]
-                == [38.5, 35.1, 43.0]
-            )
+        "With `gate` it starts at zero, and decides 38.7 % "
+        "in the mean of its seeds: more than without it, and less than MiniLM.": lambda: (
+            round(fmean(chosen(GATED)), 1) == 38.7
+            and fmean(chosen(GATED)) > fmean(chosen(LOGICAL))
+            and fmean(chosen(GATED)) < fmean(chosen("MiniLM"))
         ),
         "Other ids change none of its shares.": lambda: (
-            len({*(chosen(GATED, f"{ids}, first")[0] for ids in ("found", "none", "of others"))}) == 1
+            max(
+                abs(own - other)
+                for ids in ("none", "of others")
+                for own, other in zip(
+                    chosen(GATED, "found, first"), chosen(GATED, f"{ids}, first"), strict=True
+                )
+            )
+            <= 0.0
         ),
         "In 738 of the 3,562 it hangs on another word than in the gold tree.": lambda: (
             (parsed("extrinsic")["gold"], parsed(ALIKE)["gold"]) == (3562, 3562 - 738)
