@@ -113,6 +113,21 @@ def whole_number(text: str) -> int | None:
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
 
+def unicode_text(text: str, what: str) -> str:
+    """A text of the command line, where bytes that are no UTF-8 become halves of characters.
+
+    Raises:
+        InputError: it has such halves; `what` names the text.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{what}: character {error.start} is no character of Unicode; give the text as UTF-8"
+        ) from None
+    return text
+
+
 def check(path: str | os.PathLike[str], kind: Kind | None = None) -> int:
     """Refuse what no reader should open, before another library does.
 
@@ -178,8 +193,24 @@ def read_text(path: str | os.PathLike[str], kind: Kind) -> str:
     Raises:
         UnreadableError, OSError: as `read`. UnicodeDecodeError: it is no UTF-8.
     """
-    text = read(path, kind).decode("utf-8-sig")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return _text(read(path, kind))
+
+
+def unpacked_text(path: str | os.PathLike[str], kind: Kind) -> str:
+    """As `read_text`, of a file that may be gzipped.
+
+    Raises:
+        UnreadableError, OSError: as `unpacked`, or it holds too much. UnicodeDecodeError: it is no UTF-8.
+    """
+    with unpacked(path) as file:
+        content = file.read(most(kind) + 1)
+    if error := too_much(len(content), kind):
+        raise error
+    return _text(content)
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_json(path: str | os.PathLike[str], kind: Kind = "record") -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from peirce.compose import Session
 from peirce.errors import InputError, ModelFileError, unknown
 from peirce.model import PROVENANCE, WEIGHTS, Answerer, Field, saved_files
+from peirce.reading import unicode_text
 from peirce.registry import answerers_for
 
 from peirce_export.metadata import step_of
@@ -72,8 +73,7 @@ def _question(kind: type[Answerer], given: Sequence[str]) -> dict[str, Any]:
         name, equals, text = pair.partition("=")
         if not equals:
             raise InputError(f"--ask {pair}: give a field and its value, such as --ask text='It rains.'")
-        _check_unicode(name, text)
-        value = _value(fields[name], text)
+        value = _value(fields[name], unicode_text(text, f"--ask {name}"))
         if fields[name].many:
             found.setdefault(name, []).append(value)
         elif name in found:
@@ -84,16 +84,6 @@ def _question(kind: type[Answerer], given: Sequence[str]) -> dict[str, Any]:
     if missing:
         raise InputError(f"the question lacks {', '.join(missing)}; add --ask {missing[0]}=...")
     return found
-
-
-def _check_unicode(name: str, text: str) -> None:
-    """Refuse what is no text: on a command line, bytes that are no UTF-8 become surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"--ask {name}: character {error.start} is no character of Unicode; give the text as UTF-8"
-        ) from None
 
 
 def _value(field: Field, text: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as jsonlib
 import re
 import warnings
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -229,39 +228,29 @@ def _note(detector: Detector, found: Sequence[Found], senses: Path | None) -> No
 
 def _text(given: str) -> tuple[str, str]:
     """The text itself, or that of the file of this name; and the file, empty where there is none."""
+    from peirce.reading import unicode_text
+
     try:
         there = given != "" and Path(given).exists()
     except (OSError, ValueError):  # a text is longer than any name
         there = False
     if there or (len(given) < LONGEST_NAME and _FILE.fullmatch(given)):
         return _content(Path(given)), given
-    try:
-        given.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"character {error.start} of a text is no character of Unicode; give the text as UTF-8"
-        ) from None
-    return given, ""
+    return unicode_text(given, "a text"), ""
 
 
 def _content(file: Path) -> str:
     """The text of a file, gzipped or not."""
-    from peirce.reading import most, too_much, unpacked
+    from peirce.reading import unpacked_text
 
     try:
-        with unpacked(file) as opened:
-            content = opened.read(most("text") + 1)
-        if error := too_much(len(content), "text"):
-            raise error
-        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        return unpacked_text(file, "text")
     except FileNotFoundError:
         raise InputError(f"there is no file {file}; name a file of text, or of trees") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not UTF-8 text; save it as UTF-8") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; name a file of text"
-        ) from error
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}; name a file of text") from error
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -17,13 +17,16 @@ from peirce.errors import LONGEST, InputError, PeirceError, printable, unknown
 from peirce.reading import (
     BOUNDS,
     DEEPEST,
+    VARIABLE,
     TooDeepError,
     UnreadableError,
     lines,
     opened,
     parse_json,
     parse_toml,
+    unicode_text,
     unpacked,
+    unpacked_text,
     whole_number,
 )
 
@@ -197,3 +200,23 @@ def test_tables_and_objects_of_commands_cannot_steer_a_terminal(capsys: pytest.C
     said = capsys.readouterr().out
     assert not set(said) & set(hostile[1:]) - set("]0;x2J")
     assert json.loads(said[said.index("{") :]) == {"schema": "test/1", "name": hostile, "plain": "ü\n\t"}
+
+
+def test_a_text_is_read_gzipped_or_not_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, packed = tmp_path / "a.txt", tmp_path / "a.txt.gz"
+    plain.write_bytes(b"\xef\xbb\xbfone\r\ntwo\rthree\n")
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert unpacked_text(plain, "text") == unpacked_text(packed, "text") == "one\ntwo\nthree\n"
+    packed.write_bytes(packed.read_bytes()[:-12])
+    with pytest.raises(UnreadableError, match="its end is missing"):
+        unpacked_text(packed, "text")
+    packed.write_bytes(gzip.compress(b"a" * 1001))
+    monkeypatch.setenv(VARIABLE, "text=1000")
+    with pytest.raises(UnreadableError, match="text"):
+        unpacked_text(packed, "text")
+
+
+def test_halves_of_characters_are_no_text() -> None:
+    assert unicode_text("\N{DOG}", "a text") == "\N{DOG}"
+    with pytest.raises(InputError, match="a text: character 1 is no character of Unicode"):
+        unicode_text("a\udcff", "a text")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import evolve, frozen
 from peirce.errors import TaskError
-from peirce.reading import most, parse_json, too_much, unpacked, whole_number
+from peirce.reading import parse_json, unpacked_text, whole_number
 from peirce_text import Row, read_splits
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -254,16 +253,11 @@ def _annotations(paths: Iterable[Path]) -> dict[tuple[str, int], list[str]]:
 
 def _content(path: Path) -> str:
     try:
-        with unpacked(path) as file:
-            content = file.read(most("table") + 1)
-        if error := too_much(len(content), "table"):
-            raise error
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
+        return unpacked_text(path, "table")
     except UnicodeDecodeError as error:
         raise TaskError(f"{path}: not UTF-8 text: {error.reason}; save it as UTF-8") from error
-    except (OSError, EOFError, zlib.error) as error:
-        cause = getattr(error, "strerror", None) or error
-        raise TaskError(f"{path}: cannot be read: {cause}; fetch the file again") from error
+    except OSError as error:
+        raise TaskError(f"{path}: cannot be read: {error.strerror or error}; fetch the file again") from error
 
 
 def _short(value: Any) -> str:
