@@ -31,8 +31,6 @@ def settings_of(
         scale: the settings of its scale.
     """
     cache = {"task.cache": str(request.directory / "relations.sqlite")}
-    model, task, training = settings_by_part({**COMMON, **cache, **scale, **request.settings})
-    if "steps" in training:
-        training.pop("epochs", None)
+    model, task, training = settings_by_part(COMMON, cache, scale, request.settings)
     task.setdefault("tokenizer", model.get("model.options.source", ""))
     return model, task, training

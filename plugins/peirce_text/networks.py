@@ -266,8 +266,9 @@ class FromScratch(TableExperiment):
         """The networks that a request asks for."""
         from peirce.training import make_task, training_options
 
-        settings = {**TRAINING, **self.settings, "task.folder": request.data, **request.settings}
-        model, task, training = settings_by_part(settings)
+        model, task, training = settings_by_part(
+            TRAINING, self.settings, {"task.folder": request.data}, request.settings
+        )
         return self.networks(
             directory=request.directory,
             task=make_task(self.name, task),

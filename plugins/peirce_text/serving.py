@@ -21,6 +21,8 @@ from peirce_text.text.writer import DECODER, IDS, PREFIX, writer_of
 LABELS = ("labels.json", "labels.txt")
 """What the names of classes are kept in: as GLUE's tasks write them, or a line each."""
 TYPES = "token_type_ids"
+PAIRS = "matching_logits"
+"""The scores of the head `matching`, which has nothing to say of one text alone."""
 LONGEST = 512
 """The most tokens of a text for a model that reads any number."""
 
@@ -69,6 +71,8 @@ class Classifies(Answerer):
             raise InputError(
                 "input 'pair' is given, and the model has no token types to tell two texts apart"
             )
+        if pair is None and self._scores.name == PAIRS:
+            raise InputError("input 'pair' is missing: the model compares two texts; give the second one")
         row = self._tokenizer.encode(question["text"], pair, length=self._longest)
         ids, real = padded([row.ids], self._tokenizer.pad_id)
         feeds = {IDS: ids, "attention_mask": real, TYPES: np.array([row.types], np.int64)}

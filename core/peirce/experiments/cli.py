@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +34,10 @@ def experiments() -> None:
 def list_experiments(json: Json = False) -> None:
     """List the experiments and the scales."""
     found = list(_experiments().values())
-    scales = dict.fromkeys(scale for experiment in found for scale in experiment.scales.items())
+    scales: dict[tuple[str, str], list[str]] = {}
+    for experiment in found:
+        for scale in experiment.scales.items():
+            scales.setdefault(scale, []).append(experiment.name)
     if json:
         listed = [
             {
@@ -51,7 +56,18 @@ def list_experiments(json: Json = False) -> None:
         ("experiment", "models", "what it shows", "published for", "scales"),
         [(e.name, str(len(e.rows)), e.title, ", ".join(e.published), ", ".join(e.scales)) for e in found],
     )
-    as_table(("scale", "meaning"), scales)
+    as_table(
+        ("scale", "of", "meaning"),
+        [(name, ", ".join(_papers(of, found)), about) for (name, about), of in scales.items()],
+    )
+
+
+def _papers(names: Sequence[str], found: Sequence[Experiment]) -> Iterator[str]:
+    """Experiments by name, and all tables of a paper as `PAPER/*`."""
+    for paper, group in groupby(names, lambda name: name.partition("/")[0]):
+        own = list(group)
+        tables = [experiment.name for experiment in found if experiment.name.startswith(f"{paper}/")]
+        yield from [f"{paper}/*"] if len(own) > 1 and own == tables else own
 
 
 Name = Annotated[

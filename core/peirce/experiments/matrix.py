@@ -34,6 +34,7 @@ ORIGIN = "origin.json"
 KEPT = "what was done before is kept, and the same command goes on from there"
 """What is safe of a matrix when the disk takes no more."""
 _UNREAD = frozenset({"batch_size", "predictions"})
+_LENGTHS = frozenset({"train.steps", "train.epochs"})
 """Options of tasks that what they read does not depend on, so that cells which differ in them share it."""
 
 
@@ -119,13 +120,23 @@ def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, see
     return f"{spec.name}-{seed}-{digest(spec.to_toml(), *more, task, told, seed)}"
 
 
-def settings_by_part(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def settings_by_part(
+    *layers: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Settings of the model, with whole keys, of the task and of the training, without their prefix.
+
+    Args:
+        layers: settings by dotted key. Later ones replace earlier ones, and steps replace epochs, or epochs steps.
 
     Raises:
         TaskError: a key begins with none of `model.`, `task.` and `train.`.
     """
     found: dict[str, dict[str, Any]] = {"model": {}, "task": {}, "train": {}}
+    settings: dict[str, Any] = {}
+    for layer in layers:
+        if _LENGTHS & set(layer):
+            settings = {key: value for key, value in settings.items() if key not in _LENGTHS}
+        settings |= layer
     for key, value in settings.items():
         first, _, rest = key.partition(".")
         if first not in found:
@@ -241,6 +252,9 @@ class Matrix(ABC, Generic[C, R]):
                 f"{self.directory} holds no trained model of this experiment with these settings and seeds; train "
                 "them with `peirce experiments run`, or name the folder of one with --output"
             )
+        for cell in cells:
+            if self.only_evaluate or not self.complete([row for row in kept if row.run == cell.run]):
+                self._check_data(cell)
         for number, cell in enumerate(cells, 1):
             title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
             before = [row for row in kept if row.run == cell.run]
@@ -262,6 +276,23 @@ class Matrix(ABC, Generic[C, R]):
                 f"{title}: {self.said(cell, own)}{more}", markup=False, highlight=False, soft_wrap=True
             )
         return [row for cell in cells for row in kept if row.run == cell.run]
+
+    def _check_data(self, cell: C) -> None:
+        """Refuse a cell that was trained on what lies elsewhere, before any cell takes its time."""
+        from peirce.training import plain, read_training
+
+        record = read_training(self.path(cell))
+        if record is None or cell.start is not None:
+            return
+        theirs, ours = record["task"]["options"], plain(cell.task.options)
+        differing = [
+            f"task.{k} was {theirs[k]!r} and is {ours[k]!r}" for k in theirs if ours.get(k) != theirs[k]
+        ]
+        if differing:
+            raise TaskError(
+                f"{self.path(cell)} was trained otherwise: {'; '.join(differing)}. Give what was given then, or write "
+                "elsewhere with --output"
+            )
 
     def facts(self, cell: C, trained: TrainResult) -> dict[str, Any]:
         """The attributes of `ResultRow`."""

@@ -100,9 +100,10 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
         for seed in self.seeds:
             for row in self.table.rows:
                 wanted = {k: v for k, v in common.items() if k not in row.without}
-                wanted |= {**row.settings, **row.scaled.get(self.scale.name, {}), **self.settings}
-                wanted.pop("task.filtering", None)
-                model, task, training = settings_by_part(wanted)
+                model, task, training = settings_by_part(
+                    wanted, row.settings, row.scaled.get(self.scale.name, {}), self.settings
+                )
+                task.pop("filtering", None)
                 spec = load_spec(row.spec, model)
                 made = make_task(KgQa.name, task, self.registry)
                 options = training_options(training)

@@ -280,8 +280,9 @@ class EntailmentTable(TableExperiment):
         chosen = request.scale or next(iter(SCALES))
         scale = SCALES[chosen][1]
         common = {"train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
-        settings = {**common, **scale, "task.folder": request.data, **request.settings}
-        model, task, training = settings_by_part(settings)
+        model, task, training = settings_by_part(
+            common, scale, {"task.folder": request.data}, request.settings
+        )
         return Table1(
             **self.common(request, training),
             task=make_task("entailment", task),

@@ -303,8 +303,7 @@ class InferenceTable(TableExperiment):
             "task.cache": str(request.directory / "vectors") if scale.limit else "",
         }
         common = {"train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
-        settings = {**common, **scale.settings, **places, **request.settings}
-        model, task, training = settings_by_part(settings)
+        model, task, training = settings_by_part(common, scale.settings, places, request.settings)
         return Inference(
             **self.common(request, training),
             task=make_task("nli", task),

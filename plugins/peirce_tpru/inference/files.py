@@ -29,6 +29,7 @@ _TEXTS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("sentence_A", 
 _LABEL = ("gold_label", "entailment_judgment", "entailment_label", "label")
 _NONE = ("-", "", "-1")
 """What stands where annotators did not agree, or where no label is published."""
+_NUMBERS = tuple(str(place) for place in range(len(LABELS)))
 
 
 @frozen(eq=False)
@@ -99,7 +100,7 @@ def read_hub(name: str) -> dict[str, Examples]:
         split = HUB_SPLITS.get(theirs)
         if split is None or split in found:
             continue
-        examples = _examples(rows, f"data set {name}, {theirs}", empty=True)
+        examples = _examples(rows, f"data set {name}, {theirs}", hub=True)
         if len(examples):
             found[split] = examples
     if not found:
@@ -112,13 +113,15 @@ def _table(path: Path) -> Iterable[Row]:
     return read_rows(path, quotes=False)
 
 
-def _examples(rows: Iterable[Row], where: str, empty: bool = False) -> Examples:
+def _examples(rows: Iterable[Row], where: str, hub: bool = False) -> Examples:
+    """The pairs with labels; on the hub a label may be its place in `LABELS`, and a split may have none."""
     premises, hypotheses, labels, unlabelled = [], [], [], 0
     columns: tuple[str, str, str] | None = None
     for row in rows:
         columns = columns or _columns(row)
         one, other, label = columns
         said = str(row.value(label)).lower()
+        said = LABELS[int(said)] if hub and said in _NUMBERS else said
         if said in _NONE:
             unlabelled += 1
             continue
@@ -130,7 +133,7 @@ def _examples(rows: Iterable[Row], where: str, empty: bool = False) -> Examples:
         premises.append(row.text(one))
         hypotheses.append(row.text(other))
         labels.append(LABELS.index(said))
-    if not labels and not empty:
+    if not labels and not hub:
         raise TaskError(f"{where}: it has no pair with a label; fetch the file again")
     return Examples(tuple(premises), tuple(hypotheses), tuple(labels), unlabelled)
 

@@ -152,14 +152,38 @@ def correlations(given: Scores, wanted: Scores) -> dict[str, float]:
     """
     from scipy.stats import pearsonr, spearmanr
 
-    if np.ptp(wanted) == 0:
-        raise TaskError(f"the scores of its {len(wanted)} pairs are all alike; take a file with other scores")
+    check_scores(wanted)
     if np.ptp(given) == 0:
         return {"pearson": 0.0, "spearman": 0.0}
     return {
         "pearson": float(pearsonr(given, wanted).statistic),
         "spearman": float(spearmanr(given, wanted).statistic),
     }
+
+
+def check_scores(wanted: Scores) -> None:
+    """Refuse scores that are all alike with a `TaskError`, since there is no correlation with them."""
+    if np.ptp(wanted) == 0:
+        raise TaskError(f"the scores of its {len(wanted)} pairs are all alike; take a file with other scores")
+
+
+def check_classes(labels: Labels, folds: int, nested: bool = False) -> None:
+    """Refuse labels with a `TaskError` that have no two classes, or a class too small for folds.
+
+    Args:
+        labels: [n].
+        folds: how many; 0 for none.
+        nested: whether all but one fold are divided by folds again, which lack up to two of the class.
+    """
+    counts = np.unique(labels, return_counts=True)[1]
+    if len(counts) < 2:
+        raise TaskError(
+            f"all {len(labels)} examples have one class, so there is nothing to tell apart; {_MORE}"
+        )
+    if (fewest := int(counts.min())) < folds + 2 * nested:
+        raise TaskError(
+            f"of one class there are only {fewest}, too few for {folds} folds; lower --folds, or {_MORE}"
+        )
 
 
 def _spread(scores: Scores) -> Features:
@@ -185,15 +209,7 @@ def _chosen(features: Features, labels: Labels, grid: Sequence[float], folds: in
 def _folds(features: Features, labels: Labels, folds: int) -> Any:
     from sklearn.model_selection import StratifiedKFold
 
-    counts = np.unique(labels, return_counts=True)[1]
-    if len(counts) < 2:
-        raise TaskError(
-            f"all {len(labels)} examples have one class, so there is nothing to tell apart; {_MORE}"
-        )
-    if (fewest := int(counts.min())) < folds:
-        raise TaskError(
-            f"of one class there are only {fewest}, too few for {folds} folds; lower --folds, or {_MORE}"
-        )
+    check_classes(labels, folds)
     return StratifiedKFold(folds, shuffle=True, random_state=SEED).split(features, labels)
 
 

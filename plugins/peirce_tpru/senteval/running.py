@@ -13,6 +13,8 @@ from peirce_text import shown
 
 from peirce_tpru.senteval.files import STS_SETS, TEST, TRAIN, VALID, Examples, Read, read_task, tasks_in
 from peirce_tpru.senteval.protocol import (
+    check_classes,
+    check_scores,
     chosen_and_tested,
     compared,
     cross_validated,
@@ -68,16 +70,18 @@ def evaluate(
         task: {split: _limited(examples, limit) for split, examples in own.items()}
         for task, own in read.items()
     }
+    for task, own in read.items():  # all of them before any takes its time
+        try:
+            _check(task, own, folds)
+        except TaskError as error:
+            raise TaskError(f"{task}: {error}") from error
     sentences.keep(
         text for own in read.values() for each in own.values() for column in each.texts for text in column
     )
-    found: dict[str, Measures] = {}
-    for task in shown(list(read), "tasks", len(read), 2):
-        try:
-            found[task] = _measured(task, read[task], sentences, folds)
-        except TaskError as error:
-            raise TaskError(f"{task}: {error}") from error
-    return found
+    return {
+        task: _measured(task, read[task], sentences, folds)
+        for task in shown(list(read), "tasks", len(read), 2)
+    }
 
 
 def means(results: Results) -> dict[str, float]:
@@ -92,6 +96,18 @@ def means(results: Results) -> dict[str, float]:
 
 def _limited(examples: Examples, limit: int) -> Examples:
     return examples.first(limit) if examples.labels.dtype == np.int64 else examples
+
+
+def _check(task: str, read: Read, folds: int) -> None:
+    """Refuse examples that the protocol cannot measure with a `TaskError`."""
+    if task in STS_SETS:
+        for examples in read.values():
+            check_scores(examples.labels)
+    elif MAIN[task] == "pearson":
+        check_scores(read[VALID].labels)
+        check_scores(read[TEST].labels)
+    else:
+        check_classes(read[TRAIN].labels, 0 if VALID in read else folds, nested=task in FOLDED)
 
 
 def _measured(task: str, read: Read, sentences: Sentences, folds: int) -> Measures:

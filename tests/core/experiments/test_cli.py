@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -61,7 +62,14 @@ def test_what_is_listed() -> None:
         {"name": "large", "about": "more"},
     ]
     shown = CliRunner().invoke(app, ["list"]).stdout
-    assert all(words in shown for words in ("told", "What is asked", "little, large", "not much"))
+    assert all(words in shown for words in ("told", "What is asked", "little, large"))
+    assert re.search(r"(?m)^ little +told +not much *$", shown)
+
+
+def test_scales_name_the_tables_that_have_them() -> None:
+    shown = CliRunner().invoke(app, ["list"], terminal_width=300).stdout
+    assert re.search(r"(?m)^ small +tega/\* +3 layers of 64", shown)
+    assert re.search(r"(?m)^ small +tpru/table2, tpru/table3 +128 channels", shown)
 
 
 @pytest.mark.usefixtures("told")

@@ -30,6 +30,7 @@ class Losses(Matrix[Cell, LossRow]):
 
     rates: tuple[float, ...]
     forgiving: bool = False
+    options: MarkedOptions = field(factory=MarkedOptions)
 
     folder = "models"
     row = LossRow
@@ -46,7 +47,7 @@ class Losses(Matrix[Cell, LossRow]):
                 label=f"rate {rate}",
                 seed=0,
                 spec=toy_tasks.TRANSFORMER,
-                task=Marked(MarkedOptions()),
+                task=Marked(self.options),
                 training=training,
                 run=run,
             )
@@ -87,6 +88,19 @@ def test_a_cell_that_fails_ends_the_matrix_unless_it_is_forgiven(losses: Losses)
     assert len(losses.kept([])) == 1
 
 
+def test_other_data_are_refused_before_a_cell_is_trained(losses: Losses) -> None:
+    evolve(losses, rates=(1e-2,)).run(Console(quiet=True))
+    (losses.directory / RESULTS).unlink()
+    told = MarkedOptions()
+    other = evolve(losses, options=evolve(told, length=told.length + 1))
+    with pytest.raises(
+        TaskError, match=rf"trained otherwise: task\.length was {told.length} and is .* --output"
+    ):
+        other.run(Console(quiet=True))
+    assert len(list((losses.directory / "models").iterdir())) == 1
+    assert len(losses.run(Console(quiet=True))) == 2
+
+
 def test_what_a_cell_is_known_by() -> None:
     training = TrainingOptions(steps=2)
     name = identity(toy_tasks.TRANSFORMER, {"length": 6}, training, 1)
@@ -108,6 +122,9 @@ def test_settings_by_part() -> None:
         {"a.b": 1},
         {"lr": 2},
     )
+    lengths = settings_by_part({"train.epochs": 10, "task.a": 1}, {"train.steps": 5}, {"task.a": 2})
+    assert lengths == ({}, {"a": 2}, {"steps": 5})
+    assert settings_by_part({"train.steps": 5}, {"train.epochs": 1})[2] == {"epochs": 1}
     with pytest.raises(TaskError, match=r"'lr' begins with none of model\., task\. and train\."):
         settings_by_part({"lr": 1})
 

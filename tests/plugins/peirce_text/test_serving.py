@@ -40,6 +40,18 @@ class Counts:
         return (Generated(tokens=tokens, score=0.0),)
 
 
+class Compares(Counts):
+    """A model that scores two texts by the lengths of both and of the second."""
+
+    types = TensorSpec(name="token_type_ids", dtype="int64", dims=("batch", "length"), high=2)
+    scores = TensorSpec(name="matching_logits", dtype="float", dims=("batch", 3))
+    signature = Signature([IDS, MASK, types], [scores])
+
+    def run(self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, Any]:
+        whole, second = inputs["attention_mask"].sum(), inputs["token_type_ids"].sum()
+        return {"matching_logits": np.array([[second, whole, -second]], np.float32)}
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> Path:
     return text_model(CLASSIFIER, tmp_path_factory.mktemp("saved") / "weather", registry)
@@ -62,6 +74,15 @@ def test_classes_come_by_name_the_best_first(saved: Path) -> None:
     assert said == [{"classes": ["stormy", "calm", "foggy"], "scores": [7.0, 0.5, -7.0]}]
     with pytest.raises(InputError, match=r"input 'pair' is given, and the model has no token types"):
         answerer.ask({"text": "the sea", "pair": "the bay"}, said.append)
+
+
+def test_a_model_that_compares_two_texts_is_asked_about_two(saved: Path) -> None:
+    answerer = Classifies(saved, Compares())
+    said: list[Mapping[str, Any]] = []
+    answerer.ask({"text": "the sea", "pair": "the bay"}, said.append)
+    assert said == [{"classes": ["stormy", "calm", "foggy"], "scores": [7.0, 3.0, -3.0]}]
+    with pytest.raises(InputError, match=r"input 'pair' is missing: the model compares two texts"):
+        answerer.ask({"text": "the sea"}, said.append)
 
 
 def test_names_of_classes_that_cannot_be_are_refused(saved: Path, tmp_path: Path) -> None:

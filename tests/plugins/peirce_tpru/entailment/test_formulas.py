@@ -36,8 +36,8 @@ def test_a_decision_is_that_of_every_world(one: str, other: str) -> None:
 def test_published_labels_are_decided_again(shared: Path) -> None:
     files = found_in(shared / "data" / "logical-entailment")
     assert len(files) == 6
-    for name, path in files.items():
-        for pair in read_pairs(path)[: 100 if name == "test_massive" else None]:  # up to 24 variables
+    for path in files.values():
+        for pair in read_pairs(path):
             assert entails(pair.one, pair.other) == pair.entails
 
 

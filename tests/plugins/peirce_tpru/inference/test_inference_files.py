@@ -44,6 +44,11 @@ def test_the_hubs_columns_give_the_same_pairs(tmp_path: Path) -> None:
     assert list(read) == [TRAIN, "valid_mismatched"]
     assert read[TRAIN].labels == (2, 0)
     assert read[TRAIN].unlabelled == 1
+    DatasetDict(train=Dataset.from_dict(columns)).save_to_disk(str(tmp_path / "numbers"))
+    assert read_hub(str(tmp_path / "numbers"))[TRAIN].labels == (2, 0)
+    DatasetDict(train=Dataset.from_dict({**columns, "label": [2, 3, 0]})).save_to_disk(str(tmp_path / "four"))
+    with pytest.raises(TaskError, match=r"train, row 2: column 'label' holds '3', where one of entailment"):
+        read_hub(str(tmp_path / "four"))
 
 
 def test_sick_is_read_as_it_is_published(shared: Path) -> None:

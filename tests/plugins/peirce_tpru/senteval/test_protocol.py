@@ -11,6 +11,7 @@ from peirce.errors import TaskError
 from peirce_tpru.senteval.protocol import (
     GRID,
     WIDER,
+    check_classes,
     chosen_and_tested,
     compared,
     correlations,
@@ -106,3 +107,17 @@ def test_nothing_to_compare_is_no_correlation() -> None:
 def test_classes_that_cannot_be_told_are_refused(labels: list[int], words: str) -> None:
     with pytest.raises(TaskError, match=words):
         cross_validated(np.eye(6, dtype=np.float32), np.array(labels), 3, lambda parts, _: parts)
+
+
+@pytest.mark.parametrize("folds", [2, 3, 5, 10])
+def test_folds_within_folds_need_two_more_of_a_class(folds: int) -> None:
+    def told(fewest: int) -> float:
+        labels = np.array([0] * fewest + [1] * 4 * folds)
+        return cross_validated(np.eye(len(labels), dtype=np.float32), labels, folds, lambda parts, _: parts)
+
+    check_classes(np.array([0] * (folds + 2) + [1] * 4 * folds), folds, nested=True)
+    told(folds + 2)
+    with pytest.raises(TaskError, match="too few"):
+        check_classes(np.array([0] * (folds + 1) + [1] * 4 * folds), folds, nested=True)
+    with pytest.raises(TaskError, match="too few"):
+        told(folds + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import load_spec
 from peirce_text import Tokenizer
+from peirce_tpru.senteval.protocol import Features
 from peirce_tpru.senteval.running import COLUMNS, evaluate, means
-from peirce_tpru.senteval.sentences import of_model, pooled, sentences_of
+from peirce_tpru.senteval.sentences import Sentences, of_model, pooled, sentences_of
 from peirce_tpru.vectors import EncoderVectors
 from senteval_files import BAD, GOOD, write_senteval
 
@@ -98,6 +100,25 @@ def test_the_figures_of_every_kind_of_task(encoder: str, tmp_path: Path) -> None
     shown = means(found)
     assert list(shown) == [*(column for column in COLUMNS if column != "SST-5"), "MRPC F1"]
     assert shown["Binary"] == 1.0
+
+
+def test_what_cannot_be_measured_is_refused_before_any_sentence_is_read(tmp_path: Path) -> None:
+    class Unread(Sentences):
+        def keep(self, texts: Iterable[str]) -> None:
+            raise AssertionError("sentences are read")
+
+        def of(self, texts: Sequence[str], what: str) -> Features:
+            raise AssertionError("sentences are read")
+
+    write_senteval(tmp_path)
+    with pytest.raises(TaskError, match=r"^MR: of one class there are only 1, too few for 5 folds"):
+        evaluate(Unread(), tmp_path, folds=5, limit=3)
+    with pytest.raises(AssertionError, match="sentences are read"):
+        evaluate(Unread(), tmp_path, folds=5)
+    (images,) = tmp_path.rglob("2015.images.test.tsv")
+    images.write_text(f"2.5\t{GOOD}\t{BAD}\n" * 3, encoding="utf-8")
+    with pytest.raises(TaskError, match=r"^STS15: the scores of its 3 pairs are all alike"):
+        evaluate(Unread(), tmp_path, folds=5)
 
 
 def test_the_command_prints_and_keeps_them(
