@@ -727,7 +727,7 @@ ALIKE = "extrinsic, attached as in the gold tree"
 
 def parsed(what: str) -> dict[str, Any]:
     """What spaCy's trees have of the gold trees' brackets or relations."""
-    return only(tables.read_json("parses.json"), of=what)
+    return only(tables.read_json("parses.json"), of=what, parser="spacy")
 
 
 def right(what: str) -> int:

@@ -79,9 +79,8 @@ class LinkGrammar(Parser):
                 f"{PROGRAM} did not end; give the parser 'link-grammar' less text at a time"
             ) from error
         if done.returncode:
-            raise TaskError(
-                f"{PROGRAM} failed with the dictionary {self.model!r}: {done.stderr.strip()[-300:]}"
-            )
+            said = " ".join(done.stderr.split())[-300:]
+            raise TaskError(f"{PROGRAM} failed with the dictionary {self.model!r}: {said}")
         found: list[str | None] = []
         for line in done.stdout.splitlines():
             # It echoes each sentence, and prints the brackets of its best linkage after it.

@@ -48,8 +48,9 @@ class Stanza(Parser):
                 self.model, processors="tokenize,mwt,pos,constituency", download_method=None, verbose=False
             )
         except (OSError, ValueError) as error:
+            said = " ".join(str(error).split()).rstrip(".")
             raise TaskError(
-                f"the parser 'stanza' needs its model of the language {self.model!r}, which is not installed: {error}; "
+                f"the parser 'stanza' needs its model of the language {self.model!r}, which is not installed: {said}; "
                 f"run `python -c \"import stanza; stanza.download('{self.model}')\"`"
             ) from error
 

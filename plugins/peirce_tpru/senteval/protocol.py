@@ -161,13 +161,13 @@ def correlations(given: Scores, wanted: Scores) -> dict[str, float]:
     }
 
 
-def check_scores(wanted: Scores) -> None:
+def check_scores(wanted: Scores | Labels) -> None:
     """Refuse scores that are all alike with a `TaskError`, since there is no correlation with them."""
     if np.ptp(wanted) == 0:
         raise TaskError(f"the scores of its {len(wanted)} pairs are all alike; take a file with other scores")
 
 
-def check_classes(labels: Labels, folds: int, nested: bool = False) -> None:
+def check_classes(labels: Labels | Scores, folds: int, nested: bool = False) -> None:
     """Refuse labels with a `TaskError` that have no two classes, or a class too small for folds.
 
     Args:

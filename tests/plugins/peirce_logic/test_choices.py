@@ -104,6 +104,23 @@ def test_splits_without_answers_are_left_out(tmp_path: Path) -> None:
         task.prepare()
 
 
+def test_a_question_that_fills_its_row_alone_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [RECLOR] * 99 + [{**RECLOR, "answers": ["Rain.", "Snow. " * 20], "label": 0}]
+    (tmp_path / "train.json").write_text(json.dumps(rows))
+    (tmp_path / "val.json").write_text(json.dumps(rows[:99]))
+    task = MultipleChoice(MultipleChoiceOptions(folder=str(tmp_path), vocabulary=60, length=12))
+    data = task.prepare()
+    assert {split: len(of.rows) for split, of in data.splits.items()} == {"train": 99, "valid": 99}
+    said = capsys.readouterr().err
+    assert "row 100: question and option are never cut" in said
+    assert "1 such of 100 train questions left out" in said
+    (tmp_path / "val.json").write_text(json.dumps(rows[1:] + rows[-1:]))
+    with pytest.raises(TaskError, match=r"val.json, row 99: question and option are never cut.*raise it"):
+        task.prepare()
+
+
 def test_contexts_lose_their_middle_and_options_nothing(tmp_path: Path, registry: Registry) -> None:
     rows = [
         {**RECLOR, "context": "begin " + "it rains and " * 9 + "end", "label": i % 2, "type": "ab"[i % 2]}
