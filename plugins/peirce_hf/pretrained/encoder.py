@@ -25,6 +25,7 @@ from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, So
 from peirce_hf.pretrained.configuration import configuration
 from peirce_hf.pretrained.heads import OriginalHead, why_no_head
 from peirce_hf.pretrained.packing import Packing
+from peirce_hf.pretrained.tracing import without_choices
 
 
 @frozen(kw_only=True)
@@ -107,12 +108,13 @@ class Pretrained(PretrainedArchitecture):
         given: dict[str, Tensor] = {}
         if self._types and "token_type_ids" in inputs:
             given["token_type_ids"] = packing.pack(inputs["token_type_ids"])
-        found = self.body(
-            inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
-            attention_mask=packing.mask(inputs["input_ids"]),
-            return_dict=True,
-            **given,
-        )
+        with without_choices(inputs["input_ids"]):
+            found = self.body(
+                inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
+                attention_mask=packing.mask(inputs["input_ids"]),
+                return_dict=True,
+                **given,
+            )
         atoms = scope.zero_unary(packing.unpack(found.last_hidden_state))
         pooled = None
         if self.pooler is not None:

@@ -130,7 +130,7 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
         packing = Packing(tokens.real)
-        with without_choices():
+        with without_choices(inputs["input_ids"]):
             found = self.body.get_encoder()(
                 inputs_embeds=packing.pack(scope.zero_unary(self.input.unary(tokens))),
                 attention_mask=packing.mask(inputs["input_ids"]),
@@ -155,14 +155,15 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         # An empty source is one zero atom: what attends to nothing at all differs from runtime to runtime.
         first = torch.arange(source.shape[1], device=source.device) == 0
         seen = source_real | (first & ~source_real.any(1, keepdim=True))
-        found = self.body(
-            encoder_outputs=(torch.where(source_real.unsqueeze(2), source, 0.0),),
-            attention_mask=seen.long(),
-            decoder_inputs_embeds=packing.pack(scope.zero_unary(self.input.embedding(ids)))[:, :longest],
-            decoder_attention_mask=packing.mask(ids)[:, :longest],
-            use_cache=False,
-            return_dict=True,
-        )
+        with without_choices(ids):
+            found = self.body(
+                encoder_outputs=(torch.where(source_real.unsqueeze(2), source, 0.0),),
+                attention_mask=seen.long(),
+                decoder_inputs_embeds=packing.pack(scope.zero_unary(self.input.embedding(ids)))[:, :longest],
+                decoder_attention_mask=packing.mask(ids)[:, :longest],
+                use_cache=False,
+                return_dict=True,
+            )
         atoms = found.last_hidden_state
         if longest is not None:
             atoms = F.pad(atoms, (0, 0, 0, ids.shape[1] - atoms.shape[1]))

@@ -1,4 +1,4 @@
-"""A choice that layers of `transformers` make by their values, which a graph cannot make."""
+"""What layers of `transformers` ask of values, answered where there are none: in a graph, and on the meta device."""
 
 from __future__ import annotations
 
@@ -7,19 +7,30 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 
-def without_choices() -> AbstractContextManager[object]:
-    """While a model is exported, layers take every value for finite.
+def without_choices(values: Tensor) -> AbstractContextManager[object]:
+    """Choices of layers within, which read `values`.
 
-    In float16, encoder layers of BART's family cut what is infinite to the largest numbers, and ask for it by
-    `not torch.isfinite(x).all()`. A verification of the exported file shows where that would have mattered.
+    While a model is exported, layers take every value for finite. In float16, encoder layers of BART's family cut what
+    is infinite to the largest numbers, and ask for it by `not torch.isfinite(x).all()`. A verification of the exported
+    file shows where that would have mattered. On the meta device, what layers ask of values does not hold: they ask
+    whether masks may be left out.
     """
-    return _Finite() if torch.compiler.is_exporting() else nullcontext()
+    if torch.compiler.is_exporting():
+        return _Answering({torch.isfinite: _Yes()})
+    return _Answering({Tensor.__bool__: False}) if values.is_meta else nullcontext()
 
 
-class _Finite(TorchFunctionMode):
+class _Answering(TorchFunctionMode):
+    """Gives answers in place of calling some functions."""
+
+    def __init__(self, answers: Mapping[Callable[..., Any], Any]) -> None:
+        super().__init__()
+        self._answers = answers
+
     def __torch_function__(
         self,
         func: Callable[..., Any],
@@ -27,7 +38,7 @@ class _Finite(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        return _Yes() if func is torch.isfinite else func(*args, **(kwargs or {}))
+        return self._answers[func] if func in self._answers else func(*args, **(kwargs or {}))
 
 
 class _Yes:

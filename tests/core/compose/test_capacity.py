@@ -7,7 +7,7 @@ import torch
 from peirce.compose import build, summarise
 from peirce.compose.building import _count_parameters
 from peirce.errors import SpecError
-from peirce.registry import Registry, load_spec
+from peirce.registry import Registry, load_spec, ready_specs
 from peirce.resources import machine_memory
 
 
@@ -33,6 +33,15 @@ def test_a_summary_needs_no_memory_for_parameters(registry: Registry) -> None:
     assert summarise(spec, length=4, registry=registry).parameters > 10**12
     with pytest.raises(SpecError, match=r"needs about 150,000\.0 GB"):
         summarise(load_spec("folnet-base", {"model.dims.layers": 10**9}), registry=registry)
+
+
+@pytest.mark.parametrize("name", sorted(ready_specs()))
+def test_every_ready_spec_is_summed_up_at_its_own_size(name: str, registry: Registry) -> None:
+    spec = load_spec(name)
+    summary = summarise(spec, registry=registry)
+    assert summary.parameters == sum(summary.groups.values()) > 10**4
+    assert summary.parameter_bytes == 4 * summary.parameters
+    assert summary.flops > summary.parameters / 20  # words are looked up
 
 
 @pytest.mark.parametrize("name", ["folnet-base", "folnet-table3-05", "tega", "bert-base"])

@@ -8,11 +8,14 @@ from typing import Any
 import peirce
 import pytest
 import torch
+from peirce.compose import summarise
 from peirce.errors import PlanError, SpecError
 from peirce.spec import Spec
 from peirce_hf import PeirceForMaskedLM, from_peirce
 from peirce_hf.pretrained.configuration import configuration
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
@@ -137,6 +140,22 @@ def test_an_original_head_gives_what_the_original_gives(head: str, kind: str, tm
         unused = next(i for i in range(3, 20) if i not in words)
         gradient = model.network.input.embedding.weight.grad
         assert bool(gradient[unused].any()) is (way != "untied")
+
+
+@pytest.mark.parametrize("kind", [*ENCODERS, *ENCODER_DECODERS])
+def test_a_summary_needs_no_values(kind: str, tmp_path: Path) -> None:
+    settings = SMALL | ENCODERS[kind] if kind in ENCODERS else ENCODER_DECODERS[kind]
+    original(tmp_path, kind, **settings)
+    spec = spec_of(tmp_path, "pretrained" if kind in ENCODERS else "pretrained_encoder_decoder")
+    found, model = summarise(spec, length=5), peirce.build(spec)
+    assert found.parameters == sum(each.numel() for each in model.parameters())
+    names = {each.name for each in model.signature.inputs}
+    inputs = {name: torch.ones(1, 5).long() for name in names if name.endswith("ids")}
+    inputs |= {name: torch.tensor([[True] * 4 + [False]]) for name in names if name.endswith("mask")}
+    # The products of attention count where they are products.
+    with FlopCounterMode(display=False) as counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+        model.eval().requires_grad_(False)(**inputs)
+    assert found.flops == counter.get_total_flops()
 
 
 def test_an_original_head_goes_to_transformers_and_back(tmp_path: Path) -> None:
