@@ -208,16 +208,12 @@ class Detector:
             with fewer have zeros for the others.
         """
         found = iter(self.find((text for row in rows for text in row), console))
-        each = [
-            np.concatenate(
-                [relation_ids(next(found).relations, offsets_of(encoding, i)) for i in range(len(row))]
-            )
-            for row, encoding in zip(rows, encodings, strict=True)
-        ]
-        ids = np.zeros((len(each), max(1, *map(len, each)), each[0].shape[1]), np.int64)
-        for own, row in zip(ids, each, strict=True):
-            own[: len(row)] = row
-        return ids
+        return together(
+            [
+                row_relations([next(found).relations for _ in row], encoding)
+                for row, encoding in zip(rows, encodings, strict=True)
+            ]
+        )
 
     def _digest(self, text: str) -> bytes:
         made = hashlib.sha256(self._key)
@@ -309,6 +305,31 @@ def row_ids(relations: Sequence[Sequence[Relation]], encoding: Encoding, depth: 
         if own:
             found += logical_ids(own, offsets_of(encoding, number), depth)
     return found
+
+
+def row_relations(relations: Sequence[Sequence[Relation]], encoding: Encoding) -> NDArray[np.int64]:
+    """What one row's tokens are to each relation of its texts.
+
+    Args:
+        relations: of each of its texts.
+        encoding: its tokens.
+
+    Returns:
+        int64 [relations, length].
+    """
+    each = [relation_ids(own, offsets_of(encoding, number)) for number, own in enumerate(relations)]
+    return np.concatenate([np.empty((0, len(encoding.offsets)), np.int64), *each])
+
+
+def together(rows: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """The input `logical_relations` of a batch: [relations, length] of each row -> int64 [batch, relations, length].
+
+    There are as many relations and tokens as the largest row has, and one relation at least; the others are zeros.
+    """
+    ids = np.zeros((len(rows), *np.max([(1, 0), *(row.shape for row in rows)], axis=0)), np.int64)
+    for own, row in zip(ids, rows, strict=True):
+        own[: row.shape[0], : row.shape[1]] = row
+    return ids
 
 
 def offsets_of(encoding: Encoding, text: int) -> list[tuple[int, int]]:

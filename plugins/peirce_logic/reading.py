@@ -15,7 +15,7 @@ from peirce.model import ASSETS, SPEC, WEIGHTS, saved_files
 from peirce.reading import parse_json, parse_toml, read
 from peirce_text import Tokenizer
 
-from peirce_logic.detector import Detector, Encoding, row_ids
+from peirce_logic.detector import Detector, row_ids, row_relations, together
 
 TOKENIZER, SETTINGS = "tokenizer.json", "logic.json"
 """What a model keeps: its tokenizer, and how it reads."""
@@ -28,13 +28,15 @@ def kept(tokenizer: Tokenizer, options: Any) -> dict[str, bytes]:
 
     Args:
         tokenizer: its tokenizer.
-        options: those of a task: length, depth, parser, lexicon, senses.
+        options: those of a task: length, depth, parser, lexicon, senses, and relations where it has them.
     """
+    joined = getattr(options, "relations", False)
     settings = {"length": options.length, "depth": options.depth, "parser": options.parser}
+    settings |= {"relations": True} if joined else {}
     found = {TOKENIZER: tokenizer.content, SETTINGS: (json.dumps(settings, indent=1) + "\n").encode()}
-    if options.depth and options.lexicon:
+    if (options.depth or joined) and options.lexicon:
         found[LEXICON] = read(options.lexicon, "spec")
-    if options.depth and options.senses:
+    if (options.depth or joined) and options.senses:
         found[SENSES] = read(options.senses, "asset")
     return found
 
@@ -87,6 +89,7 @@ class Reader:
             try:
                 told = parse_json(files.text(f"{ASSETS}/{SETTINGS}"))
                 length, depth, parser = int(told["length"]), int(told["depth"]), str(told["parser"])
+                joined = bool(told.get("relations", False))
             except (ValueError, LookupError, TypeError) as error:
                 raise ModelFileError(
                     f"{where} does not say how the model reads: {error!r}; restore it from where the model was trained"
@@ -96,7 +99,7 @@ class Reader:
             lexicon, senses = (
                 folder / ASSETS / name if name in files.assets else None for name in (LEXICON, SENSES)
             )
-            detector = Detector(parser, lexicon, senses=senses) if depth else None
+            detector = Detector(parser, lexicon, senses=senses) if depth or joined else None
             return cls(tokenizer, length, depth, detector)
 
     def rows(
@@ -110,19 +113,22 @@ class Reader:
             known: the model's inputs.
 
         Returns:
-            Those of input_ids, token_type_ids int64 [b, x], attention_mask bool [b, x] and logical_ids int64 [b, K, x]
-            that the model reads.
+            Those of input_ids, token_type_ids int64 [b, x], attention_mask bool [b, x], logical_ids int64 [b, K, x] and
+            logical_relations int64 [b, relations, x] that the model reads.
         """
         longest = max(len(encoding.ids) for encoding in encodings)
         ids = np.full((len(encodings), longest), self.tokenizer.pad_id, np.int64)
         types, real = np.zeros_like(ids), np.zeros(ids.shape, np.bool_)
         logical = np.zeros((len(encodings), self.depth, longest), np.int64)
         found = self._relations(texts)
+        of = [[found[text] for text in row] if found else [] for row in texts]
         for row, encoding in enumerate(encodings):
             size = len(encoding.ids)
             ids[row, :size], types[row, :size], real[row, :size] = encoding.ids, encoding.types, True
-            logical[row, :, :size] = self._ids(texts[row], encoding, found)
+            logical[row, :, :size] = row_ids(of[row], encoding, self.depth)
         arrays = {"input_ids": ids, "token_type_ids": types, "attention_mask": real, "logical_ids": logical}
+        if "logical_relations" in known:
+            arrays["logical_relations"] = together(list(map(row_relations, of, encodings)))
         return {name: array for name, array in arrays.items() if name in known}
 
     def _relations(self, texts: Sequence[Sequence[str]]) -> Mapping[str, Any]:
@@ -130,6 +136,3 @@ class Reader:
             return {}
         whole = list(dict.fromkeys(text for row in texts for text in row))
         return dict(zip(whole, (each.relations for each in self.detector.find(whole)), strict=True))
-
-    def _ids(self, texts: Sequence[str], encoding: Encoding, found: Mapping[str, Any]) -> NDArray[np.int64]:
-        return row_ids([found[text] for text in texts] if found else [], encoding, self.depth)

@@ -17,7 +17,7 @@ from peirce.parts import Signature
 from peirce_logic.reading import SETTINGS, TOKENIZER, Reader, started_with
 
 SCORES, DECODER = "multiple_choice_logits", "decoder_input_ids"
-READ = frozenset({"input_ids", "attention_mask", "token_type_ids", "logical_ids"})
+READ = frozenset({"input_ids", "attention_mask", "token_type_ids", "logical_ids", "logical_relations"})
 
 
 class Chooses(Answerer):

@@ -35,7 +35,7 @@ class RelationOptions:
 
 
 def relations_of(options: RelationOptions, texts: Iterable[str]) -> Mapping[str, tuple[Relation, ...]]:
-    """The relations of each text; of none where the model reads none.
+    """The relations of each text.
 
     Args:
         options: a task's.
@@ -43,8 +43,6 @@ def relations_of(options: RelationOptions, texts: Iterable[str]) -> Mapping[str,
     """
     lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
     settings = (options.parser, lexicon, cache, options.processes, senses)
-    if not options.depth:
-        return {}
     whole = list(dict.fromkeys(texts))
     found = Detector(*settings).find(whole, Console(stderr=True))
     return {text: each.relations for text, each in zip(whole, found, strict=True)}

@@ -100,8 +100,10 @@ class Table2(SeededMatrix[ChoiceRow]):
         from peirce.training import plain
 
         for column, task in self.tasks.items():
-            places = {"folder": column, "cache": "", "processes": 1, "tokenizer": ""}
-            yield task, plain(task.options) | places
+            told = plain(task.options) | {"folder": column, "cache": "", "processes": 1, "tokenizer": ""}
+            if not told["relations"]:
+                del told["relations"]  # runs from before there was such an option keep their names
+            yield task, told
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """As `SPECS` has it."""

