@@ -68,6 +68,7 @@ def sentences(page: str) -> Iterator[str]:
 
 UMLS, KINSHIP, FACTS, FOLIO = "tega-umls.csv", "tega-kinship.csv", "clutrr-facts.csv", "folio.csv"
 DREAM, LOGICAL, GATED = "logical-dream.csv", "Logical-MiniLM", "Logical-MiniLM, gated"
+JOINED = "logical-relations.csv"
 ENTAILMENT, BY_ROLES = "tpru-table1.csv", [f"TPRU, {roles} roles" for roles in (8, 32, 128, 512)]
 FEW, MANY = BY_ROLES[0], BY_ROLES[-1]
 ABSOLUTE, RELATIVE, DISENTANGLED = "transformer-absolute", "transformer-relative", "transformer-disentangled"
@@ -458,6 +459,14 @@ HELD: dict[str, dict[str, Callable[[], bool]]] = {
         ),
         "Of those that hang on the same word, 366 have wrong spans.": lambda: (
             parsed(ALIKE)["gold"] - right(ALIKE) == 366
+        ),
+    },
+    "plugins/logic/relations.md": {
+        "Neither has learnt anything yet: both losses are within 0.004 of ln 3.": lambda: all(
+            abs(float(row["last_loss"]) - math.log(3)) < 0.004 for row in tables.read(JOINED)
+        ),
+        "Without relations, or with those of other questions, the first 500 answers are as often right.": lambda: (
+            len({row["right"] for row in tables.read(JOINED) if row["questions"] == "500"}) == 1
         ),
     },
     "plugins/text/reasoning.md": {
