@@ -83,13 +83,12 @@ def export(
     """Export a model to another format and verify it; exit with 1 if it differs from the model."""
     from peirce.compose import export as write
     from peirce.compose import is_saved
-    from peirce.registry.specs import ready_spec
+    from peirce.registry import load_spec
     from peirce.spec import parse_override
 
     options.update(parse_override(setting) for setting in settings or ())
     if not is_saved(model):
-        if Path(model).suffix != ".toml":
-            ready_spec(model)  # a name that is unknown has no weights to speak of
+        load_spec(model)  # what is no spec has no weights to speak of
         typer.echo(f"note: {model} is a spec, so the weights are random (seed 0)", err=True)
     _show(lambda: write(model, path=output, to=to, **options), json)
 
