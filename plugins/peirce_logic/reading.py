@@ -30,13 +30,13 @@ def kept(tokenizer: Tokenizer, options: Any) -> dict[str, bytes]:
         tokenizer: its tokenizer.
         options: those of a task: length, depth, parser, lexicon, senses, and relations where it has them.
     """
-    joined = getattr(options, "relations", False)
     settings = {"length": options.length, "depth": options.depth, "parser": options.parser}
-    settings |= {"relations": True} if joined else {}
+    if getattr(options, "relations", False):
+        settings["relations"] = True
     found = {TOKENIZER: tokenizer.content, SETTINGS: (json.dumps(settings, indent=1) + "\n").encode()}
-    if (options.depth or joined) and options.lexicon:
+    if options.parsed and options.lexicon:
         found[LEXICON] = read(options.lexicon, "spec")
-    if (options.depth or joined) and options.senses:
+    if options.parsed and options.senses:
         found[SENSES] = read(options.senses, "asset")
     return found
 

@@ -33,9 +33,14 @@ class RelationOptions:
     processes: int = field(default=1, validator=validators.ge(1))
     senses: str = ""
 
+    @property
+    def parsed(self) -> bool:
+        """Whether relations are found."""
+        return self.depth > 0
+
 
 def relations_of(options: RelationOptions, texts: Iterable[str]) -> Mapping[str, tuple[Relation, ...]]:
-    """The relations of each text.
+    """The relations of each text; of none where the model reads none, which needs no parser.
 
     Args:
         options: a task's.
@@ -43,6 +48,8 @@ def relations_of(options: RelationOptions, texts: Iterable[str]) -> Mapping[str,
     """
     lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
     settings = (options.parser, lexicon, cache, options.processes, senses)
+    if not options.parsed:
+        return {}
     whole = list(dict.fromkeys(texts))
     found = Detector(*settings).find(whole, Console(stderr=True))
     return {text: each.relations for text, each in zip(whole, found, strict=True)}

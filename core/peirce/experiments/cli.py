@@ -39,6 +39,7 @@ def list_experiments(json: Json = False) -> None:
         for scale in experiment.scales.items():
             scales.setdefault(scale, []).append(experiment.name)
     if json:
+        shown = [{"name": name, "about": about, "of": of} for (name, about), of in scales.items()]
         listed = [
             {
                 "name": experiment.name,
@@ -50,7 +51,7 @@ def list_experiments(json: Json = False) -> None:
             }
             for experiment in found
         ]
-        as_json(SCHEMA, experiments=listed, scales=[{"name": name, "about": about} for name, about in scales])
+        as_json(SCHEMA, experiments=listed, scales=shown)
         return
     as_table(
         ("experiment", "models", "what it shows", "published for", "scales"),

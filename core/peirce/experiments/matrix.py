@@ -34,8 +34,9 @@ ORIGIN = "origin.json"
 KEPT = "what was done before is kept, and the same command goes on from there"
 """What is safe of a matrix when the disk takes no more."""
 _UNREAD = frozenset({"batch_size", "predictions"})
-_LENGTHS = frozenset({"train.steps", "train.epochs"})
 """Options of tasks that what they read does not depend on, so that cells which differ in them share it."""
+_LENGTHS = frozenset({"train.steps", "train.epochs"})
+"""Settings that say the same in two ways, and exclude each other."""
 
 
 @frozen(kw_only=True)
@@ -120,9 +121,7 @@ def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, see
     return f"{spec.name}-{seed}-{digest(spec.to_toml(), *more, task, told, seed)}"
 
 
-def settings_by_part(
-    *layers: Mapping[str, Any],
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def settings_by_part(*layers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Settings of the model, with whole keys, of the task and of the training, without their prefix.
 
     Args:
@@ -279,19 +278,19 @@ class Matrix(ABC, Generic[C, R]):
 
     def _check_data(self, cell: C) -> None:
         """Refuse a cell that was trained on what lies elsewhere, before any cell takes its time."""
-        from peirce.training import plain, read_training
+        from peirce.training import differences, plain, read_training
 
         record = read_training(self.path(cell))
         if record is None or cell.start is not None:
             return
-        theirs, ours = record["task"]["options"], plain(cell.task.options)
-        differing = [
-            f"task.{k} was {theirs[k]!r} and is {ours[k]!r}" for k in theirs if ours.get(k) != theirs[k]
-        ]
-        if differing:
+        ours, theirs = (
+            {f"task.{key}": value for key, value in options.items()}
+            for options in (plain(cell.task.options), record["task"]["options"])
+        )
+        if differing := differences(ours, theirs):
             raise TaskError(
-                f"{self.path(cell)} was trained otherwise: {'; '.join(differing)}. Give what was given then, or write "
-                "elsewhere with --output"
+                f"{self.path(cell)} was trained otherwise: {differing}. Give what was given then, or write elsewhere "
+                "with --output"
             )
 
     def facts(self, cell: C, trained: TrainResult) -> dict[str, Any]:

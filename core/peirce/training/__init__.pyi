@@ -20,6 +20,7 @@ from .options import training_options as training_options
 from .processes import alone_in as alone_in
 from .processes import is_first_process as is_first_process
 from .randomness import isolated as isolated
+from .records import differences as differences
 from .records import read_training as read_training
 from .start import saved_spec as saved_spec
 from .start import with_tokenizer as with_tokenizer

@@ -17,6 +17,16 @@ TRAINING, METRICS = "training.json", "metrics.json"
 _SCHEMA_TRAINING, _SCHEMA_METRICS = "peirce.training/1", "peirce.metrics/1"
 
 
+def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    """The keys whose values differ between two trainings, with both values; empty if there are none."""
+    differing = [
+        f"{key} is {ours.get(key)!r} and was {theirs.get(key)!r}"
+        for key in sorted({*ours, *theirs})
+        if ours.get(key) != theirs.get(key)
+    ]
+    return "; ".join(text if len(text) < 300 else f"{text[:300]} ..." for text in differing)
+
+
 def write_training(
     directory: Path,
     task: Task,

@@ -34,7 +34,7 @@ from peirce.training.objective import Objective, shared
 from peirce.training.optimizer import make_optimizer, optimizer_tensors, restore_optimizer
 from peirce.training.options import HARMLESS, TrainingOptions, TrainResult, plain
 from peirce.training.recomputation import recomputed
-from peirce.training.records import write_training
+from peirce.training.records import differences, write_training
 from peirce.training.schedule import learning_rate
 from peirce.training.sharding import load_whole, shard, synchronise, whole_state
 from peirce.training.start import Start, flat
@@ -324,17 +324,10 @@ class Training:
 
     def _compare(self, found: Checkpoint) -> None:
         """Refuse to resume a training that was started with other settings."""
-        ours, theirs = self._identity(), found.state["identity"]
-        differing = [
-            f"{key} is {ours.get(key)!r} and was {theirs.get(key)!r}"
-            for key in sorted({*ours, *theirs})
-            if ours.get(key) != theirs.get(key)
-        ]
-        if differing:
-            shown = "; ".join(text if len(text) < 300 else f"{text[:300]} ..." for text in differing)
+        if differing := differences(self._identity(), found.state["identity"]):
             raise TaskError(
-                f"{found.path} belongs to another training: {shown}. Resume with the settings it was started with, or "
-                "start again in another directory"
+                f"{found.path} belongs to another training: {differing}. Resume with the settings it was started with, "
+                "or start again in another directory"
             )
 
     def _identity(self) -> dict[str, Any]:

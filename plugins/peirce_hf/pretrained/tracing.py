@@ -12,12 +12,15 @@ from torch.overrides import TorchFunctionMode
 
 
 def without_choices(values: Tensor) -> AbstractContextManager[object]:
-    """Choices of layers within, which read `values`.
+    """While it is entered, what layers ask of values is answered for them, where there are none.
 
     While a model is exported, layers take every value for finite. In float16, encoder layers of BART's family cut what
     is infinite to the largest numbers, and ask for it by `not torch.isfinite(x).all()`. A verification of the exported
     file shows where that would have mattered. On the meta device, what layers ask of values does not hold: they ask
     whether masks may be left out.
+
+    Args:
+        values: an input of the layers, which says where they compute.
     """
     if torch.compiler.is_exporting():
         return _Answering({torch.isfinite: _Yes()})

@@ -57,7 +57,7 @@ class MultipleChoiceOptions(RelationOptions):
     @property
     def parsed(self) -> bool:
         """Whether relations are found."""
-        return bool(self.depth or self.relations)
+        return self.depth > 0 or self.relations
 
 
 class OptionRow(NamedTuple):
@@ -150,7 +150,7 @@ class MultipleChoice(Task):
         tokenizer = self._tokenizer(read)
         read = {split: self._fitting(tokenizer, split, own) for split, own in read.items()}
         texts = (text for found in read.values() for q in found for text in (q.context, *_asked(q)))
-        relations = relations_of(options, texts if options.parsed else ())
+        relations = relations_of(options, texts)
         splits = {split: self._encoded(tokenizer, read[split], relations) for split in read}
         (choices,) = counts
         say(", ".join(f"{len(read[split]):,} {split}" for split in read) + f" questions of {choices} options")
@@ -189,13 +189,11 @@ class MultipleChoice(Task):
         left_out = [question for question, fit in zip(questions, fitting, strict=True) if not fit]
         if not left_out:
             return questions
-        first = (
-            f"{left_out[0].where}: question and option are never cut, and leave the context no room within "
-        )
-        first += f"task.length = {self.options.length}"
+        length = f"task.length = {self.options.length}"
+        why = f"{left_out[0].where}: question and option are never cut, and leave the context no room within {length}"
         if 100 * len(left_out) > len(questions):
-            raise TaskError(f"{first}; raise it")
-        say(f"{first}; {len(left_out):,} such of {len(questions):,} {split} questions left out")
+            raise TaskError(f"{why}; raise it")
+        say(f"{why}; {len(left_out):,} such of {len(questions):,} {split} questions left out")
         return [question for question, fit in zip(questions, fitting, strict=True) if fit]
 
     def _encoded(

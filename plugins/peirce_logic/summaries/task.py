@@ -155,8 +155,7 @@ class Summarise(Task):
                 "summarise has no training texts to train a tokenizer on; set task.tokenizer to the one that the model "
                 "was trained with"
             )
-        whole = (each.text for found in read.values() for each in found)
-        relations = relations_of(options, whole if options.depth else ())
+        relations = relations_of(options, (each.text for found in read.values() for each in found))
         splits = {
             split: self._encoded(tokenizer, read[split], relations) for split in SPLITS if split in read
         }

@@ -58,8 +58,8 @@ def test_what_is_listed() -> None:
         }
     ]
     assert listed["scales"] == [
-        {"name": "little", "about": "not much"},
-        {"name": "large", "about": "more"},
+        {"name": "little", "about": "not much", "of": ["told"]},
+        {"name": "large", "about": "more", "of": ["told"]},
     ]
     shown = CliRunner().invoke(app, ["list"]).stdout
     assert all(words in shown for words in ("told", "What is asked", "little, large"))

@@ -107,6 +107,14 @@ def test_splits_without_answers_are_left_out(tmp_path: Path) -> None:
         task.prepare()
 
 
+def test_a_model_that_reads_no_relations_needs_no_parser(tmp_path: Path) -> None:
+    told = {**MultipleChoice.example_in(tmp_path), "parser": "spacy:no_such_pipeline"}
+    assert MultipleChoice(MultipleChoiceOptions(**told)).prepare().choices == 3
+    for read in ({"depth": 1}, {"relations": True}):
+        with pytest.raises(TaskError, match="no_such_pipeline"):
+            MultipleChoice(MultipleChoiceOptions(**told, **read)).prepare()
+
+
 def test_a_question_that_fills_its_row_alone_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
