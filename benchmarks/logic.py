@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import peirce
 import torch
 from measuring import CLOCKS, record, seconds
-from peirce.reading import read_text
+from peirce.files import read_text
 from peirce_logic.detection.lexicon import read_lexicon
 from peirce_logic.detector import Detector, row_ids
 from peirce_text import Tokenizer

@@ -109,10 +109,10 @@ _HOLDER = """
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from peirce.owners import owned
+from peirce.files import locked
 with ExitStack() as held:
     for place in sys.argv[1:]:
-        held.enter_context(owned(Path(place), folder=not Path(place).suffix and Path(place).name != "train"))
+        held.enter_context(locked(Path(place), folder=not Path(place).suffix and Path(place).name != "train"))
     print("holds", flush=True)
     sys.stdin.read()
 """

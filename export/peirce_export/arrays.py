@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from peirce.containers import read_npz
 from peirce.errors import InputError
-from peirce.files import replacing
+from peirce.files import read_npz, replacing
 
 if TYPE_CHECKING:
-    from peirce.containers import Claim
+    from peirce.files import LookAtArray
 
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
@@ -24,7 +23,7 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
     return path
 
 
-def read_arrays(path: Path, claim: Claim | None = None) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path, claim: LookAtArray | None = None) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file.
 
     Args:

@@ -1,4 +1,4 @@
-"""A whole question to an exported file, by an answerer that a plug-in brings: `peirce run FILE --ask FIELD=VALUE`."""
+"""A whole question to an exported file, by a pipeline that a plug-in brings: `peirce run FILE --ask FIELD=VALUE`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from peirce.compose import Session
 from peirce.errors import InputError, ModelFileError, unknown
-from peirce.model import PROVENANCE, WEIGHTS, Answerer, Field, saved_files
-from peirce.reading import unicode_text
-from peirce.registry import answerers_for
+from peirce.files import unicode_text
+from peirce.model import PROVENANCE, WEIGHTS, Field, Pipeline, saved_files
+from peirce.registry import pipelines_for
 
 from peirce_export.metadata import step_of
 
@@ -34,8 +34,8 @@ def asked(file: Path, session: Session, given: Sequence[str]) -> list[Mapping[st
         One, or the pieces of one that comes in pieces.
 
     Raises:
-        ModelFileError: no saved model lies beside the file, or none of the answerers fits it.
-        InputError: the question has fields that no answerer of this model has, or lacks one.
+        ModelFileError: no saved model lies beside the file, or none of the pipelines fits it.
+        InputError: the question has fields that no pipeline of this model has, or lacks one.
     """
     folder = file.parent
     if not (folder / PROVENANCE).is_file():
@@ -44,9 +44,9 @@ def asked(file: Path, session: Session, given: Sequence[str]) -> list[Mapping[st
         )
     with saved_files(folder, without=(WEIGHTS,)) as files:
         assets = files.assets
-    kinds = answerers_for(session.signature, assets, step_of(file).is_file())
+    kinds = pipelines_for(session.signature, assets, step_of(file).is_file())
     if not kinds:
-        if answerers_for(session.signature, assets, True):
+        if pipelines_for(session.signature, assets, True):
             raise ModelFileError(
                 f"{file} was exported without the step that writes an answer token by token; export it again with "
                 "--generate"
@@ -66,7 +66,7 @@ def asked(file: Path, session: Session, given: Sequence[str]) -> list[Mapping[st
     return said
 
 
-def _question(kind: type[Answerer], given: Sequence[str]) -> dict[str, Any]:
+def _question(kind: type[Pipeline], given: Sequence[str]) -> dict[str, Any]:
     fields = {each.name: each for each in kind.question}
     found: dict[str, Any] = {}
     for pair in given:

@@ -21,7 +21,7 @@ from runpy import run_module
 
 from attrs import frozen
 from peirce.errors import InputError, ModelFileError, printable
-from peirce.reading import size
+from peirce.files import parse_size
 
 _IMPORTS = 300
 """Seconds that the child may take before its own clock runs."""
@@ -65,7 +65,9 @@ def parse_limit(text: str) -> Limit:
         time = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|sec|m|min|h)", item.strip(), re.IGNORECASE)
         try:
             key, value = (
-                ("seconds", float(time[1]) * _UNITS[time[2].upper()]) if time else ("memory", size(item))
+                ("seconds", float(time[1]) * _UNITS[time[2].upper()])
+                if time
+                else ("memory", parse_size(item))
             )
         except ValueError as error:
             raise InputError(

@@ -11,8 +11,8 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import printable
+from peirce.files import bound_of, parse_json, parse_toml, whole_number
 from peirce.parts import Signature, TensorSpec, terms
-from peirce.reading import most, parse_json, parse_toml, whole_number
 from peirce.spec import StructureError, structured
 
 LARGEST = 10**9
@@ -179,5 +179,5 @@ def _cut(text: str) -> str:
 
 
 def _bounded(text: str, what: str) -> None:
-    if len(text) > most("spec"):
+    if len(text) > bound_of("spec"):
         raise ValueError(f"{what}: {len(text):,} characters are too many")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from peirce.errors import SpecError
-from peirce.reading import parse_toml
+from peirce.files import parse_toml
 from peirce.spec import KeyPath, Spec, join_key
 
 _ABSENT = object()

@@ -17,7 +17,7 @@ import torch
 from attrs import evolve
 from numpy.typing import NDArray
 from peirce.errors import InputError
-from peirce.model import Model, OpenFile, Progress
+from peirce.model import LoadedModel, Model, Progress
 from peirce.parts import Signature
 
 from peirce_export.arrays import save_arrays
@@ -86,7 +86,7 @@ class Verifiable(ABC):
         """The dims of an output, as the file states them."""
 
     @abstractmethod
-    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[OpenFile]:
+    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[LoadedModel]:
         """The file in its runtime; None takes providers that need no special hardware, where there is a choice."""
 
     def tolerance(self) -> tuple[float, str]:
@@ -142,7 +142,9 @@ def verify(
 class _Values:
     """The values of one file: runs the cases and keeps the worst of each output."""
 
-    def __init__(self, file: Verifiable, model: Exported, opened: OpenFile, seed: int, say: Progress) -> None:
+    def __init__(
+        self, file: Verifiable, model: Exported, opened: LoadedModel, seed: int, say: Progress
+    ) -> None:
         self.file, self.path, self.metadata = file, file.path, file.metadata
         self.opened, self.seed, self.say = opened, seed, say
         self.signature: Signature = model.signature

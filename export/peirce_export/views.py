@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from attrs import evolve
 from peirce.errors import ExportError, ModelFileError, unknown
+from peirce.files import whole_number
 from peirce.model import Model
 from peirce.parts import Signature, TensorSpec
-from peirce.reading import whole_number
 from peirce.spec import Spec
 from torch import Tensor, nn
 

@@ -12,12 +12,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from peirce.digests import ALGORITHM, VARIABLE, checked, digest_of, own_digest
-from peirce.disk import writing
 from peirce.errors import ModelFileError
-from peirce.files import AS_IT_WAS, scratch, write_json
-from peirce.owners import owned
-from peirce.reading import check, read_json, read_record
+from peirce.files import (
+    ALGORITHM,
+    AS_IT_WAS,
+    NO_DIGESTS,
+    check_file,
+    digest_of,
+    digests_checked,
+    locked,
+    own_digest,
+    read_json,
+    read_record,
+    scratch,
+    write_json,
+    writing,
+)
 
 DIGESTS, CONFIG = "peirce.json", "config.json"
 """The file of digests: of the weights, and of what the configuration says of the model. Its rest may be changed."""
@@ -49,7 +59,7 @@ def saved_whole(directory: Path) -> Iterator[Path]:
         model = {"model": _model(fresh)} if (fresh / CONFIG).exists() else {}
         write_json(fresh / DIGESTS, {"schema": _SCHEMA, **model, ALGORITHM: weights})
         directory.mkdir(exist_ok=True)
-        with owned(directory, folder=False, wait=True):
+        with locked(directory, folder=False, wait=True):
             for path in (Path(DIGESTS), *sorted(files, key=lambda path: path.name in weights)):
                 (directory / path).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(fresh / path, directory / path)
@@ -67,8 +77,8 @@ def check_saved(directory: Path) -> None:
     try:
         for name in (CONFIG, DIGESTS):
             if os.path.lexists(directory / name):
-                check(directory / name, "record")
-        if not checked(None) or not (directory / DIGESTS).exists():
+                check_file(directory / name, "record")
+        if not digests_checked(None) or not (directory / DIGESTS).exists():
             return
         record = read_record(directory / DIGESTS)
         weights, model = record[ALGORITHM], record.get("model")
@@ -84,7 +94,7 @@ def check_saved(directory: Path) -> None:
     if wrong:
         raise ModelFileError(
             f"{directory}: {', '.join(sorted(wrong))}: not what was saved with {DIGESTS}. Save or copy the model "
-            f"again; if it was changed on purpose, remove {DIGESTS}, or set {VARIABLE}=1"
+            f"again; if it was changed on purpose, remove {DIGESTS}, or set {NO_DIGESTS}=1"
         )
 
 
@@ -99,5 +109,5 @@ def _model(directory: Path) -> str:
 
 
 def _digest(path: Path) -> str:
-    check(path)
+    check_file(path)
     return digest_of(path)

@@ -10,7 +10,7 @@ import numpy as np
 import peirce
 from attrs import frozen
 from peirce.errors import ModelFileError, PeirceError, TaskError
-from peirce.model import PROVENANCE, SPEC, WEIGHTS, Runs, saved_files
+from peirce.model import PROVENANCE, SPEC, WEIGHTS, Runner, saved_files
 from peirce.spec import Spec
 
 from peirce_kg.encoding.assets import read_assets, reads_reversed
@@ -66,7 +66,9 @@ class Asker:
         ModelFileError: a file is missing, damaged or belongs to another model.
     """
 
-    def __init__(self, directory: Path, seconds: float | None = SECONDS, session: Runs | None = None) -> None:
+    def __init__(
+        self, directory: Path, seconds: float | None = SECONDS, session: Runner | None = None
+    ) -> None:
         self.directory, self.seconds = directory, seconds
         if not directory.is_dir():
             raise ModelFileError(f"there is no folder {directory}; `peirce train` writes one")
@@ -83,7 +85,7 @@ class Asker:
             self.spec: Spec = Spec.from_toml(files.text(SPEC), source=str(directory / SPEC))
             vocabulary, self.graph = read_assets(files)
         self.vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(directory))
-        self.session: Runs = peirce.Session(directory / MODEL) if session is None else session
+        self.session: Runner = peirce.Session(directory / MODEL) if session is None else session
         self.outputs = self._outputs()
         self._names = [spec.name for spec in self.session.signature.inputs]
         self._system = _system(self.spec.architecture) if takes_literals(self._names) else Executor

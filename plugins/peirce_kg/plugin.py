@@ -75,7 +75,7 @@ def register_specs() -> list[Path]:
 
 
 @hookimpl
-def register_answerers() -> dict[str, str]:
+def register_pipelines() -> dict[str, str]:
     """First-order queries."""
     return {"ask": "peirce_kg.serving:Asks"}
 

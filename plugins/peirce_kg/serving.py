@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from peirce.errors import InputError
-from peirce.model import Answerer, Field, Runs, Say
+from peirce.model import Field, Pipeline, Runner, Say
 from peirce.parts import Signature
 
 from peirce_kg.ask import Asker
@@ -18,7 +18,7 @@ from peirce_kg.queries.language import Atom, Constant, Variable
 TOP = 10
 
 
-class Asks(Answerer):
+class Asks(Pipeline):
     """The best answers of a query over the graph that a model was trained on."""
 
     question = (
@@ -40,7 +40,7 @@ class Asks(Answerer):
         """Where there is a vocabulary with its graph."""
         return {VOCABULARY, TRIPLES} <= set(assets)
 
-    def __init__(self, folder: Path, model: Runs) -> None:
+    def __init__(self, folder: Path, model: Runner) -> None:
         self._asker = Asker(folder, session=model)
 
     def labels(self) -> Mapping[str, Sequence[str]]:

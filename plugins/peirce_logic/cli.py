@@ -228,7 +228,7 @@ def _note(detector: Detector, found: Sequence[Found], senses: Path | None) -> No
 
 def _text(given: str) -> tuple[str, str]:
     """The text itself, or that of the file of this name; and the file, empty where there is none."""
-    from peirce.reading import unicode_text
+    from peirce.files import unicode_text
 
     try:
         there = given != "" and Path(given).exists()
@@ -241,7 +241,7 @@ def _text(given: str) -> tuple[str, str]:
 
 def _content(file: Path) -> str:
     """The text of a file, gzipped or not."""
-    from peirce.reading import unpacked_text
+    from peirce.files import unpacked_text
 
     try:
         return unpacked_text(file, "text")

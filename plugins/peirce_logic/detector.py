@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
-from peirce.digests import digest_of
-from peirce.disk import unwritten
 from peirce.errors import InputError, PeirceError, TaskError
+from peirce.files import digest_of, unwritten
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
 

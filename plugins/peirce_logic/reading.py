@@ -11,8 +11,8 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 from peirce.errors import ModelFileError
+from peirce.files import parse_json, parse_toml, read_bytes
 from peirce.model import ASSETS, SPEC, WEIGHTS, saved_files
-from peirce.reading import parse_json, parse_toml, read
 from peirce_text import Tokenizer
 
 from peirce_logic.detector import Detector, row_ids, row_relations, together
@@ -35,9 +35,9 @@ def kept(tokenizer: Tokenizer, options: Any) -> dict[str, bytes]:
         settings["relations"] = True
     found = {TOKENIZER: tokenizer.content, SETTINGS: (json.dumps(settings, indent=1) + "\n").encode()}
     if options.parsed and options.lexicon:
-        found[LEXICON] = read(options.lexicon, "spec")
+        found[LEXICON] = read_bytes(options.lexicon, "spec")
     if options.parsed and options.senses:
-        found[SENSES] = read(options.senses, "asset")
+        found[SENSES] = read_bytes(options.senses, "asset")
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from peirce.errors import InputError, TaskError
-from peirce.model import Answerer, Field, Runs, Say
+from peirce.model import Field, Pipeline, Runner, Say
 from peirce.parts import Signature
 
 from peirce_logic.reading import SETTINGS, TOKENIZER, Reader, started_with
@@ -20,7 +20,7 @@ SCORES, DECODER = "multiple_choice_logits", "decoder_input_ids"
 READ = frozenset({"input_ids", "attention_mask", "token_type_ids", "logical_ids", "logical_relations"})
 
 
-class Chooses(Answerer):
+class Chooses(Pipeline):
     """The option that answers a question about a text."""
 
     question = (
@@ -40,7 +40,7 @@ class Chooses(Answerer):
         scored = any(spec.name == SCORES for spec in signature.outputs)
         return {TOKENIZER, SETTINGS} <= set(assets) and required <= READ and scored
 
-    def __init__(self, folder: Path, model: Runs) -> None:
+    def __init__(self, folder: Path, model: Runner) -> None:
         self._model, self._reader = model, Reader.of(folder)
         self._inputs = {spec.name: spec for spec in model.signature.inputs}
 
@@ -76,7 +76,7 @@ class Chooses(Answerer):
         say({"options": [options[i] for i in order], "scores": scores[order].tolist()})
 
 
-class Summarises(Answerer):
+class Summarises(Pipeline):
     """The summary of a text."""
 
     question = (
@@ -92,7 +92,7 @@ class Summarises(Answerer):
         required = {spec.name for spec in signature.inputs if spec.required}
         return generates and {TOKENIZER, SETTINGS} <= set(assets) and DECODER in required <= {*READ, DECODER}
 
-    def __init__(self, folder: Path, model: Runs) -> None:
+    def __init__(self, folder: Path, model: Runner) -> None:
         self._model, self._reader = model, Reader.of(folder)
         self._inputs = [spec.name for spec in model.signature.inputs]
         cls_id, start = self._reader.tokenizer.cls_id, started_with(folder)

@@ -34,7 +34,7 @@ def register_experiments() -> list[Experiment]:
 
 
 @hookimpl
-def register_answerers() -> dict[str, str]:
+def register_pipelines() -> dict[str, str]:
     """Texts that are classified, and prompts that a model goes on with."""
     return {"classify": "peirce_text.serving:Classifies", "write": "peirce_text.serving:Writes"}
 

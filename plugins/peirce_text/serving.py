@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 from peirce.errors import InputError, ModelFileError
-from peirce.model import ASSETS, WEIGHTS, Answerer, Field, Runs, SavedFiles, Say, saved_files
+from peirce.files import parse_json
+from peirce.model import ASSETS, WEIGHTS, Field, Pipeline, Runner, SavedFiles, Say, saved_files
 from peirce.parts import Signature, TensorSpec
-from peirce.reading import parse_json
 
 from peirce_text.text.rows import padded
 from peirce_text.text.tokenizer import FILE, Tokenizer
@@ -27,7 +27,7 @@ LONGEST = 512
 """The most tokens of a text for a model that reads any number."""
 
 
-class Classifies(Answerer):
+class Classifies(Pipeline):
     """The classes of a text, or of a pair of texts."""
 
     question = (
@@ -45,7 +45,7 @@ class Classifies(Answerer):
         names = {spec.name for spec in signature.inputs if spec.required}
         return FILE in assets and names <= {IDS, "attention_mask", TYPES} and len(_scores(signature)) == 1
 
-    def __init__(self, folder: Path, model: Runs) -> None:
+    def __init__(self, folder: Path, model: Runner) -> None:
         self._model = model
         (self._scores,) = _scores(model.signature)
         self._inputs = {spec.name for spec in model.signature.inputs}
@@ -82,7 +82,7 @@ class Classifies(Answerer):
         say({"classes": [self._classes[i] for i in order], "scores": found[order].tolist()})
 
 
-class Writes(Answerer):
+class Writes(Pipeline):
     """What a model writes after a prompt, token by token."""
 
     streams = True
@@ -107,7 +107,7 @@ class Writes(Answerer):
         required = {spec.name for spec in signature.inputs if spec.required}
         return generates and FILE in assets and required <= {IDS, DECODER, PREFIX}
 
-    def __init__(self, folder: Path, model: Runs) -> None:
+    def __init__(self, folder: Path, model: Runner) -> None:
         self._model = model
         with saved_files(folder, without=(WEIGHTS,)):  # held against their digests
             self._writer = writer_of(

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from peirce.compose import load
 from peirce.errors import TaskError, escaped
 from peirce.extras import check_picture
-from peirce.files import write_whole
+from peirce.files import whole_number, write_whole
 from peirce.model import ASSETS, Model
-from peirce.reading import whole_number
 from peirce_text import Tokenizer
 from torch import Tensor
 

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from peirce.digests import digest_of
 from peirce.errors import TaskError
 from peirce.extras import quiet_transformers, require
-from peirce.files import replacing
-from peirce.reading import lines, unpacked
+from peirce.files import digest_of, open_unpacked, read_lines, replacing
 from peirce_text import say, shown
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -128,8 +126,8 @@ class FileVectors(Vectors):
     def _lines(self) -> Iterator[tuple[int, str, list[str]]]:
         """Number, word and numbers of each line; fastText's first line, with two counts, is left out."""
         try:
-            with unpacked(self._path) as file:
-                for number, line in enumerate(lines(file), 1):
+            with open_unpacked(self._path) as file:
+                for number, line in enumerate(read_lines(file), 1):
                     word, *rest = line.decode("utf-8", "replace").rstrip("\r\n ").split(" ")
                     if number == 1 and len(rest) == 1 and word.isdecimal() and rest[0].isdecimal():
                         continue

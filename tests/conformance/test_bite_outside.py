@@ -1,4 +1,4 @@
-"""Wrong commands, parsers, answerers and modules are rejected by the check about their flaw; right ones pass all."""
+"""Wrong commands, parsers, pipelines and modules are rejected by the check about their flaw; right ones pass all."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def of_commands(folder: Path) -> Said:
 
 
 @pytest.fixture(scope="module")
-def of_answerers(folder: Path) -> Said:
+def of_pipelines(folder: Path) -> Said:
     """Each in a module of its own."""
     targets = {name: f"answering_{name.replace('-', '_')}:Echoes" for name in ("right", *answering.FLAWS)}
     for name, target in targets.items():
         (folder / target.replace(":Echoes", ".py")).write_text(answering.source(name), encoding="utf-8")
-    return said_by(announcing("answerers", targets), "answerers")
+    return said_by(announcing("pipelines", targets), "pipelines")
 
 
 @pytest.fixture(scope="module")
@@ -123,12 +123,12 @@ def test_a_right_command_passes(of_commands: Said) -> None:
 
 
 @pytest.mark.parametrize("name", answering.FLAWS)
-def test_a_wrong_answerer_is_rejected(name: str, of_answerers: Said) -> None:
-    assert list(of_answerers(name)) == ["answerer"]
+def test_a_wrong_pipeline_is_rejected(name: str, of_pipelines: Said) -> None:
+    assert list(of_pipelines(name)) == ["pipeline"]
 
 
-def test_a_right_answerer_passes(of_answerers: Said) -> None:
-    assert of_answerers("right") == {}
+def test_a_right_pipeline_passes(of_pipelines: Said) -> None:
+    assert of_pipelines("right") == {}
 
 
 @pytest.mark.parametrize("wrong", parsing.WRONG, ids=lambda wrong: wrong.name)

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from peirce.containers import read_npz, tensors
-from peirce.reading import UnreadableError
+from peirce.files import UnreadableError, read_npz, tensor_header
 
 
 def _safetensors(header: Any, data: bytes = b"") -> bytes:
@@ -29,7 +28,7 @@ def test_a_header_is_read_without_the_tensors(tmp_path: Path) -> None:
     path = tmp_path / "t.safetensors"
     header = {"__metadata__": {"a": "b"}, **_tensor("F32", [2, 3], [0, 24])}
     path.write_bytes(_safetensors(header, bytes(24)))
-    found = tensors(path)
+    found = tensor_header(path)
     assert (found.shapes, found.dtypes, found.metadata) == ({"t": (2, 3)}, {"t": "F32"}, {"a": "b"})
 
 
@@ -59,7 +58,7 @@ def test_what_a_safetensors_header_claims_is_held_against_the_file(content: byte
     path = tmp_path / "t.safetensors"
     path.write_bytes(content)
     with pytest.raises(UnreadableError):
-        tensors(path)
+        tensor_header(path)
 
 
 def test_a_sparse_file_of_a_hundred_gigabytes_is_refused_by_its_header(tmp_path: Path) -> None:
@@ -69,7 +68,7 @@ def test_a_sparse_file_of_a_hundred_gigabytes_is_refused_by_its_header(tmp_path:
     with pytest.raises(
         UnreadableError, match="its header tells of 16 bytes of tensors and the file has 99,9"
     ):
-        tensors(path)
+        tensor_header(path)
 
 
 def _header(shape: tuple[int, ...], descr: str = "<f4") -> bytes:

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from peirce.disk import refused, writing
 from peirce.errors import PeirceError, WriteError
-from peirce.files import write_whole
+from peirce.files import refused, write_whole, writing
 
 LIMIT = 1000
 

@@ -7,9 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from peirce.digests import VARIABLE, AlteredError
-from peirce.files import replacing, write_json, write_whole
-from peirce.reading import read_record
+from peirce.files import NO_DIGESTS, AlteredError, read_record, replacing, write_json, write_whole
 
 
 def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:
@@ -89,7 +87,7 @@ def test_no_bit_of_a_json_file_that_peirce_wrote_changes_without_notice(
     path.write_bytes(whole.replace(b'"seed": 3', b'"seed": 4'))
     with pytest.raises(AlteredError, match="another digest than it says"):
         read_record(path)
-    monkeypatch.setenv(VARIABLE, "1")
+    monkeypatch.setenv(NO_DIGESTS, "1")
     assert read_record(path)["seed"] == 4
 
 

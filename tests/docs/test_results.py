@@ -864,7 +864,7 @@ NO_FIGURES: dict[str, set[str]] = {
     "guide/generate.md": {
         "So a new token costs O(T), and O(T² D2) more where `trans` composes relations.",
         "An operator declares which of its channels belong to source tokens with "
-        "[`Reader.attended`](write-a-plugin/operators.md#source-tokens); a third party's operator is cached like any "
+        "[`Reader.cached`](write-a-plugin/operators.md#source-tokens); a third party's operator is cached like any "
         "other.",
         "Milliseconds for one more token after so many, with two layers of `folnet-causal` and two threads "
         "(`benchmarks/generation.py`):",

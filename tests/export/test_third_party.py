@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 from peirce import ExportError, hookimpl
-from peirce.model import Exporter, OpenFile, Report, Runtime
+from peirce.model import Exporter, LoadedModel, Report, Runtime
 from peirce.parts import Signature, TensorSpec
 
 
@@ -69,11 +69,11 @@ def register_exporters():
 '''
 RUNTIME = """
 import numpy as np
-from peirce.model import OpenFile, Report, Runtime
+from peirce.model import LoadedModel, Report, Runtime
 from peirce.parts import Signature, TensorSpec
 
 
-class OpenVectors(OpenFile):
+class OpenVectors(LoadedModel):
     providers = ("numpy",)
 
     def __init__(self, path):

@@ -16,7 +16,7 @@ from hand_model import Hand
 from onnx import TensorProto, helper, numpy_helper
 from peirce import Session, verify
 from peirce.errors import ModelFileError
-from peirce.model import OpenFile
+from peirce.model import LoadedModel
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import FORMAT, Metadata
 from peirce_export.verify import TOLERANCES, Verifiable, relative_error
@@ -262,7 +262,7 @@ def test_a_fault_says_that_the_specs_differ(hand: Any, changed: Callable[[Change
         verify(changed(change), hand)
 
 
-class InTorch(OpenFile):
+class InTorch(LoadedModel):
     """A model in torch as what a runtime has opened."""
 
     providers = ("torch",)
@@ -301,7 +301,7 @@ class Elsewhere(Verifiable):
         return self.metadata.signature.output(output).dims
 
     @contextmanager
-    def opened(self, providers: Any) -> Iterator[OpenFile]:
+    def opened(self, providers: Any) -> Iterator[LoadedModel]:
         yield InTorch(self.model)
 
     def tolerance(self) -> tuple[float, str]:

@@ -25,8 +25,6 @@ from peirce.commands.ending import INTERRUPTED, Terminated, ending_in_order
 from peirce.commands.lines import CORE, GROUPS, packaged_lines
 from peirce.commands.running import Command, Misuse, loaded_command, run_command
 from peirce.commands.show import as_json
-from peirce.digests import VARIABLE as NO_DIGESTS
-from peirce.disk import refused, unwritten
 from peirce.errors import (
     PeirceError,
     PluginError,
@@ -37,6 +35,7 @@ from peirce.errors import (
     printable,
 )
 from peirce.extras import safe_path
+from peirce.files import NO_DIGESTS, refused, unwritten
 from peirce.registry import (
     VARIABLE,
     Announced,

@@ -15,8 +15,8 @@ from typing import Any
 import typer
 from attrs import frozen
 
-from peirce.disk import refused
 from peirce.errors import PeirceError, PluginError, RegistryError, lacks_memory
+from peirce.files import refused
 from peirce.registry import (
     Announced,
     ForeignError,

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from peirce.compose.session import opened_by
-from peirce.disk import writing
 from peirce.errors import ExportError, InputError, ModelFileError, unknown
-from peirce.files import AS_IT_WAS
+from peirce.files import AS_IT_WAS, locked, writing
 from peirce.model import Progress, Report
-from peirce.owners import owned
 from peirce.spec import is_path
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ def _alone(path: Path, *, folder: bool) -> Iterator[None]:
         fits = path.is_dir() if folder else path.is_file()
         if path.parent.is_dir() and (fits or not path.exists()):
             try:
-                stack.enter_context(owned(path, folder=False))
+                stack.enter_context(locked(path, folder=False))
             except OSError as error:
                 raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
         yield

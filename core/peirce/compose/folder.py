@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from peirce.compose.staleness import stale
-from peirce.containers import tensors
-from peirce.digests import OWN, AlteredError, own_digest
 from peirce.errors import ModelFileError, PeirceError, RegistryError
+from peirce.files import OWN, AlteredError, own_digest, read_json, tensor_header
 from peirce.model import PROVENANCE, SPEC, WEIGHTS, Report, SavedFiles, saved_files
-from peirce.reading import read_json
 from peirce.registry import runtime_of
 from peirce.spec import Spec
 
@@ -139,7 +137,7 @@ def _unreadable(files: SavedFiles) -> dict[str, str]:
     except (PeirceError, ValueError) as error:
         found[SPEC] = f"{SPEC} cannot be read: {error}"
     try:
-        tensors(files.path(WEIGHTS))
+        tensor_header(files.path(WEIGHTS))
     except OSError as error:
         found[WEIGHTS] = f"{WEIGHTS} cannot be read: {error}"
     return found

@@ -17,9 +17,8 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from peirce.compose.building import placed
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
-from peirce.containers import tensors
-from peirce.digests import checked
 from peirce.errors import ModelFileError, PeirceError, SpecError
+from peirce.files import digests_checked, tensor_header
 from peirce.model import PROVENANCE, SPEC, WEIGHTS, Model, SavedFiles, saved_files
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
@@ -69,7 +68,7 @@ def load(
     """
     directory, registry = Path(directory), registry or default_registry()
     with saved_files(directory, digests=False) as files:
-        if checked(digests):
+        if digests_checked(digests):
             files.check(weights=False)
         missing, other = differences(files.provenance, registry)
         if missing:
@@ -92,7 +91,7 @@ def load(
             model = Model(plan, provenance_of(plan, registry))
         model.folder = directory
         found = _check_weights(files, model)
-        if checked(digests):
+        if digests_checked(digests):
             files.check(weights=True)  # not before, since weights that are too large would all be read
         stored = None if dtype is not None else _stored_dtypes(files, model, found)
         try:
@@ -142,7 +141,7 @@ def _check_weights(files: SavedFiles, model: Model) -> dict[str, str]:
     """Hold the header of a weights file against the model, before a tensor is read; the dtype of each tensor."""
     path = files.directory / WEIGHTS
     try:
-        header = tensors(files.path(WEIGHTS))
+        header = tensor_header(files.path(WEIGHTS))
     except OSError as error:
         raise ModelFileError(
             f"{path} is no complete safetensors file ({error}); it is truncated or foreign: save or copy it again"

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peirce.compose.staleness import StaleWarning, stale
-from peirce.digests import checked
 from peirce.errors import InputError, ModelFileError, RegistryError, unknown
-from peirce.model import Generated, OnDevice, OpenFile, Runtime, Said, decoding, fitting, generate
+from peirce.files import digests_checked
+from peirce.model import Callback, Generated, LoadedModel, OnDevice, Runtime, decoding, fitting, generate
 from peirce.parts import Signature, TensorSpec, check_sizes, room, within_memory
 from peirce.registry import runtime_of
 
@@ -79,8 +79,8 @@ class Session:
             raise InputError(f"threads is {threads!r}; it must be an integer from 1 to {MOST_THREADS}")
         self.path = Path(path)
         runtime = opened_by(self.path)
-        self.digest: str | None = runtime.check(self.path) if checked(digests) else None
-        if checked(digests) and (told := stale(self.path, runtime)):
+        self.digest: str | None = runtime.check(self.path) if digests_checked(digests) else None
+        if digests_checked(digests) and (told := stale(self.path, runtime)):
             warnings.warn(told, StaleWarning, stacklevel=2)
         self._hold(
             runtime.open(self.path, providers, threads)
@@ -89,7 +89,7 @@ class Session:
         )
 
     @classmethod
-    def over(cls, file: OpenFile, path: str | Path) -> Session:
+    def over(cls, file: LoadedModel, path: str | Path) -> Session:
         """A session of a file that is open already, such as one that a server holds.
 
         Args:
@@ -101,8 +101,8 @@ class Session:
         made._hold(file)
         return made
 
-    def _hold(self, file: OpenFile) -> None:
-        self._file: OpenFile | None = file
+    def _hold(self, file: LoadedModel) -> None:
+        self._file: LoadedModel | None = file
         self.signature: Signature = file.signature
         self.providers: tuple[str, ...] = file.providers
         self.role: str = file.role
@@ -156,7 +156,7 @@ class Session:
             return dict(zip(names, self._opened().run_on_device(feeds, names), strict=True))
 
     def generate(
-        self, inputs: Mapping[str, Any], said: Said | None = None, **settings: Any
+        self, inputs: Mapping[str, Any], said: Callback | None = None, **settings: Any
     ) -> tuple[Generated, ...]:
         """Generate a text for each prompt, token for token what `Model.generate` gives.
 
@@ -206,7 +206,7 @@ class Session:
                 raise InputError(unknown("output", name, known))
         return names
 
-    def _opened(self) -> OpenFile:
+    def _opened(self) -> LoadedModel:
         if self._file is None:
             raise InputError(f"the session of {self.path} is closed; open another")
         return self._file

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from peirce.errors import ModelFileError, SpecError
+from peirce.files import read_text
 from peirce.model import CONTENT, PROVENANCE, SPEC, Runtime, read_provenance
-from peirce.reading import read_text
 from peirce.spec import Spec
 
 

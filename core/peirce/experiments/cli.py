@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from peirce.commands import Json, as_json, as_table
-from peirce.disk import writing
 from peirce.errors import TaskError, unknown
+from peirce.files import writing
 from peirce.registry import EXPERIMENTS, Registry
 
 if TYPE_CHECKING:

@@ -15,12 +15,10 @@ import numpy as np
 from attrs import field, frozen
 from rich.console import Console
 
-from peirce.disk import writing
 from peirce.errors import TaskError
 from peirce.experiments.results import commit, digest, read_rows, write_rows
 from peirce.extras import require_training
-from peirce.files import write_json
-from peirce.reading import read_record
+from peirce.files import read_record, write_json, writing
 
 if TYPE_CHECKING:
     from peirce.model import Task

@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 import attrs
 
 from peirce.errors import TaskError
-from peirce.files import write_whole
-from peirce.reading import read
+from peirce.files import read_bytes, write_whole
 
 Row = TypeVar("Row")
 
@@ -39,7 +38,7 @@ def read_rows(path: Path, of: type[Row]) -> list[Row]:
         return []
     names = [attribute.name for attribute in attrs.fields(of)]  # type: ignore[arg-type]
     try:
-        table = csv.DictReader(io.StringIO(read(path, "table").decode(), newline=""))
+        table = csv.DictReader(io.StringIO(read_bytes(path, "table").decode(), newline=""))
         return [of(**{name: row[name] for name in names if name in row}) for row in table]
     except OSError as error:
         raise TaskError(f"{path} cannot be read: {error}; move it away to begin anew") from error

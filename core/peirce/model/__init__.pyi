@@ -1,10 +1,6 @@
-from .answering import Answerer as Answerer
-from .answering import Field as Field
-from .answering import Runs as Runs
-from .answering import Say as Say
 from .contracts import Exporter as Exporter
+from .contracts import LoadedModel as LoadedModel
 from .contracts import OnDevice as OnDevice
-from .contracts import OpenFile as OpenFile
 from .contracts import Progress as Progress
 from .contracts import Report as Report
 from .contracts import Runtime as Runtime
@@ -13,10 +9,10 @@ from .contracts import Task as Task
 from .experiment import Experiment as Experiment
 from .experiment import ExperimentReport as ExperimentReport
 from .experiment import ExperimentRequest as ExperimentRequest
+from .generation import Callback as Callback
 from .generation import Decoding as Decoding
 from .generation import Generated as Generated
 from .generation import Ids as Ids
-from .generation import Said as Said
 from .generation import Stepper as Stepper
 from .generation import decoding as decoding
 from .generation import fitting as fitting
@@ -32,6 +28,10 @@ from .manifest import SavedFiles as SavedFiles
 from .manifest import read_provenance as read_provenance
 from .manifest import saved_files as saved_files
 from .model import Model as Model
+from .pipelines import Field as Field
+from .pipelines import Pipeline as Pipeline
+from .pipelines import Runner as Runner
+from .pipelines import Say as Say
 from .published import check_published as check_published
 from .published import published_config as published_config
 from .published import published_tensors as published_tensors

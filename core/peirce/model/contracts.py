@@ -173,7 +173,7 @@ class Source:
     weights: str | None
 
 
-class OpenFile(ABC):
+class LoadedModel(ABC):
     """An exported file that its runtime has opened. `peirce.Session` checks inputs and fills in defaults before `run`.
 
     Attributes:
@@ -249,7 +249,7 @@ class Runtime(ABC):
         return None
 
     @abstractmethod
-    def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> OpenFile:
+    def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> LoadedModel:
         """Open a file, which is there.
 
         Args:
@@ -268,7 +268,7 @@ class Runtime(ABC):
         providers: Sequence[str] | None,
         threads: int | None,
         options: Mapping[str, Mapping[str, Any]],
-    ) -> OpenFile:
+    ) -> LoadedModel:
         """Open a file with options of its providers, by their names; by default a runtime takes none.
 
         Raises:

@@ -19,7 +19,7 @@ from peirce.errors import InputError
 
 Logits = NDArray[np.float64]
 Ids = NDArray[np.int64]
-Said = Callable[[Ids], None]
+Callback = Callable[[Ids], None]
 """Told of tokens, int64 [b], as soon as they are chosen."""
 
 
@@ -142,7 +142,7 @@ def fitting(how: Decoding, room: int | None, *, asked: bool) -> Decoding:
     return evolve(how, max_new=room)
 
 
-def generate(stepper: Stepper, how: Decoding, said: Said | None = None) -> tuple[Generated, ...]:
+def generate(stepper: Stepper, how: Decoding, said: Callback | None = None) -> tuple[Generated, ...]:
     """One text for each prompt.
 
     Args:
@@ -153,7 +153,7 @@ def generate(stepper: Stepper, how: Decoding, said: Said | None = None) -> tuple
     return _beams(stepper, how) if how.beams > 1 else _one_by_one(stepper, how, said)
 
 
-def _one_by_one(stepper: Stepper, how: Decoding, said: Said | None) -> tuple[Generated, ...]:
+def _one_by_one(stepper: Stepper, how: Decoding, said: Callback | None) -> tuple[Generated, ...]:
     """Greedy or drawn: each row has one text."""
     logits = _log_softmax(stepper.begin())
     count = len(logits)

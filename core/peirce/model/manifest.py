@@ -15,10 +15,18 @@ from typing import IO, Any
 
 from attrs import field, frozen
 
-from peirce.containers import tensors
-from peirce.digests import ALGORITHM, VARIABLE, checked, digest_of, own_digest
 from peirce.errors import ModelFileError
-from peirce.reading import Kind, opened, read_json
+from peirce.files import (
+    ALGORITHM,
+    NO_DIGESTS,
+    Kind,
+    digest_of,
+    digests_checked,
+    open_file,
+    own_digest,
+    read_json,
+    tensor_header,
+)
 
 SPEC, WEIGHTS, PROVENANCE, ASSETS = "spec.toml", "weights.safetensors", "provenance.json", "assets"
 PROVENANCE_FORMAT = 2
@@ -29,7 +37,7 @@ DIGEST = "digest"
 """The key of the digest that provenance.json has of itself."""
 GENERATION = ".generation-"
 """Begins the name of the folder that holds files of a model which are not yet in their place."""
-SKIP = f"`digests=False`, `peirce --no-digests` or {VARIABLE}=1"
+SKIP = f"`digests=False`, `peirce --no-digests` or {NO_DIGESTS}=1"
 """What opens a file whatever its digest says."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _TRIES = 1000
@@ -111,7 +119,7 @@ class SavedFiles:
         """
         if WEIGHTS in self._handles:
             try:
-                tensors(self._handles[WEIGHTS])
+                tensor_header(self._handles[WEIGHTS])
             except OSError as error:
                 raise ModelFileError(
                     f"{self.directory / WEIGHTS} is no complete safetensors file ({error}); it is truncated or "
@@ -153,7 +161,7 @@ def saved_files(
     with ExitStack() as stack:
         files = _one_generation(directory, without, stack)
         files.check_weights()
-        if checked(digests):
+        if digests_checked(digests):
             files.check()
         yield files
 
@@ -222,7 +230,7 @@ def _places(directory: Path, provenance: Mapping[str, Any], name: str) -> tuple[
 def _open(places: Iterable[Path]) -> IO[bytes]:
     for path in places:
         with suppress(FileNotFoundError):
-            return opened(path, _KINDS.get(path.name, _KINDS.get(path.suffix, "asset")))
+            return open_file(path, _KINDS.get(path.name, _KINDS.get(path.suffix, "asset")))
     raise FileNotFoundError
 
 

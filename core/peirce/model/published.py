@@ -14,9 +14,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from peirce.containers import tensors
 from peirce.errors import ModelFileError
-from peirce.reading import UnreadableError, check, read_json
+from peirce.files import UnreadableError, check_file, read_json, tensor_header
 
 
 def published_config(path: Path) -> dict[str, Any]:
@@ -44,9 +43,9 @@ def published_tensors(path: Path) -> dict[str, Tensor]:
     """
     try:
         if path.suffix == ".safetensors":
-            tensors(path)
+            tensor_header(path)
             return load_file(path)
-        _check_archive(path, check(path))
+        _check_archive(path, check_file(path))
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error

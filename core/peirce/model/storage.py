@@ -30,10 +30,8 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from peirce.digests import ALGORITHM, digest_of, own_digest
-from peirce.disk import writing
 from peirce.errors import ModelFileError
-from peirce.files import AS_IT_WAS, clear, scratch, sync
+from peirce.files import ALGORITHM, AS_IT_WAS, clear, digest_of, own_digest, scratch, sync, writing
 from peirce.model.exchange import CannotExchangeError, can_exchange, exchange
 from peirce.model.manifest import (
     ASSETS,

@@ -22,7 +22,7 @@ from peirce.parts.operator import Branch, Reader, Writer
 from peirce.parts.plan import Plan, PlannedOperator
 
 CachedState = Mapping[str, Tensor]
-"""The cached keys and values of earlier tokens, by name: channels of `attended` readers, [b, a, *shape] from unary
+"""The cached keys and values of earlier tokens, by name: channels of `cached` readers, [b, a, *shape] from unary
 atoms and [b, a, y, *shape] from binary ones."""
 
 
@@ -34,7 +34,7 @@ class Projections(nn.Module):
         kernel: what the kernel is read from.
         premise: what the premise is read from.
         output: what the result is written to.
-        source: whether the `attended` readers also read a source's final atoms, as `source_kernel` or
+        source: whether the `cached` readers also read a source's final atoms, as `source_kernel` or
             `source_premise`. A decoder's do.
     """
 
@@ -55,7 +55,7 @@ class Projections(nn.Module):
         if output is not None:
             self.output = nn.Linear(channels_of(output), _width(dims, output), bias=output.bias)
         for role, reader in (("kernel", kernel), ("premise", premise)):
-            if source and reader is not None and reader.attended:
+            if source and reader is not None and reader.cached:
                 linear = nn.Linear(_width(dims, reader), channels_of(reader), bias=reader.bias)
                 self.add_module(f"source_{role}", linear)
 
@@ -96,7 +96,7 @@ class Group(NamedTuple):
             shape=tuple(reader.shape.values()),
             scale=reader.scale,
             tokens_last=reader.tokens_last,
-            cached_as=f"{operator}_{planned.name}_{role}" if reader.attended else None,
+            cached_as=f"{operator}_{planned.name}_{role}" if reader.cached else None,
         )
 
     def with_cached(self, channels: Tensor, cache: CachedState) -> Tensor:
@@ -272,7 +272,7 @@ class SourceReader(nn.Module):
         self.groups: dict[Branch, list[Group]] = {"U": [], "B": []}
         for i, planned in enumerate(plan.mixing):
             for role, reader in (("kernel", planned.kernel), ("premise", planned.premise)):
-                if reader is not None and reader.attended:
+                if reader is not None and reader.cached:
                     self.groups[reader.branch].append(Group.of(i, role, reader, planned))
         self.readers: dict[Branch, FusedLinear] = {}
         for branch, groups in self.groups.items():

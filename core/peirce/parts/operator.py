@@ -40,11 +40,11 @@ class Reader:
         scale: a factor on the result, such as `head_size ** -0.25`.
         tokens_last: a wish for the layout in memory where binary atoms are read: tokens last, for an `infer` that
             multiplies over tokens head by head. Shapes are the same either way.
-        attended: whether the first token of what is read is one that rows attend to, as the token of keys and values
+        cached: whether the first token of what is read is one that rows attend to, as the token of keys and values
             is: v(a) and v(a, y) are attended, v(x, a) is not, since x is the row that infers. In generation these
             channels are cached for the tokens that follow. Where rows come in blocks, each block is given all of
             them. A decoder reads those of its source tokens beside its own. A unary softmax kernel must be attended.
-        looked_at: the name of `attended` in version 0.1; deprecated.
+        looked_at: the name of `cached` in version 0.1; deprecated.
     """
 
     branch: Branch
@@ -54,14 +54,14 @@ class Reader:
     dropout: bool = False
     scale: float = 1.0
     tokens_last: bool = False
-    attended: bool = False
+    cached: bool = False
     looked_at: bool | None = field(default=None, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if self.looked_at is not None:
-            message = f"Reader: write attended={self.looked_at}, not looked_at={self.looked_at}"
+            message = f"Reader: write cached={self.looked_at}, not looked_at={self.looked_at}"
             warnings.warn(message, DeprecationWarning, stacklevel=3)
-            object.__setattr__(self, "attended", self.looked_at)
+            object.__setattr__(self, "cached", self.looked_at)
             object.__setattr__(self, "looked_at", None)
 
 

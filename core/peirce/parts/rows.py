@@ -36,7 +36,7 @@ class RowMixing(Mixing):
 
     def __init__(self, plan: Plan, operators: Sequence[Projections]) -> None:
         super().__init__(plan, operators)
-        self.at_once = [i for i, p in enumerate(self.plans) if p.kernel is not None and p.kernel.attended]
+        self.at_once = [i for i, p in enumerate(self.plans) if p.kernel is not None and p.kernel.cached]
         early = [g for g in self.groups["B"] if g.cached_as is not None or g.operator in self.at_once]
         late = [g for g in self.groups["B"] if g not in early]
         self._early, self._late = _products(early, operators), _products(late, operators)

@@ -1,5 +1,3 @@
-from .answerers import answerer_named as answerer_named
-from .answerers import answerers_for as answerers_for
 from .classes import class_named as class_named
 from .discovery import announced_by as announced_by
 from .discovery import installed_plugins as installed_plugins
@@ -28,6 +26,8 @@ from .hookspecs import hookimpl as hookimpl
 from .names import Plugin as Plugin
 from .names import Quarantined as Quarantined
 from .names import Registered as Registered
+from .pipelines import pipeline_named as pipeline_named
+from .pipelines import pipelines_for as pipelines_for
 from .registry import Catalogue as Catalogue
 from .registry import Registry as Registry
 from .registry import default_catalogue as default_catalogue

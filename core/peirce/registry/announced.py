@@ -1,4 +1,4 @@
-"""What the hooks beside those of parts return, by name: specs, runtimes, answerers, commands, parsers, experiments.
+"""What the hooks beside those of parts return, by name: specs, runtimes, pipelines, commands, parsers, experiments.
 
 Each reader gives names and values, or the sentences that a plug-in's author reads.
 """
@@ -99,7 +99,7 @@ def _experiments(result: object) -> Read:
 READERS: Mapping[str, Callable[[object], Read]] = {
     "specs": _specs,
     "runtimes": _runtimes,
-    "answerers": partial(_classes, "register_answerers", "'ask': 'my_lab.serving:Asks'"),
+    "pipelines": partial(_classes, "register_pipelines", "'ask': 'my_lab.serving:Asks'"),
     "commands": _commands,
     "parsers": partial(_classes, "register_parsers", "'spacy': 'my_lab.parsers:Spacy'"),
     EXPERIMENTS: _experiments,

@@ -15,7 +15,7 @@ def class_named(kind: str, name: str, base: type[Any], registry: Catalogue | Non
     """The class that a name of a kind stands for.
 
     Args:
-        kind: what is announced as `MODULE:CLASS`, such as `answerers` and `parsers`.
+        kind: what is announced as `MODULE:CLASS`, such as `pipelines` and `parsers`.
         name: as the plug-in's hook gives it.
         base: what the class must be a subclass of.
         registry: where to look; what is installed and active if None.

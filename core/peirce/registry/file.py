@@ -19,15 +19,14 @@ from typing import Any, Literal
 from attrs import field, frozen
 
 from peirce.errors import RegistryError, unknown
-from peirce.files import write_whole
-from peirce.reading import read_text, read_toml
+from peirce.files import read_text, read_toml, write_whole
 from peirce.resources import packaged_registry
 
 FORMAT = 1
 VARIABLE = "PEIRCE_REGISTRY"
 KINDS = ("operators", "positions", "augmenters", "heads", "architectures", "tasks", "exporters")
 """The kinds of parts; the hook of each is `register_KIND`."""
-ANNOUNCED = ("specs", "runtimes", "answerers", "commands", "parsers")
+ANNOUNCED = ("specs", "runtimes", "pipelines", "commands", "parsers")
 """What plug-ins announce beside parts, with hooks of such names; all of it can be read without torch."""
 EXPERIMENTS = "experiments"
 """What is neither a part nor read by other commands than those of experiments."""

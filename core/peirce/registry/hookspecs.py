@@ -83,8 +83,8 @@ def register_runtimes() -> Mapping[str, str]:
 
 
 @hookspec
-def register_answerers() -> Mapping[str, str]:
-    """Add answerers, which stand in front of served models: by name, the class as `module:attribute`."""
+def register_pipelines() -> Mapping[str, str]:
+    """Add pipelines, which stand in front of served models: by name, the class as `module:attribute`."""
     raise NotImplementedError
 
 

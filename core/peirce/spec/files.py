@@ -12,9 +12,9 @@ from typing import Any
 import tomlkit
 from attrs import Factory, field, frozen
 
-from peirce import reading
 from peirce.errors import SpecError
-from peirce.reading import DEEPEST, TooDeepError, parse_toml, too_deep, whole_number
+from peirce.files import DEEPEST, TooDeepError, parse_toml, too_deep, whole_number
+from peirce.files import read_text as read_file
 from peirce.spec.toml_lines import KeyPath, join_key, key_lines, split_key
 
 Ready = Callable[[str], Path]
@@ -99,7 +99,7 @@ def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ..
             f"{_short(path)}: more than {DEEPEST} specs extend each other; put some of them together"
         )
     try:
-        text = reading.read_text(path, "spec")
+        text = read_file(path, "spec")
     except FileNotFoundError:
         raise SpecError(f"no spec file {_short(path)}.{_specs_in(path.parent)}") from None
     except UnicodeDecodeError as error:
@@ -190,7 +190,7 @@ def _specs_in(folder: Path) -> str:
 
 def summary_of(path: Path) -> str:
     """What a ready spec is: the comment in its first line."""
-    return reading.read_text(path, "spec").partition("\n")[0].removeprefix("#").strip()
+    return read_file(path, "spec").partition("\n")[0].removeprefix("#").strip()
 
 
 def parse_override(text: str) -> tuple[str, Any]:

@@ -13,7 +13,7 @@ from peirce.registry import EXPERIMENTS, KINDS, Plugin, Registered, Registry, ca
 PLUGINS = "plugins"
 """The kind of the plug-ins themselves, whose import is checked."""
 COMMANDS = "commands"
-ANNOUNCED = ("specs", "runtimes", "answerers", "parsers", EXPERIMENTS)
+ANNOUNCED = ("specs", "runtimes", "pipelines", "parsers", EXPERIMENTS)
 """What the registry holds beside parts and is checked."""
 CHECKED = (*KINDS, *ANNOUNCED[:-1], COMMANDS, EXPERIMENTS, PLUGINS)
 """Every kind that checks cover, in the order in which the suite takes them."""
@@ -24,7 +24,7 @@ class Beside:
     """What stands in the place of a part's class.
 
     Args:
-        value: the path of a ready spec, the `module:attribute` of a runtime, an answerer, a parser or a command, an
+        value: the path of a ready spec, the `module:attribute` of a runtime, a pipeline, a parser or a command, an
             experiment, or the module of a plug-in.
         together: of a plug-in, the modules of all that are checked with it.
         expected_failures: none can be stated.

@@ -19,11 +19,9 @@ from attrs import frozen
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from peirce.containers import tensors as header_of
-from peirce.digests import digest_of
 from peirce.errors import TaskError
-from peirce.files import signed_json, sync
-from peirce.reading import check, read_record
+from peirce.files import check_file, digest_of, read_record, signed_json, sync
+from peirce.files import tensor_header as header_of
 
 FORMAT = 1
 """The newest format of checkpoints that this version reads, and the one that it writes."""
@@ -176,7 +174,7 @@ def _read(path: Path) -> Checkpoint:
             if name.endswith(_TENSORS):
                 header_of(file)
             else:
-                check(file, "table")
+                check_file(file, "table")
         except OSError as error:
             raise DamagedError(f"{name} cannot be read ({error})") from error
         if digest_of(file) != digest:

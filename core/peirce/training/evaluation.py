@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from peirce.errors import TaskError, unknown
+from peirce.files import check_file, read_bytes
 from peirce.model import ASSETS, Model, Task
-from peirce.reading import check, read
 from peirce.training import randomness
 from peirce.training.options import TrainingOptions
 from peirce.training.records import read_training
@@ -92,7 +92,7 @@ def check_data(model: Model, directory: Path, task: Task, data: Any) -> None:
     different = [key for key, value in overrides.items() if model.spec.replace({key: value}) != model.spec]
     for name, content in task.assets(data).items():
         path = directory / ASSETS / name
-        if path.is_file() and (check(path) != len(content) or read(path, "asset") != content):
+        if path.is_file() and (check_file(path) != len(content) or read_bytes(path, "asset") != content):
             different.append(f"{ASSETS}/{name}")
     if different:
         record = read_training(directory)

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peirce.compose import build, resolve
-from peirce.disk import refused, writing
 from peirce.errors import SpecError, TaskError
 from peirce.extras import require_training
-from peirce.files import clear
+from peirce.files import clear, finished, refused, writing
 from peirce.model import Task
-from peirce.owners import finished
 from peirce.registry import Registry, default_registry, load_spec
 from peirce.spec import Spec
 from peirce.training import randomness

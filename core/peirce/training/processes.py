@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from peirce.errors import TaskError
-from peirce.owners import owned
+from peirce.files import locked
 from peirce.training.options import TrainingOptions
 
 
@@ -74,7 +74,7 @@ def alone_in(directory: Path) -> Iterator[None]:
     if not launched_first():
         yield
         return
-    with owned(directory, folder=True):
+    with locked(directory, folder=True):
         yield
 
 

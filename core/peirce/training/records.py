@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from peirce.errors import TaskError
-from peirce.files import write_json
+from peirce.files import read_record, write_json
 from peirce.model import Task
-from peirce.reading import read_record
 from peirce.training.options import TrainingOptions, TrainResult, plain
 
 TRAINING, METRICS = "training.json", "metrics.json"

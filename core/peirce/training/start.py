@@ -16,10 +16,9 @@ import torch
 from attrs import frozen
 
 from peirce.compose import load
-from peirce.digests import digest_of
 from peirce.errors import TaskError
+from peirce.files import digest_of, parse_json, read_bytes
 from peirce.model import ASSETS, SPEC, WEIGHTS, Model, Task, saved_files
-from peirce.reading import parse_json, read
 from peirce.registry import Registry, load_spec
 from peirce.spec import Spec, to_plain
 
@@ -163,7 +162,9 @@ class SavedModel:
         folder = self.directory / ASSETS
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
         try:
-            theirs = {path.name: read(path, "vocabulary") for path in paths if path.stem in _VOCABULARIES}
+            theirs = {
+                path.name: read_bytes(path, "vocabulary") for path in paths if path.stem in _VOCABULARIES
+            }
         except OSError as error:
             raise TaskError(f"the vocabulary in {folder} cannot be read: {error}; restore it") from error
         if not ours or not theirs:

@@ -19,8 +19,8 @@ import torch
 from attrs import define, field
 from torch import Tensor
 
-from peirce.disk import writing
 from peirce.errors import TaskError
+from peirce.files import writing
 from peirce.model import Model, Task
 from peirce.spec import to_plain
 from peirce.training import randomness

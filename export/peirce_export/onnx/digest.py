@@ -12,10 +12,9 @@ import mmap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from peirce.digests import digest_of
 from peirce.errors import ModelFileError
+from peirce.files import digest_of, parse_json
 from peirce.model import SKIP
-from peirce.reading import parse_json
 
 from peirce_export.metadata import PREFIX, step_of
 from peirce_export.onnx.frame import Frame, read_frame

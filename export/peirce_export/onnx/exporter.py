@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from attrs import evolve, field, frozen
-from peirce.disk import writing
 from peirce.errors import ExportError
-from peirce.files import AS_IT_WAS, scratch
+from peirce.files import AS_IT_WAS, scratch, writing
 from peirce.kernels import folded
 from peirce.model import Exporter, Model, weights_digest
 from peirce.parts import PART, RecurrentOperator, Signature, noting_parts

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attrs import define, frozen
 from peirce.errors import ModelFileError
-from peirce.reading import check, opened
+from peirce.files import check_file, open_file
 
 _GRAPH, _METADATA = 7, 14
 _INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12
@@ -58,8 +58,8 @@ def read_frame(path: Path) -> Frame:
             elsewhere, or is no regular file.
     """
     try:
-        with opened(path, "graph") as file:
-            if check(path) == 0:
+        with open_file(path, "graph") as file:
+            if check_file(path) == 0:
                 raise ValueError("it is empty")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 frame = _frame(_Content(data))
@@ -201,7 +201,7 @@ def _check_external(path: Path, name: str) -> None:
             f"{path} keeps weights in {name!r}, which does not lie beside it; export it again"
         )
     try:
-        check(path.parent / name)
+        check_file(path.parent / name)
     except OSError as error:
         reason = "it is not there" if isinstance(error, FileNotFoundError) else error.strerror or error
         raise ModelFileError(

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
-from peirce.digests import checked
 from peirce.errors import ModelFileError
+from peirce.files import digests_checked
 from peirce.model import Progress, Runtime, Source
 
 from peirce_export.metadata import Metadata
@@ -63,7 +63,7 @@ class OnnxRuntime(Runtime):
         report = verify(OnnxGraph(path), model, seed=seed, providers=providers, progress=progress)
         # The digest after what it computes, which tells more of a file that was changed.
         try:
-            if not checked(None) or check(path):
+            if not digests_checked(None) or check(path):
                 return report
             note = "the file carries no digest, as those of Peirce 0.1"
         except RewrittenError as error:

@@ -15,7 +15,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, lacks_memory
-from peirce.model import Ids, OnDevice, OpenFile
+from peirce.model import Ids, LoadedModel, OnDevice
 from peirce.parts import TensorSpec
 
 from peirce_export.metadata import NEXT, PREFILL, PREFIX, Metadata, step_of
@@ -42,7 +42,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 
 
-class OnnxFile(OpenFile):
+class OnnxFile(LoadedModel):
     """A file that ONNX Runtime has loaded.
 
     Args:

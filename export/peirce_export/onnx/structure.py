@@ -10,9 +10,8 @@ from typing import Any
 
 import onnx
 from onnx import TensorProto
-from peirce.disk import writing
 from peirce.errors import ExportError, ModelFileError
-from peirce.files import scratch
+from peirce.files import scratch, writing
 from peirce.parts import Signature, TensorSpec, terms
 
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, UnavailableError
-from peirce.model import OpenFile
+from peirce.model import LoadedModel
 
 from peirce_export.tensorrt.backends import backend, has_gpu
 from peirce_export.tensorrt.header import Header
@@ -21,7 +21,7 @@ GRAPHS = 8
 """The most CUDA graphs that are kept, those of the sizes that ran last."""
 
 
-class EngineFile(OpenFile):
+class EngineFile(LoadedModel):
     """An engine that is loaded on the GPU. Its device buffers hold the largest shapes and are kept between calls.
 
     Args:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from attrs import evolve, field, frozen, validators
-from peirce.disk import writing
 from peirce.errors import ExportError
-from peirce.files import AS_IT_WAS, scratch
+from peirce.files import AS_IT_WAS, scratch, writing
 from peirce.model import Exporter, Model
 from peirce.parts import Signature
 

@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 from attrs import asdict, field, frozen
-from peirce.digests import digest_of
 from peirce.errors import ModelFileError
-from peirce.files import write_json
+from peirce.files import digest_of, open_file, read_record, write_json
 from peirce.parts import TensorSpec
-from peirce.reading import opened, read_record
 
 from peirce_export.metadata import Metadata
 from peirce_export.tensorrt.profiles import Profile, Range, shapes
@@ -171,5 +169,5 @@ def settle(files: Iterable[Path], folder: Path) -> None:
 
 def digest(path: Path) -> str:
     """The sha256 of a file."""
-    with opened(path) as file:
+    with open_file(path) as file:
         return digest_of(file)

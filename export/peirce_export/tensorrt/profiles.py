@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 from peirce.errors import InputError, unknown
+from peirce.files import whole_number
 from peirce.parts import Signature, TensorSpec, terms
-from peirce.reading import whole_number
 
 BATCH, LENGTH = (1, 8, 32), (1, 128, 512)
 """Sizes of `batch`, and of any other dim that states no largest one, where the user names none."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from peirce.digests import checked
+from peirce.files import digests_checked
 from peirce.parts import Signature
 
 from peirce_export.failures import NameMismatch
@@ -27,7 +27,7 @@ class EngineGraph(Verifiable):
     def __init__(self, path: Path) -> None:
         self.path, self.header = path, Header.read(path)
         self.metadata = self.header.metadata
-        if checked(None):
+        if digests_checked(None):
             self.header.hold(path)
 
     def check(self, signature: Signature) -> None:

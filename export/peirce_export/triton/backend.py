@@ -1,4 +1,4 @@
-"""What Triton's Python backend loads: a model as a session, or an answerer in front of models that the server holds.
+"""What Triton's Python backend loads: a model as a session, or a pipeline in front of models that the server holds.
 
 It runs inside the server, in a process for each instance, without torch. `model.py` of a version names one of the two
 classes `TritonPythonModel`.
@@ -18,14 +18,14 @@ import triton_python_backend_utils as triton
 from numpy.typing import NDArray
 from peirce.compose import Session
 from peirce.errors import InputError, PeirceError, printable
-from peirce.model import Answerer, Field
-from peirce.registry import answerer_named
+from peirce.model import Field, Pipeline
+from peirce.registry import pipeline_named
 
 from peirce_export.triton.calls import ARRAYS, ServedFile, question_of
 from peirce_export.triton.front import FRONT, GRAPH, Front
 
 PATIENCE = 60.0
-"""Seconds that an answerer waits for the models behind it, which may load at the same time."""
+"""Seconds that a pipeline waits for the models behind it, which may load at the same time."""
 THREADS = 16
 """Questions whose answers are streamed at a time by an instance."""
 
@@ -93,7 +93,7 @@ class TensorModel:
 
 
 class AnswererModel:
-    """An answerer in front of the models that the server holds, at the versions that it was exported with."""
+    """A pipeline in front of the models that the server holds, at the versions that it was exported with."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
         """Read what stands beside `model.py`."""
@@ -101,11 +101,11 @@ class AnswererModel:
         front = Front.read(folder / FRONT)
         self._version = int(args["model_version"])
         self._behind, self._ready = (front.model, *([front.step[0]] if front.step else [])), False
-        kind = answerer_named(front.answerer)
+        kind = pipeline_named(front.pipeline)
         self._fields = kind.question
         self._kinds: Mapping[str, Field] = {each.name: each for each in kind.answer}
         served = ServedFile(front.model, front.metadata, self._call, front.step, front.batched)
-        self._answerer: Answerer = kind(folder, Session.over(served, folder / GRAPH))
+        self._pipeline: Pipeline = kind(folder, Session.over(served, folder / GRAPH))
         self._pool = ThreadPoolExecutor(THREADS) if kind.streams else None
 
     def execute(self, requests: Sequence[Any]) -> list[Any] | None:
@@ -119,10 +119,10 @@ class AnswererModel:
     def _answered(self, request: Any) -> Any:
         answers: list[Any] = []
         try:
-            self._answerer.ask(self._question(request), lambda answer: answers.append(self._response(answer)))
+            self._pipeline.ask(self._question(request), lambda answer: answers.append(self._response(answer)))
         except Exception as error:  # as above
             return _told(error)
-        return answers[-1] if answers else _told(RuntimeError("the answerer said nothing"))
+        return answers[-1] if answers else _told(RuntimeError("the pipeline said nothing"))
 
     def _streamed(self, request: Any, sender: Any) -> None:
         def say(answer: Mapping[str, Any]) -> None:
@@ -131,7 +131,7 @@ class AnswererModel:
             sender.send(self._response(answer))
 
         try:
-            self._answerer.ask(self._question(request), say)
+            self._pipeline.ask(self._question(request), say)
         except _CancelledError:
             pass
         except Exception as error:  # it must not end in a thread, unheard

@@ -10,7 +10,7 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 from peirce.errors import InputError
-from peirce.model import Field, Ids, OpenFile
+from peirce.model import Field, Ids, LoadedModel
 
 from peirce_export.metadata import NEXT, Metadata
 
@@ -26,10 +26,10 @@ Raises:
 
 
 def question_of(fields: Sequence[Field], given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """A question as an answerer takes it.
+    """A question as a pipeline takes it.
 
     Args:
-        fields: what the answerer asks for.
+        fields: what the pipeline asks for.
         given: the inputs of a request, by name; texts are bytes.
 
     Raises:
@@ -61,7 +61,7 @@ def question_of(fields: Sequence[Field], given: Mapping[str, NDArray[Any]]) -> d
 
 
 @define
-class ServedFile(OpenFile):
+class ServedFile(LoadedModel):
     """A model that the server holds, and of one that generates its step.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from attrs import field, frozen
 from peirce.errors import ExportError
-from peirce.model import Answerer, Field
+from peirce.model import Field, Pipeline
 from peirce.parts import Signature, TensorSpec
 
 Kind = Literal["onnxruntime", "tensorrt", "python"]
@@ -133,15 +133,15 @@ def of_tensors(model: Served, serving: Serving) -> Any:
     return config
 
 
-def of_answerer(name: str, answerer: type[Answerer], serving: Serving) -> Any:
-    """The configuration of an answerer: one question a request, a tensor for each of its fields."""
+def of_pipeline(name: str, pipeline: type[Pipeline], serving: Serving) -> Any:
+    """The configuration of a pipeline: one question a request, a tensor for each of its fields."""
     made = messages()
     config = made.ModelConfig(name=name, backend="python", default_model_filename=FILES["python"])
-    for each in answerer.question:
+    for each in pipeline.question:
         config.input.append(made.ModelInput(optional=not each.required, **_field(made, each)))
-    for each in answerer.answer:
+    for each in pipeline.answer:
         config.output.append(made.ModelOutput(**_field(made, each)))
-    config.model_transaction_policy.decoupled = answerer.streams
+    config.model_transaction_policy.decoupled = pipeline.streams
     config.instance_group.add(count=serving.instances, kind=made.ModelInstanceGroup.KIND_CPU)
     config.version_policy.latest.num_versions = serving.versions
     return config

@@ -12,12 +12,10 @@ from typing import Any
 
 from attrs import evolve, field, frozen, validators
 from peirce.compose import Session
-from peirce.disk import writing
 from peirce.errors import ExportError, PeirceError
-from peirce.files import AS_IT_WAS, scratch
-from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Answerer, Exporter, Model, saved_files
-from peirce.reading import read
-from peirce.registry import answerers_for, default_catalogue
+from peirce.files import AS_IT_WAS, read_bytes, scratch, writing
+from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Exporter, Model, Pipeline, saved_files
+from peirce.registry import default_catalogue, pipelines_for
 
 from peirce_export.failures import Mismatch
 from peirce_export.metadata import Metadata, step_of
@@ -38,7 +36,7 @@ from peirce_export.triton.config import (
     labels_of,
     mask_bytes,
     messages,
-    of_answerer,
+    of_pipeline,
     of_tensors,
     parsed,
     text_of,
@@ -46,7 +44,7 @@ from peirce_export.triton.config import (
 from peirce_export.triton.front import FRONT, Front
 
 RECORD = "training.json"
-"""What a training writes beside its model; an answerer may go by it."""
+"""What a training writes beside its model; a pipeline may go by it."""
 NO_QUESTIONS = "No model takes whole questions: it was saved without what they need."
 NO_STEP = (
     "No model takes whole questions: this one writes its answers token by token; export it with --generate."
@@ -150,15 +148,15 @@ class TritonExporter(Exporter):
                 for one, graph in zip(names, graphs, strict=True):
                     labels = _labels(fronts, graph) if one == name else {}
                     configs[one] = self._tensors(one, graph, made / one, version, labels, bool(fronts), notes)
-                for each, answerer in fronts.items():
+                for each, pipeline in fronts.items():
                     front = Front(
-                        answerer=each,
+                        pipeline=each,
                         model=name,
                         metadata=graphs[0].metadata,
                         step=(names[1], graphs[1].metadata) if len(graphs) > 1 else None,
                         batched=configs[name].max_batch_size > 0,
                     )
-                    config = self._answerer(model, front, type(answerer), made / f"{name}_{each}", version)
+                    config = self._pipeline(model, front, type(pipeline), made / f"{name}_{each}", version)
                     configs[f"{name}_{each}"] = config
                 repository.check(path, configs)
                 repository.check_fronts(path, name, every)
@@ -225,40 +223,40 @@ class TritonExporter(Exporter):
 
     def _fronts(
         self, model: Model, graphs: Sequence[_Graph], names: Sequence[str], notes: list[str]
-    ) -> dict[str, Answerer]:
-        """The answerers that fit the model, by name, each tried with its own example on the ONNX file."""
+    ) -> dict[str, Pipeline]:
+        """The pipelines that fit the model, by name, each tried with its own example on the ONNX file."""
         if not self.options.questions:
             return {}
         if graphs[0].metadata.precision == "bfloat16":
             notes.append(NO_BFLOAT16)
             return {}
-        found: dict[str, Answerer] = {}
+        found: dict[str, Pipeline] = {}
         if (folder := model.folder) is None:
             notes.append(NO_QUESTIONS)
             return {}
         with saved_files(folder, without=(WEIGHTS,)) as files:
             assets = files.assets
         signature = graphs[0].metadata.signature
-        fitting = answerers_for(signature, assets, self.options.generate)
+        fitting = pipelines_for(signature, assets, self.options.generate)
         for each, kind in fitting.items():
             try:
                 with Session(graphs[0].onnx) as session:
-                    answerer, said = kind(folder, session), list[Mapping[str, Any]]()
-                    answerer.ask(answerer.example(), said.append)
+                    pipeline, said = kind(folder, session), list[Mapping[str, Any]]()
+                    pipeline.ask(pipeline.example(), said.append)
             except PeirceError as error:
                 raise ExportError(
                     f"{names[0]}_{each} cannot answer with this model: {error}. Leave it out with --no-questions"
                 ) from error
             wrong = {name for one in said for name in one} ^ {one.name for one in kind.answer}
             if wrong:
-                entry = default_catalogue().entry("answerers", each)
+                entry = default_catalogue().entry("pipelines", each)
                 raise ExportError(
-                    f"the answerer {each!r} does not answer as it declares: {', '.join(sorted(wrong))}; upgrade "
+                    f"the pipeline {each!r} does not answer as it declares: {', '.join(sorted(wrong))}; upgrade "
                     f"{entry.distribution or entry.plugin}"
                 )
-            found[each] = answerer
+            found[each] = pipeline
         if not found:
-            notes.append(NO_STEP if answerers_for(signature, assets, True) else NO_QUESTIONS)
+            notes.append(NO_STEP if pipelines_for(signature, assets, True) else NO_QUESTIONS)
         return found
 
     def _tensors(
@@ -326,8 +324,8 @@ class TritonExporter(Exporter):
         for file in graph.file.parent.glob(f"{graph.file.name}*"):
             shutil.copy2(file, place / file.name)
 
-    def _answerer(self, model: Model, front: Front, kind: type[Answerer], folder: Path, version: int) -> Any:
-        """Write an answerer with one version; its configuration."""
+    def _pipeline(self, model: Model, front: Front, kind: type[Pipeline], folder: Path, version: int) -> Any:
+        """Write a pipeline with one version; its configuration."""
         place = folder / str(version)
         place.mkdir(parents=True)
         _program(place, "AnswererModel")
@@ -339,8 +337,8 @@ class TritonExporter(Exporter):
                 (place / name).write_bytes(files.read(name))
             (place / PROVENANCE).write_text(json.dumps(files.provenance), encoding="utf-8")
         if (model.folder / RECORD).is_file():
-            (place / RECORD).write_bytes(read(model.folder / RECORD, "record"))
-        return _configured(folder, of_answerer(folder.name, kind, self._serving()))
+            (place / RECORD).write_bytes(read_bytes(model.folder / RECORD, "record"))
+        return _configured(folder, of_pipeline(folder.name, kind, self._serving()))
 
     def _serving(self) -> Serving:
         options = self.options
@@ -357,11 +355,11 @@ def _metadata(path: Path) -> Metadata:
     return Metadata.from_properties(read_frame(path).properties, str(path))
 
 
-def _labels(fronts: Mapping[str, Answerer], graph: _Graph) -> dict[str, Sequence[str]]:
+def _labels(fronts: Mapping[str, Pipeline], graph: _Graph) -> dict[str, Sequence[str]]:
     """The names of what outputs score, where there are as many as the last dim and each is one line."""
     found: dict[str, Sequence[str]] = {}
-    for answerer in fronts.values():
-        for output, names in answerer.labels().items():
+    for pipeline in fronts.values():
+        for output, names in pipeline.labels().items():
             dim = graph.metadata.signature.output(output).dims[-1]
             if dim == len(names) and not any(set(name) & set("\r\n") for name in names):
                 found[output] = names

@@ -1,4 +1,4 @@
-"""What an answerer at a server knows of the models behind it: `front.json`, beside its `model.py`."""
+"""What a pipeline at a server knows of the models behind it: `front.json`, beside its `model.py`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from pathlib import Path
 
 from attrs import frozen
 from peirce.errors import ModelFileError
-from peirce.files import write_json
-from peirce.reading import read_record
+from peirce.files import read_record, write_json
 
 from peirce_export.metadata import Metadata
 
@@ -18,17 +17,17 @@ FORMAT = 1
 
 @frozen(kw_only=True)
 class Front:
-    """An answerer and the models that it asks, at its own version.
+    """A pipeline and the models that it asks, at its own version.
 
     Args:
-        answerer: its name.
+        pipeline: its name.
         model: the name of the model.
         metadata: of the model's file.
         step: the same of the model that adds a token, of one that generates.
         batched: whether the server batches the models' requests.
     """
 
-    answerer: str
+    pipeline: str
     model: str
     metadata: Metadata
     step: tuple[str, Metadata] | None = None
@@ -41,7 +40,7 @@ class Front:
             path,
             {
                 "format": FORMAT,
-                "answerer": self.answerer,
+                "pipeline": self.pipeline,
                 "batched": self.batched,
                 "models": [{"name": name, "metadata": data.to_properties()} for name, data in models],
             },
@@ -65,7 +64,7 @@ class Front:
                 for each in content["models"]
             ]
             return cls(
-                answerer=content["answerer"],
+                pipeline=content.get("pipeline") or content["answerer"],
                 model=first[0],
                 metadata=first[1],
                 step=steps[0] if steps else None,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from peirce.errors import ExportError
-from peirce.reading import read_text, whole_number
+from peirce.files import read_text, whole_number
 
 from peirce_export.triton.config import CONFIG, different, parsed
 from peirce_export.triton.front import FRONT, Front

@@ -19,17 +19,17 @@ class Assoc(Operator):
     pair = "score"
     source = "FOLNet (Chen, 2023), Table 2, row a"
 
-    def _reader(self, *, attended: bool) -> Reader:
+    def _reader(self, *, cached: bool) -> Reader:
         shape = {"h": self.dims.heads, "s": self.dims.head_size}
-        return Reader(branch="U", shape=shape, scale=self.dims.head_size**-0.25, attended=attended)
+        return Reader(branch="U", shape=shape, scale=self.dims.head_size**-0.25, cached=cached)
 
     def kernel(self) -> Reader:
         """K: [b, x, h, w], from the properties; the query of self-attention."""
-        return self._reader(attended=False)
+        return self._reader(cached=False)
 
     def premise(self) -> Reader:
         """v: [b, y, h, w], from the properties; the key of self-attention."""
-        return self._reader(attended=True)
+        return self._reader(cached=True)
 
     def output(self) -> Writer:
         """u: [b, x, y, h], to the relations."""

@@ -55,14 +55,14 @@ class CJoin(Operator):
     def kernel(self) -> Reader:
         """k: [b, a, g, n], from the properties; logits, for each row normalises them over its own scope."""
         return Reader(
-            branch="U", shape=self._shape, bias=False, activation="softmax", dropout=True, attended=True
+            branch="U", shape=self._shape, bias=False, activation="softmax", dropout=True, cached=True
         )
 
     def premise(self) -> Reader:
         """v: [b, a, x, g], from the relations."""
         group, channels = next(iter(self._shape.items()))
         published = self.options.premise == "published"
-        return Reader(branch="B", shape={group: channels}, tokens_last=True, attended=published)
+        return Reader(branch="B", shape={group: channels}, tokens_last=True, cached=published)
 
     def output(self) -> Writer:
         """u: [b, x, g, n], to the properties."""

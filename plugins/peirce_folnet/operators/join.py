@@ -33,7 +33,7 @@ class Join(Operator):
     def premise(self) -> Reader:
         """v: [b, a, h, s], from the properties."""
         shape = {"h": self.dims.heads, "s": self.dims.head_size}
-        return Reader(branch="U", shape=shape, attended=True)
+        return Reader(branch="U", shape=shape, cached=True)
 
     def output(self) -> Writer:
         """u: [b, x, h, s], to the properties."""

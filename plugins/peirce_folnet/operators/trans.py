@@ -27,7 +27,7 @@ class Trans(Operator):
 
     def premise(self) -> Reader:
         """v: [b, a, y, d], from the relations."""
-        return Reader(branch="B", shape={"d": self.dims.binary}, bias=False, tokens_last=True, attended=True)
+        return Reader(branch="B", shape={"d": self.dims.binary}, bias=False, tokens_last=True, cached=True)
 
     def output(self) -> Writer:
         """u: [b, x, y, d], to the relations."""

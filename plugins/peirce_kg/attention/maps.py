@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from peirce.algebra import Attended, attention_of
 from peirce.compose import load
 from peirce.errors import ModelFileError, PeirceError, TaskError
+from peirce.files import whole_number
 from peirce.model import saved_files
-from peirce.reading import whole_number
 
 from peirce_kg.encoding.assets import read_assets, reads_reversed
 from peirce_kg.encoding.vocabulary import Vocabulary

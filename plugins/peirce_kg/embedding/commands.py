@@ -103,15 +103,13 @@ def embed(
 @contextmanager
 def _place(output: Path) -> Iterator[None]:
     """Refuse a place that no file can be written to, before the vectors are trained for it, and keep others out."""
-    from peirce.disk import writing
     from peirce.errors import TaskError
-    from peirce.files import AS_IT_WAS
-    from peirce.owners import owned
+    from peirce.files import AS_IT_WAS, locked, writing
 
     if output.exists() and not output.is_file():
         raise TaskError(f"{output} cannot be written: it is a directory or a device; choose another -o")
     try:
-        with writing(str(output), AS_IT_WAS), owned(output, folder=False):
+        with writing(str(output), AS_IT_WAS), locked(output, folder=False):
             yield
     except OSError as error:
         raise TaskError(

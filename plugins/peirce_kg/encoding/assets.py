@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from peirce.errors import ModelFileError
+from peirce.files import Kind, read_bytes, read_record
 from peirce.model import ASSETS, SavedFiles
-from peirce.reading import Kind, read, read_record
 
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.graphs.graph import Graph
@@ -56,7 +56,7 @@ def read_assets(files: SavedFiles) -> tuple[Vocabulary, Graph]:
     kinds: Mapping[str, Kind] = {VOCABULARY: "vocabulary", TRIPLES: "arrays"}
     for name, kind in kinds.items():
         try:
-            contents[name] = read(files.path(f"{ASSETS}/{name}"), kind)
+            contents[name] = read_bytes(files.path(f"{ASSETS}/{name}"), kind)
         except OSError as error:
             raise ModelFileError(
                 f"{folder / name} cannot be read: {error.strerror or error}; `peirce train --task kgqa` writes it "

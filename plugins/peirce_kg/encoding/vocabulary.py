@@ -10,7 +10,7 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
-from peirce.reading import parse_json
+from peirce.files import parse_json
 
 from peirce_kg.encoding.writing import KINDS, SYMBOLS, SYNTAXES, Syntax, written
 from peirce_kg.engine.answers import Groundings, Template

@@ -17,10 +17,8 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.files import replacing
+from peirce.files import UnreadableError, open_file, parse_json, read_lines, replacing
 from peirce.progress import progress_bars
-from peirce.reading import UnreadableError, opened, parse_json
-from peirce.reading import lines as read_lines
 from rich.console import Console
 
 from peirce_kg.engine.answers import (
@@ -96,7 +94,7 @@ def answer_file(
     queries = empty = count = 0
     try:
         with (
-            opened(source, piped=True) as lines,
+            open_file(source, piped=True) as lines,
             replacing(output) as fresh,
             fresh.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out,
             progress_bars(console, counted=False) as progress,

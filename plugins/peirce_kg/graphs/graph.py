@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
-from peirce.containers import read_npz
 from peirce.errors import TaskError, unknown
+from peirce.files import read_npz
 
 from peirce_kg.graphs.files import Triple, read_file, read_folder, read_pykeen
 from peirce_kg.graphs.index import SPLITS, Bools, Index, Ints, Split

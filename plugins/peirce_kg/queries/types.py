@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import frozen
 from peirce.errors import TaskError, unknown
-from peirce.reading import parse_toml, read_text
+from peirce.files import parse_toml, read_text
 
 from peirce_kg.queries.language import Query, QueryError, parse
 

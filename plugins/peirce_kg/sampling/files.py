@@ -21,7 +21,7 @@ import numpy as np
 from attrs import frozen
 from peirce.errors import TaskError
 from peirce.extras import require
-from peirce.reading import check, check_ratio, read_json
+from peirce.files import check_file, check_ratio, read_json
 
 from peirce_kg.engine.answers import Answers
 from peirce_kg.engine.template import Groundings, Template
@@ -210,7 +210,7 @@ def _read(path: Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
     import pyarrow
 
     try:
-        size = check(path)
+        size = check_file(path)
         file = pq.ParquetFile(path, page_checksum_verification=True)
         groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
         check_ratio(sum(group.total_byte_size for group in groups), size)

@@ -12,10 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from attrs import frozen
-from peirce.disk import writing
 from peirce.errors import TaskError, unknown
-from peirce.files import clear, replacing, write_whole
-from peirce.owners import finished, owned
+from peirce.files import clear, finished, locked, replacing, write_whole, writing
 
 from peirce_kg.engine.template import Template
 from peirce_kg.graphs.graph import Graph, Ints, Split
@@ -117,7 +115,7 @@ def run(
         if place.exists() and not place.is_dir():
             raise TaskError(f"{place} is a file, where a folder of queries would go; give another folder")
     kept = "the queries sampled before are kept, and the same command goes on from there"
-    with writing(f"queries in {folder}", kept), owned(folder, folder=False):
+    with writing(f"queries in {folder}", kept), locked(folder, folder=False):
         try:
             _claim(folder, wanted, overwrite=overwrite)
             return _complete(folder, wanted, graph, engine, workers, watch)

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 from peirce.errors import TaskError
-from peirce.reading import parse_json, unpacked_text, whole_number
+from peirce.files import parse_json, unpacked_text, whole_number
 from peirce_text import Row, read_splits
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from attrs import evolve, field, frozen
 from peirce.errors import InputError, unknown
-from peirce.reading import DEEPEST, read_toml
+from peirce.files import DEEPEST, read_toml
 from peirce.spec import StructureError, structured
 
 from peirce_logic.relations import RELATIONS

@@ -12,11 +12,18 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
-from peirce.containers import tensors as held
-from peirce.digests import OWN, AlteredError, checked, digest_of, own_digest
 from peirce.errors import ModelFileError, TaskError
-from peirce.files import write_whole
-from peirce.reading import parse_json, whole_number
+from peirce.files import (
+    OWN,
+    AlteredError,
+    digest_of,
+    digests_checked,
+    own_digest,
+    parse_json,
+    whole_number,
+    write_whole,
+)
+from peirce.files import tensor_header as held
 
 from peirce_logic.detection.algorithm import default_sense
 from peirce_logic.detection.lexicon import Keyword, Match
@@ -148,7 +155,7 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
         )
     try:
         metadata, arrays = held(file).metadata, load_file(file)
-        if OWN in metadata and checked(None) and metadata[OWN] != _digest(arrays, metadata):
+        if OWN in metadata and digests_checked(None) and metadata[OWN] != _digest(arrays, metadata):
             raise AlteredError
         if (version := whole_number(metadata.get("format", ""))) is None or "relations" not in metadata:
             raise ValueError("its header names no senses")

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import InputError, unknown
-from peirce.reading import parse_json, read_text
+from peirce.files import parse_json, read_text
 
 from peirce_logic.relations import RELATIONS
 

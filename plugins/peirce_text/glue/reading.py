@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.reading import lines, opened, whole_number
+from peirce.files import open_file, read_lines, whole_number
 
 from peirce_text.glue.subtasks import DIAGNOSTIC, TEST, TRAIN, VALID, Subtask
 from peirce_text.tables import loading
@@ -154,8 +154,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     Fields are not quoted, whatever quotes they hold, and only a line feed ends a line: texts hold other separators.
     """
     try:
-        with io.TextIOWrapper(opened(path), encoding="utf-8-sig", newline="\n") as file:
-            for number, line in enumerate(lines(file), 1):
+        with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="\n") as file:
+            for number, line in enumerate(read_lines(file), 1):
                 if text := line.rstrip("\r\n"):
                     yield number, text
     except UnicodeDecodeError as error:

@@ -148,9 +148,7 @@ def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bo
 
     One process trains it, and the others of the same training find it.
     """
-    from peirce.digests import digest_of
-    from peirce.files import write_json
-    from peirce.owners import owned
+    from peirce.files import digest_of, locked, write_json
 
     from peirce_text.pretraining.record import FILE
     from peirce_text.text.shards import find_shards
@@ -160,7 +158,7 @@ def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bo
     shards = find_shards(options.files)
     files = [[str(s.path), s.size, s.path.stat().st_mtime_ns] for s in shards]
     wanted = {"vocabulary": vocabulary, "shards": files}
-    with owned(path, folder=False, wait=True):
+    with locked(path, folder=False, wait=True):
         # A training that is resumed holds the tokenizer against its own record.
         holds = resume and (directory / FILE).is_file()
         there = path.is_file() and (holds or _read(source) == {**wanted, "tokenizer": digest_of(path)})
@@ -174,7 +172,7 @@ def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bo
 
 def _read(source: Path) -> Any:
     """What a tokenizer was trained from; None where nothing tells."""
-    from peirce.reading import read_record
+    from peirce.files import read_record
 
     try:
         return read_record(source, "table")

@@ -13,9 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from attrs import field, frozen
-from peirce.digests import checked, digest_of
-from peirce.files import write_whole
-from peirce.reading import check
+from peirce.files import check_file, digest_of, digests_checked, write_whole
 
 from peirce_text.pretraining.store import Ints, ShardTokens, mapped
 
@@ -78,13 +76,13 @@ def _is_whole(path: Path) -> bool:
     """Whether a file of examples is what was written; it ends with the digest of the rest."""
     if not path.exists():
         return False
-    size = check(path) - _DIGEST
+    size = check_file(path) - _DIGEST
     if size < 0 or size % _EXAMPLE:
         return False
     with path.open("rb") as file:
         file.seek(size)
         stated = file.read()
-    return not checked(None) or digest_of(path, size) == stated.hex()
+    return not digests_checked(None) or digest_of(path, size) == stated.hex()
 
 
 def _divide(tokens: ShardTokens, most: int) -> array[int]:

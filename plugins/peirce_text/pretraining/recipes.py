@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 from peirce.errors import TaskError, unknown
-from peirce.reading import read_toml
+from peirce.files import read_toml
 from peirce.spec import is_path
 
 FORMAT = 1

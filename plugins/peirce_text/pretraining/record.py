@@ -8,8 +8,7 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.files import write_json
-from peirce.reading import read_record
+from peirce.files import read_record, write_json
 
 FILE = "data.json"
 SCHEMA = "peirce.pretraining-data/1"

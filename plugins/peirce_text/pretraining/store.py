@@ -22,13 +22,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from attrs import frozen
-from peirce.digests import ALGORITHM, checked, digest_of
-from peirce.disk import writing
 from peirce.errors import TaskError
 from peirce.extras import require
-from peirce.files import scratch, write_json
-from peirce.owners import owned
-from peirce.reading import check, read_record
+from peirce.files import (
+    ALGORITHM,
+    check_file,
+    digest_of,
+    digests_checked,
+    locked,
+    read_record,
+    scratch,
+    write_json,
+    writing,
+)
 
 from peirce_text.text.documents import documents, sentences
 from peirce_text.text.shards import Shard
@@ -110,7 +116,7 @@ class Store:
         digests = _digests(folder)
         if digests is None:
             safe = "the shards that were tokenised before are whole"
-            with writing(f"tokens in {self.folder}", safe), owned(folder, folder=False, wait=True):
+            with writing(f"tokens in {self.folder}", safe), locked(folder, folder=False, wait=True):
                 digests = _digests(folder)  # another process may have been faster
                 if digests is None:
                     digests = self._write(shard, folder, advance)
@@ -177,7 +183,7 @@ class Store:
 
 def mapped(path: Path, dtype: Any, without: int = 0) -> npt.NDArray[Any]:
     """The numbers of a file, but for so many bytes at its end, read when they are used."""
-    count = (check(path) - without) // np.dtype(dtype).itemsize
+    count = (check_file(path) - without) // np.dtype(dtype).itemsize
     if count == 0:  # which cannot be mapped
         return np.empty(0, dtype)
     return np.memmap(path, dtype, mode="r", shape=(count,))
@@ -189,7 +195,8 @@ def _digests(folder: Path) -> Mapping[str, str] | None:
         record = read_record(folder / _RECORD)
         found = {name: str(record[ALGORITHM][name]) for name in (_TOKENS, _SENTENCES, _DOCUMENTS)}
         whole = record["format"] == FORMAT and all(
-            check(folder / name) >= 0 and (not checked(None) or digest_of(folder / name) == digest)
+            check_file(folder / name) >= 0
+            and (not digests_checked(None) or digest_of(folder / name) == digest)
             for name, digest in found.items()
         )
     except (OSError, ValueError, KeyError, TypeError):

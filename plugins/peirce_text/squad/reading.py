@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.reading import read_json
+from peirce.files import read_json
 
 from peirce_text.tables import open_dataset
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from attrs import frozen
 from peirce.errors import TaskError, unknown
-from peirce.reading import lines, parse_json, unpacked
+from peirce.files import open_unpacked, parse_json, read_lines
 
 LONGEST_FIELD = 2**24
 """Characters of one field of a CSV file; the csv module's own bound is below what a long document has."""
@@ -111,11 +111,11 @@ def _format(path: Path) -> str:
 
 
 def _opened(path: Path) -> IO[str]:
-    return io.TextIOWrapper(unpacked(path), encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(open_unpacked(path), encoding="utf-8-sig", newline="")
 
 
 def _objects(path: Path, file: IO[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, line in enumerate(lines(file), 1):
+    for number, line in enumerate(read_lines(file), 1):
         if not line.strip():
             continue
         try:
@@ -133,7 +133,7 @@ def _delimited(
     quoted = kind == "csv" if quotes is None else quotes
     csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(
-        lines(file),
+        read_lines(file),
         delimiter="," if kind == "csv" else "\t",
         quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
         strict=True,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from peirce.commands import Json, as_json
 from peirce.errors import TaskError, escaped
-from peirce.reading import read_text
+from peirce.files import read_text
 
 SCHEMA = "peirce.generate/1"
 STDIN = "-"

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 from peirce.errors import TaskError
 from peirce.extras import require
-from peirce.reading import check
+from peirce.files import check_file
 
 FORMATS = {
     ".txt": "text",
@@ -127,7 +127,7 @@ def find_shards(files: Iterable[str | Path]) -> tuple[Shard, ...]:
             if kind is None:
                 raise TaskError(f"shard {file} has an unknown format. Known formats: {_known()}")
             try:
-                shards.append(Shard(file, kind, check(file)))
+                shards.append(Shard(file, kind, check_file(file)))
             except OSError as error:
                 raise TaskError(f"shard {file} cannot be read: {error.strerror or error}") from error
     paths = [shard.path.resolve() for shard in shards]

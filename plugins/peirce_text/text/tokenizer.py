@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from attrs import frozen
 from peirce.errors import TaskError
 from peirce.extras import require
-from peirce.reading import read, read_json
+from peirce.files import read_bytes, read_json
 
 if TYPE_CHECKING:
     import tokenizers
@@ -124,7 +124,7 @@ class Tokenizer:
         if path.is_dir():
             path = _inside(path)
         try:
-            content = read(path, "tokenizer")
+            content = read_bytes(path, "tokenizer")
         except OSError as error:
             raise TaskError(
                 f"tokenizer {path} cannot be read: {error}; give a tokenizers JSON, a BERT vocab.txt, or a folder "

@@ -20,10 +20,8 @@ from shutil import rmtree
 from typing import TypeVar
 
 from attrs import frozen
-from peirce.disk import writing
 from peirce.errors import TaskError
-from peirce.files import clear, write_whole
-from peirce.owners import owned
+from peirce.files import clear, locked, write_whole, writing
 from peirce.workers import worker_processes
 
 from peirce_tpru.entailment.files import Pair, connectives, found_in, guessed, read_pairs
@@ -105,7 +103,7 @@ def generate(
     if folder.exists() and not folder.is_dir():
         raise TaskError(f"{folder} is a file; give the folder that {NAME} goes into")
     file = folder / NAME
-    with writing(f"the pairs in {file}", _KEPT), owned(file, folder=False):
+    with writing(f"the pairs in {file}", _KEPT), locked(file, folder=False):
         if (zipped := folder / f"{NAME}.gz").exists():
             raise TaskError(
                 f"{zipped} is there already, and a folder has one of the two; remove it, or choose another folder"

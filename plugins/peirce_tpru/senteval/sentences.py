@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from peirce.compose import load
 from peirce.errors import TaskError
+from peirce.files import read_json
 from peirce.model import ASSETS, SPEC, Model
-from peirce.reading import read_json
 from peirce_text import Tokenizer, encode, evaluating, shown
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""Answerers that say what nobody can ask, answer every model, or need torch.
+"""Pipelines that say what nobody can ask, answer every model, or need torch.
 
 Each is the source of a module with the class `Echoes`, as a server without torch imports it.
 """
@@ -6,10 +6,10 @@ Each is the source of a module with the class `Echoes`, as a server without torc
 from __future__ import annotations
 
 RIGHT = '''
-from peirce.model import Answerer, Field
+from peirce.model import Pipeline, Field
 
 
-class Echoes(Answerer):
+class Echoes(Pipeline):
     """Says how many inputs the model has, and the question."""
 
     question = (Field(name="text", kind="text", meaning="A text."),)
@@ -38,7 +38,7 @@ FLAWS = {
     "asks-twice": ('A text."),)', "A text.\"), Field(name='text', kind='bool', meaning='Whether.'))"),
     "says-a-list": ('kind="text", meaning="The same."', 'kind="list", meaning="The same."'),
     "has-no-example": ("def example(self)", "def sample(self)"),
-    "is-no-answerer": ("class Echoes(Answerer)", "class Echoes"),
+    "is-no-pipeline": ("class Echoes(Pipeline)", "class Echoes"),
 }
 """What the right source has, and what stands there in its place, by the flaw."""
 

@@ -39,7 +39,7 @@ class Blend(Operator):
         return Reader(branch="B", shape={"h": self.dims.heads}, activation="softmax")
 
     def premise(self) -> Reader:
-        return Reader(branch="U", shape=self.output().shape, attended=True)
+        return Reader(branch="U", shape=self.output().shape, cached=True)
 
     def output(self) -> Writer:
         return Writer(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})

@@ -21,10 +21,10 @@ class Choosing(Operator):
     scope_rule = "reduce"
 
     def kernel(self) -> Reader:
-        return Reader(branch="U", shape={"h": self.dims.heads}, activation="softmax", attended=True)
+        return Reader(branch="U", shape={"h": self.dims.heads}, activation="softmax", cached=True)
 
     def premise(self) -> Reader:
-        return Reader(branch="U", shape={"h": self.dims.heads}, attended=True)
+        return Reader(branch="U", shape={"h": self.dims.heads}, cached=True)
 
     def output(self) -> Writer:
         return Writer(branch="U", shape={"h": self.dims.heads})

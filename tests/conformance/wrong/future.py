@@ -21,7 +21,7 @@ class Weighing(Operator):
     scope_rule = "reduce"
 
     def kernel(self) -> Reader:
-        return Reader(branch="U", shape=self.output().shape, activation="softmax", attended=True)
+        return Reader(branch="U", shape=self.output().shape, activation="softmax", cached=True)
 
     def premise(self) -> Reader:
         return Reader(branch="B", shape={"h": self.dims.heads})

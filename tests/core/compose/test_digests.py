@@ -12,8 +12,8 @@ import peirce
 import pytest
 import torch
 from command_line import exit_code
-from peirce.digests import VARIABLE
 from peirce.errors import ModelFileError
+from peirce.files import NO_DIGESTS
 from peirce.model import saved_files
 from peirce.registry import Registry
 from safetensors.torch import load_file, save_file
@@ -91,11 +91,11 @@ def test_a_flipped_bit_is_refused_by_everything_that_opens(
         peirce.load(saved, registry=registry)
     if name == "weights.safetensors":
         assert peirce.load(saved, registry=registry, digests=False)
-        monkeypatch.setenv(VARIABLE, "1")
+        monkeypatch.setenv(NO_DIGESTS, "1")
         assert peirce.load(saved, registry=registry)
         with pytest.raises(ModelFileError, match=name):
             peirce.load(saved, registry=registry, digests=True)
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(NO_DIGESTS, raising=False)
     assert exit_code("verify", saved, "--json") == 1
     report = json.loads(capsys.readouterr().out)
     assert not report["passed"]

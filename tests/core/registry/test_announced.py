@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from peirce import hookimpl
 from peirce.errors import RegistryError, SpecError
-from peirce.model import Answerer, Runs, Say
+from peirce.model import Pipeline, Runner, Say
 from peirce.parts import Signature
 from peirce.registry import (
     Catalogue,
     Registry,
     RegistryFile,
-    answerer_named,
-    answerers_for,
     default_catalogue,
     load_spec,
+    pipeline_named,
+    pipelines_for,
     ready_spec,
     ready_specs,
     runtime_of,
@@ -134,7 +134,7 @@ def test_a_spec_that_a_broken_plugin_may_have_says_so(specs: Path) -> None:
         ({"parsers": {"spacy": "lab"}}, "returns 'spacy': 'lab'; one looks like 'spacy'"),
         ({"runtimes": {".onnx": "lab"}}, "returns '.onnx': 'lab'; one looks like"),
         (
-            {"answerers": {"Ask": "lab:Asks"}},
+            {"pipelines": {"Ask": "lab:Asks"}},
             "returns 'Ask': 'lab:Asks'; one looks like 'ask': 'my_lab.serving:Asks'",
         ),
         ({"commands": {"greet": None}}, "register_commands must return a mapping from a command to its line"),
@@ -172,31 +172,31 @@ def test_a_runtime_is_found_by_the_suffix() -> None:
         runtime_of("model.gone", catalogue)
 
 
-def test_an_answerer_is_found_by_its_name() -> None:
+def test_an_pipeline_is_found_by_its_name() -> None:
     mine = {"ask": "peirce_kg.serving:Asks", "decode": "json:JSONDecoder", "gone": "json:Gone"}
-    mine["half"] = "peirce.model:Answerer"
-    catalogue = Catalogue.of(plugin(answerers=mine))
-    assert answerer_named("ask", catalogue).__name__ == "Asks"
+    mine["half"] = "peirce.model:Pipeline"
+    catalogue = Catalogue.of(plugin(pipelines=mine))
+    assert pipeline_named("ask", catalogue).__name__ == "Asks"
     with pytest.raises(
-        RegistryError, match=r"the answerer 'decode' of module:lab, .* is no Answerer of peirce"
+        RegistryError, match=r"the pipeline 'decode' of module:lab, .* is no Pipeline of peirce"
     ):
-        answerer_named("decode", catalogue)
+        pipeline_named("decode", catalogue)
     with pytest.raises(RegistryError, match=r"'gone' of module:lab, json:Gone, cannot be imported"):
-        answerer_named("gone", catalogue)
+        pipeline_named("gone", catalogue)
     with pytest.raises(
         RegistryError, match=r"'half' of .* does not define __init__, answers, ask, example; "
     ):
-        answerer_named("half", catalogue)
-    with pytest.raises(RegistryError, match=r"unknown answerer 'asks'. Did you mean 'ask'"):
-        answerer_named("asks", catalogue)
+        pipeline_named("half", catalogue)
+    with pytest.raises(RegistryError, match=r"unknown pipeline 'asks'. Did you mean 'ask'"):
+        pipeline_named("asks", catalogue)
 
 
-class Fails(Answerer):
+class Fails(Pipeline):
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
         raise SystemExit("not now")
 
-    def __init__(self, folder: Path, model: Runs) -> None:
+    def __init__(self, folder: Path, model: Runner) -> None:
         pass
 
     def example(self) -> Mapping[str, Any]:
@@ -206,21 +206,21 @@ class Fails(Answerer):
         pass
 
 
-def test_an_answerer_that_is_none_or_fails_is_named_and_harms_no_other(
+def test_an_pipeline_that_is_none_or_fails_is_named_and_harms_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     mine = {"ask": "peirce_kg.serving:Asks", "join": "os.path:join", "fails": f"{__name__}:Fails"}
-    catalogue = Catalogue.of(plugin(answerers=mine))
-    found = answerers_for(Signature((), ()), {"vocabulary.json", "triples.npz"}, False, catalogue)
+    catalogue = Catalogue.of(plugin(pipelines=mine))
+    found = pipelines_for(Signature((), ()), {"vocabulary.json", "triples.npz"}, False, catalogue)
     assert list(found) == ["ask"]
     fails, join = (record.getMessage() for record in caplog.records)
-    assert fails == "the answerer 'fails' of module:lab fails: SystemExit: not now; it is not used"
-    assert join.startswith("the answerer 'join' of module:lab, os.path:join, is no Answerer of peirce; ")
+    assert fails == "the pipeline 'fails' of module:lab fails: SystemExit: not now; it is not used"
+    assert join.startswith("the pipeline 'join' of module:lab, os.path:join, is no Pipeline of peirce; ")
 
 
-def test_answerers_need_no_torch() -> None:
-    targets = [entry.part.partition(":")[0] for entry in default_catalogue().entries("answerers")]
-    assert set(default_catalogue().names("answerers")) >= {"ask", "classify", "write"}
+def test_pipelines_need_no_torch() -> None:
+    targets = [entry.part.partition(":")[0] for entry in default_catalogue().entries("pipelines")]
+    assert set(default_catalogue().names("pipelines")) >= {"ask", "classify", "write"}
     program = f"import sys; sys.modules['torch'] = None; import {', '.join(targets)}"
     subprocess.run([sys.executable, "-P", "-c", program], check=True)
 

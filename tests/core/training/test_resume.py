@@ -20,8 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peirce.errors import TaskError
-from peirce.files import write_json
-from peirce.reading import read_record
+from peirce.files import read_record, write_json
 from peirce.registry import Registry
 from peirce.training import Checkpoints, TrainingOptions, TrainResult, train
 from peirce.training.checkpoints import CheckpointWarning

@@ -14,8 +14,8 @@ import pytest
 from command_line import exit_code
 from hand_model import Hand
 from peirce import Session
-from peirce.digests import VARIABLE
 from peirce.errors import ModelFileError
+from peirce.files import NO_DIGESTS
 from peirce_export.metadata import PREFIX, step_of
 from peirce_export.onnx.digest import DIGEST, OTHERS, RewrittenError, check, sign
 from peirce_export.onnx.exporter import trace, write
@@ -63,7 +63,7 @@ def test_sessions_and_verification_refuse_it_unless_asked_not_to(
     assert "is not what was exported" in capsys.readouterr().err
     with Session(file, digests=False) as session:
         assert session.digest is None
-    monkeypatch.setenv(VARIABLE, "1")
+    monkeypatch.setenv(NO_DIGESTS, "1")
     Session(file).close()
 
 

@@ -18,7 +18,7 @@ import pytest
 from every_part import SEARCHES, SPECS
 from peirce.compose import build
 from peirce.errors import ExportError
-from peirce.model import OpenFile
+from peirce.model import LoadedModel
 from peirce.parts import Signature, TensorSpec
 from peirce.registry import Registry
 from peirce_export.triton.batching import in_rows, row_by_row
@@ -208,7 +208,7 @@ def test_what_cannot_be_a_repository_is_refused(weather: Path, tmp_path: Path) -
     assert place.read_text() == "mine"
 
 
-class Centred(OpenFile):
+class Centred(LoadedModel):
     """Rows of numbers, from which some part of the mean of the batch is taken."""
 
     providers = ("numpy",)

@@ -12,7 +12,7 @@ from typing import Any
 
 import peirce
 import pytest
-from peirce.model import Answerer, Task
+from peirce.model import Pipeline, Task
 from peirce.registry import load_spec
 from peirce.spec import Spec
 from peirce.training import TrainingOptions, train
@@ -62,7 +62,7 @@ def client(models: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.mark.parametrize(
-    ("name", "front", "answerer", "question"),
+    ("name", "front", "pipeline", "question"),
     [
         ("pairs", "classify", Classifies, {"text": "(p&q)", "pair": "(p|q)"}),
         (
@@ -77,7 +77,7 @@ def client(models: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory)
 def test_the_server_answers_as_the_session(
     name: str,
     front: str,
-    answerer: type[Answerer],
+    pipeline: type[Pipeline],
     question: Mapping[str, Any],
     models: Mapping[str, Path],
     client: Any,
@@ -87,7 +87,7 @@ def test_the_server_answers_as_the_session(
     peirce.export(models[name], path=tmp_path / "model.onnx", to="onnx", generate=name == "writer")
     said: list[Mapping[str, Any]] = []
     with peirce.Session(tmp_path / "model.onnx", providers=["CPUExecutionProvider"]) as session:
-        answerer(models[name], session).ask(question, said.append)
+        pipeline(models[name], session).ask(question, said.append)
     for output, wanted in said[-1].items():
         answer = found.as_numpy(output).tolist()
         if output == "scores":

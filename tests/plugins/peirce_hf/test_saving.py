@@ -10,8 +10,8 @@ from pathlib import Path
 import peirce
 import pytest
 import torch
-from peirce.digests import VARIABLE
 from peirce.errors import ModelFileError
+from peirce.files import NO_DIGESTS
 from peirce.registry import Registry
 from peirce_hf import PeirceForMaskedLM, from_peirce
 from small_specs import TRANSFORMER
@@ -41,9 +41,9 @@ def test_no_bit_of_weights_and_spec_changes_without_notice(
     (saved / "model.safetensors").write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
     with pytest.raises(ModelFileError, match=r"model\.safetensors: not what was saved.*remove peirce\.json"):
         _first(saved)
-    monkeypatch.setenv(VARIABLE, "1")
+    monkeypatch.setenv(NO_DIGESTS, "1")
     _first(saved)
-    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv(NO_DIGESTS)
     (saved / "model.safetensors").write_bytes(content)
     config = json.loads((saved / "config.json").read_text())
     (saved / "config.json").write_text(json.dumps({**config, "id2label": {"0": "yes", "1": "no"}}))

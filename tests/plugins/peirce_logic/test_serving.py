@@ -70,13 +70,13 @@ def test_options_are_scored_with_the_relations_of_their_texts(
     said: list[Mapping[str, Any]] = []
     with peirce.Session(chooser / "model.onnx") as session:
         assert read in {spec.name for spec in session.signature.inputs}
-        answerer = Chooses(chooser, session)
-        answerer.ask(QUESTION, said.append)
+        pipeline = Chooses(chooser, session)
+        pipeline.ask(QUESTION, said.append)
         told = session.run(feeds)["multiple_choice_logits"]
         feeds[read] = feeds[read] * 0
         assert abs(session.run(feeds)["multiple_choice_logits"] - told).max() > 1e-6
         with pytest.raises(InputError, match="there must be two or more"):
-            answerer.ask({**QUESTION, "options": ["A cat."]}, said.append)
+            pipeline.ask({**QUESTION, "options": ["A cat."]}, said.append)
     best = int(told.argmax())
     assert said[0]["options"][0] == QUESTION["options"][best]
     assert said[0]["scores"][0] == pytest.approx(float(told[best]))
@@ -122,6 +122,6 @@ def test_summaries_are_written_by_an_exported_file(
     text = json.loads(Path(task.options.test_data).read_text().splitlines()[0])["dialogue"]
     said: list[Mapping[str, Any]] = []
     with peirce.Session(file) as session:
-        answerer = Summarises(tmp_path / "saved", session)
-        answerer.ask({"text": text, "max_new": task.options.summary_length, "beams": 2}, said.append)
+        pipeline = Summarises(tmp_path / "saved", session)
+        pipeline.ask({"text": text, "max_new": task.options.summary_length, "beams": 2}, said.append)
     assert said == [{"summary": task.written(model, data, "test")[0]}]

@@ -68,21 +68,21 @@ def relabelled(saved: Path, folder: Path, content: str) -> Path:
 
 def test_classes_come_by_name_the_best_first(saved: Path) -> None:
     said: list[Mapping[str, Any]] = []
-    answerer = Classifies(saved, Counts())
-    assert answerer.labels() == {"weather_logits": [*CLASSES]}
-    answerer.ask({"text": "the sea is calm today"}, said.append)
+    pipeline = Classifies(saved, Counts())
+    assert pipeline.labels() == {"weather_logits": [*CLASSES]}
+    pipeline.ask({"text": "the sea is calm today"}, said.append)
     assert said == [{"classes": ["stormy", "calm", "foggy"], "scores": [7.0, 0.5, -7.0]}]
     with pytest.raises(InputError, match=r"input 'pair' is given, and the model has no token types"):
-        answerer.ask({"text": "the sea", "pair": "the bay"}, said.append)
+        pipeline.ask({"text": "the sea", "pair": "the bay"}, said.append)
 
 
 def test_a_model_that_compares_two_texts_is_asked_about_two(saved: Path) -> None:
-    answerer = Classifies(saved, Compares())
+    pipeline = Classifies(saved, Compares())
     said: list[Mapping[str, Any]] = []
-    answerer.ask({"text": "the sea", "pair": "the bay"}, said.append)
+    pipeline.ask({"text": "the sea", "pair": "the bay"}, said.append)
     assert said == [{"classes": ["stormy", "calm", "foggy"], "scores": [7.0, 3.0, -3.0]}]
     with pytest.raises(InputError, match=r"input 'pair' is missing: the model compares two texts"):
-        answerer.ask({"text": "the sea"}, said.append)
+        pipeline.ask({"text": "the sea"}, said.append)
 
 
 def test_names_of_classes_that_cannot_be_are_refused(saved: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import field, frozen, validators
 
 from peirce.errors import SpecError, TaskError, unknown
-from peirce.reading import read_toml
+from peirce.files import read_toml
 from peirce.spec import structure
 
 FORMAT = 1

@@ -12,15 +12,13 @@ import attrs
 from attrs import frozen
 from rich.console import Console
 
-from peirce.containers import tensors
-from peirce.disk import writing
 from peirce.errors import TaskError
 from peirce.experiments.finetune.grid import Case, Point, shown
 from peirce.experiments.finetune.recipe import Recipe
 from peirce.experiments.finetune.results import Results, Run
 from peirce.experiments.matrix import KEPT, Cell, Matrix, settings_by_part
+from peirce.files import open_file, tensor_header, writing
 from peirce.model import WEIGHTS
-from peirce.reading import opened
 from peirce.registry import Registry, default_registry
 from peirce.training import (
     HARMLESS,
@@ -201,8 +199,8 @@ def search(
     if model.resolve() == directory.resolve():
         raise TaskError(f"{directory} holds the model to start from; give another directory for the runs")
     try:
-        tensors(model / WEIGHTS)
-        with opened(model / WEIGHTS) as file:
+        tensor_header(model / WEIGHTS)
+        with open_file(model / WEIGHTS) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it is one
     except OSError as error:
         raise TaskError(f"{model / WEIGHTS} cannot be read: {error}; save or copy it again") from error

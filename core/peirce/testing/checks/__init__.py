@@ -90,7 +90,7 @@ CHECKS: tuple[Check, ...] = (
     commands.command_json,
     announced.ready_spec,
     announced.runtime,
-    announced.answerer,
+    announced.pipeline,
     parsers.parser,
     parsers.parser_text,
     announced.experiment,

@@ -1,4 +1,4 @@
-"""What ready specs, runtimes, answerers and experiments promise."""
+"""What ready specs, runtimes, pipelines and experiments promise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attrs import evolve
 
 from peirce.compose import resolve
 from peirce.errors import ModelFileError, PeirceError
-from peirce.model import Answerer, Experiment, Field, Runtime
+from peirce.model import Experiment, Field, Pipeline, Runtime
 from peirce.parts import Signature
 from peirce.registry import load_spec
 from peirce.testing.check import Case, check
@@ -70,12 +70,12 @@ def runtime(case: Case) -> None:
 
 
 @check(
-    "answerers",
-    contract="an answerer is imported without torch, names what is asked and answered, and knows the models it is for",
+    "pipelines",
+    contract="a pipeline is imported without torch, names what is asked and answered, and knows the models it is for",
 )
-def answerer(case: Case) -> None:
+def pipeline(case: Case) -> None:
     """Its fields, and what it says of a model without inputs, outputs and files. Exporters ask it its own example."""
-    found = _without_torch(case.entry.part.value, Answerer)
+    found = _without_torch(case.entry.part.value, Pipeline)
     kinds, wrong = get_args(get_type_hints(Field)["kind"]), []
     if left := sorted(getattr(found, "__abstractmethods__", ())):
         wrong.append(f"it does not define {', '.join(left)}")

@@ -37,7 +37,7 @@ class Score(Operator):
     def premise(self) -> Reader:
         """v: [b, y, h, s]."""
         shape = {"h": self.dims.heads, "s": self.dims.head_size}
-        return Reader(branch="U", shape=shape, attended=True)
+        return Reader(branch="U", shape=shape, cached=True)
 
     def output(self) -> Writer:
         """u: [b, x, y, h]."""
@@ -74,7 +74,7 @@ class Sum(Operator):
     def premise(self) -> Reader:
         """v: [b, a, h, s]."""
         shape = {"h": self.dims.heads, "s": self.dims.head_size}
-        return Reader(branch="U", shape=shape, attended=True)
+        return Reader(branch="U", shape=shape, cached=True)
 
     def output(self) -> Writer:
         """u: [b, x, h, s]."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from attrs import asdict, fields, frozen
-from peirce.containers import tensors as held
 from peirce.errors import ModelFileError, TaskError
 from peirce.files import replacing
+from peirce.files import tensor_header as held
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -94,8 +94,8 @@ def test_a_saved_model_is_exported_and_answers_pairs_of_texts(task: Entailment, 
     model.save(tmp_path / "model", task.assets(data))
     export(tmp_path / "model", path=tmp_path / "model.onnx")
     said: list[Mapping[str, Any]] = []
-    answerer = Classifies(tmp_path / "model", Session(tmp_path / "model.onnx"))
-    answerer.ask({"text": "((p&q)>~(r))", "pair": "(p|q)"}, said.append)
+    pipeline = Classifies(tmp_path / "model", Session(tmp_path / "model.onnx"))
+    pipeline.ask({"text": "((p&q)>~(r))", "pair": "(p|q)"}, said.append)
     encoding = tokenizer().encode("((p&q)>~(r))", "(p|q)", length=100)
     ids, types = (torch.tensor([each]) for each in (encoding.ids, encoding.types))
     with torch.no_grad():

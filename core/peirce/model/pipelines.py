@@ -1,6 +1,6 @@
 """Whole questions to a model: the contract of what turns texts into its inputs, and its outputs into names and scores.
 
-A server puts an answerer in front of an exported model. This module needs no torch.
+A server puts a pipeline in front of an exported model. This module needs no torch.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Field:
     meaning: str = ""
 
 
-class Runs(Protocol):
-    """What runs the model of an answerer: a `peirce.Session`, or a server that looks like one."""
+class Runner(Protocol):
+    """What runs the model of a pipeline: a `peirce.Session`, or a server that looks like one."""
 
     @property
     def signature(self) -> Signature:
@@ -63,7 +63,7 @@ Say = Callable[[Mapping[str, Any]], None]
 """Called with an answer, or with one after the other where they come in pieces."""
 
 
-class Answerer(ABC):
+class Pipeline(ABC):
     """Answers whole questions with a model: a text goes in, and names, scores or a text come out, without torch.
 
     Attributes:
@@ -88,7 +88,7 @@ class Answerer(ABC):
         """
 
     @abstractmethod
-    def __init__(self, folder: Path, model: Runs) -> None:
+    def __init__(self, folder: Path, model: Runner) -> None:
         """Read what stands beside a model.
 
         Args:

@@ -11,18 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from peirce import owners
 from peirce.errors import BusyError
-from peirce.files import LeftoverWarning, replacing, write_whole
-from peirce.owners import LOCK, Claim, Owner, owned
+from peirce.files import LOCK, LeftoverWarning, Lock, Owner, locked, replacing, write_whole
+from peirce.files import locks as owners
 
 _HOLDER = """
 import sys
 from pathlib import Path
 from peirce.files import scratch
-from peirce.owners import owned
+from peirce.files import locked
 place = Path(sys.argv[1])
-with owned(place, folder=True), scratch(place) as folder:
+with locked(place, folder=True), scratch(place) as folder:
     (folder / "half").mkdir()
     (folder / "half" / "a.txt").write_text("half")
     print("holds", flush=True)
@@ -46,7 +45,7 @@ def holder(place: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_second_process_is_refused_and_a_dead_one_is_followed(tmp_path: Path) -> None:
     place = tmp_path / "runs" / "a"
     with holder(place) as process:
-        with pytest.raises(BusyError) as refused, owned(place, folder=True):
+        with pytest.raises(BusyError) as refused, locked(place, folder=True):
             raise AssertionError
         for part in (
             f"process {process.pid} on {os.uname().nodename} since ",
@@ -61,7 +60,7 @@ def test_a_second_process_is_refused_and_a_dead_one_is_followed(tmp_path: Path) 
         )
         process.kill()
         process.wait()
-        with owned(place, folder=True):
+        with locked(place, folder=True):
             write_whole(place / "c", "")
             write_whole(tmp_path / "runs" / "b", "")
     assert sorted(path.name for path in place.parent.iterdir()) == ["a", "b"]
@@ -70,8 +69,8 @@ def test_a_second_process_is_refused_and_a_dead_one_is_followed(tmp_path: Path) 
 
 def test_a_process_may_ask_again_within_but_not_beside(tmp_path: Path) -> None:
     file = tmp_path / "a.onnx"
-    with owned(file, folder=False):
-        with owned(file, folder=False):
+    with locked(file, folder=False):
+        with locked(file, folder=False):
             assert [path.name for path in tmp_path.iterdir()] == [f".a.onnx{LOCK}"]
         with holder(tmp_path / "other"):
             pass
@@ -79,7 +78,7 @@ def test_a_process_may_ask_again_within_but_not_beside(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_stays_empty_goes_with_what_was_made_for_it(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), owned(tmp_path / "a" / "b", folder=True):
+    with pytest.raises(KeyboardInterrupt), locked(tmp_path / "a" / "b", folder=True):
         raise KeyboardInterrupt
     assert not list(tmp_path.iterdir())
 
@@ -98,12 +97,12 @@ def test_what_a_free_lock_proves(
     left.mkdir()
     (left / LOCK).write_text(json.dumps(dead))
     if same or local:
-        with owned(tmp_path, folder=True), replacing(tmp_path / "a") as fresh:
+        with locked(tmp_path, folder=True), replacing(tmp_path / "a") as fresh:
             fresh.touch()
         assert [path.name for path in tmp_path.iterdir()] == ["a"]
         return
     said = f"elsewhere since .* cannot be seen from .* remove {tmp_path / LOCK};"
-    with pytest.raises(BusyError, match=said), owned(tmp_path, folder=True):
+    with pytest.raises(BusyError, match=said), locked(tmp_path, folder=True):
         raise AssertionError
     with pytest.warns(LeftoverWarning, match=f"on elsewhere since .* left {left}, or still writes there"):
         write_whole(tmp_path / "a", "")
@@ -119,7 +118,7 @@ def test_what_others_named_so_stays(tmp_path: Path) -> None:
     for content in ("notes", "[" * 9000, "{}"):
         (tmp_path / LOCK).write_text(content)
         with pytest.raises(FileExistsError, match="Peirce did not write it"):
-            Claim(tmp_path / LOCK)
+            Lock(tmp_path / LOCK)
         assert (tmp_path / LOCK).read_text() == content
     before = sorted(tmp_path.rglob("*"))
     write_whole(tmp_path / "a", "")
@@ -129,9 +128,9 @@ def test_what_others_named_so_stays(tmp_path: Path) -> None:
 _FORKED = """
 import os, socket, sys
 from pathlib import Path
-from peirce.owners import Claim
+from peirce.files import Lock
 here, there = socket.socketpair()
-claim = Claim(Path(sys.argv[1]))
+claim = Lock(Path(sys.argv[1]))
 if not os.fork():
     here.close()
     there.send(b"runs")
@@ -140,7 +139,7 @@ if not os.fork():
 there.close()
 assert here.recv(4) == b"runs"
 os.close(claim._handle)  # as the system does when a process is killed
-Claim(Path(sys.argv[1])).release()
+Lock(Path(sys.argv[1])).release()
 here.close()
 os.wait()
 """

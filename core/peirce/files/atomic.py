@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from peirce.digests import OWN, own_digest
-from peirce.disk import writing
-from peirce.owners import LOCK, Claim, TakenError, finished
+from peirce.files.digests import OWN, own_digest
+from peirce.files.full_disk import writing
+from peirce.files.locks import LOCK, Lock, TakenError, finished
 
 _SCRATCH = re.compile(r"\..+\.peirce-[0-9a-f]{12}", re.DOTALL)
 
@@ -57,7 +57,7 @@ def clear(folder: Path) -> None:
         if left.is_symlink() or not left.is_dir():
             continue
         try:
-            _remove(left, Claim(left / LOCK, make=False))
+            _remove(left, Lock(left / LOCK, make=False))
         except FileNotFoundError:
             # Just made or just removed by another process, or left between: without content, in any case.
             with suppress(OSError):
@@ -74,13 +74,13 @@ def clear(folder: Path) -> None:
             continue  # not ours to remove
 
 
-def _claimed(place: Path) -> tuple[Path, Claim]:
+def _claimed(place: Path) -> tuple[Path, Lock]:
     while True:
         # A name may be as long as names can be; people need its beginning.
         folder = place.with_name(f".{place.name[:40]}.peirce-{os.urandom(6).hex()}")
         try:
             folder.mkdir(mode=0o700)
-            return folder, Claim(folder / LOCK)
+            return folder, Lock(folder / LOCK)
         except (FileNotFoundError, TakenError):
             continue  # another process took it for a dead one's, before it was claimed
         except BaseException:
@@ -89,7 +89,7 @@ def _claimed(place: Path) -> tuple[Path, Claim]:
             raise
 
 
-def _remove(folder: Path, claim: Claim) -> None:
+def _remove(folder: Path, claim: Lock) -> None:
     """Remove a folder, its claim last, so that whatever is left of it has an owner."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.name == LOCK:

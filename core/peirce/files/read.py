@@ -17,8 +17,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, AnyStr, Literal, cast
 
-from peirce.digests import OWN, AlteredError, checked, own_digest
 from peirce.errors import InputError, unknown
+from peirce.files.digests import OWN, AlteredError, digests_checked, own_digest
 
 Kind = Literal[
     "spec", "provenance", "record", "tokenizer", "vocabulary", "table", "text", "line", "arrays", "header", "graph",
@@ -44,7 +44,7 @@ BOUNDS: Mapping[Kind, tuple[int, str]] = {
     "unpacked": (10**12, "a compressed file that is read line by line, unpacked"),
 }
 """The most bytes of each kind of file, and what it is. `PEIRCE_LIMITS` raises them."""
-VARIABLE = "PEIRCE_LIMITS"
+LIMITS_VARIABLE = "PEIRCE_LIMITS"
 DEEPEST = 64
 """Tables and lists that may hold each other: far more than any file needs, and few enough for recursion over them."""
 RATIO, FREE = 200, 64 * _MB
@@ -83,16 +83,16 @@ class TooDeepError(ValueError):
         super().__init__(f"tables and lists are nested more than {DEEPEST} deep")
 
 
-def most(kind: Kind) -> int:
+def bound_of(kind: Kind) -> int:
     """The most bytes of a kind of file: its bound, or what `PEIRCE_LIMITS` says.
 
     Raises:
         InputError: `PEIRCE_LIMITS` cannot be read.
     """
-    return _raised(os.environ.get(VARIABLE, "")).get(kind, BOUNDS[kind][0])
+    return _raised(os.environ.get(LIMITS_VARIABLE, "")).get(kind, BOUNDS[kind][0])
 
 
-def size(text: str) -> int:
+def parse_size(text: str) -> int:
     """Bytes written as such as 64MB or 2.5 GB.
 
     Raises:
@@ -128,7 +128,7 @@ def unicode_text(text: str, what: str) -> str:
     return text
 
 
-def check(path: str | os.PathLike[str], kind: Kind | None = None) -> int:
+def check_file(path: str | os.PathLike[str], kind: Kind | None = None) -> int:
     """Refuse what no reader should open, before another library does.
 
     Args:
@@ -144,7 +144,7 @@ def check(path: str | os.PathLike[str], kind: Kind | None = None) -> int:
     return _regular(os.stat(path), path, kind)
 
 
-def opened(path: str | os.PathLike[str], kind: Kind | None = None, *, piped: bool = False) -> IO[bytes]:
+def open_file(path: str | os.PathLike[str], kind: Kind | None = None, *, piped: bool = False) -> IO[bytes]:
     """Open a file to read its bytes.
 
     Args:
@@ -157,7 +157,7 @@ def opened(path: str | os.PathLike[str], kind: Kind | None = None, *, piped: boo
     """
     if piped and (number := _handed_over(os.fspath(path))) is not None:
         return os.fdopen(os.dup(number), "rb")
-    check(path, kind)
+    check_file(path, kind)
     # Non-blocking, since what was regular a moment ago might not be now.
     flags = (
         os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -171,18 +171,18 @@ def opened(path: str | os.PathLike[str], kind: Kind | None = None, *, piped: boo
         raise
 
 
-def read(path: str | os.PathLike[str], kind: Kind) -> bytes:
+def read_bytes(path: str | os.PathLike[str], kind: Kind) -> bytes:
     """The bytes of a file.
 
     Raises:
         UnreadableError: it is no regular file, or too large. OSError: it is not there, or may not be read.
     """
-    with opened(path, kind) as file:
+    with open_file(path, kind) as file:
         content = file.read(os.fstat(file.fileno()).st_size + 1)
         # What the system makes as it is read, below /proc, says that it is empty.
-        while len(content) <= most(kind) and (more := file.read(_MB)):
+        while len(content) <= bound_of(kind) and (more := file.read(_MB)):
             content += more
-    if len(content) > most(kind):
+    if len(content) > bound_of(kind):
         raise _too_large(kind, "more")
     return content
 
@@ -193,7 +193,7 @@ def read_text(path: str | os.PathLike[str], kind: Kind) -> str:
     Raises:
         UnreadableError, OSError: as `read`. UnicodeDecodeError: it is no UTF-8.
     """
-    return _text(read(path, kind))
+    return _text(read_bytes(path, kind))
 
 
 def unpacked_text(path: str | os.PathLike[str], kind: Kind) -> str:
@@ -202,8 +202,8 @@ def unpacked_text(path: str | os.PathLike[str], kind: Kind) -> str:
     Raises:
         UnreadableError, OSError: as `unpacked`, or it holds too much. UnicodeDecodeError: it is no UTF-8.
     """
-    with unpacked(path) as file:
-        content = file.read(most(kind) + 1)
+    with open_unpacked(path) as file:
+        content = file.read(bound_of(kind) + 1)
     if error := too_much(len(content), kind):
         raise error
     return _text(content)
@@ -219,7 +219,7 @@ def read_json(path: str | os.PathLike[str], kind: Kind = "record") -> Any:
     Raises:
         UnreadableError, OSError: as `read`. ValueError: it is no JSON in UTF-8, or nested too deeply.
     """
-    return parse_json(read(path, kind).decode("utf-8-sig"))
+    return parse_json(read_bytes(path, kind).decode("utf-8-sig"))
 
 
 def read_record(path: str | os.PathLike[str], kind: Kind = "record") -> Any:
@@ -232,7 +232,7 @@ def read_record(path: str | os.PathLike[str], kind: Kind = "record") -> Any:
     """
     content = read_json(path, kind)
     if isinstance(content, dict) and OWN in content:
-        if checked(None) and content[OWN] != own_digest(content):
+        if digests_checked(None) and content[OWN] != own_digest(content):
             raise AlteredError
         del content[OWN]
     return content
@@ -299,13 +299,13 @@ def too_deep(value: Any, deepest: int = DEEPEST) -> bool:
     return True
 
 
-def lines(file: IO[AnyStr]) -> Iterator[AnyStr]:
+def read_lines(file: IO[AnyStr]) -> Iterator[AnyStr]:
     """The lines of an open file, each with its end.
 
     Raises:
         UnreadableError: a line is longer than a line can be.
     """
-    longest = most("line")
+    longest = bound_of("line")
     while line := file.readline(longest + 1):
         if len(line) > longest:
             raise UnreadableError(
@@ -314,13 +314,13 @@ def lines(file: IO[AnyStr]) -> Iterator[AnyStr]:
         yield line
 
 
-def unpacked(path: str | os.PathLike[str]) -> IO[bytes]:
+def open_unpacked(path: str | os.PathLike[str]) -> IO[bytes]:
     """Open a file to read its bytes as a stream; one whose name ends in `.gz` is decompressed as it is read.
 
     Raises:
         UnreadableError: it is no regular file; while reading, it grows beyond all measure.
     """
-    file = opened(path)
+    file = open_file(path)
     if not os.fspath(path).endswith(".gz"):
         return file
     return io.BufferedReader(_Unpacked(file), 1 << 16)
@@ -331,7 +331,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._content = file, gzip.GzipFile(fileobj=file)
-        self._given, self._most = 0, most("unpacked")
+        self._given, self._most = 0, bound_of("unpacked")
 
     def readable(self) -> bool:
         return True
@@ -368,7 +368,7 @@ def check_ratio(unpacked: int, packed: int) -> None:
 
 def too_much(count: int, kind: Kind) -> UnreadableError | None:
     """The error of so many bytes of a kind; None where they are not too many."""
-    return None if count <= most(kind) else _too_large(kind, _shown(count))
+    return None if count <= bound_of(kind) else _too_large(kind, _shown(count))
 
 
 def _regular(status: os.stat_result, path: str | os.PathLike[str], kind: Kind | None) -> int:
@@ -377,20 +377,20 @@ def _regular(status: os.stat_result, path: str | os.PathLike[str], kind: Kind | 
     if not stat.S_ISREG(status.st_mode):
         what = next((word for test, word in _KINDS if test(status.st_mode)), "no file")
         raise UnreadableError(f"it is {what}, and only regular files are read", path)
-    if kind is not None and status.st_size > most(kind):
+    if kind is not None and status.st_size > bound_of(kind):
         raise _too_large(kind, _shown(status.st_size), path)
     return status.st_size
 
 
 def _too_large(kind: Kind, found: str, path: str | os.PathLike[str] | None = None) -> UnreadableError:
     return UnreadableError(
-        f"it has {found}, and a file of this kind ({kind}) at most {_shown(most(kind))}; {_raise_it(kind)}",
+        f"it has {found}, and a file of this kind ({kind}) at most {_shown(bound_of(kind))}; {_raise_it(kind)}",
         path,
     )
 
 
 def _raise_it(kind: Kind) -> str:
-    return f"if it is right, set {VARIABLE}={kind}=SIZE"
+    return f"if it is right, set {LIMITS_VARIABLE}={kind}=SIZE"
 
 
 def _shown(count: int) -> str:
@@ -413,10 +413,10 @@ def _raised(text: str) -> dict[str, int]:
         kind, _, value = map(str.strip, item.partition("="))
         if kind not in BOUNDS:
             raise InputError(
-                f"{VARIABLE}: {unknown('kind of files', kind, BOUNDS)}; write such as record=64MB"
+                f"{LIMITS_VARIABLE}: {unknown('kind of files', kind, BOUNDS)}; write such as record=64MB"
             )
         try:
-            found[kind] = size(value)
+            found[kind] = parse_size(value)
         except ValueError as error:
-            raise InputError(f"{VARIABLE}: {kind}: {error}") from None
+            raise InputError(f"{LIMITS_VARIABLE}: {kind}: {error}") from None
     return found

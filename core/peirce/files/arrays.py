@@ -14,13 +14,13 @@ from typing import IO, TYPE_CHECKING, Any
 from attrs import frozen
 
 from peirce.errors import PeirceError, printable
-from peirce.reading import UnreadableError, check_ratio, most, opened, parse_json, too_much
+from peirce.files.read import UnreadableError, bound_of, check_ratio, open_file, parse_json, too_much
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Claim = Callable[[str, np.dtype[Any], tuple[int, ...]], None]
+    LookAtArray = Callable[[str, np.dtype[Any], tuple[int, ...]], None]
     """Looks at the name, the dtype and the shape of an array that has not been read; raises to refuse it."""
 
 _BYTES = {
@@ -34,7 +34,7 @@ _DIRECTORY = 10**6
 
 
 @frozen
-class Tensors:
+class TensorHeader:
     """What a safetensors file holds, by its header.
 
     Args:
@@ -48,7 +48,7 @@ class Tensors:
     metadata: Mapping[str, str]
 
 
-def tensors(source: str | PathLike[str] | IO[bytes]) -> Tensors:
+def tensor_header(source: str | PathLike[str] | IO[bytes]) -> TensorHeader:
     """Read the header of a safetensors file, and hold it against the file's size; no tensor is read.
 
     Args:
@@ -58,7 +58,7 @@ def tensors(source: str | PathLike[str] | IO[bytes]) -> Tensors:
         UnreadableError: it is no regular or no safetensors file, is cut short, or claims what it does not hold.
         OSError: it is not there, or may not be read.
     """
-    with opened(source) if isinstance(source, str | PathLike) else nullcontext(source) as file:
+    with open_file(source) if isinstance(source, str | PathLike) else nullcontext(source) as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
         first = file.read(8)
@@ -89,7 +89,7 @@ def tensors(source: str | PathLike[str] | IO[bytes]) -> Tensors:
             f"its header tells of {end:,} bytes of tensors and the file has {size - 8 - length:,}: it is cut short or "
             "damaged"
         )
-    return Tensors(
+    return TensorHeader(
         {name: tuple(entry["shape"]) for name, entry in header.items()},
         {name: entry["dtype"] for name, entry in header.items()},
         metadata,
@@ -114,7 +114,9 @@ def _span(name: str, entry: Any) -> tuple[int, int, str]:
     )
 
 
-def read_npz(source: str | PathLike[str] | bytes, claim: Claim | None = None) -> dict[str, NDArray[Any]]:
+def read_npz(
+    source: str | PathLike[str] | bytes, claim: LookAtArray | None = None
+) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file by name, none of them with Python objects.
 
     Args:
@@ -127,14 +129,14 @@ def read_npz(source: str | PathLike[str] | bytes, claim: Claim | None = None) ->
     """
     import numpy as np
 
-    with io.BytesIO(source) if isinstance(source, bytes) else opened(source, "arrays") as file:
+    with io.BytesIO(source) if isinstance(source, bytes) else open_file(source, "arrays") as file:
         try:
             size = _check_directory(file)
             with zipfile.ZipFile(file) as archive:
                 if sum(entry.compress_size for entry in archive.infolist()) > size:
                     raise UnreadableError("its arrays lie above each other")
                 found: dict[str, NDArray[Any]] = {}
-                room = most("arrays")
+                room = bound_of("arrays")
                 for entry in archive.infolist():
                     name = entry.filename.removesuffix(".npy")
                     with archive.open(entry) as stream:
@@ -148,7 +150,7 @@ def read_npz(source: str | PathLike[str] | bytes, claim: Claim | None = None) ->
 
 
 def _array(
-    np: Any, stream: IO[bytes], entry: zipfile.ZipInfo, name: str, room: int, claim: Claim | None
+    np: Any, stream: IO[bytes], entry: zipfile.ZipInfo, name: str, room: int, claim: LookAtArray | None
 ) -> tuple[NDArray[Any], int]:
     """An array, and how many bytes may follow."""
     version = np.lib.format.read_magic(stream)
@@ -162,7 +164,7 @@ def _array(
     if min(shape, default=0) < 0 or bytes_ > entry.file_size:
         raise ValueError(f"array {name!r} claims the shape {shape}, and is smaller")
     if bytes_ > room:
-        error = too_much(most("arrays") - room + bytes_, "arrays")
+        error = too_much(bound_of("arrays") - room + bytes_, "arrays")
         assert error is not None, "there is no room for it"
         raise error
     check_ratio(bytes_, entry.compress_size)

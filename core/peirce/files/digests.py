@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 ALGORITHM = "sha256"
-VARIABLE = "PEIRCE_NO_DIGESTS"
+NO_DIGESTS = "PEIRCE_NO_DIGESTS"
 """Set to 1, files are opened without a look at their digests; `peirce --no-digests` sets it."""
 OWN = "own_digest"
 """The key of a JSON file's own digest, which `peirce.files.write_json` puts first, so that a cut file still has it."""
@@ -26,13 +26,13 @@ class AlteredError(ValueError):
     def __init__(self) -> None:
         super().__init__(
             "it is not what was written: its content has another digest than it says; if it was changed on purpose, "
-            f"read it with `peirce --no-digests` or {VARIABLE}=1"
+            f"read it with `peirce --no-digests` or {NO_DIGESTS}=1"
         )
 
 
-def checked(asked: bool | None) -> bool:
+def digests_checked(asked: bool | None) -> bool:
     """Whether digests are checked: as the caller asks, or else unless `PEIRCE_NO_DIGESTS` is set."""
-    return os.environ.get(VARIABLE, "") in ("", "0") if asked is None else asked
+    return os.environ.get(NO_DIGESTS, "") in ("", "0") if asked is None else asked
 
 
 def digest_of(file: Path | IO[bytes] | bytes, length: int | None = None) -> str:

@@ -11,24 +11,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from peirce import reading
 from peirce.commands import as_json, as_table
 from peirce.errors import LONGEST, InputError, PeirceError, printable, unknown
-from peirce.reading import (
+from peirce.files import (
     BOUNDS,
     DEEPEST,
-    VARIABLE,
+    LIMITS_VARIABLE,
     TooDeepError,
     UnreadableError,
-    lines,
-    opened,
+    open_file,
+    open_unpacked,
     parse_json,
     parse_toml,
+    read_lines,
     unicode_text,
-    unpacked,
     unpacked_text,
     whole_number,
 )
+from peirce.files import read as reading
 
 
 def _pipe(path: Path) -> None:
@@ -61,13 +61,13 @@ def test_only_regular_files_are_read(make: Callable[[Path], None], what: str, tm
     path = tmp_path / "given"
     make(path)
     for use in (
-        lambda: reading.check(path),
-        lambda: opened(path),
-        lambda: reading.read(path, "asset"),
+        lambda: reading.check_file(path),
+        lambda: open_file(path),
+        lambda: reading.read_bytes(path, "asset"),
         lambda: reading.read_text(path, "spec"),
         lambda: reading.read_json(path),
         lambda: reading.read_toml(path),
-        lambda: unpacked(path),
+        lambda: open_unpacked(path),
     ):
         with pytest.raises(UnreadableError, match=f"^it is {what}"):
             use()
@@ -81,15 +81,15 @@ def test_a_file_beyond_its_bound_is_not_read(
     path.touch()
     os.truncate(path, BOUNDS[kind][0] + 1)  # without a byte on the disk
     with pytest.raises(UnreadableError, match=f"if it is right, set PEIRCE_LIMITS={kind}=SIZE"):
-        reading.read(path, kind)
+        reading.read_bytes(path, kind)
     os.truncate(path, 2000)
     monkeypatch.setenv("PEIRCE_LIMITS", f"{kind}=1.5kB")
     with pytest.raises(
         UnreadableError, match=rf"it has 2 kB, and a file of this kind \({kind}\) at most 1.5 kB"
     ):
-        reading.read(path, kind)
+        reading.read_bytes(path, kind)
     monkeypatch.setenv("PEIRCE_LIMITS", f"line=1, {kind} = 2KB")
-    assert reading.read(path, kind) == bytes(2000)
+    assert reading.read_bytes(path, kind) == bytes(2000)
 
 
 def test_a_whole_number_has_few_digits() -> None:
@@ -101,7 +101,7 @@ def test_a_whole_number_has_few_digits() -> None:
 def test_limits_that_cannot_be_read_are_named(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEIRCE_LIMITS", text)
     with pytest.raises(InputError, match=r"^PEIRCE_LIMITS: "):
-        reading.most("spec")
+        reading.bound_of("spec")
 
 
 def test_text_is_read_as_editors_write_it(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_gzipped_file_that_is_cut_or_altered_is_refused(
 ) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(harm(gzip.compress(bytes(range(256)) * 4, mtime=0)))
-    with pytest.raises(OSError, match=r"damaged|CRC"), unpacked(path) as file:
+    with pytest.raises(OSError, match=r"damaged|CRC"), open_unpacked(path) as file:
         file.read()
 
 
@@ -150,21 +150,21 @@ def test_a_gzip_bomb_is_refused_while_it_is_read(tmp_path: Path) -> None:
         for _ in range(80):
             file.write(b"a\tb\tc\n" * 170_000)
     with (
-        unpacked(path) as file,
+        open_unpacked(path) as file,
         pytest.raises(UnreadableError, match="unpacks to more than 200 times its size"),
     ):
-        for _ in lines(file):
+        for _ in read_lines(file):
             pass
 
 
 def test_a_line_has_a_bound(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"a\nb")
-    with opened(path) as file:
-        assert list(lines(file)) == [b"a\n", b"b"]
+    with open_file(path) as file:
+        assert list(read_lines(file)) == [b"a\n", b"b"]
     os.truncate(path, 10**11)
-    with opened(path) as file, pytest.raises(UnreadableError, match="a line is longer than 16 MB"):
-        list(lines(file))
+    with open_file(path) as file, pytest.raises(UnreadableError, match="a line is longer than 16 MB"):
+        list(read_lines(file))
 
 
 def test_messages_are_cut_and_cannot_steer_a_terminal() -> None:
@@ -185,7 +185,7 @@ def test_json_in_error_reports_stays_json() -> None:
 def test_the_page_on_security_lists_every_bound() -> None:
     page = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([\d.]+ \w+) \| (.+) \|$", page, re.MULTILINE)
-    assert {kind: reading.size(text) for kind, text, _ in rows} == {
+    assert {kind: reading.parse_size(text) for kind, text, _ in rows} == {
         k: most for k, (most, _) in BOUNDS.items()
     }
     assert {kind: what.replace("`", "") for kind, _, what in rows} == {
@@ -211,7 +211,7 @@ def test_a_text_is_read_gzipped_or_not_and_bounded(tmp_path: Path, monkeypatch: 
     with pytest.raises(UnreadableError, match="its end is missing"):
         unpacked_text(packed, "text")
     packed.write_bytes(gzip.compress(b"a" * 1001))
-    monkeypatch.setenv(VARIABLE, "text=1000")
+    monkeypatch.setenv(LIMITS_VARIABLE, "text=1000")
     with pytest.raises(UnreadableError, match="text"):
         unpacked_text(packed, "text")
 

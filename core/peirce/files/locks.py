@@ -80,7 +80,7 @@ class TakenError(Exception):
         self.path, self.owner, self.alive = path, owner, alive
 
 
-class Claim:
+class Lock:
     """A claim of this process; `release` ends it.
 
     Args:
@@ -143,7 +143,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextmanager
-def owned(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None]:
+def locked(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None]:
     """Keep other processes from writing to a place until the block ends; this one may ask again within it.
 
     Folders that are made for it are removed again if nothing was put into them.
@@ -191,10 +191,10 @@ def finished(tidy: Callable[[], None]) -> None:
         raise
 
 
-def _claim(place: Path, lock: Path, *, wait: bool) -> Claim:
+def _claim(place: Path, lock: Path, *, wait: bool) -> Lock:
     while True:
         try:
-            return Claim(lock)
+            return Lock(lock)
         except FileNotFoundError:
             lock.parent.mkdir(parents=True, exist_ok=True)  # who had made it put nothing into it
         except TakenError as error:
