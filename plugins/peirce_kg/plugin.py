@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import Experiment, Task
+    from peirce.model import AnyTask, Experiment
     from peirce.parts import Architecture, Augmenter, Head, Position
 
 
@@ -53,7 +53,7 @@ def register_architectures() -> list[type[Architecture]]:
 
 
 @hookimpl
-def register_tasks() -> list[type[Task]]:
+def register_tasks() -> list[type[AnyTask]]:
     """First-order queries over knowledge graphs."""
     from peirce_kg.task import KgQa
 

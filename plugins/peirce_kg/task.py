@@ -140,7 +140,7 @@ class KgQaData:
         object.__setattr__(self, "graphs", graphs)
 
 
-class KgQa(Task):
+class KgQa(Task[KgQaOptions, KgQaData]):
     """First-order queries over a knowledge graph, trained on what the training graph entails."""
 
     name = "kgqa"
@@ -162,7 +162,7 @@ class KgQa(Task):
 
     def prepare(self) -> KgQaData:
         """Read the graph, and read or sample training, validation and test queries with their exact answers."""
-        options: KgQaOptions = self.options
+        options = self.options
         console = Console(stderr=True)
         graph = load_graph(options.graph)
         console.print(graph.summary(), highlight=False, soft_wrap=True)
@@ -174,7 +174,7 @@ class KgQa(Task):
         return KgQaData(graph, vocabulary, sets)
 
     def _sampled(self, graph: Graph, console: Console) -> dict[Split, tuple[QuerySet, ...]]:
-        options: KgQaOptions = self.options
+        options = self.options
         types = load_types()
         trained = select(options.types, types)
         evaluated = select(options.eval_types, types) if options.eval_types else trained

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import Experiment, Task
+    from peirce.model import AnyTask, Experiment
     from peirce.parts import Augmenter, Position
 
 
@@ -35,7 +35,7 @@ def register_specs() -> list[Path]:
 
 
 @hookimpl
-def register_tasks() -> list[type[Task]]:
+def register_tasks() -> list[type[AnyTask]]:
     """Questions about a text, with options; and summaries."""
     from peirce_logic.choices.task import MultipleChoice
     from peirce_logic.summaries.task import Summarise

@@ -26,7 +26,7 @@ from peirce.registry import load_spec
 from peirce.spec import Spec
 
 if TYPE_CHECKING:
-    from peirce.model import Model, Task
+    from peirce.model import AnyTask, Model
     from peirce.training import TrainingOptions, TrainResult
 
 _SMALL = {"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.1}
@@ -120,7 +120,7 @@ class Networks(Matrix[Cell, R]):
         seeds: the seeds of each of them.
     """
 
-    task: Task
+    task: AnyTask
     training: TrainingOptions
     arms: tuple[Arm, ...] = ARMS
     changes: Mapping[str, Any] = field(factory=dict)

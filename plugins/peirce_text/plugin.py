@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import Experiment, Task
+    from peirce.model import AnyTask, Experiment
 
 
 @hookimpl
-def register_tasks() -> list[type[Task]]:
+def register_tasks() -> list[type[AnyTask]]:
     """Pretraining, fine-tuning on GLUE and SQuAD, reasoning with CLUTRR and FOLIO, label words, pairs of texts."""
     from peirce_text.clutrr.task import Clutrr
     from peirce_text.folio.task import Folio

@@ -21,11 +21,12 @@ from peirce_text.text.tokenizer import FILE, Tokenizer
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
+DataT = TypeVar("DataT")
 
 SPLITS = ("train", "valid", "test")
 
 
-class TextTask(Task):
+class TextTask(Task[Any, DataT]):
     """A task whose batches hold texts as ids, and `labels` for the head that predicts them.
 
     Attributes:

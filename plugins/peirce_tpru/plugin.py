@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peirce.registry import hookimpl
 
 if TYPE_CHECKING:
-    from peirce.model import Experiment, Task
+    from peirce.model import AnyTask, Experiment
     from peirce.parts import Augmenter, Position, RecurrentOperator
 
 
@@ -38,7 +38,7 @@ def register_operators() -> list[type[RecurrentOperator]]:
 
 
 @hookimpl
-def register_tasks() -> list[type[Task]]:
+def register_tasks() -> list[type[AnyTask]]:
     """Logical entailment, and natural language inference."""
     from peirce_tpru.entailment.task import Entailment
     from peirce_tpru.inference.task import Nli

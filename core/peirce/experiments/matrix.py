@@ -21,7 +21,7 @@ from peirce.extras import require_training
 from peirce.files import read_record, write_json, writing
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import AnyTask
     from peirce.registry import Registry
     from peirce.spec import Spec
     from peirce.training import TrainingOptions, TrainResult
@@ -90,7 +90,7 @@ class Cell:
     label: str
     seed: int
     spec: Spec
-    task: Task
+    task: AnyTask
     training: TrainingOptions
     run: str
     start: Path | None = None
@@ -148,7 +148,7 @@ class PreparedData:
     def __init__(self) -> None:
         self._key, self._data = "", None
 
-    def of(self, task: Task) -> Any:
+    def of(self, task: AnyTask) -> Any:
         """What `task.prepare()` gives, read anew only if the last task read something else."""
         from peirce.training import plain
 

@@ -15,7 +15,7 @@ from peirce.model import Experiment, ExperimentReport, ExperimentRequest
 from peirce.registry import load_spec
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import AnyTask
     from peirce.training import TrainingOptions, TrainResult
 
 
@@ -47,7 +47,7 @@ class SeededMatrix(Matrix[Cell, S]):
     changes: Mapping[str, Any] = field(factory=dict)
 
     @abstractmethod
-    def learnt(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
+    def learnt(self) -> Iterator[tuple[AnyTask, Mapping[str, Any]]]:
         """What every row learns, and the options that tell one run from another: as JSON holds them, without places."""
 
     @abstractmethod

@@ -1,3 +1,4 @@
+from .contracts import AnyTask as AnyTask
 from .contracts import Exporter as Exporter
 from .contracts import LoadedModel as LoadedModel
 from .contracts import OnDevice as OnDevice

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from attrs import frozen
 
@@ -26,12 +26,18 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 """Called with a few words before each step of something slow."""
+OptionsT = TypeVar("OptionsT")
+DataT = TypeVar("DataT")
 
 
-class Task(Part, ABC):
-    """Data, loss and metric of one job; `peirce train` and `peirce evaluate` run any of them in one loop."""
+class Task(Part, ABC, Generic[OptionsT, DataT]):
+    """Data, loss and metric of one job; `peirce train` and `peirce evaluate` run any of them in one loop.
 
-    def __init__(self, options: Any) -> None:
+    `class Returns(Task[ReturnsOptions, ReturnsData])` says what its options are, which its `Options` names too, and
+    what `prepare` gives and every other method takes.
+    """
+
+    def __init__(self, options: OptionsT) -> None:
         self.options = options
 
     @classmethod
@@ -44,19 +50,19 @@ class Task(Part, ABC):
         return {}
 
     @abstractmethod
-    def prepare(self) -> Any:
+    def prepare(self) -> DataT:
         """Read or make the data; slow work shows a progress bar."""
 
     @abstractmethod
-    def overrides(self, data: Any) -> Mapping[str, Any]:
+    def overrides(self, data: DataT) -> Mapping[str, Any]:
         """Settings of the spec that the data determine, such as `{"model.input.vocabulary": 193}`."""
 
-    def check(self, model: Model, data: Any) -> None:
+    def check(self, model: Model, data: DataT) -> None:
         """Refuse a model that cannot be trained on the data, with a `TaskError`, before its first step."""
         return
 
     @abstractmethod
-    def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
+    def batches(self, data: DataT, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         """The batches of one pass, in an order that seed and epoch determine."""
 
     @abstractmethod
@@ -76,16 +82,20 @@ class Task(Part, ABC):
         return {}
 
     @abstractmethod
-    def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
+    def metrics(self, model: Model, data: DataT, split: str) -> Mapping[str, float]:
         """The task's metrics on one split."""
 
-    def remarks(self, model: Model, data: Any, split: str) -> tuple[str, ...]:
+    def remarks(self, model: Model, data: DataT, split: str) -> tuple[str, ...]:
         """What a reader of the metrics must know, a sentence each, such as how they are filtered; shown beside them."""
         return ()
 
     @abstractmethod
-    def assets(self, data: Any) -> Mapping[str, bytes]:
+    def assets(self, data: DataT) -> Mapping[str, bytes]:
         """Files to keep beside a trained model, such as vocabularies, by name."""
+
+
+AnyTask: TypeAlias = Task[Any, Any]
+"""A task that is known by its name alone."""
 
 
 @frozen(kw_only=True)

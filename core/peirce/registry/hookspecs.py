@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    from peirce.model import Experiment, Exporter, Task
+    from peirce.model import AnyTask, Experiment, Exporter
     from peirce.parts import (
         Architecture,
         Augmenter,
@@ -59,7 +59,7 @@ def register_architectures() -> Iterable[type[Architecture]]:
 
 
 @hookspec
-def register_tasks() -> Iterable[type[Task]]:
+def register_tasks() -> Iterable[type[AnyTask]]:
     """Add tasks, each the data, loss and metric of one job."""
     raise NotImplementedError
 

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.model import Task
+from peirce.model import AnyTask
 
 Batch = Mapping[str, Tensor]
 
@@ -28,7 +28,9 @@ class Feed:
         batch: how many of its batches were used already.
     """
 
-    def __init__(self, task: Task, data: Any, split: str, seed: int, epoch: int = 0, batch: int = 0) -> None:
+    def __init__(
+        self, task: AnyTask, data: Any, split: str, seed: int, epoch: int = 0, batch: int = 0
+    ) -> None:
         self.epoch = epoch
         self.batch = batch
         self._task, self._data, self._split, self._seed = task, data, split, seed

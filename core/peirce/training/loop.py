@@ -11,7 +11,7 @@ from peirce.compose import build, resolve
 from peirce.errors import SpecError, TaskError
 from peirce.extras import require_training
 from peirce.files import clear, finished, refused, writing
-from peirce.model import Task
+from peirce.model import AnyTask
 from peirce.registry import Registry, default_registry, load_spec
 from peirce.spec import Spec
 from peirce.training import randomness
@@ -33,7 +33,7 @@ __all__ = ["TrainResult", "TrainingOptions", "evaluate", "train"]
 
 def train(
     spec: Spec | str | Path | None,
-    task: Task,
+    task: AnyTask,
     options: TrainingOptions,
     directory: str | Path,
     *,
@@ -96,7 +96,7 @@ def train(
 
 def _train(
     spec: Spec,
-    task: Task,
+    task: AnyTask,
     options: TrainingOptions,
     directory: Path,
     seed: int,
@@ -142,7 +142,7 @@ def _given_spec(spec: Spec | str | Path | None, start: str | Path | None) -> Spe
     return spec if isinstance(spec, Spec) else load_spec(spec)
 
 
-def _suited(spec: Spec, task: Task, data: Any, registry: Registry, saved: SavedModel | None) -> Spec:
+def _suited(spec: Spec, task: AnyTask, data: Any, registry: Registry, saved: SavedModel | None) -> Spec:
     """The spec with what the data determine; one that has no place for it does not suit the task."""
     overrides = task.overrides(data)
     if saved is not None:

@@ -10,7 +10,7 @@ from attrs import frozen
 from torch import Tensor, nn
 
 from peirce.errors import TaskError
-from peirce.model import Model, Task
+from peirce.model import AnyTask, Model
 from peirce.training.feed import Batch
 
 
@@ -41,7 +41,7 @@ class Objective(nn.Module):
             their mean.
     """
 
-    def __init__(self, task: Task, model: Model, factor: int = 1) -> None:
+    def __init__(self, task: AnyTask, model: Model, factor: int = 1) -> None:
         super().__init__()
         self.task = task
         self.model = model
@@ -70,7 +70,7 @@ class Objective(nn.Module):
 
 
 def shared(
-    task: Task, batches: Iterable[Batch], total: int, process: int = 0, processes: int = 1
+    task: AnyTask, batches: Iterable[Batch], total: int, process: int = 0, processes: int = 1
 ) -> Iterator[tuple[Batch, Share, bool]]:
     """The batches of a step that one process trains on, each with what it counts, and whether it is the last.
 

@@ -9,7 +9,7 @@ import attrs
 from attrs import field, frozen, validators
 
 from peirce.errors import SpecError, TaskError
-from peirce.model import Task
+from peirce.model import AnyTask
 from peirce.spec import structure, thaw
 
 if TYPE_CHECKING:
@@ -199,7 +199,9 @@ def training_options(settings: Mapping[str, Any]) -> TrainingOptions:
     return _structured(TrainingOptions, settings, PREFIX_TRAIN, "option of training")
 
 
-def make_task(name: str, settings: Mapping[str, Any] | None = None, registry: Registry | None = None) -> Task:
+def make_task(
+    name: str, settings: Mapping[str, Any] | None = None, registry: Registry | None = None
+) -> AnyTask:
     """A registered task with its options from plain settings.
 
     Raises:
@@ -208,7 +210,7 @@ def make_task(name: str, settings: Mapping[str, Any] | None = None, registry: Re
     """
     from peirce.registry import default_registry
 
-    part: type[Task] = (registry or default_registry()).get("tasks", name)
+    part: type[AnyTask] = (registry or default_registry()).get("tasks", name)
     options: Any = _structured(part.Options, settings or {}, PREFIX_TASK, f"option of task {part.name!r}")
     return part(options)
 

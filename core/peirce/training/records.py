@@ -9,7 +9,7 @@ from typing import Any
 
 from peirce.errors import TaskError
 from peirce.files import read_record, write_json
-from peirce.model import Task
+from peirce.model import AnyTask
 from peirce.training.options import TrainingOptions, TrainResult, plain
 
 TRAINING, METRICS = "training.json", "metrics.json"
@@ -28,7 +28,7 @@ def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
 
 def write_training(
     directory: Path,
-    task: Task,
+    task: AnyTask,
     given: Any,
     options: TrainingOptions,
     seed: int,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from peirce.model import Task
+from peirce.model import AnyTask
 from peirce.parts import fields
 from peirce.training.options import PREFIX_TASK, PREFIX_TRAIN, TrainingOptions
 
 
-def settings(task: type[Task] | None = None) -> list[dict[str, Any]]:
+def settings(task: type[AnyTask] | None = None) -> list[dict[str, Any]]:
     """The settings of a training and of a task: `name`, `type`, `meaning`, and `default` where there is one."""
     classes: list[tuple[str, type[Any]]] = [(PREFIX_TRAIN, TrainingOptions)]
     if task is not None:
@@ -21,7 +21,7 @@ def settings(task: type[Task] | None = None) -> list[dict[str, Any]]:
     ]
 
 
-def rows(task: type[Task] | None = None) -> list[tuple[str, str, str]]:
+def rows(task: type[AnyTask] | None = None) -> list[tuple[str, str, str]]:
     """The same as rows of text: name, default, meaning."""
     return [
         (one["name"], "required" if one["required"] else _shown(one["default"]), one["meaning"])

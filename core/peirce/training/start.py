@@ -18,7 +18,7 @@ from attrs import frozen
 from peirce.compose import load
 from peirce.errors import TaskError
 from peirce.files import digest_of, parse_json, read_bytes
-from peirce.model import ASSETS, SPEC, WEIGHTS, Model, Task, saved_files
+from peirce.model import ASSETS, SPEC, WEIGHTS, AnyTask, Model, saved_files
 from peirce.registry import Registry, load_spec
 from peirce.spec import Spec, to_plain
 
@@ -102,7 +102,7 @@ def saved_spec(directory: str | Path, overrides: Mapping[str, Any] | None = None
     return load_spec(path, overrides)
 
 
-def with_tokenizer(task: Task, directory: str | Path) -> Task:
+def with_tokenizer(task: AnyTask, directory: str | Path) -> AnyTask:
     """The task with the tokenizer that a saved model keeps, if the task takes one and has been given none."""
     kept = Path(directory) / ASSETS / TOKENIZER_FILE
     names = attrs.fields_dict(type(task.options))

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.files import writing
-from peirce.model import Model, Task
+from peirce.model import AnyTask, Model
 from peirce.spec import to_plain
 from peirce.training import randomness
 from peirce.training.bar import TrainingBar
@@ -71,7 +71,7 @@ class Training:
 
     def __init__(
         self,
-        task: Task,
+        task: AnyTask,
         given: Any,
         data: Any,
         options: TrainingOptions,

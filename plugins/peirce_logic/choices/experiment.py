@@ -18,7 +18,7 @@ from peirce.model import ExperimentRequest
 from peirce_logic.experiments import settings_of
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import AnyTask
     from peirce.training import TrainResult
 
     from peirce_logic.choices.task import ChoiceData, MultipleChoice
@@ -87,7 +87,7 @@ class Table2(SeededMatrix[ChoiceRow]):
         tasks: by column, what is learnt; all rows read the same ids, and plain ones leave them.
     """
 
-    tasks: Mapping[str, Task]
+    tasks: Mapping[str, AnyTask]
 
     row = ChoiceRow
     columns = (
@@ -95,7 +95,7 @@ class Table2(SeededMatrix[ChoiceRow]):
         *("parameters", "steps", "seconds", "last_loss", "spec_digest", "commit", "evaluated", "command"),
     )
 
-    def learnt(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
+    def learnt(self) -> Iterator[tuple[AnyTask, Mapping[str, Any]]]:
         """The tasks; how relations are found anew does not count either."""
         from peirce.training import plain
 

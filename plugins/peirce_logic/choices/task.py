@@ -100,7 +100,7 @@ class ChoiceData:
     splits: Mapping[str, Split]
 
 
-class MultipleChoice(Task):
+class MultipleChoice(Task[MultipleChoiceOptions, ChoiceData]):
     """Which option answers a question about a text? Each option is a row, and the rows of a question compete."""
 
     name = "multiple_choice"
@@ -126,7 +126,7 @@ class MultipleChoice(Task):
 
     def prepare(self) -> ChoiceData:
         """Read the files, and encode every question with each of its options."""
-        options: MultipleChoiceOptions = self.options
+        options = self.options
         require("the task multiple_choice", "tokenizers", extra="text")
         if bool(options.folder) == bool(options.dataset):
             raise TaskError(
@@ -273,7 +273,7 @@ class MultipleChoice(Task):
             size = len(row.ids)
             ids[i, :size], types[i, :size], real[i, :size] = row.ids, row.types, True
             logical[i, :, :size] = row.levels
-        arrays = {"input_ids": ids, "token_type_ids": types, "attention_mask": real}
+        arrays: dict[str, NDArray[Any]] = {"input_ids": ids, "token_type_ids": types, "attention_mask": real}
         if self.options.depth:
             arrays["logical_ids"] = logical
         if self.options.relations:

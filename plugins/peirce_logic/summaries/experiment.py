@@ -19,7 +19,7 @@ from peirce_logic.experiments import settings_of
 from peirce_logic.summaries.rouge import MEASURES
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import AnyTask
     from peirce.training import TrainResult
 
     from peirce_logic.summaries.task import Summarise, SummaryData
@@ -104,7 +104,7 @@ class Table3(SeededMatrix[SummaryRow]):
         *("last_loss", "spec_digest", "commit", "evaluated", "command"),
     )
 
-    def learnt(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
+    def learnt(self) -> Iterator[tuple[AnyTask, Mapping[str, Any]]]:
         """The task; how relations are found anew does not count either."""
         from peirce.training import plain
 

@@ -93,7 +93,7 @@ class SummaryData:
     splits: Mapping[str, Split]
 
 
-class Summarise(Task):
+class Summarise(Task[SummariseOptions, SummaryData]):
     """An encoder-decoder reads a text, and writes its summary, which ROUGE holds against those of people."""
 
     name = "summarise"
@@ -131,7 +131,7 @@ class Summarise(Task):
 
     def prepare(self) -> SummaryData:
         """Read the files, and encode texts and summaries."""
-        options: SummariseOptions = self.options
+        options = self.options
         require("the task summarise", "tokenizers", extra="text")
         require("the task summarise", "rouge_score", extra="logic")
         if bool(options.data) == bool(options.dataset):
@@ -171,7 +171,7 @@ class Summarise(Task):
     def _encoded(
         self, tokenizer: Tokenizer, examples: Sequence[Example], relations: Mapping[str, Any]
     ) -> Split:
-        options: SummariseOptions = self.options
+        options = self.options
         encodings = [tokenizer.encode(each.text, length=options.length) for each in examples]
         logical = [
             row_ids([relations[each.text]] if options.depth else [], encoding, options.depth).astype(np.int8)
@@ -235,7 +235,7 @@ class Summarise(Task):
             ids[row, : len(text)], real[row, : len(text)] = text, True
             logical[row, :, : len(text)] = found.logical[i]
             labels[row, : len(summary)] = summary
-        arrays = {"input_ids": ids, "attention_mask": real, "labels": labels}
+        arrays: dict[str, NDArray[Any]] = {"input_ids": ids, "attention_mask": real, "labels": labels}
         if self.options.depth:
             arrays["logical_ids"] = logical
         arrays["cls"] = np.full((len(chosen), 1), data.tokenizer.cls_id, np.int64)
@@ -274,7 +274,7 @@ class Summarise(Task):
 
     def written(self, model: Model, data: SummaryData, split: str) -> list[str]:
         """The summaries that a model writes of the first `examples` texts of a split, by a beam search."""
-        options: SummariseOptions = self.options
+        options = self.options
         found, device = _of(data, split), next(model.parameters()).device
         texts: list[str] = []
         for start in range(0, options.examples or len(found.texts), options.batch_size):

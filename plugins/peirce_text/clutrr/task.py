@@ -95,7 +95,7 @@ class ClutrrData:
     splits: Mapping[str, ClutrrSplit]
 
 
-class Clutrr(TextTask):
+class Clutrr(TextTask[ClutrrData]):
     """Kinship from stories: trained on few facts in a row, tested on more."""
 
     name = "clutrr"

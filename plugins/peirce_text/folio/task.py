@@ -56,7 +56,7 @@ class FolioData:
     labels: Mapping[str, NDArray[np.int64]]
 
 
-class Folio(TextTask):
+class Folio(TextTask[FolioData]):
     """Premises and a conclusion: does it follow, is it false, or is neither known?"""
 
     name = "folio"

@@ -92,7 +92,7 @@ class GlueData:
     splits: Mapping[str, GlueSplit]
 
 
-class Glue(TextTask):
+class Glue(TextTask[GlueData]):
     """The nine tasks of GLUE, from the published files or a data set of the hub."""
 
     name = "glue"

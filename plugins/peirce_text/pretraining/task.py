@@ -127,7 +127,7 @@ class PretrainingData:
         return of_split(self.corpora, VALID if split == TEST else split, hint=hint)
 
 
-class Pretraining(TextTask):
+class Pretraining(TextTask[PretrainingData]):
     """Masked language modelling, with sentence pairs and sequence contrastive learning.
 
     Args:

@@ -140,7 +140,7 @@ class Prediction:
         return self.none - self.candidates[0].score if self.candidates else float("inf")
 
 
-class Squad(TextTask):
+class Squad(TextTask[SquadData]):
     """Questions on Wikipedia whose answers are spans of a paragraph, in 2.0 also none."""
 
     name = "squad"

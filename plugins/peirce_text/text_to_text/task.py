@@ -63,7 +63,7 @@ class TextToTextData:
     pairs: Mapping[str, tuple[Pair, ...]]
 
 
-class TextToText(TextTask):
+class TextToText(TextTask[TextToTextData]):
     """Of a source the model writes the target: translation, summaries, answers in free text."""
 
     name = "text_to_text"

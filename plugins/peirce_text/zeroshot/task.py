@@ -96,7 +96,7 @@ class ZeroShotData:
     labels: Mapping[str, tuple[str, ...]]
 
 
-class ZeroShot(TextTask):
+class ZeroShot(TextTask[ZeroShotData]):
     """Classes by the words that a masked language model prefers, without training."""
 
     name = "zeroshot"

@@ -20,7 +20,7 @@ from peirce.experiments import (
 from peirce.model import ExperimentRequest
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import AnyTask
     from peirce.training import TrainingOptions, TrainResult
 
 COLUMNS: Mapping[str, str] = {
@@ -113,7 +113,7 @@ class Table1(SeededMatrix[EntailmentRow]):
         rates: the learning rates of rows that have their own.
     """
 
-    task: Task
+    task: AnyTask
     rates: Mapping[str, float] = field(factory=dict)
 
     row = EntailmentRow
@@ -122,7 +122,7 @@ class Table1(SeededMatrix[EntailmentRow]):
         *("last_loss", "curve", "spec_digest", "commit", "evaluated", "command"),
     )
 
-    def learnt(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
+    def learnt(self) -> Iterator[tuple[AnyTask, Mapping[str, Any]]]:
         """The task.
 
         Raises:

@@ -156,7 +156,7 @@ class EntailmentData:
         return found
 
 
-class Entailment(Task):
+class Entailment(Task[EntailmentOptions, EntailmentData]):
     """Does proposition A entail proposition B? A head `matching` on an encoder that reads pairs."""
 
     name = "entailment"
@@ -173,7 +173,7 @@ class Entailment(Task):
 
     def prepare(self) -> EntailmentData:
         """Read and encode every file of the folder."""
-        options: EntailmentOptions = self.options
+        options = self.options
         require("the task entailment", "tokenizers", extra="text")
         if not options.folder:
             raise TaskError(

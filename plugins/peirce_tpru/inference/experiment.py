@@ -23,7 +23,7 @@ from peirce.experiments import (
 from peirce.model import ExperimentRequest
 
 if TYPE_CHECKING:
-    from peirce.model import Task
+    from peirce.model import AnyTask
     from peirce.training import TrainResult
 
 SPLITS: Mapping[str, str] = {"dev": "valid", "dev, mismatched": "valid_mismatched", "test": "test"}
@@ -127,7 +127,7 @@ class Inference(SeededMatrix[InferenceRow]):
         transfer: the folder of SentEval's files, for Table 3; None for Table 2.
     """
 
-    task: Task
+    task: AnyTask
     scale: Scale
     transfer: Path | None = None
 
@@ -137,7 +137,7 @@ class Inference(SeededMatrix[InferenceRow]):
         *("seconds", "last_loss", "spec_digest", "commit", "evaluated", "command"),
     )
 
-    def learnt(self) -> Iterator[tuple[Task, Mapping[str, Any]]]:
+    def learnt(self) -> Iterator[tuple[AnyTask, Mapping[str, Any]]]:
         """The task; which vectors they are counts, wherever they lie."""
         from peirce.training import plain
 

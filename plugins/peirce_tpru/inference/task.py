@@ -119,7 +119,7 @@ class NliData:
         return {**inputs, "labels": torch.from_numpy(self.labels[split][chosen])}
 
 
-class Nli(TextTask):
+class Nli(TextTask[NliData]):
     """Entailment, neutral or contradiction? A head `matching` on an encoder that reads premise and hypothesis."""
 
     name = "nli"

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from peirce.errors import PeirceError
-from peirce.model import Task
+from peirce.model import AnyTask
 from peirce.testing.check import Case, check
 from peirce.testing.checks.shared import left_alone
 from peirce.testing.compare import finite, same
@@ -275,7 +275,7 @@ def task_options(case: Case) -> None:
         )
 
 
-def _works(task: TaskSubject, one: Task) -> None:
+def _works(task: TaskSubject, one: AnyTask) -> None:
     """Everything that a training asks of a task, once."""
     data = one.prepare()
     one.overrides(data)

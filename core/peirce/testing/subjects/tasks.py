@@ -19,7 +19,7 @@ from torch import Tensor
 
 from peirce.compose import build, resolve
 from peirce.errors import PeirceError
-from peirce.model import Model, Task
+from peirce.model import AnyTask, Model
 from peirce.registry import Registered, Registry
 from peirce.spec import HeadSpec, Spec, structured
 from peirce.testing.companions import last
@@ -63,7 +63,7 @@ class TaskSubject:
     @cached_property
     def options(self) -> Any:
         """The options that read the small data, which record what is read of them."""
-        part: type[Task] = self.entry.part
+        part: type[AnyTask] = self.entry.part
         try:
             table = {**part.example, **part.example_in(self.folder)}
             chosen = structured(part.Options, table)
@@ -73,9 +73,9 @@ class TaskSubject:
             ) from error
         return recording(chosen, self.read)
 
-    def fresh(self, options: Any = None) -> Task:
+    def fresh(self, options: Any = None) -> AnyTask:
         """The task, newly made."""
-        task: Task = self.entry.part(self.options if options is None else options)
+        task: AnyTask = self.entry.part(self.options if options is None else options)
         return task
 
     @cached_property
@@ -100,7 +100,7 @@ class TaskSubject:
         seed: int = 0,
         epoch: int = 0,
         *,
-        task: Task | None = None,
+        task: AnyTask | None = None,
         most: int = MOST,
     ) -> list[dict[str, Tensor]]:
         """The first batches of a pass, as a training moves them to its device."""
