@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import shlex
-import subprocess
-import sys
 import tomllib
 from configparser import ConfigParser
 from importlib import resources
@@ -19,7 +15,6 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 from peirce.registry import EXPERIMENTS, KINDS, hookspecs, ready_specs
 from peirce.registry.file import ANNOUNCED
-from peirce.resources import packaged_registry
 from shared_folder import ROOT
 
 ROOTS = (
@@ -73,10 +68,6 @@ def test_the_source_roots_are_typed_and_described() -> None:
         for path in (ROOT / root).rglob("*.py"):
             text = path.read_text(encoding="utf-8")
             assert not text.strip() or text.lstrip("r").startswith('"""'), f"{path} has no docstring"
-
-
-def test_what_ships_is_found() -> None:
-    assert tomllib.loads(packaged_registry().read_text(encoding="utf-8"))["format"] == 1
 
 
 def test_every_spec_of_a_package_is_a_ready_one() -> None:
@@ -133,44 +124,6 @@ def test_the_lowest_releases_are_the_lower_bounds(project: dict[str, Any]) -> No
     }
 
 
-def test_extras(project: dict[str, Any]) -> None:
-    extras = project["project"]["optional-dependencies"]
-    everyday = ["onnx", "train", "kg", "ray", "text", "transformers", "testing", "triton"]
-    assert set(extras) == {*everyday, *BY_NAME, "docs", "all"}
-    assert extras["all"] == [f"peirce[{','.join(everyday)}]"]
-    assert "onnxruntime" in {Requirement(line).name for line in extras["onnx"]}
-    assert "onnxruntime-gpu" in {Requirement(line).name for line in extras["gpu"]}
-    core = {Requirement(line).name for line in project["project"]["dependencies"]}
-    assert core == {
-        "torch",
-        "numpy",
-        "pluggy",
-        "attrs",
-        "cattrs",
-        "tomlkit",
-        "typer",
-        "rich",
-        "safetensors",
-        "lazy-loader",
-    }
-
-
-def test_tox_runs_what_every_change_must_pass(tox: ConfigParser) -> None:
-    assert [name.strip() for name in tox["tox"]["env_list"].split(",")] == [
-        "lint",
-        "types",
-        "layers",
-        "tests",
-    ]
-    for name in ("alone", "demo", "docs", "bench", "export-all", "tensorrt", "serve", "lowest"):
-        assert tox.get(f"testenv:{name}", "description")
-    assert tox["testenv"]["package"] == "wheel"
-    for name in ("lint", "layers"):
-        assert tox[f"testenv:{name}"]["skip_install"] == "true"
-    for section in tox.sections():
-        assert not re.search(r"\b(gpu|tensorrt)\b", tox.get(section, "extras", fallback=""))
-
-
 def test_ci_runs_the_readme_s_test_command() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     command = "pip install tox && tox"
@@ -179,59 +132,6 @@ def test_ci_runs_the_readme_s_test_command() -> None:
     )
     assert f"{command} -e demo" in readme
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-
-
-def test_the_licence(project: dict[str, Any]) -> None:
-    assert project["project"]["license"] == "Apache-2.0"
-    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
-    assert "Version 2.0, January 2004" in text
-    assert "END OF TERMS AND CONDITIONS" in text
-
-
-READS_SHARED = """
-import pytest
-
-def test_that_reads_it(shared):
-    assert shared.is_dir()
-
-def test_that_skips_itself(shared):
-    pytest.skip("the data are large")
-
-def test_of_something_else():
-    pytest.skip("not here")
-"""
-
-
-@pytest.mark.parametrize(
-    ("ci", "there", "outcomes"),
-    [
-        ("true", True, "1 failed, 1 passed, 1 skipped"),
-        ("true", False, "1 skipped, 2 errors"),
-        ("", True, "1 passed, 2 skipped"),
-        ("", False, "3 skipped"),
-    ],
-)
-def test_under_ci_what_reads_shared_is_not_skipped(
-    tmp_path: Path, ci: str, there: bool, outcomes: str
-) -> None:
-    (tmp_path / "test_reading.py").write_text(READS_SHARED)
-    folder = tmp_path / "shared"
-    if there:
-        folder.mkdir()
-    environment = os.environ | {
-        "CI": ci,
-        "PEIRCE_SHARED": str(folder),
-        "PYTHONPATH": str(ROOT / "tests" / "support"),
-        "PYTEST_ADDOPTS": "",
-    }
-    command = (
-        f"{shlex.quote(sys.executable)} -P -m pytest -q -c /dev/null -p shared_folder -p no:cacheprovider"
-    )
-    done = subprocess.run(
-        [*shlex.split(command), str(tmp_path)], env=environment, capture_output=True, text=True, check=False
-    )
-    assert re.search(rf"^{outcomes} in ", done.stdout, re.MULTILINE), done.stdout + done.stderr
-    assert done.returncode == (1 if ci else 0)
 
 
 def test_here_too(shared: Path) -> None:
