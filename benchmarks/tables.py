@@ -410,7 +410,7 @@ def transfer(name: str) -> Iterator[str]:
     Args:
         name: the CSV file that both experiments wrote.
     """
-    from peirce_tpru.inference.experiment import COLUMNS, SPLITS
+    from peirce_tpru.nli.experiment import COLUMNS, SPLITS
 
     found = {label: transferred(name, label) for label in runs(read(name), "label")}
     heads = [
@@ -433,7 +433,7 @@ def transfer(name: str) -> Iterator[str]:
 
 def transferred(name: str, label: str) -> dict[str, dict[str, float]]:
     """By run of a row, its figures in percent by the heads of TPRU's Tables 2 and 3."""
-    from peirce_tpru.inference.experiment import SPLITS
+    from peirce_tpru.nli.experiment import SPLITS
     from peirce_tpru.senteval.running import means
 
     found = {}

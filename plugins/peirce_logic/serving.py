@@ -14,7 +14,7 @@ from peirce.errors import InputError, TaskError
 from peirce.model import Field, Pipeline, Runner, Say
 from peirce.parts import Signature
 
-from peirce_logic.reading import SETTINGS, TOKENIZER, Reader, started_with
+from peirce_logic.input_texts import SETTINGS, TOKENIZER, Reader, started_with
 
 SCORES, DECODER = "multiple_choice_logits", "decoder_input_ids"
 READ = frozenset({"input_ids", "attention_mask", "token_type_ids", "logical_ids", "logical_relations"})

@@ -41,7 +41,7 @@ def register_operators() -> list[type[RecurrentOperator]]:
 def register_tasks() -> list[type[AnyTask]]:
     """Logical entailment, and natural language inference."""
     from peirce_tpru.entailment.task import Entailment
-    from peirce_tpru.inference.task import Nli
+    from peirce_tpru.nli.task import Nli
 
     return [Entailment, Nli]
 
@@ -67,6 +67,6 @@ def register_specs() -> list[Path]:
 def register_experiments() -> list[Experiment]:
     """The tables of logical entailment, of natural language inference, and of its transfer."""
     from peirce_tpru.entailment.experiment import TABLE1
-    from peirce_tpru.inference.experiment import TABLE2, TABLE3
+    from peirce_tpru.nli.experiment import TABLE2, TABLE3
 
     return [TABLE1, TABLE2, TABLE3]

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from peirce_logic.choices.questions import Question, read_folder, read_hub
 from peirce_logic.detector import row_ids, row_relations, together
-from peirce_logic.reading import kept
+from peirce_logic.input_texts import kept
 from peirce_logic.tasks import RelationOptions, check_levels, relations_of, say
 
 HEAD = "multiple_choice"

@@ -19,7 +19,7 @@ from peirce_text import Tokenizer
 from torch import Tensor
 
 from peirce_logic.detector import row_ids
-from peirce_logic.reading import kept, start_in
+from peirce_logic.input_texts import kept, start_in
 from peirce_logic.summaries.rouge import rouge
 from peirce_logic.summaries.texts import Example, read_files, read_hub
 from peirce_logic.tasks import RelationOptions, check_levels, relations_of, say

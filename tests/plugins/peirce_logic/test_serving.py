@@ -17,7 +17,7 @@ from peirce.registry import load_spec
 from peirce.spec import Spec
 from peirce_export.triton.exporter import NO_STEP
 from peirce_logic.choices.task import MultipleChoice, MultipleChoiceOptions
-from peirce_logic.reading import Reader
+from peirce_logic.input_texts import Reader
 from peirce_logic.serving import Chooses, Summarises
 from peirce_logic.summaries.task import Summarise, SummariseOptions
 from served_models import BART, BERT, logical

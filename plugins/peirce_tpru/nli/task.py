@@ -29,7 +29,7 @@ from peirce_text import (
 )
 from torch import Tensor
 
-from peirce_tpru.inference.files import (
+from peirce_tpru.nli.files import (
     FILES,
     LABELS,
     MISMATCHED,

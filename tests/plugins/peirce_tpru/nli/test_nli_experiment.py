@@ -9,7 +9,7 @@ from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import ExperimentRequest
 from peirce.registry import load_spec
-from peirce_tpru.inference.experiment import COLUMNS, PAPER2, PAPER3, TABLE2, TABLE3, spec_of
+from peirce_tpru.nli.experiment import COLUMNS, PAPER2, PAPER3, TABLE2, TABLE3, spec_of
 from rich.console import Console
 from senteval_files import write_senteval
 

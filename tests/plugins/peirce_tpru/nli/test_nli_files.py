@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from peirce.errors import TaskError
-from peirce_tpru.inference.files import LABELS, TEST, TRAIN, VALID, read_folder, read_hub
+from peirce_tpru.nli.files import LABELS, TEST, TRAIN, VALID, read_folder, read_hub
 
 PAIRS = [("A dog runs.", "An animal runs.", "entailment"), ("A dog runs.", "A cat sits.", "-")]
 

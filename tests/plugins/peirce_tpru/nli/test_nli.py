@@ -11,8 +11,8 @@ from peirce.errors import TaskError
 from peirce.model import ASSETS
 from peirce.registry import load_spec
 from peirce.training import train, training_options
-from peirce_tpru.inference.files import LABELS
-from peirce_tpru.inference.task import Nli, NliOptions
+from peirce_tpru.nli.files import LABELS
+from peirce_tpru.nli.task import Nli, NliOptions
 
 SIZES = {"model.dims.unary": 8, "model.dims.embedding": 6}
 SMALL = {**SIZES, "model.operators.options.tpru.roles": 5}
