@@ -1,36 +1,49 @@
-"""What the experiments of the paper's tables share: the settings of a request."""
+"""What the experiments of the paper's tables share: their settings, and whose tokenizer they take."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
-from peirce.experiments import settings_by_part
+from peirce.errors import TaskError
+from peirce.experiments import SeededMatrix, SeededRow
 from peirce.model import ExperimentRequest
 
+S = TypeVar("S", bound=SeededRow)
 DEPTH = 3
 """K, the levels of relations that every row's task gives; plain models leave them."""
-COMMON = {
-    "train.schedule": "linear",
-    "train.warmup_ratio": 0.1,
-    "train.keep": 1,
-    "train.test_split": "",
-    "task.depth": DEPTH,
-}
 
 
-def settings_of(
-    request: ExperimentRequest, scale: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The settings of the model, the task and the training, as `settings_by_part` divides them.
+class LogicalMatrix(SeededMatrix[S]):
+    """Rows, plain and with logical embeddings. Relations are kept in the request's folder."""
 
-    Relations are kept in the request's folder. A pretrained model that lies in a folder has its tokenizer there.
+    common: ClassVar[Mapping[str, Any]] = {
+        **SeededMatrix.common,
+        "train.schedule": "linear",
+        "train.warmup_ratio": 0.1,
+        "task.depth": DEPTH,
+    }
+    aside: ClassVar[Mapping[str, Any]] = {"cache": "", "processes": 1, "tokenizer": ""}
 
-    Args:
-        request: what is asked for.
-        scale: the settings of its scale.
-    """
-    cache = {"task.cache": str(request.directory / "relations.sqlite")}
-    model, task, training = settings_by_part(COMMON, cache, scale, request.settings)
-    task.setdefault("tokenizer", model.get("model.options.source", ""))
-    return model, task, training
+    @classmethod
+    def places(cls, request: ExperimentRequest, scale: Any) -> Mapping[str, Any]:
+        """The file that keeps relations."""
+        return {"task.cache": str(request.directory / "relations.sqlite")}
+
+    @classmethod
+    def check_tokenizer(cls, name: str, options: dict[str, Any], model: Mapping[str, Any]) -> None:
+        """Set the tokenizer of a pretrained model that lies in a folder, unless another is named.
+
+        Raises:
+            TaskError: there is none.
+        """
+        options.setdefault("tokenizer", model.get("model.options.source", ""))
+        if not options["tokenizer"]:
+            raise TaskError(
+                f"{name} needs the tokenizer of the pretrained model: --set task.tokenizer=FOLDER, or "
+                "--set model.options.source=FOLDER for a model that lies there"
+            )
+
+    def lengths(self, rows: Sequence[S]) -> str:
+        """The steps of the runs."""
+        return " or ".join(f"{steps:,}" for steps in sorted({row.steps for row in rows}))

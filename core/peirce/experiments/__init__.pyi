@@ -12,6 +12,10 @@ from .results import commit as commit
 from .results import digest as digest
 from .results import read_rows as read_rows
 from .results import write_rows as write_rows
-from .seeded import SeededMatrix as SeededMatrix
-from .seeded import SeededRow as SeededRow
-from .seeded import TableExperiment as TableExperiment
+from .tables import AccuracyRow as AccuracyRow
+from .tables import Scale as Scale
+from .tables import SeededMatrix as SeededMatrix
+from .tables import SeededRow as SeededRow
+from .tables import TableExperiment as TableExperiment
+from .tables import accuracies as accuracies
+from .tables import by_run as by_run

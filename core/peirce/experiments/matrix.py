@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
-from attrs import field, frozen
+from attrs import field, fields, frozen
 from rich.console import Console
 
 from peirce.errors import TaskError
@@ -62,6 +62,19 @@ class ResultRow:
     command: str
     spec_digest: str = ""
     evaluated: str = ""
+
+    @classmethod
+    def columns(cls) -> tuple[str, ...]:
+        """The columns of a file of results: what is measured, and its properties, stand before what it took."""
+        names = [attribute.name for attribute in fields(cls)]
+        shares = [
+            name for base in cls.__mro__ for name, own in vars(base).items() if isinstance(own, property)
+        ]
+        measured = [name for name in names if name not in ("run", "seed", *_TOOK)]
+        return ("run", "seed", *measured, *shares, *(name for name in _TOOK if name in names))
+
+
+_TOOK = ("parameters", "steps", "seconds", "last_loss", "spec_digest", "commit", "evaluated", "command")
 
 
 class _Known(Protocol):
@@ -179,8 +192,6 @@ class Matrix(ABC, Generic[C, R]):
 
     row: ClassVar[type[Any]]
     """The class of the rows in `RESULTS`, which several matrices may share."""
-    columns: ClassVar[tuple[str, ...]]
-    """Attributes and properties of a row, in the order of the file's columns."""
     folder: ClassVar[str] = ""
     """Where models go below `directory`."""
     quiet: ClassVar[bool] = False
@@ -200,7 +211,7 @@ class Matrix(ABC, Generic[C, R]):
 
     def write(self, rows: Sequence[R]) -> None:
         """Write all rows, whole or not at all; called after each cell that is done anew."""
-        write_rows(self.directory / RESULTS, rows, self.columns)
+        write_rows(self.directory / RESULTS, rows, self.row.columns())
 
     def said(self, cell: C, rows: Sequence[R]) -> str:
         """What a line of progress tells of a cell that is done."""
@@ -242,36 +253,35 @@ class Matrix(ABC, Generic[C, R]):
     def _run(self, console: Console) -> list[R]:
         from peirce.training import is_first_process, read_training
 
+        def say(text: str) -> None:
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+
         cells = list(self.cells())
         kept = self.kept(cells)
-        if self.only_evaluate and not any(read_training(self.path(cell)) for cell in cells):
+        trained = {cell.run for cell in cells if read_training(self.path(cell)) is not None}
+        if self.only_evaluate and not trained:
             raise TaskError(
                 f"{self.directory} holds no trained model of this experiment with these settings and seeds; train "
                 "them with `peirce experiments run`, or name the folder of one with --output"
             )
+        done = {cell.run for cell in cells if self.complete([row for row in kept if row.run == cell.run])}
         for cell in cells:
-            if self.only_evaluate or not self.complete([row for row in kept if row.run == cell.run]):
+            if self.only_evaluate or cell.run not in done:
                 self._check_data(cell)
         for number, cell in enumerate(cells, 1):
             title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
-            before = [row for row in kept if row.run == cell.run]
-            if self.only_evaluate and read_training(self.path(cell)) is None:
-                console.print(
-                    f"{title}: not trained, left out", markup=False, highlight=False, soft_wrap=True
-                )
+            if self.only_evaluate and cell.run not in trained:
+                say(f"{title}: not trained, left out")
                 continue
-            done = self.complete(before) and not self.only_evaluate
-            if not done:
-                known = () if self.only_evaluate else before
+            found = cell.run in done and not self.only_evaluate
+            if not found:
+                known = [row for row in kept if row.run == cell.run and not self.only_evaluate]
                 new = self._train(cell, known, title, console)
                 kept = [row for row in kept if row.run != cell.run or row in known] + new
                 if is_first_process():
                     self.write(kept)
             own = [row for row in kept if row.run == cell.run]
-            more = f" (done before, run {cell.run})" if done else ""
-            console.print(
-                f"{title}: {self.said(cell, own)}{more}", markup=False, highlight=False, soft_wrap=True
-            )
+            say(f"{title}: {self.said(cell, own)}" + (f" (done before, run {cell.run})" if found else ""))
         return [row for cell in cells for row in kept if row.run == cell.run]
 
     def _check_data(self, cell: C) -> None:

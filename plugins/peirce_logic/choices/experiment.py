@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import Cell, Figure, FigureTable, SeededMatrix, SeededRow, TableExperiment
+from peirce.experiments import AccuracyRow, Cell, FigureTable, Scale, TableExperiment, accuracies
 from peirce.model import ExperimentRequest
 
-from peirce_logic.experiments import settings_of
+from peirce_logic.experiments import LogicalMatrix
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
@@ -44,16 +44,16 @@ SPECS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "Logical-RoBERTa-large": ("logical-roberta-large", {}),
 }
 """The ready spec of each row, and what the row changes of it."""
-SCALES: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, Any]]] = {
-    "small": (
-        "MiniLM, one epoch of 128 tokens a row",
-        SMALL,
-        {"task.length": 128, "task.batch_size": 8, "train.epochs": 1, "train.lr": 1e-4},
+SCALES = {
+    "small": Scale(
+        about="MiniLM, one epoch of 128 tokens a row",
+        settings={"task.length": 128, "task.batch_size": 8, "train.epochs": 1, "train.lr": 1e-4},
+        rows=SMALL,
     ),
-    "paper": (
-        "RoBERTa large, ten epochs of 256 tokens a row; the paper does not tell its settings",
-        tuple(PAPER),
-        {"task.length": 256, "task.batch_size": 24, "train.epochs": 10, "train.lr": 1e-5},
+    "paper": Scale(
+        about="RoBERTa large, ten epochs of 256 tokens a row; the paper does not tell its settings",
+        settings={"task.length": 256, "task.batch_size": 24, "train.epochs": 10, "train.lr": 1e-5},
+        rows=tuple(PAPER),
     ),
 }
 FOUND, NONE, OTHERS = "found", "none", "of others"
@@ -63,47 +63,57 @@ PROBED = 500
 
 
 @frozen(kw_only=True)
-class ChoiceRow(SeededRow):
+class ChoiceRow(AccuracyRow):
     """How a run does on the questions of one type, or on all of them, with some ids."""
 
+    label: str
     data: str
     split: str
     type: str
     ids: str
     questions: int = field(converter=int)
-    right: int = field(converter=int)
 
-    @property
-    def accuracy(self) -> float:
-        """The share of questions that are answered rightly."""
-        return round(self.right / self.questions, 4)
+    count = "questions"
+    groups = ("type", "ids")
 
 
-@frozen(kw_only=True, eq=False)
-class Table2(SeededMatrix[ChoiceRow]):
-    """The rows of the table, with several seeds each.
+class Table2(LogicalMatrix[ChoiceRow]):
+    """The rows of the table, with several seeds each; all read the same ids, and plain ones leave them.
 
-    Args:
-        tasks: by column, what is learnt; all rows read the same ids, and plain ones leave them.
+    The data are a folder with one of `COLUMNS` or several, or one of these.
     """
 
-    tasks: Mapping[str, AnyTask]
-
     row = ChoiceRow
-    columns = (
-        *("run", "label", "seed", "data", "split", "type", "ids", "questions", "right", "accuracy"),
-        *("parameters", "steps", "seconds", "last_loss", "spec_digest", "commit", "evaluated", "command"),
-    )
+    learns = "multiple_choice"
 
-    def learnt(self) -> Iterator[tuple[AnyTask, Mapping[str, Any]]]:
-        """The tasks; how relations are found anew does not count either."""
-        from peirce.training import plain
+    @classmethod
+    def made(
+        cls,
+        request: ExperimentRequest,
+        labels: Sequence[str],
+        options: dict[str, Any],
+        model: Mapping[str, Any],
+    ) -> Mapping[str, AnyTask]:
+        """A task for each column.
 
-        for column, task in self.tasks.items():
-            told = plain(task.options) | {"folder": column, "cache": "", "processes": 1, "tokenizer": ""}
-            if not told["relations"]:
-                del told["relations"]  # runs from before there was such an option keep their names
-            yield task, told
+        Raises:
+            TaskError: there are no data to train on, or no tokenizer is named.
+        """
+        from peirce.training import make_task
+
+        cls.check_tokenizer("logical/table2", options, model)
+        folders = trained_on(Path(request.data))
+        return {
+            name: make_task(cls.learns, {**options, "folder": str(folder)})
+            for name, folder in folders.items()
+        }
+
+    def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
+        """Which data they are counts, wherever they lie."""
+        told = {**super().told(name, task), "folder": name}
+        if not told["relations"]:
+            del told["relations"]  # runs from before there was such an option keep their names
+        return told
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """As `SPECS` has it."""
@@ -131,108 +141,50 @@ class Table2(SeededMatrix[ChoiceRow]):
         if "logical_ids" in {spec.name for spec in trained.model.signature.inputs}:
             few = first_questions(data, split, PROBED)
             yield row("", f"{FOUND}, first", right[: len(few.splits[split].answers)])
-            yield row("", f"{NONE}, first", task.right(trained.model, with_ids(few, split, None), split))
-            yield row(
-                "", f"{OTHERS}, first", task.right(trained.model, with_ids(few, split, cell.seed), split)
-            )
-
-    def found(self, rows: Sequence[ChoiceRow]) -> str:
-        """The accuracy on each kind of questions."""
-        return ", ".join(f"{row.type or 'all'} ({row.ids}) {row.accuracy:.3f}" for row in rows)
+            for ids, seed in ((NONE, None), (OTHERS, cell.seed)):
+                yield row("", f"{ids}, first", task.right(trained.model, with_ids(few, split, seed), split))
 
     def table(self, rows: Sequence[ChoiceRow]) -> FigureTable:
         """Accuracy by row and data set, and by type of questions, with the paper's figures."""
-        columns: dict[str, tuple[str, str]] = {}
-        for column in COLUMNS:
-            columns[column] = (column, "")
-            for type in sorted({r.type for r in rows if r.data == column and r.type}):
-                columns[f"{column}, {type}"] = (column, type)
-        labels = [*dict.fromkeys(row.label for row in rows), *(each for each in PAPER)]
-        figures = {
-            label: [
-                Figure(
-                    row=label,
-                    column=head,
-                    values=_accuracies(rows, label, *where, FOUND),
-                    paper=PAPER[label][COLUMNS.index(head)] if label in PAPER and head in COLUMNS else None,
-                )
-                for head, where in columns.items()
-            ]
-            for label in dict.fromkeys(labels)
+        types = {
+            f"{column}, {type}": (column, type)
+            for column in COLUMNS
+            for type in sorted({row.type for row in rows if row.data == column and row.type})
         }
-        return FigureTable(
+        columns = {**{column: (column, "") for column in COLUMNS}, **types}
+
+        def accuracy(label: str, column: str) -> tuple[float, ...]:
+            data, type = columns[column]
+            return accuracies(rows, label=label, data=data, type=type, ids=FOUND)
+
+        asked = [
+            f"{column}: {len(self.prepared.of(task).splits['train'].answers):,} questions for training"
+            for column, task in self.tasks.items()
+        ]
+        return self.beside(
+            rows,
+            columns,
+            accuracy,
+            PAPER,
+            labels=PAPER,
             name="table2",
             title="Logical Transformers, Table 2: questions about a text",
-            about="; ".join(
-                f"{column}: {len(self.prepared.of(task).splits['train'].answers):,} questions for training"
-                for column, task in self.tasks.items()
-            )
-            + ".",
-            columns=tuple(columns),
-            figures=figures,
+            about="; ".join(asked) + ".",
             facts=[
-                f"Accuracy in %, {self.over_seeds}, after "
-                f"{' or '.join(f'{steps:,}' for steps in sorted({row.steps for row in rows}))} steps.",
+                f"Accuracy in %, {self.over_seeds}, after {self.lengths(rows)} steps.",
                 *self._probes(rows),
             ],
-            sources=self.sources(rows, "label"),
             published="the published models",
             unit="accuracy (%)",
         )
 
     def _probes(self, rows: Sequence[ChoiceRow]) -> Iterator[str]:
-        for label in dict.fromkeys(row.label for row in rows if row.ids != FOUND):
-            for data in dict.fromkeys(row.data for row in rows if row.label == label):
-                means = []
-                for ids in (FOUND, NONE, OTHERS):
-                    found = _accuracies(rows, label, data, "", f"{ids}, first")
-                    means.append(f"{sum(found) / len(found):.1f} with ids {ids}")
-                yield f"{label} on the first questions of {data}: {', '.join(means)}."
-
-
-def _accuracies(rows: Sequence[ChoiceRow], label: str, data: str, type: str, ids: str) -> tuple[float, ...]:
-    return tuple(
-        100 * row.right / row.questions
-        for row in rows
-        if (row.label, row.data, row.type, row.ids) == (label, data, type, ids)
-    )
-
-
-@frozen(kw_only=True, eq=False)
-class ChoiceTable(TableExperiment):
-    """Table 2 as an experiment; its data are a folder with one of `COLUMNS` or several, or one of these."""
-
-    name: str = "logical/table2"
-    title: str = "Logical Transformers, Table 2: questions about a text, plain and with logical embeddings"
-    rows: tuple[str, ...] = SMALL
-    more: tuple[str, ...] = tuple(label for label in SPECS if label not in SMALL)
-    columns: tuple[str, ...] = COLUMNS
-    scales: Mapping[str, str] = field(factory=lambda: {name: said for name, (said, *_) in SCALES.items()})
-    folder: str = "runs/logical"
-
-    def asked(self, request: ExperimentRequest) -> Table2:
-        """The rows that a request asks for.
-
-        Raises:
-            TaskError: there are no data to train on, or no tokenizer is named.
-        """
-        from peirce.training import make_task
-
-        _, labels, scale = SCALES[request.scale or next(iter(SCALES))]
-        model, task, training = settings_of(request, scale)
-        if not task["tokenizer"]:
-            raise TaskError(
-                "logical/table2 needs the tokenizer of the pretrained model: --set task.tokenizer=FOLDER, or "
-                "--set model.options.source=FOLDER for a model that lies there"
-            )
-        return Table2(
-            **self.common(request, training, labels),
-            tasks={
-                column: make_task("multiple_choice", {**task, "folder": str(folder)})
-                for column, folder in trained_on(Path(request.data)).items()
-            },
-            changes=model,
-        )
+        for label, data in dict.fromkeys((row.label, row.data) for row in rows if row.ids != FOUND):
+            means = []
+            for ids in (FOUND, NONE, OTHERS):
+                found = accuracies(rows, label=label, data=data, type="", ids=f"{ids}, first")
+                means.append(f"{sum(found) / len(found):.1f} with ids {ids}")
+            yield f"{label} on the first questions of {data}: {', '.join(means)}."
 
 
 def trained_on(folder: Path) -> dict[str, Path]:
@@ -258,4 +210,13 @@ def trained_on(folder: Path) -> dict[str, Path]:
     return found
 
 
-TABLE2 = ChoiceTable()
+TABLE2 = TableExperiment(
+    name="logical/table2",
+    title="Logical Transformers, Table 2: questions about a text, plain and with logical embeddings",
+    rows=SMALL,
+    more=tuple(label for label in SPECS if label not in SMALL),
+    columns=COLUMNS,
+    folder="runs/logical",
+    matrix=Table2,
+    sizes=SCALES,
+)

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import Cell, Figure, FigureTable, SeededMatrix, SeededRow, TableExperiment
+from peirce.experiments import Cell, FigureTable, Scale, SeededRow, TableExperiment
 from peirce.model import ExperimentRequest
 
-from peirce_logic.experiments import settings_of
+from peirce_logic.experiments import LogicalMatrix
 from peirce_logic.summaries.rouge import MEASURES
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
     from peirce.training import TrainResult
 
-    from peirce_logic.summaries.task import Summarise, SummaryData
+    from peirce_logic.summaries.task import SummaryData
 
 COLUMNS = ("R-1", "R-2", "R-L", "R-LSum")
 PAPER: Mapping[str, tuple[float | None, ...]] = {
@@ -50,12 +50,19 @@ SPECS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "Logical-BART-large": ("logical-bart-large", {}),
 }
 """The ready spec of each row, and what the row changes of it."""
-SCALES: Mapping[str, tuple[str, tuple[str, ...], str, Mapping[str, Any]]] = {
-    "smoke": (
-        "smoke test: a small BART from scratch, on the development file",
-        SMOKE,
-        "dev",
-        {
+
+
+@frozen(kw_only=True)
+class SummaryScale(Scale):
+    """A scale, and the file of DialogSum that it trains on."""
+
+    read: str
+
+
+SCALES = {
+    "smoke": SummaryScale(
+        about="smoke test: a small BART from scratch, on the development file",
+        settings={
             "task.length": 256,
             "task.vocabulary": 2000,
             "task.batch_size": 8,
@@ -63,21 +70,23 @@ SCALES: Mapping[str, tuple[str, tuple[str, ...], str, Mapping[str, Any]]] = {
             "train.steps": 1200,
             "train.lr": 2e-3,
         },
+        rows=SMOKE,
+        read="dev",
     ),
-    "paper": (
-        "BART large, three epochs of the training file; the paper does not tell its settings",
-        tuple(PAPER),
-        "train",
-        {"task.length": 1024, "task.summary_length": 128, "train.epochs": 3, "train.lr": 3e-5},
+    "paper": SummaryScale(
+        about="BART large, three epochs of the training file; the paper does not tell its settings",
+        settings={"task.length": 1024, "task.summary_length": 128, "train.epochs": 3, "train.lr": 3e-5},
+        rows=tuple(PAPER),
+        read="train",
     ),
 }
-"""What each scale is, its rows, the file that it trains on, and its settings."""
 
 
 @frozen(kw_only=True)
 class SummaryRow(SeededRow):
     """ROUGE of a run's summaries, from 0 to 1."""
 
+    label: str
     trained_on: str
     texts: int = field(converter=int)
     rouge1: float = field(converter=float)
@@ -85,31 +94,52 @@ class SummaryRow(SeededRow):
     rougeL: float = field(converter=float)  # noqa: N815 - as the measure is called
     rougeLsum: float = field(converter=float)  # noqa: N815
 
+    def __str__(self) -> str:
+        return ", ".join(f"{measure} {100 * getattr(self, measure):.2f}" for measure in MEASURES)
 
-@frozen(kw_only=True, eq=False)
-class Table3(SeededMatrix[SummaryRow]):
-    """The rows of the table, with several seeds each.
 
-    Args:
-        task: what is learnt; all rows read the same ids, and plain ones leave them.
-        trained_on: the file that it learns from.
+class Table3(LogicalMatrix[SummaryRow]):
+    """The rows of the table, with several seeds each; all read the same ids, and plain ones leave them.
+
+    The data are the folder of DialogSum.
     """
 
-    task: Summarise
-    trained_on: str
-
     row = SummaryRow
-    columns = (
-        *("run", "label", "seed", "trained_on", "texts", *MEASURES, "parameters", "steps", "seconds"),
-        *("last_loss", "spec_digest", "commit", "evaluated", "command"),
-    )
+    learns = "summarise"
 
-    def learnt(self) -> Iterator[tuple[AnyTask, Mapping[str, Any]]]:
-        """The task; how relations are found anew does not count either."""
-        from peirce.training import plain
+    @classmethod
+    def places(cls, request: ExperimentRequest, scale: SummaryScale) -> Mapping[str, Any]:
+        """The files.
 
-        moved = {"data": self.trained_on, "test_data": "test", "cache": "", "processes": 1, "tokenizer": ""}
-        yield self.task, plain(self.task.options) | moved
+        Raises:
+            TaskError: one is not there.
+        """
+        files = {"task.data": scale.read, "task.test_data": "test"}
+        return {
+            **super().places(request, scale),
+            **{key: str(file_of(Path(request.data), split)) for key, split in files.items()},
+        }
+
+    @classmethod
+    def made(
+        cls,
+        request: ExperimentRequest,
+        labels: Sequence[str],
+        options: dict[str, Any],
+        model: Mapping[str, Any],
+    ) -> Mapping[str, AnyTask]:
+        """The task.
+
+        Raises:
+            TaskError: no tokenizer is named for pretrained models.
+        """
+        if {*labels} - {*SMOKE}:
+            cls.check_tokenizer("logical/table3", options, model)
+        return super().made(request, labels, options, model)
+
+    def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
+        """Which files they are counts, wherever they lie."""
+        return {**super().told(name, task), "data": self.scale.read, "test_data": "test"}
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """As `SPECS` has it."""
@@ -120,93 +150,35 @@ class Table3(SeededMatrix[SummaryRow]):
     ) -> Iterator[SummaryRow]:
         """One row: ROUGE on the test file."""
         found = self.task.metrics(trained.model, data, "test")
-        scores: dict[str, Any] = {measure: round(found[measure], 5) for measure in MEASURES}
         yield SummaryRow(
             **self.facts(cell, trained),
-            **scores,
-            trained_on=self.trained_on,
+            **{measure: round(found[measure], 5) for measure in MEASURES},
+            trained_on=self.scale.read,
             texts=self.task.options.examples or len(data.splits["test"].texts),
         )
 
-    def found(self, rows: Sequence[SummaryRow]) -> str:
-        """ROUGE."""
-        (row,) = rows
-        return ", ".join(f"{measure} {100 * getattr(row, measure):.2f}" for measure in MEASURES)
-
     def table(self, rows: Sequence[SummaryRow]) -> FigureTable:
         """ROUGE by row, beside the paper's."""
-        labels = dict.fromkeys([*(row.label for row in rows), *PAPER])
-        figures = {
-            label: [
-                Figure(
-                    row=label,
-                    column=column,
-                    values=tuple(100 * getattr(row, measure) for row in rows if row.label == label),
-                    paper=PAPER[label][i] if label in PAPER else None,
-                )
-                for i, (column, measure) in enumerate(zip(COLUMNS, MEASURES, strict=True))
-            ]
-            for label in labels
-        }
+        measures = dict(zip(COLUMNS, MEASURES, strict=True))
         (texts,) = {row.texts for row in rows}
         (read,) = {row.trained_on for row in rows}
         smoke = ["A smoke test: it shows that everything runs, and nothing about the method."]
-        steps = " or ".join(f"{steps:,}" for steps in sorted({row.steps for row in rows}))
-        return FigureTable(
+        score = f"ROUGE F1 in %, the mean over a dialogue's references; {self.over_seeds}"
+        return self.beside(
+            rows,
+            COLUMNS,
+            lambda label, column: [
+                100 * getattr(row, measures[column]) for row in rows if row.label == label
+            ],
+            PAPER,
+            labels=PAPER,
             name="table3",
             title="Logical Transformers, Table 3: summaries of DialogSum",
             about=f"Trained on the {read} file, evaluated on {texts:,} test dialogues with their references.",
-            columns=COLUMNS,
-            figures=figures,
-            facts=[
-                *(smoke if read == "dev" else ()),
-                f"ROUGE F1 in %, the mean over a dialogue's references; {self.over_seeds}, after {steps} steps.",
-            ],
-            sources=self.sources(rows, "label"),
+            facts=[*(smoke if read == "dev" else ()), f"{score}, after {self.lengths(rows)} steps."],
             published="the published models",
             unit="ROUGE F1 (%)",
             digits=2,
-        )
-
-
-@frozen(kw_only=True, eq=False)
-class SummaryTable(TableExperiment):
-    """Table 3 as an experiment; its data are the folder of DialogSum."""
-
-    name: str = "logical/table3"
-    title: str = "Logical Transformers, Table 3: summaries, plain and with logical embeddings"
-    rows: tuple[str, ...] = SMOKE
-    more: tuple[str, ...] = tuple(label for label in SPECS if label not in SMOKE)
-    columns: tuple[str, ...] = COLUMNS
-    scales: Mapping[str, str] = field(factory=lambda: {name: said for name, (said, *_) in SCALES.items()})
-    folder: str = "runs/dialogsum"
-
-    def asked(self, request: ExperimentRequest) -> Table3:
-        """The rows that a request asks for.
-
-        Raises:
-            TaskError: a file is not there, or no tokenizer is named for pretrained models.
-        """
-        from peirce.training import make_task
-
-        _, labels, read, scale = SCALES[request.scale or next(iter(SCALES))]
-        files = {
-            "task.data": file_of(Path(request.data), read),
-            "task.test_data": file_of(Path(request.data), "test"),
-        }
-        named = {name: str(path) for name, path in files.items()}
-        model, task, training = settings_of(request, {**named, **scale})
-        common = self.common(request, training, labels)
-        if not task["tokenizer"] and set(common["labels"]) - set(SMOKE):
-            raise TaskError(
-                "logical/table3 needs the tokenizer of a pretrained model: --set task.tokenizer=FOLDER, or "
-                "--set model.options.source=FOLDER for a model that lies there"
-            )
-        return Table3(
-            **common,
-            task=make_task("summarise", task),  # type: ignore[arg-type]  # it is what the name says
-            trained_on=read,
-            changes=model,
         )
 
 
@@ -225,4 +197,13 @@ def file_of(folder: Path, split: str) -> Path:
     )
 
 
-TABLE3 = SummaryTable()
+TABLE3 = TableExperiment(
+    name="logical/table3",
+    title="Logical Transformers, Table 3: summaries, plain and with logical embeddings",
+    rows=SMOKE,
+    more=tuple(label for label in SPECS if label not in SMOKE),
+    columns=COLUMNS,
+    folder="runs/dialogsum",
+    matrix=Table3,
+    sizes=SCALES,
+)

@@ -1,4 +1,4 @@
-"""FOLIO from scratch: `peirce experiments run folio --data FOLDER`, or `python -m peirce_text.folio.experiment`.
+"""FOLIO from scratch: `peirce experiments run folio --data FOLDER`.
 
 Trains networks of one size on the training problems, all with the same steps and batches, several seeds each, and shows
 how many validation problems they label right, beside always giving the commonest label.
@@ -7,19 +7,19 @@ how many validation problems they label right, beside always giving the commones
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from attrs import field, frozen
 from peirce.experiments import FigureTable
 
 from peirce_text.folio.problems import LABELS
-from peirce_text.networks import FACTS, FLAGS, FromScratch, NetworkRow, Networks, run_command
+from peirce_text.networks import NetworkRow, Networks, from_scratch
 
 if TYPE_CHECKING:
     from peirce.model import Model
 
-    from peirce_text.folio.task import Folio, FolioData
+    from peirce_text.folio.task import FolioData
 
 SHOWN = ("train", "valid")
 
@@ -31,45 +31,40 @@ class ProblemRow(NetworkRow):
     label: str
     problems: int = field(converter=int)
 
-    group = "label"
     count = "problems"
+    groups = ("split", "label")
 
 
-@frozen(kw_only=True, eq=False)
 class FolioNetworks(Networks[ProblemRow]):
     """The networks on FOLIO."""
 
     row = ProblemRow
+    learns = "folio"
     constant = "the commonest label"
-    columns = (*("run", "arm", "seed", "split", "label", "problems", "right", "accuracy"), *FACTS)
 
     def counted(self, model: Model, data: FolioData) -> Iterator[dict[str, Any]]:
         """The problems of each split and label."""
         for split in SHOWN:
-            right, given = cast("Folio", self.task).labelled(model, data, split)
+            right, given = self.task.labelled(model, data, split)
             for number, label in enumerate(LABELS):
                 own = right == number
                 known = int((given[own] == number).sum())
                 yield {"split": split, "label": label, "problems": int(own.sum()), "right": known}
 
-    def baseline(self, data: FolioData) -> dict[str, tuple[str, object, float]]:
+    def baseline(self, data: FolioData) -> dict[str, tuple[dict[str, object], float]]:
         """Always giving the training problems' commonest label."""
         guess = np.bincount(data.labels["train"]).argmax()
-        return {split: (split, None, float((data.labels[split] == guess).mean())) for split in SHOWN}
+        return {split: ({"split": split}, float((data.labels[split] == guess).mean())) for split in SHOWN}
 
     def table(self, rows: Sequence[ProblemRow]) -> FigureTable:
         """Accuracy by network and split."""
         return self.accuracies(rows, "FOLIO from scratch")
 
 
-FOLIO = FromScratch(
+FOLIO = from_scratch(
+    FolioNetworks,
+    {"task.vocabulary": 4000, "task.batch_size": 16, "train.steps": 600, "train.save_every": 200},
     name="folio",
-    folder="runs/folio",
     title="Does a conclusion follow? The networks of Fig. 5 from scratch",
     columns=SHOWN,
-    networks=FolioNetworks,
-    settings={"task.vocabulary": 4000, "task.batch_size": 16, "train.steps": 600, "train.save_every": 200},
 )
-
-if __name__ == "__main__":
-    run_command("folio", FLAGS)

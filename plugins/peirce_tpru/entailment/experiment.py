@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from attrs import evolve, field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import (
+    AccuracyRow,
     Cell,
-    Figure,
     FigureTable,
+    Scale,
     SeededMatrix,
-    SeededRow,
     TableExperiment,
-    settings_by_part,
+    accuracies,
 )
-from peirce.model import ExperimentRequest
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
     from peirce.training import TrainingOptions, TrainResult
+
+    from peirce_tpru.entailment.task import EntailmentData
 
 COLUMNS: Mapping[str, str] = {
     "valid": "validate", "easy": "test_easy", "hard": "test_hard", "big": "test_big", "massive": "test_massive",
@@ -52,10 +53,19 @@ UNPUBLISHED: Mapping[str, str] = {
 }
 """Rows that nobody has published, and their specs: encoders that read each text by itself, the second with relations
 from the parse, and relations between all tokens."""
-SCALES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "small": (
-        "12,000 steps of 32 pairs, variables in their order, texts pooled and compared as the published code does",
-        {
+
+
+@frozen(kw_only=True)
+class RatedScale(Scale):
+    """A scale at which some rows do not learn at the learning rate of the others; `rates` has theirs."""
+
+    rates: Mapping[str, float] = field(factory=dict)
+
+
+SCALES: Mapping[str, RatedScale] = {
+    "small": RatedScale(
+        about="12,000 steps of 32 pairs, variables in their order, texts pooled and compared as published",
+        settings={
             "train.steps": 12_000,
             "train.lr": 3e-3,
             "train.schedule": "linear",
@@ -65,10 +75,12 @@ SCALES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
             "model.heads.0.pool": "max",
             "model.heads.0.join": "compared",
         },
+        # At 3e-3 the loss of the transformer with brackets fell to 0.683 and rose again to ln 2.
+        rates=dict.fromkeys(UNPUBLISHED, 5e-4),
     ),
-    "paper": (
-        "90 epochs, the learning rate divided by 10 twice, the best model by the validation file",
-        {
+    "paper": RatedScale(
+        about="90 epochs, the learning rate divided by 10 twice, the best model by the validation file",
+        settings={
             "train.lr": 1e-3,
             "train.epochs": 90,
             "train.schedule": "thirds",
@@ -78,93 +90,69 @@ SCALES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
         },
     ),
 }
-RATES: Mapping[str, Mapping[str, float]] = {"small": dict.fromkeys(UNPUBLISHED, 5e-4)}
-"""By scale, the learning rates of rows that do not learn at the scale's: the loss of the transformer with brackets
-fell to 0.683 there and rose again to ln 2."""
 POINTS = 12
 """A learning curve has so many points."""
 
 
 @frozen(kw_only=True)
-class EntailmentRow(SeededRow):
+class EntailmentRow(AccuracyRow):
     """How a run does on one file.
 
     Args:
         curve: the mean training loss of each of `POINTS` equal parts of the steps, with spaces between.
     """
 
+    label: str
     file: str
     pairs: int = field(converter=int)
-    right: int = field(converter=int)
     curve: str = ""
 
-    @property
-    def accuracy(self) -> float:
-        """The share of pairs that are decided as their labels say."""
-        return round(self.right / self.pairs, 4)
+    count = "pairs"
+    groups = ("file",)
 
 
-@frozen(kw_only=True, eq=False)
 class Table1(SeededMatrix[EntailmentRow]):
-    """The rows of the table, with several seeds each.
-
-    Args:
-        task: what is learnt.
-        rates: the learning rates of rows that have their own.
-    """
-
-    task: AnyTask
-    rates: Mapping[str, float] = field(factory=dict)
+    """The rows of the table, with several seeds each."""
 
     row = EntailmentRow
-    columns = (
-        *("run", "label", "seed", "file", "pairs", "right", "accuracy", "parameters", "steps", "seconds"),
-        *("last_loss", "curve", "spec_digest", "commit", "evaluated", "command"),
-    )
+    learns = "entailment"
+    common: ClassVar[Mapping[str, Any]] = {**SeededMatrix.common, "train.weight_decay": 0.0}
+    aside: ClassVar[Mapping[str, Any]] = {"folder": "", "pairs": ""}
 
-    def learnt(self) -> Iterator[tuple[AnyTask, Mapping[str, Any]]]:
-        """The task.
+    def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
+        """The task's options.
 
         Raises:
             TaskError: there is nothing to train on, or nothing to evaluate on.
         """
-        from peirce.training import plain
-
-        data = self.prepared.of(self.task)
+        data: EntailmentData = self.data
         data.of("train")
         if not {*COLUMNS.values()} & {*data.files}:
             raise TaskError(
                 f"{data.folder} has no file to evaluate on, such as validate.txt or test_easy.txt; put a published "
                 "one there, or keep some lines of train.txt as validate.txt"
             )
-        yield self.task, plain(self.task.options) | {"folder": "", "pairs": ""}
+        return super().told(name, task)
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """See `spec_of`."""
         return spec_of(label)
 
     def training_of(self, label: str) -> TrainingOptions:
-        """With its own rate, where a row has one."""
-        return evolve(self.training, lr=self.rates.get(label, self.training.lr))
+        """With its own rate, where a row has one and the request has none."""
+        own = {} if "train.lr" in self.request.settings else self.scale.rates
+        return evolve(self.training, lr=own.get(label, self.training.lr))
 
     def measured(
-        self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[EntailmentRow]
+        self, cell: Cell, trained: TrainResult, data: EntailmentData, before: Sequence[EntailmentRow]
     ) -> Iterator[EntailmentRow]:
         """A row for each file of evaluation."""
-        task: Any = self.task
         means = (np.mean(part) for part in np.array_split(trained.losses, POINTS) if len(part))
-        common = {
-            **self.facts(cell, trained),
-            "curve": " ".join(f"{mean:.4f}" for mean in means),
-        }
+        common = {**self.facts(cell, trained), "curve": " ".join(f"{mean:.4f}" for mean in means)}
         for file in COLUMNS.values():
             if file in data.files:
-                right = task.right(trained.model, data.files[file])
+                right = self.task.right(trained.model, data.files[file])
                 yield EntailmentRow(**common, file=file, pairs=len(right), right=int(right.sum()))
-
-    def found(self, rows: Sequence[EntailmentRow]) -> str:
-        """The accuracy on each file."""
-        return ", ".join(f"{row.file} {row.accuracy:.3f}" for row in rows)
 
     def tables(self, rows: Sequence[EntailmentRow]) -> Sequence[FigureTable]:
         """The accuracies, and the learning curves."""
@@ -174,30 +162,30 @@ class Table1(SeededMatrix[EntailmentRow]):
         """Accuracy by row and file, beside the paper's, with the heuristics below."""
         from peirce_tpru.entailment.files import HEURISTICS
 
-        files = self.prepared.of(self.task).files
-        found: dict[str, list[Figure]] = {}
-        for label in dict.fromkeys(row.label for row in rows):
-            paper = PAPER.get(label, (None,) * len(COLUMNS))
-            found[label] = [
-                Figure(row=label, column=column, values=_accuracies(rows, label, file), paper=printed)
-                for (column, file), printed in zip(COLUMNS.items(), paper, strict=True)
-            ]
-        for i, heuristic in enumerate(HEURISTICS):
-            found[heuristic] = [
-                Figure(row=heuristic, column=column, values=_guessed(files.get(file), i))
-                for column, file in COLUMNS.items()
-            ]
-        return FigureTable(
+        files = self.data.files
+
+        def accuracy(label: str, column: str) -> tuple[float, ...]:
+            file = COLUMNS[column]
+            if label not in HEURISTICS:
+                return accuracies(rows, label=label, file=file)
+            if file not in files:
+                return ()
+            guesses = files[file].guesses[:, HEURISTICS.index(label)]
+            return (100 * float((guesses == files[file].labels).mean()),)
+
+        return self.beside(
+            rows,
+            COLUMNS,
+            accuracy,
+            PAPER,
+            labels=HEURISTICS,
             name="table1",
             title="TPRU, Table 1: logical entailment",
             about=f"{len(files['train']):,} pairs for training.",
-            columns=tuple(COLUMNS),
-            figures=found,
             facts=[
                 f"Accuracy in %, {self.over_seeds}.",
                 "h1 to h3 are heuristics: B has no more connectives, no other variables, no other literals than A.",
             ],
-            sources=self.sources(rows, "label"),
             published="the published training pairs",
             unit="accuracy (%)",
             constant=HEURISTICS,
@@ -206,26 +194,22 @@ class Table1(SeededMatrix[EntailmentRow]):
     def curves(self, rows: Sequence[EntailmentRow]) -> FigureTable:
         """The training loss by row and step, of the rows that were trained as long as the longest."""
         steps = max(row.steps for row in rows)
-        columns = tuple(str(round((i + 1) * steps / POINTS)) for i in range(POINTS))
-        own = {(row.label, row.seed): row.curve.split() for row in rows if row.steps == steps}
-        return FigureTable(
+        columns = [str(round((i + 1) * steps / POINTS)) for i in range(POINTS)]
+        longest = [row for row in rows if row.steps == steps]
+        found = {(row.label, row.seed): row.curve.split() for row in longest}
+
+        def loss(label: str, column: str) -> list[float]:
+            i = columns.index(column)
+            return [float(curve[i]) for (name, _), curve in found.items() if name == label and i < len(curve)]
+
+        return self.beside(
+            longest,
+            columns,
+            loss,
+            {},
             name="figure1",
             title="TPRU, Figure 1: learning curves",
             about=f"Training loss, mean of {steps // POINTS:,} steps.",
-            columns=columns,
-            figures={
-                label: [
-                    Figure(
-                        row=label,
-                        column=column,
-                        values=tuple(float(each[i]) for each in found if i < len(each)),
-                    )
-                    for i, column in enumerate(columns)
-                ]
-                for label in dict.fromkeys(label for label, _ in own)
-                for found in [[curve for (name, _), curve in own.items() if name == label]]
-            },
-            sources=self.sources(rows, "label"),
             unit="training loss",
             across="step",
             digits=3,
@@ -242,53 +226,26 @@ def spec_of(label: str) -> tuple[str, dict[str, Any]]:
         return UNPUBLISHED[label], {}
     if label not in PAPER:
         raise TaskError(f"there is no row {label!r}")
+    return (BIDAF if label.endswith("BiDAF") else PLAIN), unit_changes(label)
+
+
+def unit_changes(label: str) -> dict[str, Any]:
+    """What a row such as `TPRU, 8 roles, BiDAF` changes of its ready spec: the name, and the recurrent unit."""
     unit, *rest = label.split(", ")
     changes: dict[str, Any] = {"model.name": "-".join(label.lower().replace(",", "").split())}
     if unit == "TPRU":
-        changes["model.operators.options.tpru.roles"] = int(rest[0].split()[0])
-    else:
-        changes["model.operators"] = {"layer": unit.lower()}
-    return (BIDAF if label.endswith("BiDAF") else PLAIN), changes
+        return {**changes, "model.operators.options.tpru.roles": int(rest[0].split()[0])}
+    return {**changes, "model.operators": {"layer": unit.lower()}}
 
 
-def _accuracies(rows: Iterable[EntailmentRow], label: str, file: str) -> tuple[float, ...]:
-    return tuple(100 * row.right / row.pairs for row in rows if (row.label, row.file) == (label, file))
-
-
-def _guessed(pairs: Any, heuristic: int) -> tuple[float, ...]:
-    if pairs is None:
-        return ()
-    return (100 * float((pairs.guesses[:, heuristic] == pairs.labels).mean()),)
-
-
-@frozen(kw_only=True, eq=False)
-class EntailmentTable(TableExperiment):
-    """Table 1 as an experiment; its data are a folder of pairs, with a training file."""
-
-    name: str = "tpru/table1"
-    title: str = "TPRU, Table 1: logical entailment by LSTM, GRU and TPRU, plain and BiDAF"
-    rows: tuple[str, ...] = tuple(PAPER)
-    more: tuple[str, ...] = tuple(UNPUBLISHED)
-    columns: tuple[str, ...] = tuple(COLUMNS)
-    scales: Mapping[str, str] = field(factory=lambda: {name: said for name, (said, _) in SCALES.items()})
-    folder: str = "runs/entailment"
-
-    def asked(self, request: ExperimentRequest) -> Table1:
-        """The rows that a request asks for."""
-        from peirce.training import make_task
-
-        chosen = request.scale or next(iter(SCALES))
-        scale = SCALES[chosen][1]
-        common = {"train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
-        model, task, training = settings_by_part(
-            common, scale, {"task.folder": request.data}, request.settings
-        )
-        return Table1(
-            **self.common(request, training),
-            task=make_task("entailment", task),
-            rates={} if "train.lr" in request.settings else RATES.get(chosen, {}),
-            changes=model,
-        )
-
-
-TABLE1 = EntailmentTable()
+TABLE1 = TableExperiment(
+    name="tpru/table1",
+    title="TPRU, Table 1: logical entailment by LSTM, GRU and TPRU, plain and BiDAF",
+    rows=tuple(PAPER),
+    more=tuple(UNPUBLISHED),
+    columns=tuple(COLUMNS),
+    folder="runs/entailment",
+    matrix=Table1,
+    sizes=SCALES,
+)
+"""Its data are a folder of pairs, with a training file."""

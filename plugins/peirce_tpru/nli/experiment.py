@@ -7,24 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import (
-    Cell,
-    Figure,
-    FigureTable,
-    SeededMatrix,
-    SeededRow,
-    TableExperiment,
-    settings_by_part,
-)
+from peirce.experiments import Cell, FigureTable, Scale, SeededMatrix, SeededRow, TableExperiment, by_run
 from peirce.model import ExperimentRequest
+
+from peirce_tpru.entailment.experiment import unit_changes
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
     from peirce.training import TrainResult
+
+    from peirce_tpru.inference.task import NliData
 
 SPLITS: Mapping[str, str] = {"dev": "valid", "dev, mismatched": "valid_mismatched", "test": "test"}
 """The columns of Table 2 and their splits; MNLI's dev set is its matched one, and its test set has no labels."""
@@ -64,26 +60,17 @@ ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 @frozen(kw_only=True)
-class Scale:
-    """How large everything is.
+class InferenceScale(Scale):
+    """A scale with `channels` of a direction, which `dim 1024` doubles, and SentEval's `folds` of cross validation and
+    `limit`, the most examples of a file of classes."""
 
-    Args:
-        about: in a line.
-        settings: of the model, the task and the training.
-        channels: of a direction, and what `dim 1024` doubles.
-        folds: of cross validation.
-        limit: the most examples of a file of classes.
-    """
-
-    about: str
-    settings: Mapping[str, Any]
     channels: int
     folds: int
     limit: int
 
 
-SCALES: Mapping[str, Scale] = {
-    "small": Scale(
+SCALES: Mapping[str, InferenceScale] = {
+    "small": InferenceScale(
         about="128 channels in each direction, 10 passes; 5 folds, at most 2,000 examples of a file of classes",
         settings={
             "train.epochs": 10, "train.lr": 1e-3, "train.schedule": "linear", "train.save_every": 0,
@@ -93,7 +80,7 @@ SCALES: Mapping[str, Scale] = {
         folds=5,
         limit=2000,
     ),
-    "paper": Scale(
+    "paper": InferenceScale(
         about="512 channels in each direction, 10 passes, the best model by its dev sets; 10 folds, all examples",
         settings={
             "train.epochs": 10, "train.lr": 1e-4, "train.schedule": "constant", "train.evaluate_every": 5000,
@@ -110,149 +97,130 @@ SCALES: Mapping[str, Scale] = {
 class InferenceRow(SeededRow):
     """One figure of a run: its accuracy on a split, or a measure of a task of SentEval, from 0 to 1."""
 
+    label: str
     task: str
     measure: str
     value: float = field(converter=float)
     folds: int = field(converter=int)
     limit: int = field(converter=int)
 
+    def __str__(self) -> str:
+        return "" if "_" in self.measure else f"{self.task} {self.measure} {self.value:.3f}"
 
-@frozen(kw_only=True, eq=False)
-class Inference(SeededMatrix[InferenceRow]):
-    """The rows of both tables, with several seeds each.
 
-    Args:
-        task: what is learnt.
-        scale: the sizes.
-        transfer: the folder of SentEval's files, for Table 3; None for Table 2.
+class Table2(SeededMatrix[InferenceRow]):
+    """The rows of both tables, with several seeds each, and their accuracy on the splits.
+
+    The data are a folder with the files of SNLI, MNLI or SICK, or with folders `mnli`, and `snli`, whose training pairs
+    are added.
     """
 
-    task: AnyTask
-    scale: Scale
-    transfer: Path | None = None
-
     row = InferenceRow
-    columns = (
-        *("run", "label", "seed", "task", "measure", "value", "folds", "limit", "parameters", "steps"),
-        *("seconds", "last_loss", "spec_digest", "commit", "evaluated", "command"),
-    )
+    learns = "nli"
+    common: ClassVar[Mapping[str, Any]] = {**SeededMatrix.common, "train.weight_decay": 0.0}
+    aside: ClassVar[Mapping[str, Any]] = dict.fromkeys(("folder", "more", "cache", "device"), "")
 
-    def learnt(self) -> Iterator[tuple[AnyTask, Mapping[str, Any]]]:
-        """The task; which vectors they are counts, wherever they lie."""
-        from peirce.training import plain
+    @classmethod
+    def places(cls, request: ExperimentRequest, scale: InferenceScale) -> Mapping[str, Any]:
+        """The folders of pairs, the encoder of words, and where its vectors are kept."""
+        data = Path(request.data)
+        return {
+            "task.folder": str(_within(data, "mnli")),
+            "task.more": str(data / "snli") if (data / "snli").is_dir() else "",
+            "task.vectors": ENCODER,
+            "task.cache": str(request.directory / "vectors") if scale.limit else "",
+        }
 
-        vectors = self.prepared.of(self.task).vectors
-        places = dict.fromkeys(("folder", "more", "cache", "device"), "")
-        named = {"vectors": vectors.identity if vectors is not None else ""}
-        yield self.task, plain(self.task.options) | places | named
+    def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
+        """Which vectors they are counts, wherever they lie."""
+        vectors = self.data.vectors
+        return {**super().told(name, task), "vectors": vectors.identity if vectors is not None else ""}
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
         """See `spec_of`."""
         return spec_of(label, self.scale.channels)
 
     def wanted(self, row: InferenceRow) -> bool:
-        """Whether a row is of this table, at this scale."""
-        if self.transfer is None:
-            return row.task in SPLITS
-        return row.task not in SPLITS and (row.folds, row.limit) == (self.scale.folds, self.scale.limit)
-
-    def complete(self, rows: Sequence[InferenceRow]) -> bool:
-        """Whether the figures of this table are there."""
-        return any(map(self.wanted, rows))
+        """Whether it is an accuracy."""
+        return row.task in SPLITS
 
     def measured(
-        self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[InferenceRow]
+        self, cell: Cell, trained: TrainResult, data: NliData, before: Sequence[InferenceRow]
     ) -> Iterator[InferenceRow]:
-        """A row for each split, or for each measure of each task of SentEval."""
-        common = self.facts(cell, trained)
-        if self.transfer is None:
-            task: Any = self.task
-            for column, split in SPLITS.items():
-                if split in data.labels:
-                    value = float(task.right(trained.model, data, split).mean())
-                    yield InferenceRow(
-                        **common, task=column, measure="accuracy", value=value, folds=0, limit=0
-                    )
-            return
+        """A row for each split."""
+        common = {**self.facts(cell, trained), "measure": "accuracy", "folds": 0, "limit": 0}
+        for column, split in SPLITS.items():
+            if split in data.labels:
+                value = float(self.task.right(trained.model, data, split).mean())
+                yield InferenceRow(**common, task=column, value=value)
+
+    def table(self, rows: Sequence[InferenceRow]) -> FigureTable:
+        """Accuracy by row and split."""
+        return self.beside(
+            rows,
+            SPLITS,
+            lambda label, column: [100 * own[0].value for own in by_run(rows, label=label, task=column)],
+            PAPER2,
+            name="table2",
+            title="TPRU, Table 2: natural language inference",
+            about=f"{len(self.data.labels['train']):,} pairs for training.",
+            facts=[f"Accuracy in %, {self.over_seeds}."],
+            published="MNLI, with SNLI's training pairs and ELMo's vectors",
+            unit="%",
+        )
+
+
+class Table3(Table2):
+    """The same rows, and what their sentence vectors know on SentEval's tasks, which lie beside or in `senteval`."""
+
+    def wanted(self, row: InferenceRow) -> bool:
+        """Whether it is a measure of SentEval, at this scale."""
+        return row.task not in SPLITS and (row.folds, row.limit) == (self.scale.folds, self.scale.limit)
+
+    def measured(
+        self, cell: Cell, trained: TrainResult, data: NliData, before: Sequence[InferenceRow]
+    ) -> Iterator[InferenceRow]:
+        """A row for each measure of each task of SentEval."""
         from peirce_tpru.senteval.running import evaluate
         from peirce_tpru.senteval.sentences import of_model
 
         sentences = of_model(trained.model, self.path(cell), vectors=data.vectors or "")
-        folds, limit = self.scale.folds, self.scale.limit
-        for name, own in evaluate(sentences, self.transfer, folds=folds, limit=limit).items():
+        how = {"folds": self.scale.folds, "limit": self.scale.limit}
+        common = {**self.facts(cell, trained), **how}
+        for name, own in evaluate(sentences, _within(Path(self.request.data), "senteval"), **how).items():
             for measure, value in own.items():
                 if "/" not in measure:
-                    yield InferenceRow(
-                        **common, task=name, measure=measure, value=round(value, 6), folds=folds, limit=limit
-                    )
-
-    def found(self, rows: Sequence[InferenceRow]) -> str:
-        """The main figures."""
-        own = [row for row in rows if self.wanted(row) and "_" not in row.measure]
-        return ", ".join(f"{row.task} {row.measure} {row.value:.3f}" for row in own)
+                    yield InferenceRow(**common, task=name, measure=measure, value=round(value, 6))
 
     def table(self, rows: Sequence[InferenceRow]) -> FigureTable:
-        """The figures by row beside the paper's."""
-        found: dict[str, list[Figure]] = {}
-        columns = tuple(SPLITS) if self.transfer is None else COLUMNS
-        for label in dict.fromkeys(row.label for row in rows):
-            runs: dict[str, list[InferenceRow]] = {}
-            for row in rows:
-                if row.label == label and self.wanted(row):
-                    runs.setdefault(row.run, []).append(row)
-            values = [self._figures(own) for own in runs.values()]
-            for column in columns:
-                given = tuple(100 * own[column] for own in values if column in own)
-                found.setdefault(label, []).append(
-                    Figure(row=label, column=column, values=given, paper=self._printed(label, column))
-                )
-        common: dict[str, Any] = {
-            "columns": columns,
-            "figures": found,
-            "sources": self.sources(rows, "label"),
-            "unit": "%",
-        }
-        data = self.prepared.of(self.task)
-        about = f"{len(data.labels['train']):,} pairs for training."
-        if self.transfer is None:
-            return FigureTable(
-                name="table2",
-                title="TPRU, Table 2: natural language inference",
-                about=about,
-                facts=[f"Accuracy in %, {self.over_seeds}."],
-                published="MNLI, with SNLI's training pairs and ELMo's vectors",
-                **common,
-            )
+        """SentEval's measures by row."""
+        from peirce_tpru.senteval.running import means
+
+        def measures(own: Sequence[InferenceRow]) -> Mapping[str, float]:
+            results: dict[str, dict[str, float]] = {}
+            for row in own:
+                results.setdefault(row.task, {})[row.measure] = row.value
+            return means(results)
+
+        wanted = list(filter(self.wanted, rows))
+        found = {label: list(map(measures, by_run(wanted, label=label))) for label in {r.label for r in rows}}
         limit = f", at most {self.scale.limit:,} examples of a file" if self.scale.limit else ""
-        tasks = sorted({row.task for row in rows if self.wanted(row)})
-        return FigureTable(
+        return self.beside(
+            rows,
+            COLUMNS,
+            lambda label, column: [100 * own[column] for own in found[label] if column in own],
+            PAPER3,
             name="table3",
             title="TPRU, Table 3: transfer to the tasks of SentEval",
-            about=about,
+            about=f"{len(self.data.labels['train']):,} pairs for training.",
             facts=[
                 f"Accuracy, F1 for the last column, and Pearson's correlation for STS, all in %, {self.over_seeds}.",
                 f"Classes with {self.scale.folds} folds{limit}.",
-                f"Means are over those that are there of {', '.join(tasks)}.",
+                f"Means are over those that are there of {', '.join(sorted({row.task for row in wanted}))}.",
             ],
             published="MNLI and SNLI for training, ELMo's vectors",
-            **common,
+            unit="%",
         )
-
-    def _figures(self, rows: Sequence[InferenceRow]) -> Mapping[str, float]:
-        """The columns of one run, from 0 to 1."""
-        if self.transfer is None:
-            return {row.task: row.value for row in rows}
-        from peirce_tpru.senteval.running import means
-
-        results: dict[str, dict[str, float]] = {}
-        for row in rows:
-            results.setdefault(row.task, {})[row.measure] = row.value
-        return means(results)
-
-    def _printed(self, label: str, column: str) -> float | None:
-        if self.transfer is None:
-            return dict(zip(SPLITS, PAPER2[label], strict=False)).get(column)
-        return dict(zip(COLUMNS, PAPER3[label], strict=True)).get(column) if label in PAPER3 else None
 
 
 def spec_of(label: str, channels: int) -> tuple[str, dict[str, Any]]:
@@ -268,64 +236,32 @@ def spec_of(label: str, channels: int) -> tuple[str, dict[str, Any]]:
     if label not in PAPER2:
         raise TaskError(f"there is no row {label!r}")
     width = 2 * channels * (2 if label.endswith(WIDE) else 1)
-    unit, *rest = label.split(", ")
-    slug = "-".join(label.lower().replace(",", "").split())
-    changes: dict[str, Any] = {"model.name": slug, "model.dims.unary": width}
-    if unit == "TPRU":
-        changes["model.operators.options.tpru.roles"] = int(rest[0].split()[0])
-    else:
-        changes["model.operators"] = {"layer": unit.lower()}
+    changes = {**unit_changes(label), "model.dims.unary": width}
     return ("nli-bidaf" if BIDAF in label else "nli-tpru"), changes
 
 
-@frozen(kw_only=True, eq=False)
-class InferenceTable(TableExperiment):
-    """Table 2 or 3 as an experiment.
-
-    Its data are a folder with the files of SNLI, MNLI or SICK and of SentEval's tasks, or with folders `mnli`, `snli`,
-    whose training pairs are added, and `senteval` that have them.
-    """
-
-    scales: Mapping[str, str] = field(factory=lambda: {name: scale.about for name, scale in SCALES.items()})
-    folder: str = "runs/inference"
-    transfer: bool
-
-    def asked(self, request: ExperimentRequest) -> Inference:
-        """The rows that a request asks for."""
-        from peirce.training import make_task
-
-        scale = SCALES[request.scale or next(iter(SCALES))]
-        data = Path(request.data)
-        places = {
-            "task.folder": str(data / "mnli" if (data / "mnli").is_dir() else data),
-            "task.more": str(data / "snli") if (data / "snli").is_dir() else "",
-            "task.vectors": ENCODER,
-            "task.cache": str(request.directory / "vectors") if scale.limit else "",
-        }
-        common = {"train.weight_decay": 0.0, "train.keep": 1, "train.test_split": ""}
-        model, task, training = settings_by_part(common, scale.settings, places, request.settings)
-        return Inference(
-            **self.common(request, training),
-            task=make_task("nli", task),
-            scale=scale,
-            transfer=(data / "senteval" if (data / "senteval").is_dir() else data) if self.transfer else None,
-            changes=model,
-        )
+def _within(folder: Path, name: str) -> Path:
+    """The folder of that name in a folder, or the folder itself."""
+    return folder / name if (folder / name).is_dir() else folder
 
 
-TABLE2 = InferenceTable(
+TABLE2 = TableExperiment(
     name="tpru/table2",
     title="TPRU, Table 2: natural language inference by LSTM, GRU and TPRU, plain and BiDAF",
     rows=tuple(label for label in PAPER2 if not label.endswith(WIDE)),
     more=tuple(label for label in PAPER2 if label.endswith(WIDE)),
     columns=tuple(SPLITS),
-    transfer=False,
+    folder="runs/inference",
+    matrix=Table2,
+    sizes=SCALES,
 )
-TABLE3 = InferenceTable(
+TABLE3 = TableExperiment(
     name="tpru/table3",
     title="TPRU, Table 3: what sentence vectors trained on inference know on SentEval's tasks",
     rows=UNITS,
     more=tuple(label for label in PAPER3 if label.endswith(WIDE)),
     columns=COLUMNS,
-    transfer=True,
+    folder="runs/inference",
+    matrix=Table3,
+    sizes=SCALES,
 )

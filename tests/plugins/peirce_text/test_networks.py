@@ -1,82 +1,172 @@
-"""CLUTRR and FOLIO as experiments: by `peirce experiments run`, by their own modules, and what was kept before."""
+"""CLUTRR and FOLIO as experiments: what is trained once and found again, what is shown, and what was kept before."""
 
 from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from kinship import write_folder
 from peirce.errors import TaskError
-from peirce.experiments import ResultRow, read_rows
+from peirce.experiments import RESULTS, ResultRow, read_rows
 from peirce.experiments.cli import app
 from peirce.model import ExperimentRequest
-from peirce_text.clutrr.experiment import StoryRow
-from peirce_text.folio.experiment import FOLIO, ProblemRow
+from peirce_text.clutrr.experiment import CLUTRR, ClutrrNetworks, StoryRow
+from peirce_text.clutrr.task import Clutrr, ClutrrOptions
+from peirce_text.folio.experiment import FOLIO, FolioNetworks, ProblemRow
+from peirce_text.folio.problems import LABELS
+from peirce_text.networks import ARMS
+from rich.console import Console
 from shared_folder import ROOT
 from typer.testing import CliRunner
 
-TINY = [
-    word
-    for setting in ("dims.layers=1", "dims.unary=16", "dims.heads=2")
-    for word in ("--set", f"model.{setting}")
-]
+TINY = {
+    "model.dims.layers": 1,
+    "model.dims.unary": 16,
+    "model.dims.heads": 2,
+    "task.vocabulary": 120,
+    "train.steps": 3,
+    "train.threads": 1,
+}
+FACTS = "parameters,steps,seconds,last_loss,spec_digest,commit,evaluated,command"
+
+
+def write_problems(path: Path, labels: list[str]) -> None:
+    says = {"True": "Tom sleeps.", "False": "Tom does not sleep.", "Unknown": "Tom is old."}
+    rows = [
+        {"premises": ["All cats sleep.", "Tom is a cat."], "conclusion": says[label], "label": label}
+        for label in labels
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 @pytest.fixture
-def folio(tmp_path: Path) -> Path:
+def folio(tmp_path: Path) -> ExperimentRequest:
     folder = tmp_path / "data"
     folder.mkdir()
-    for name in ("train", "validation"):
-        rows = [
-            {"premises": ["All cats sleep.", "Tom is a cat."], "conclusion": conclusion, "label": label}
-            for label, conclusion in (
-                ("True", "Tom sleeps."),
-                ("False", "Tom wakes."),
-                ("Unknown", "Tom is old."),
-            )
-        ]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
-    return folder
+    write_problems(folder / "train.jsonl", ["True", "True", "False", "Unknown"])
+    write_problems(folder / "validation.jsonl", ["True", "False", "Unknown", "Unknown"])
+    settings = {**TINY, "task.batch_size": 2}
+    return ExperimentRequest(
+        data=str(folder), directory=tmp_path / "out", rows=("BERT",), seeds=(0, 1), settings=settings
+    )
 
 
-def test_an_experiment_is_run_by_name_and_found_again_by_its_module(folio: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    common = ["--data", str(folio), "-o", str(out), "--seeds", "0", *TINY, "--set", "task.vocabulary=80"]
-    own = [
-        "--row",
-        "BERT",
-        "--set",
-        "train.steps=2",
-        "--set",
-        "train.threads=1",
-        "--set",
-        "task.batch_size=2",
+def test_each_label_of_each_split_has_a_row_and_every_run_is_done_once(folio: ExperimentRequest) -> None:
+    console = Console(width=140, record=True)
+    networks = FOLIO.asked(folio)
+    rows = networks.run(console)
+    assert [(row.seed, row.split, row.label) for row in rows] == [
+        (seed, split, label) for seed in (0, 1) for split in ("train", "valid") for label in LABELS
     ]
-    done = CliRunner().invoke(app, ["run", "folio", *common, *own, "--json"])
+    assert [row.problems for row in rows[:6]] == [2, 1, 1, 1, 1, 2]
+    assert all(0 <= row.right <= row.problems and row.commit and row.steps == 3 for row in rows)
+    path = networks.directory / RESULTS
+    with path.open(newline="") as file:
+        columns = ["run", "seed", "arm", "split", "label", "problems", "accuracy"]
+        assert {*(csv.DictReader(file).fieldnames or ())} == {*columns, "right", *FACTS.split(",")}
+    whole = path.read_text()
+    assert networks.run(console) == rows
+    assert path.read_text() == whole
+    assert console.export_text().count("done before") == 2
+
+
+def test_the_command_trains_what_is_missing(folio: ExperimentRequest) -> None:
+    settings = [word for key, value in folio.settings.items() for word in ("--set", f"{key}={value}")]
+    where = ["--data", folio.data, "-o", str(folio.directory), "--seeds", "0", "--row", "BERT"]
+    done = CliRunner().invoke(app, ["run", "folio", *where, *settings, "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert {figure["row"] for figure in found["figures"]} == {"BERT", "the commonest label"}
     assert all(Path(file).is_file() for file in found["files"])
-    kept = (out / "results.csv").read_text()
-    (run,) = {row["run"] for row in csv.DictReader(kept.splitlines())}
-
-    flags = ["--arm", "BERT", "--steps=2", "--threads", "1", "--batch", "2"]
-    module = [sys.executable, "-m", "peirce_text.folio.experiment", *common, *flags, "--json"]
-    again = subprocess.run(module, capture_output=True, text=True, timeout=600, check=False)
-    assert again.returncode == 0, again.stderr
-    assert f"done before, run {run}" in again.stderr
-    assert json.loads(again.stdout)["figures"] == found["figures"]
-    assert (out / "results.csv").read_text() == kept
-
-
-def test_an_unknown_network_lists_those_there_are(folio: Path) -> None:
-    done = CliRunner().invoke(app, ["run", "folio", "--data", str(folio), "--row", "BERT, 4 times"])
+    done = CliRunner().invoke(app, ["run", "folio", "--data", folio.data, "--row", "BERT, 4 times"])
     assert isinstance(done.exception, TaskError)
     assert "Did you mean 'BERT, 4 times the steps'" in str(done.exception)
+
+
+def test_the_table_joins_the_labels_of_a_run(folio: ExperimentRequest) -> None:
+    def row(arm: str, seed: int, label: str, problems: int, right: int, split: str = "valid") -> ProblemRow:
+        return ProblemRow(
+            run=f"{arm}-{seed}", arm=arm, seed=seed, split=split, label=label, problems=problems, right=right,
+            parameters=5, steps=3, seconds=1.5, last_loss=0.1, commit="abc", command="python -m x",
+        )  # fmt: skip
+
+    rows = [row("A", 0, "True", 3, 3), row("A", 0, "False", 7, 1), row("A", 1, "True", 10, 6)]
+    rows += [row("A", seed, "True", 4, 3, "train") for seed in (0, 1)]
+    table = FOLIO.asked(folio).table(rows)
+    shares = {label: [figure.values for figure in figures] for label, figures in table.figures.items()}
+    assert shares == {"A": [(75, 75), (40, 60)], FolioNetworks.constant: [(50,), (25,)]}
+    console = Console(width=100, record=True)
+    console.print(table.shown())
+    text = console.export_text()
+    assert "50 (40 to 60)" in text
+    assert "75 (75 to 75)" in text
+
+
+@pytest.fixture
+def clutrr(tmp_path: Path) -> ExperimentRequest:
+    folder = write_folder(tmp_path / "stories", 40)
+    settings = {
+        **TINY,
+        "task.people": "tokens",
+        "task.batch_size": 8,
+        "task.valid": 0.2,
+        "task.text": "story",
+    }
+    return ExperimentRequest(
+        data=str(folder), directory=tmp_path / "out", seeds=(0,), settings=settings, command="here"
+    )
+
+
+def test_networks_are_tested_by_number_of_facts(clutrr: ExperimentRequest) -> None:
+    networks = CLUTRR.asked(clutrr)
+    rows = networks.run(Console(quiet=True))
+    assert [(row.arm, row.split, row.hops) for row in rows] == [
+        (arm.name, split, hops)
+        for arm in ARMS
+        for split, hops in (("valid", 2), ("valid", 3), ("test", 2), ("test", 4))
+    ]
+    for row in rows:
+        assert row.stories == {("test", 2): 6, ("test", 4): 8}.get((row.split, row.hops), row.stories)
+        assert 0 <= row.right <= row.stories
+        assert (row.seed, row.steps, row.train_hops, row.command) == (0, 3, "2 3", "here")
+    files = networks.table(rows).write(networks.directory).files
+    assert [file.name for file in files] == ["accuracy.md", "accuracy.csv", "accuracy.png"]
+
+
+def test_the_networks_have_one_size(clutrr: ExperimentRequest, tmp_path: Path) -> None:
+    few = {key: value for key, value in clutrr.settings.items() if not key.startswith("model.")}
+    real = CLUTRR.asked(ExperimentRequest(data=clutrr.data, directory=tmp_path, settings=few))
+    given = real.task.overrides(real.data)
+    specs = real.specs(given)
+    counts = [real.parameters(spec) for spec in specs.values()]
+    assert len(counts) == 3
+    assert all(abs(count / counts[0] - 1) < 0.005 for count in counts)
+    assert specs["FOLNet (j.a)"].operators.layer == "j.a"
+    # one network alone has the size that it has among the others
+    alone = ExperimentRequest(data=clutrr.data, directory=tmp_path, settings=few, rows=("BERT",))
+    assert CLUTRR.asked(alone).specs(given) == {"BERT": specs["BERT"]}
+
+
+def test_the_table_and_the_commonest_relation(clutrr: ExperimentRequest, tmp_path: Path) -> None:
+    def row(arm: str, seed: int, hops: int, right: int, split: str = "test") -> StoryRow:
+        return StoryRow(
+            run=f"{arm}-{seed}", arm=arm, seed=seed, train_hops="2 3", split=split, hops=hops, stories=10,
+            right=right, parameters=5, steps=3, seconds=1.5, last_loss=0.1, commit="abc", command="python, -m x",
+        )  # fmt: skip
+
+    networks = CLUTRR.asked(clutrr)
+    table = networks.table(
+        [row("A", 0, 2, 9), row("A", 1, 2, 7), row("B", 0, 2, 5), row("A", 0, 2, 1, "valid")]
+    )
+    assert table.columns == ("2", "4")
+    shares = {label: [figure.values for figure in figures] for label, figures in table.figures.items()}
+    assert shares == {"A": [(90, 70), ()], "B": [(50,), ()], ClutrrNetworks.constant: [(50,), (50,)]}
+    task = Clutrr(ClutrrOptions(folder=str(write_folder(tmp_path / "41", 41)), valid=0.0, vocabulary=120))
+    # the first of 41 stories decides: "son" is told once more often, and half of the test stories say it
+    found = {column: share for column, (_, share) in networks.baseline(task.prepare()).items()}
+    assert found == {"2": 0.5, "4": 0.5}
 
 
 def test_the_runs_that_were_kept_are_those_that_are_asked_for_today(shared: Path) -> None:
@@ -88,11 +178,7 @@ def test_the_runs_that_were_kept_are_those_that_are_asked_for_today(shared: Path
 
 @pytest.mark.parametrize(
     ("name", "row", "runs"),
-    [
-        ("clutrr-facts", StoryRow, 10),
-        ("clutrr-story", StoryRow, 1),
-        ("folio", ProblemRow, 9),
-    ],
+    [("clutrr-facts", StoryRow, 10), ("clutrr-story", StoryRow, 1), ("folio", ProblemRow, 9)],
 )
 def test_results_that_were_kept_are_read(name: str, row: type[ResultRow], runs: int) -> None:
     rows = read_rows(ROOT / "benchmarks" / "results" / f"{name}.csv", row)

@@ -9,7 +9,7 @@ from peirce.compose import build, summarise
 from peirce.errors import TaskError
 from peirce.model import ExperimentRequest
 from peirce.registry import load_spec
-from peirce_tpru.entailment.experiment import COLUMNS, PAPER, RATES, TABLE1, UNPUBLISHED, spec_of
+from peirce_tpru.entailment.experiment import COLUMNS, PAPER, SCALES, TABLE1, UNPUBLISHED, spec_of
 from peirce_tpru.entailment.files import HEURISTICS
 from peirce_tpru.entailment.task import Entailment
 from rich.console import Console
@@ -88,7 +88,7 @@ def test_what_is_missing_is_named_before_anything_is_trained(kept: str, words: s
 
 @pytest.mark.parametrize(
     ("settings", "rates"),
-    [({}, (3e-3, RATES["small"]["transformer"])), ({"train.lr": 1e-2}, (1e-2, 1e-2))],
+    [({}, (3e-3, SCALES["small"].rates["transformer"])), ({"train.lr": 1e-2}, (1e-2, 1e-2))],
 )
 def test_rows_have_a_learning_rate_of_their_own_unless_one_is_given(
     tmp_path: Path, settings: dict[str, float], rates: tuple[float, float]
