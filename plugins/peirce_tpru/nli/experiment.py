@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from peirce.model import AnyTask
     from peirce.training import TrainResult
 
-    from peirce_tpru.inference.task import NliData
+    from peirce_tpru.nli.task import NliData
 
 SPLITS: Mapping[str, str] = {"dev": "valid", "dev, mismatched": "valid_mismatched", "test": "test"}
 """The columns of Table 2 and their splits; MNLI's dev set is its matched one, and its test set has no labels."""
