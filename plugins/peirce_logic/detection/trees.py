@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from attrs import field, frozen
@@ -77,18 +78,46 @@ class Tree:
         Raises:
             ValueError: the tokens are the whole sentence.
         """
-        wider = [
-            c
-            for c in self.constituents
-            if c.start <= start and stop <= c.stop and c.stop - c.start > stop - start
-        ]
-        if not wider:
+        same, at = None, self._leaves[start]
+        # From the token's own constituent upwards: each holds what the last one held.
+        while at is not None and self._narrower(at, start, stop):
+            if (self.constituents[at].start, self.constituents[at].stop) == (start, stop):
+                same = self.constituents[at].depth
+            at = self._parents[at]
+        if at is None:
             raise ValueError("no constituent holds more than these tokens")
-        parent = wider[-1]
+        parent, above = self.constituents[at], self._parents[at]
         # A constituent with one child has the same tokens as it: the grandparent is the next that holds more.
-        above = [c for c in wider if c.stop - c.start > parent.stop - parent.start]
-        same = [c.depth for c in self.constituents if (c.start, c.stop) == (start, stop)]
-        return parent, above[-1] if above else None, min(same, default=parent.depth + 1)
+        while above is not None and self._narrower(above, parent.start, parent.stop):
+            above = self._parents[above]
+        depth = parent.depth + 1 if same is None else same
+        return parent, None if above is None else self.constituents[above], depth
+
+    def _narrower(self, at: int, start: int, stop: int) -> bool:
+        """Whether a constituent holds no more than some tokens, or not all of them."""
+        found = self.constituents[at]
+        return found.stop < stop or found.start > start or found.stop - found.start <= stop - start
+
+    @cached_property
+    def _parents(self) -> list[int | None]:
+        """The parent of each constituent: the last one before it that has not ended where it begins."""
+        parents: list[int | None] = []
+        open_: list[int] = []
+        for i, each in enumerate(self.constituents):
+            while open_ and self.constituents[open_[-1]].stop <= each.start:
+                open_.pop()
+            parents.append(open_[-1] if open_ else None)
+            open_.append(i)
+        return parents
+
+    @cached_property
+    def _leaves(self) -> list[int]:
+        """The lowest constituent of each token, which holds it alone."""
+        leaves = [0] * len(self.tokens)
+        for i, each in enumerate(self.constituents):
+            if each.stop - each.start == 1:
+                leaves[each.start] = i
+        return leaves
 
 
 def flat(tokens: Sequence[Token]) -> Tree:
