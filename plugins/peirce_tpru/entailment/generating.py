@@ -108,12 +108,13 @@ def generate(
             raise TaskError(
                 f"{zipped} is there already, and a folder has one of the two; remove it, or choose another folder"
             )
-        if file.exists() and not overwrite:
-            raise TaskError(
-                f"{file} is there already; choose another folder, or give --overwrite to replace it"
-            )
-        known = {} if published is None else _known(published)
         parts = folder / f".{NAME}-{DRAWING}-{seed}.parts"
+        taken = TaskError(
+            f"{file} is there already; choose another folder, or give --overwrite to replace it"
+        )
+        if file.exists() and not overwrite and not parts.exists():
+            raise taken
+        known = {} if published is None else _known(published)
         parts.mkdir(exist_ok=True)
         kept: dict[str, None] = {}
         fours: list[str] = []
@@ -136,7 +137,11 @@ def generate(
                     kept |= dict.fromkeys(keys)
                     fours.append(four)
             done += more
-        write_whole(file, "".join(fours))
+        text = "".join(fours)
+        # A call that was killed after its last file left the same file and its parts.
+        if file.exists() and not overwrite and file.read_text(encoding="utf-8") != text:
+            raise taken
+        write_whole(file, text)
         rmtree(parts)
     return Made(file, 4 * len(fours), 4 * (twice + theirs), 4 * theirs)
 
@@ -189,7 +194,7 @@ def histograms(pairs: Iterable[Pair]) -> dict[str, dict[int, float]]:
 
 
 def published_histograms() -> dict[str, dict[int, float]]:
-    """The same of the published validation file."""
+    """The shares of the published validation file, as `histograms` gives them."""
     return {what: _shares(found) for what, found in zip(histograms(()), (LETTERS, *SIZES), strict=True)}
 
 

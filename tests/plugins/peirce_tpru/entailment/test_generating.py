@@ -6,6 +6,7 @@ import json
 import sys
 from collections import defaultdict
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from peirce.errors import TaskError, WriteError
@@ -67,6 +68,17 @@ def test_an_interrupted_run_goes_on_and_workers_change_nothing(
     assert generate(tmp_path / "cut", 80).file.read_bytes() == whole
     assert asked == [0, 1, 1]
     assert [path.name for path in (tmp_path / "cut").iterdir()] == ["train.txt"]
+
+
+def test_a_call_that_was_killed_after_its_last_file_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+        killed.setattr(generating, "rmtree", Mock(side_effect=KeyboardInterrupt))
+        generate(tmp_path, 80)
+    whole = (tmp_path / "train.txt").read_bytes()
+    assert generate(tmp_path, 80).file.read_bytes() == whole
+    assert [path.name for path in tmp_path.iterdir()] == ["train.txt"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no limits on the size of files")
