@@ -73,9 +73,10 @@ def test_an_interrupted_run_goes_on_and_workers_change_nothing(
 def test_a_call_that_was_killed_after_its_last_file_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as killed:
         killed.setattr(generating, "rmtree", Mock(side_effect=KeyboardInterrupt))
-        generate(tmp_path, 80)
+        with pytest.raises(KeyboardInterrupt):
+            generate(tmp_path, 80)
     whole = (tmp_path / "train.txt").read_bytes()
     assert generate(tmp_path, 80).file.read_bytes() == whole
     assert [path.name for path in tmp_path.iterdir()] == ["train.txt"]
