@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from measuring import CLOCKS, SHARED, record, seconds
 from peirce.errors import TaskError
-from peirce_kg.engine.answers import Groundings, answers
+from peirce_kg.engine.answers import answers
+from peirce_kg.engine.template import Groundings
 from peirce_kg.graphs.facts import memory
 from peirce_kg.graphs.graph import Graph, load_graph
 from peirce_kg.queries.types import QueryType, load_types

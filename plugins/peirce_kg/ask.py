@@ -17,8 +17,8 @@ from peirce_kg.encoding.assets import read_assets, reads_reversed
 from peirce_kg.encoding.inputs import query_inputs
 from peirce_kg.encoding.literal_inputs import takes_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.engine.answers import Budget, QueryTooLargeError, answers, to_ids
-from peirce_kg.engine.budget import SECONDS
+from peirce_kg.engine.answers import answers, to_ids
+from peirce_kg.engine.budget import SECONDS, Budget, QueryTooLargeError
 from peirce_kg.graphs.graph import SPLITS, Graph, Split
 from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.conversion import read_query

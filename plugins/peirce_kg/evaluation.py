@@ -19,7 +19,8 @@ from rich.progress import track
 from rich.table import Table
 
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
-from peirce_kg.engine.answers import Answers, Groundings, Template, answers
+from peirce_kg.engine.answers import Answers, answers
+from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import SPLITS, Index, Split
 from peirce_kg.queries.language import FREE
 from peirce_kg.sampling.sampler import QuerySet

@@ -29,7 +29,8 @@ from peirce_kg.encoding.literal_inputs import (
 )
 from peirce_kg.encoding.vocabulary import Vocabulary, pad
 from peirce_kg.encoding.writing import SYNTAXES, Syntax
-from peirce_kg.engine.answers import Answers, Groundings, Template
+from peirce_kg.engine.answers import Answers
+from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.evaluation import (
     FILTERINGS,
     PUBLISHED,

@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 from peirce.commands import Json, as_json
-from peirce.extras import require
 from peirce.progress import progress_bars
 
-from peirce_kg.graphs.commands import GRAPH_HELP
+from peirce_kg.graphs.commands import GraphOption, shown_to_people
 from peirce_kg.parts.augmenters.kge_files import Optimizer, Predictor, write_kge
 
 WORTH_SAYING = 20.0
@@ -20,7 +19,7 @@ WORTH_SAYING = 20.0
 
 
 def embed(
-    graph: Annotated[str, typer.Option(metavar="GRAPH", help=GRAPH_HELP)],
+    graph: GraphOption,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The vectors, a .safetensors file.")
     ],
@@ -46,23 +45,15 @@ def embed(
     json: Json = False,
 ) -> None:
     """Train entity and relation vectors by link prediction, for a spec's augmenter kge."""
-    from peirce.errors import TaskError
-    from rich.console import Console
-
-    if model == "transe":
-        require("peirce kg embed --model transe", "pykeen", extra="kg")
     from peirce_kg.embedding.training import EmbeddingOptions, embed
     from peirce_kg.graphs.graph import load_graph
 
-    if lr is not None and not lr > 0:
-        raise TaskError(f"--lr {lr} must be above 0")
     options = EmbeddingOptions(
         model=model, dim=dim, epochs=epochs, batch_size=batch_size, optimizer=optimizer, lr=lr, n3=n3, seed=seed,
         device=device,
     )  # fmt: skip
     loaded = load_graph(graph)
-    console = Console(stderr=True)
-    with _place(output), progress_bars(console if console.is_terminal else None) as progress:
+    with _place(output), progress_bars(shown_to_people()) as progress:
         bar = progress.add_task("epochs", total=epochs, shown="")
 
         def after(epoch: int, loss: float) -> None:
@@ -71,29 +62,17 @@ def embed(
         def estimate(seconds: float) -> None:
             if seconds > WORTH_SAYING:
                 about = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
-                console.print(
-                    f"{model} of {loaded.name}: about {about} for {epochs:,} epochs; Ctrl-C ends it, and --epochs and "
-                    "--dim make it shorter",
-                    highlight=False,
-                    soft_wrap=True,
-                )
+                text = f"{model} of {loaded.name}: about {about} for {epochs:,} epochs; Ctrl-C ends it, and --epochs "
+                typer.echo(f"{text}and --dim make it shorter", err=True)
 
         made = embed(loaded, options, after, estimate)
         write_kge(output, made.facts, made.entities, made.relations)
     if json:
         as_json(
-            "peirce.kg.embed/1",
-            file=str(output),
-            model=model,
-            graph=loaded.name,
-            entities=len(made.entities),
-            relations=len(made.relations),
-            width=dim,
-            epochs=epochs,
-            seed=seed,
-            loss=made.losses[-1],
+            "peirce.kg.embed/1", file=str(output), model=model, graph=loaded.name, entities=len(made.entities),
+            relations=len(made.relations), width=dim, epochs=epochs, seed=seed, loss=made.losses[-1],
             validation_mrr=made.mrr,
-        )
+        )  # fmt: skip
         return
     quality = "" if made.mrr is None else f"; filtered MRR of the validation triples {made.mrr:.3f}"
     sizes = f"{len(made.entities):,} entities and {len(made.relations):,} relations, {dim} numbers each"

@@ -1,16 +1,16 @@
-"""Entity and relation vectors by link prediction on a graph's training triples; TransE with pykeen."""
+"""Entity and relation vectors by link prediction on a graph's training triples: TransE, DistMult and ComplEx."""
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, get_args
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from attrs import field, frozen, validators
+import torch.nn.functional as F
+from attrs import frozen
 from peirce.errors import TaskError
 from peirce.training import isolated
 from torch import Tensor, nn
@@ -18,21 +18,18 @@ from torch import Tensor, nn
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.answers import Answers
 from peirce_kg.evaluation import ranks
-from peirce_kg.graphs.graph import Graph
-from peirce_kg.parts.augmenters.kge_files import PREDICTORS, KgeFacts, Optimizer, Predictor
+from peirce_kg.graphs.graph import Graph, Split
+from peirce_kg.parts.augmenters.kge_files import KgeFacts, Optimizer, Predictor
 from peirce_kg.parts.systems.complex_numbers import times
 
 NEGATIVES = 64
 """False triples for each true one of TransE."""
 MARGIN = 9.0
-"""Of TransE's loss."""
+"""What TransE's distances are compared with in its loss."""
 SCORES = 2**22
 """Scores that are held at once; a step whose batch has more is taken in portions."""
 EVALUATED = 32
 """Triples that are ranked at once."""
-
-
-OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
 
 
 @frozen(kw_only=True)
@@ -81,16 +78,14 @@ class EmbeddingOptions:
         device: where they are trained.
     """
 
-    model: Predictor = field(default="complex", validator=validators.in_(PREDICTORS))
-    dim: int = field(default=400, validator=validators.ge(1))
-    epochs: int = field(default=100, validator=validators.ge(1))
-    batch_size: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
-    optimizer: Optimizer | None = field(
-        default=None, validator=validators.optional(validators.in_(OPTIMIZERS))
-    )
-    lr: float | None = field(default=None, validator=validators.optional(validators.gt(0.0)))
-    n3: float | None = field(default=None, validator=validators.optional(validators.ge(0.0)))
-    seed: int = field(default=0, validator=validators.ge(0))
+    model: Predictor = "complex"
+    dim: int = 400
+    epochs: int = 100
+    batch_size: int | None = None
+    optimizer: Optimizer | None = None
+    lr: float | None = None
+    n3: float | None = None
+    seed: int = 0
     device: str = "cpu"
 
     @property
@@ -130,74 +125,130 @@ def embed(
 ) -> Embedding:
     """Train a link predictor on the training triples of a graph.
 
-    DistMult and ComplEx score every tail of a head and a relation, and every head by the converse of the relation, with
-    a cross-entropy over all entities and the N3 penalty; TransE meets sampled false triples, weighed by their own
-    scores.
-
     Args:
         graph: the graph.
         options: how.
         after: called after each epoch, from 1 on, with its mean loss.
-        estimate: called after the first step of DistMult and ComplEx, with the seconds that the training will take.
+        estimate: called after the first step with the seconds that the training will take.
 
     Raises:
         TaskError: there are no training triples, the width or an option does not suit the model, the device does not
             exist, or the loss is not finite.
     """
+    _check(graph, options)
+    triples = _both_ways(graph, "train")
+    if options.model == "transe":
+        # which way a triple is asked is drawn in each step
+        triples = triples[: len(triples) // 2]
+    with isolated(options.seed):
+        predictor = PREDICTORS[options.model](graph, options)
+        try:
+            predictor = predictor.to(torch.device(options.device))
+        except (RuntimeError, AssertionError) as error:
+            reason = str(error).partition("\n")[0]
+            raise TaskError(f"vectors cannot be trained on {options.device!r}: {reason}") from error
+        losses = _train(predictor, triples.to(options.device), options, after, estimate)
+        mrr = _mrr(predictor, graph)
+    vocabulary = Vocabulary.of(graph)
+    facts = KgeFacts(
+        model=options.model, graph=graph.name, width=options.dim, epochs=options.epochs, seed=options.seed,
+        vocabulary=len(vocabulary), first_entity=vocabulary.first_entity, first_relation=vocabulary.first_relation,
+    )  # fmt: skip
+    entities, relations = (each.detach().cpu() for each in (predictor.entities, predictor.relations))
+    return Embedding(facts, entities, relations[: graph.relations].contiguous(), losses, mrr)
+
+
+def _check(graph: Graph, options: EmbeddingOptions) -> None:
     if options.model == "complex" and options.dim % 2:
         raise TaskError(f"complex vectors have two numbers each; --dim {options.dim} must be even")
     if options.model == "transe" and (options.optimizer == "adagrad" or options.n3):
         raise TaskError(
             "transe is trained by Adam without N3; leave --optimizer and --n3 out, or take complex"
         )
+    if options.lr is not None and not options.lr > 0:
+        raise TaskError(f"--lr {options.lr} must be above 0")
     if not len(graph.added["train"]):
         raise TaskError(f"the train split of {graph.name!r} has no triples to train vectors on")
-    both_ways = options.model != "transe"
-    triples = _triples(graph, "train", both_ways=both_ways)
-    with isolated(options.seed):
-        if both_ways:
-            predictor: Any = _placed(Factorisation(graph, options), options.device)
-            losses = _factorise(predictor, triples, options, after, estimate)
-        else:
-            factory = _factory(graph, triples)
-            predictor = _placed(_predictor(factory, options), options.device)
-            losses = _train(predictor, factory, options, after)
-        predictor.eval()
-        mrr = _mrr(predictor, graph, both_ways=both_ways)
-    vocabulary = Vocabulary.of(graph)
-    facts = KgeFacts(
-        model=options.model, graph=graph.name, width=options.dim, epochs=options.epochs, seed=options.seed,
-        vocabulary=len(vocabulary), first_entity=vocabulary.first_entity, first_relation=vocabulary.first_relation,
-    )  # fmt: skip
-    entities, relations = predictor.vectors() if both_ways else _vectors(predictor)
-    return Embedding(facts, entities, relations[: graph.relations].contiguous(), losses, mrr)
 
 
-class Factorisation(nn.Module):
-    """DistMult or ComplEx over a graph whose relations have converses: real parts first, then imaginary ones.
+class LinkPredictor(nn.Module):
+    """Vectors of entities and relations, and how a head and a relation are compared with every tail.
+
+    Relation r + R, of R relations, is the converse of r: it leads from the tails of r to its heads.
 
     Args:
         graph: the graph.
-        options: which, how wide, and how new vectors begin.
+        options: how wide the vectors are, and how new ones begin.
     """
+
+    converses: bool
+    """Whether converses have vectors of their own."""
 
     def __init__(self, graph: Graph, options: EmbeddingOptions) -> None:
         super().__init__()
-        self.complex = options.model == "complex"
         std = options.recipe.init_std or options.dim**-0.5
+        self.count, rows = graph.relations, graph.relations * (1 + self.converses)
         self.entities = nn.Parameter(torch.randn(graph.entities, options.dim) * std)
-        self.relations = nn.Parameter(torch.randn(2 * graph.relations, options.dim) * std)
+        self.relations = nn.Parameter(torch.randn(rows, options.dim) * std)
 
+    @abstractmethod
     def asked(self, pairs: Tensor) -> Tensor:
         """What tails are compared with, from heads and relations: int64 [n, 2] -> [n, dim]."""
-        heads, relations = self.entities[pairs[:, 0]], self.relations[pairs[:, 1]]
-        return times(heads, relations) if self.complex else heads * relations
+
+    @abstractmethod
+    def scores(self, pairs: Tensor) -> Tensor:
+        """The scores of all tails: int64 [n, 2] -> [n, entities]."""
+
+    @abstractmethod
+    def loss(self, triples: Tensor, n3: float) -> Tensor:
+        """The mean loss of triples, and `n3` times their mean penalty: int64 [n, 3] -> a scalar."""
+
+
+class TransE(LinkPredictor):
+    """A tail's score is -|h + r - t|, the sum over all numbers; h is to be where t - r is (Bordes et al., 2013).
+
+    True triples meet sampled false ones, weighed by the softmax of their scores (Sun et al., 2019).
+    """
+
+    converses = False
+
+    def asked(self, pairs: Tensor) -> Tensor:
+        """See `LinkPredictor.asked`."""
+        sign = torch.where(pairs[:, 1] < self.count, 1.0, -1.0).unsqueeze(1).to(self.relations)
+        return self.entities[pairs[:, 0]] + sign * self.relations[pairs[:, 1] % self.count]
+
+    def scores(self, pairs: Tensor) -> Tensor:
+        """See `LinkPredictor.scores`."""
+        return -torch.cdist(self.asked(pairs), self.entities, p=1)
 
     def loss(self, triples: Tensor, n3: float) -> Tensor:
-        """The mean of -log softmax of the tails over all entities, and `n3` times the mean of the penalties.
+        """See `LinkPredictor.loss`; of each triple the tail or, as likely, the head is replaced."""
+        head, relation, tail = triples.unbind(1)
+        back = torch.rand(len(triples), device=triples.device) < 0.5
+        known, wanted = torch.where(back, tail, head), torch.where(back, head, tail)
+        asked = self.asked(torch.stack([known, relation + back * self.count], 1))
+        true = -(asked - self.entities[wanted]).abs().sum(1)
+        others = torch.randint(len(self.entities), (len(triples), NEGATIVES), device=triples.device)
+        false = -(asked.unsqueeze(1) - self.entities[others]).abs().sum(2)
+        unwanted = (false.detach().softmax(1) * F.logsigmoid(-MARGIN - false)).sum(1)
+        return -(F.logsigmoid(MARGIN + true) + unwanted).mean() / 2
 
-        Triples of one head and relation share their scores: int64 [n, 3] -> a scalar.
-        """
+
+class DistMult(LinkPredictor):
+    """A tail's score is the sum of h r t, number by number; learnt by a cross-entropy over all tails, with N3."""
+
+    converses = True
+
+    def asked(self, pairs: Tensor) -> Tensor:
+        """See `LinkPredictor.asked`."""
+        return self.entities[pairs[:, 0]] * self.relations[pairs[:, 1]]
+
+    def scores(self, pairs: Tensor) -> Tensor:
+        """See `LinkPredictor.scores`."""
+        return self.asked(pairs) @ self.entities.T
+
+    def loss(self, triples: Tensor, n3: float) -> Tensor:
+        """See `LinkPredictor.loss`; triples of one head and relation share their scores."""
         keys, pair = (triples[:, 0] * len(self.relations) + triples[:, 1]).unique(return_inverse=True)
         asked = self.asked(torch.stack([keys // len(self.relations), keys % len(self.relations)], 1))
         total = (asked @ self.entities.T).logsumexp(1)
@@ -206,25 +257,33 @@ class Factorisation(nn.Module):
         if not n3:
             return loss
         factors = (self.entities[triples[:, 0]], self.relations[triples[:, 1]], tails)
-        return loss + n3 * torch.stack([self._cubes(each) for each in factors]).sum() / len(triples)
+        return loss + n3 * torch.stack([self.cubes(each) for each in factors]).sum() / len(triples)
 
-    def _cubes(self, vectors: Tensor) -> Tensor:
-        if not self.complex:
-            return vectors.abs().pow(3).sum()
+    def cubes(self, vectors: Tensor) -> Tensor:
+        """The sum of the cubed moduli."""
+        return vectors.abs().pow(3).sum()
+
+
+class ComplEx(DistMult):
+    """As DistMult, with complex numbers: real parts first, then imaginary ones."""
+
+    def asked(self, pairs: Tensor) -> Tensor:
+        """See `LinkPredictor.asked`."""
+        return times(self.entities[pairs[:, 0]], self.relations[pairs[:, 1]])
+
+    def cubes(self, vectors: Tensor) -> Tensor:
+        """The sum of the cubed moduli."""
         real, imaginary = vectors.chunk(2, 1)
         return (real.square() + imaginary.square()).pow(1.5).sum()
 
-    def score_t(self, pairs: Tensor) -> Tensor:
-        """The scores of all tails: int64 [n, 2] -> [n, entities]."""
-        return self.asked(pairs) @ self.entities.T
 
-    def vectors(self) -> tuple[Tensor, Tensor]:
-        """float32 [entities, dim], [relations, dim]; converses follow."""
-        return self.entities.detach().cpu(), self.relations.detach().cpu()
+PREDICTORS: Mapping[Predictor, type[LinkPredictor]] = {
+    "transe": TransE, "distmult": DistMult, "complex": ComplEx,
+}  # fmt: skip
 
 
-def _factorise(
-    predictor: Factorisation,
+def _train(
+    predictor: LinkPredictor,
     triples: Tensor,
     options: EmbeddingOptions,
     after: Callable[[int, float], None],
@@ -232,7 +291,6 @@ def _factorise(
 ) -> list[float]:
     """The mean loss of each epoch."""
     recipe, epochs = options.recipe, options.epochs
-    triples = triples.to(predictor.entities.device)
     kind = torch.optim.Adagrad if recipe.optimizer == "adagrad" else torch.optim.Adam
     optimizer = kind(predictor.parameters(), lr=recipe.lr)
     size = max(1, min(recipe.batch_size, SCORES // len(predictor.entities)))
@@ -252,132 +310,32 @@ def _factorise(
                 begun = None
         losses.append(total / len(triples))
         if not np.isfinite(losses[-1]) or not all(each.isfinite().all() for each in predictor.parameters()):
-            raise _diverged(options)
+            raise TaskError(f"the loss of {options.model} is no number; lower --lr {recipe.lr}")
         after(epoch, losses[-1])
     return losses
 
 
-def _triples(graph: Graph, split: Literal["train", "valid"], *, both_ways: bool) -> Tensor:
-    """int64 [n, 3]; both ways, each triple's converse follows, with a relation of its own."""
+def _both_ways(graph: Graph, split: Split) -> Tensor:
+    """The triples that a split adds, then the converse of each: int64 [2 n, 3]."""
     triples = torch.from_numpy(graph.added[split].astype("int64"))
-    if not both_ways:
-        return triples
     head, relation, tail = triples.unbind(1)
     return torch.cat([triples, torch.stack([tail, relation + graph.relations, head], 1)])
 
 
-def _factory(graph: Graph, triples: Tensor) -> Any:
-    from pykeen.triples import CoreTriplesFactory
-
-    return CoreTriplesFactory(triples, num_entities=graph.entities, num_relations=graph.relations)
-
-
-def _predictor(factory: Any, options: EmbeddingOptions) -> Any:
-    from pykeen.losses import NSSALoss
-    from pykeen.models import ERModel
-
-    vectors = {
-        "shape": options.dim,
-        "initializer": torch.nn.init.normal_,
-        "initializer_kwargs": {"std": options.dim**-0.5},
-    }
-    return ERModel(
-        triples_factory=factory,
-        interaction="transe",
-        interaction_kwargs={"p": 1},
-        entity_representations_kwargs=vectors,
-        relation_representations_kwargs=dict(vectors),
-        loss=NSSALoss(margin=MARGIN, adversarial_temperature=1.0),
-        random_seed=options.seed,
-    )
-
-
-def _placed(predictor: Any, device: str) -> Any:
-    try:
-        return predictor.to(torch.device(device))
-    except (RuntimeError, AssertionError) as error:
-        raise TaskError(
-            f"vectors cannot be trained on {device!r}: {str(error).partition(chr(10))[0]}"
-        ) from error
-
-
-def _train(
-    predictor: Any, factory: Any, options: EmbeddingOptions, after: Callable[[int, float], None]
-) -> list[float]:
-    from pykeen.training import SLCWATrainingLoop
-    from pykeen.training.callbacks import TrainingCallback
-    from pykeen.training.training_loop import NonFiniteLossError
-
-    class After(TrainingCallback):
-        """Tells of each epoch."""
-
-        def post_epoch(self, epoch: int, epoch_loss: float, **kwargs: Any) -> None:
-            """See `TrainingCallback.post_epoch`."""
-            after(epoch, epoch_loss)
-
-    recipe = options.recipe
-    loop: Any = SLCWATrainingLoop(
-        optimizer=torch.optim.Adam(predictor.parameters(), lr=recipe.lr),
-        negative_sampler_kwargs={"num_negs_per_pos": NEGATIVES},
-        model=predictor,
-        triples_factory=factory,
-        automatic_memory_optimization=False,
-    )
-    try:
-        with _old_objects_aside():
-            return loop.train(
-                triples_factory=factory, num_epochs=options.epochs, batch_size=recipe.batch_size, use_tqdm=False,
-                use_tqdm_batch=False, callbacks=After, pin_memory=False,
-            )  # fmt: skip
-    except NonFiniteLossError as error:
-        raise _diverged(options) from error
-
-
-def _diverged(options: EmbeddingOptions) -> TaskError:
-    return TaskError(f"the loss of {options.model} is no number; lower --lr {options.recipe.lr}")
-
-
-@contextmanager
-def _old_objects_aside() -> Iterator[None]:
-    """pykeen collects garbage after every epoch, and would look through all that was there before: half a second."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-def _mrr(predictor: Any, graph: Graph, *, both_ways: bool) -> float | None:
+def _mrr(predictor: LinkPredictor, graph: Graph) -> float | None:
     """The filtered mean reciprocal rank of heads and tails of the validation triples; ties rank in the middle."""
-    wanted = _triples(graph, "valid", both_ways=True)
+    wanted = _both_ways(graph, "valid")
     if not len(wanted):
         return None
-    triples = torch.cat([_triples(graph, "train", both_ways=True), wanted]).numpy()
+    triples = torch.cat([_both_ways(graph, "train"), wanted]).numpy()
     pairs, pair = np.unique(triples[:, 0] * 2 * graph.relations + triples[:, 1], return_inverse=True)
     known = Answers.of(np.unique(pair * graph.entities + triples[:, 2]), len(pairs), graph.entities)
-    asked = torch.from_numpy(pair[-len(wanted) :])
-    total = 0.0
-    for converse, (triples_of, pairs_of) in enumerate(zip(wanted.chunk(2), asked.chunk(2), strict=True)):
-        batches = zip(torch.split(triples_of, EVALUATED), torch.split(pairs_of, EVALUATED), strict=True)
-        for rows, own in batches:
-            scores = _scores(predictor, rows, graph, converse=bool(converse) and not both_ways)
-            targets = Answers(np.arange(len(rows) + 1), rows[:, 2].numpy())
-            total += (1 / ranks(scores.numpy(), targets, known.select(own.numpy()))).sum().item()
+    asked = pair[-len(wanted) :]
+    device, total = next(predictor.parameters()).device, 0.0
+    for start in range(0, len(wanted), EVALUATED):
+        rows, own = wanted[start : start + EVALUATED], asked[start : start + EVALUATED]
+        with torch.no_grad():
+            scores = predictor.scores(rows[:, :2].to(device)).cpu().numpy()
+        targets = Answers(np.arange(len(rows) + 1), rows[:, 2].numpy())
+        total += (1 / ranks(scores, targets, known.select(own))).sum().item()
     return total / len(wanted)
-
-
-def _scores(predictor: Any, rows: Tensor, graph: Graph, *, converse: bool) -> Tensor:
-    """Each entity as the tail of rows [b, 3], [b, entities]; of a converse, as the head of the relation itself."""
-    device = next(predictor.parameters()).device
-    with torch.no_grad():
-        if converse:
-            pairs = torch.stack([rows[:, 1] - graph.relations, rows[:, 0]], 1)
-            return predictor.score_h(pairs.to(device)).cpu()
-        return predictor.score_t(rows[:, :2].to(device)).cpu()
-
-
-def _vectors(predictor: Any) -> tuple[Tensor, Tensor]:
-    """float32 [entities, dim], [relations, dim]."""
-    with torch.no_grad():
-        both = (predictor.entity_representations[0](), predictor.relation_representations[0]())
-    return both[0].detach().cpu(), both[1].detach().cpu()

@@ -13,7 +13,7 @@ from peirce.errors import TaskError, unknown
 from peirce.files import parse_json
 
 from peirce_kg.encoding.writing import KINDS, SYMBOLS, SYNTAXES, Syntax, written
-from peirce_kg.engine.answers import Groundings, Template
+from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import Bools, Graph, Ints
 from peirce_kg.queries.language import Constant, Variable
 

@@ -15,32 +15,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from attrs import frozen
 
-from peirce_kg.engine.budget import Budget, Estimate, check_worth, estimate, shortened, waited
+from peirce_kg.engine.assignments import CELLS, Space
+from peirce_kg.engine.budget import Budget, QueryTooLargeError
 from peirce_kg.engine.conjunction import Conjunction
-from peirce_kg.engine.keysets import CELLS, Space
-from peirce_kg.engine.template import Groundings, QueryTooLargeError, Template
+from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import Graph, Index, Ints
 from peirce_kg.graphs.index import Bools, spans
 from peirce_kg.queries.language import Query
 
-__all__ = [
-    "LIMIT",
-    "Answers",
-    "Budget",
-    "Estimate",
-    "Groundings",
-    "QueryTooLargeError",
-    "Template",
-    "answer",
-    "answers",
-    "answers_within",
-    "estimate",
-    "to_ids",
-]
-
 LIMIT = 20_000_000
 """Rows that one intermediate table may have; 8 bytes a column each."""
-_FEWEST = 16
+SHOWN = 160
+"""Characters of a query that an error shows."""
 
 
 @frozen(eq=False)
@@ -143,26 +129,16 @@ def answers(
     Raises:
         QueryTooLargeError: one query alone needs more, or the time is over; the part of the query is named.
     """
-    allowed = budget or Budget()
-    if allowed.seconds is not None:
-        check_worth(template, estimate(template, groundings, index), allowed)
-
-    def work() -> list[Answers]:
-        parts = []
-        for found, error in _parts(template, groundings, index, limit, allowed):
-            if error is not None:
-                raise error
-            parts.append(found)
-        return parts
-
-    try:
-        parts = waited(work, allowed)
-    except QueryTooLargeError as error:
-        raise QueryTooLargeError(
-            f"{shortened(str(template.query))}: {error}; name more entities in the query, split it, or raise the limit "
-            "or the budget if memory and time allow"
-        ) from error
-    return parts[0] if len(parts) == 1 else Answers.joined(parts)
+    parts = []
+    for found, error in _parts(template, groundings, index, limit, budget or Budget()):
+        if error is not None:
+            text = str(template.query)
+            raise QueryTooLargeError(
+                f"{text if len(text) <= SHOWN else f'{text[: SHOWN - 4]} ...'}: {error}; name more entities in the "
+                "query, split it, or raise the limit or the budget if memory and time allow"
+            ) from error
+        parts.append(found)
+    return Answers.joined(parts)
 
 
 def answers_within(
@@ -181,7 +157,7 @@ def _parts(
     template: Template, groundings: Groundings, index: Index, limit: int, budget: Budget
 ) -> Iterator[tuple[Answers, QueryTooLargeError | None]]:
     """The answers of a few groundings at a time; of a single one that needs too much none, and the reason."""
-    count, size = len(groundings), max(_FEWEST, CELLS // index.entities)
+    count, size = len(groundings), max(1, CELLS // index.entities)
     if count > size:
         for start in range(0, count, size):
             yield from _parts(template, groundings[start : start + size], index, limit, budget)

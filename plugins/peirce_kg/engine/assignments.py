@@ -1,15 +1,60 @@
-"""Assignments of values to variables, for many queries at once, and the ways from their rows to a further variable."""
+"""Sets of values and assignments of values to variables, for many queries at once.
+
+A set of entities for each query of a batch is an array of keys, query * entities + entity.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from peirce_kg.engine.template import Slot
 from peirce_kg.graphs.index import Bools, Ints
 from peirce_kg.queries.language import Variable
+
+CELLS = 32_000_000
+"""Keys that a batch may have, unless a single query has more: an array has a byte for each."""
+_SPARSE = 128
+"""One key in so many cells is as quickly sorted as marked."""
+
+
+@frozen(eq=False)
+class Space:
+    """The keys of a batch; sets are marked in one array of a byte per key, which is quicker than sorting.
+
+    Args:
+        queries: how many queries the batch has.
+        entities: how many entities the graph has.
+    """
+
+    queries: int
+    entities: int
+    _marks: Bools = field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_marks", np.zeros(self.queries * self.entities, dtype=bool))
+
+    def everything(self, queries: Ints) -> Ints:
+        """Every entity for each of some queries."""
+        return (queries[:, None] * self.entities + np.arange(self.entities)).ravel()
+
+    def distinct(self, keys: Ints) -> Ints:
+        """The distinct keys, sorted."""
+        if len(keys) * _SPARSE < len(self._marks):
+            return np.unique(keys)
+        self._marks[keys] = True
+        found = np.flatnonzero(self._marks)
+        self._marks[found] = False
+        return found
+
+    def among(self, keys: Ints, some: Ints) -> Bools:
+        """Which of the keys are among some others."""
+        self._marks[some] = True
+        found = self._marks.take(keys)
+        self._marks[some] = False
+        return found
 
 
 @frozen(eq=False)

@@ -15,10 +15,9 @@ from itertools import chain
 import numpy as np
 from attrs import evolve
 
-from peirce_kg.engine.assignments import Assignments, Reach, Way, distinct
-from peirce_kg.engine.budget import Budget
-from peirce_kg.engine.keysets import Space
-from peirce_kg.engine.template import Branch, Groundings, QueryTooLargeError, Slot
+from peirce_kg.engine.assignments import Assignments, Reach, Space, Way, distinct
+from peirce_kg.engine.budget import Budget, QueryTooLargeError
+from peirce_kg.engine.template import Branch, Groundings, Slot
 from peirce_kg.graphs.index import Bools, Index, Ints, spans
 from peirce_kg.queries.language import FREE, Variable
 

@@ -7,14 +7,9 @@ from functools import cache
 
 import numpy as np
 from attrs import frozen
-from peirce.errors import TaskError
 
 from peirce_kg.graphs.index import Bools, Ints
 from peirce_kg.queries.language import Constant, Query, Term, Variable
-
-
-class QueryTooLargeError(TaskError):
-    """A query whose exact answer would need more memory than the engine may use."""
 
 
 @frozen

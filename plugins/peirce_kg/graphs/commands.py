@@ -1,25 +1,34 @@
-"""`peirce kg info`: what a graph holds."""
+"""`peirce kg info`: what a graph holds; and what the commands about graphs share."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from peirce.commands import Json, as_json, as_table
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 GRAPH_HELP = (
     "A folder of train, valid and test files (.tsv, .nt, also .gz), one such file, or a data set of pykeen."
 )
+GraphOption = Annotated[str, typer.Option("--graph", metavar="GRAPH", help=GRAPH_HELP)]
 SHOWN_RELATIONS = 10
 """Relations that `info` shows; `--json` gives all."""
 
 
-def info(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help=GRAPH_HELP)],
-    json: Json = False,
-) -> None:
+def shown_to_people() -> Console | None:
+    """Where a progress bar goes: standard error, if it is a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console if console.is_terminal else None
+
+
+def info(graph: Annotated[str, typer.Argument(metavar="GRAPH", help=GRAPH_HELP)], json: Json = False) -> None:
     """Show a graph's sizes, splits, duplicates, late entities, memory and relations."""
-    from attrs import asdict
+    from attrs import asdict, astuple
 
     from peirce_kg.graphs.facts import memory, relation_facts, split_facts
     from peirce_kg.graphs.graph import load_graph
@@ -28,26 +37,14 @@ def info(
     splits, relations, bytes_ = split_facts(loaded), relation_facts(loaded), memory(loaded)
     if json:
         as_json(
-            "peirce.kg.info/1",
-            name=loaded.name,
-            entities=loaded.entities,
-            relations=loaded.relations,
-            splits=[asdict(split) for split in splits],
-            memory={**asdict(bytes_), "ratio": bytes_.ratio},
+            "peirce.kg.info/1", name=loaded.name, entities=loaded.entities, relations=loaded.relations,
+            splits=[asdict(split) for split in splits], memory={**asdict(bytes_), "ratio": bytes_.ratio},
             by_relation=[asdict(relation) for relation in relations],
-        )
+        )  # fmt: skip
         return
     typer.echo(f"{loaded.name}: {loaded.entities:,} entities, {loaded.relations:,} relations")
-    as_table(
-        ("split", "adds", "cumulative", "duplicates dropped", "new entities", "new relations"),
-        [
-            (
-                s.split,
-                *(f"{n:,}" for n in (s.added, s.cumulative, s.duplicates, s.new_entities, s.new_relations)),
-            )
-            for s in splits
-        ],
-    )
+    headings = ("split", "adds", "cumulative", "duplicates dropped", "new entities", "new relations")
+    as_table(headings, [(name, *(f"{n:,}" for n in sizes)) for name, *sizes in map(astuple, splits)])
     as_table(
         ("relation", "triples", "heads", "tails"),
         [(r.relation, f"{r.triples:,}", f"{r.heads:,}", f"{r.tails:,}") for r in relations[:SHOWN_RELATIONS]],

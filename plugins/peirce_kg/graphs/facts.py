@@ -40,8 +40,7 @@ class RelationFacts:
 
 @frozen
 class Memory:
-    """In bytes. index: the triples as the graph holds them; raw: the same as three int32 each; names: of entities and
-    relations."""
+    """In bytes. index: the triples as the graph holds them; raw: three int32 each; names: of entities and relations."""
 
     index: int
     raw: int
@@ -55,21 +54,12 @@ class Memory:
 
 def split_facts(graph: Graph) -> list[SplitFacts]:
     """What each split has, in order."""
-    seen = np.zeros(graph.relations, dtype=bool)
-    found = []
-    for split, triples in graph.added.items():
-        before = int(seen.sum())
-        seen[triples[:, 1]] = True
-        found.append(
-            SplitFacts(
-                split,
-                len(triples),
-                len(graph.index(split)),
-                graph.duplicates[split],
-                graph.first_seen[split],
-                int(seen.sum()) - before,
-            )
-        )
+    seen, found = 0, []
+    for split in SPLITS:
+        index = graph.index(split)
+        before, seen = seen, len(np.unique(index.triples()[1]))
+        new = graph.first_seen[split], seen - before
+        found.append(SplitFacts(split, len(graph.added[split]), len(index), graph.duplicates[split], *new))
     return found
 
 

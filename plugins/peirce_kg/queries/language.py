@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from itertools import product
-from typing import Any, TypeAlias
+from itertools import chain, product
+from math import prod
+from typing import TypeAlias
 
 from attrs import frozen
 from lark import Lark, Token, Transformer
@@ -20,8 +21,8 @@ from peirce_kg.queries.reading import (
     MAX_LENGTH,
     VARIABLE,
     QueryError,
+    check_depth,
     check_length,
-    deeper,
     located,
     name_of,
     parser,
@@ -193,14 +194,12 @@ class Query:
             QueryError: a placeholder of the query is missing from `grounding`, or the other way round.
         """
         names = {*self.relations, *self.constants}
-        if names != set(grounding):
-            missing, extra = sorted(names - set(grounding)), sorted(set(grounding) - names)
-            raise QueryError(
-                f"the grounding does not fit {self}: "
-                + "; ".join(
-                    f"{what} {', '.join(n)}" for what, n in (("missing", missing), ("not in it", extra)) if n
-                )
+        problems = {"missing": names - set(grounding), "not in it": set(grounding) - names}
+        if any(problems.values()):
+            said = "; ".join(
+                f"{what} {', '.join(sorted(which))}" for what, which in problems.items() if which
             )
+            raise QueryError(f"the grounding does not fit {self}: {said}")
 
         def grounded(atom: Atom) -> Atom:
             head, tail = (Constant(grounding[t.name]) if isinstance(t, Constant) else t for t in atom.terms)
@@ -228,11 +227,22 @@ def parse(text: str) -> Query:
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    query = Query(read(text, _parser()).formula)
+    query = Query(read(text, _parser()))
+    check_depth(query.formula, operands)
     if FREE not in query.variables:
         raise located(text, 0, "the free variable f, which stands for the answer, does not occur")
     check_length(str(query))
     return query
+
+
+def operands(formula: Formula) -> tuple[Formula, ...]:
+    """What a formula's connective joins or negates; nothing of an atom."""
+    match formula:
+        case Atom():
+            return ()
+        case Not(operand):
+            return (operand,)
+    return formula.operands
 
 
 def with_atoms(formula: Formula, change: Callable[[Atom], Atom]) -> Formula:
@@ -253,33 +263,24 @@ def chained(formula: Formula, connective: type[And | Or]) -> Iterator[Formula]:
         yield formula
 
 
-@frozen
-class _Read:
-    """A formula that was read. start: where its first atom begins; depth: operators that lie one in another."""
-
-    formula: Formula
-    start: int
-    depth: int = 0
-
-
-class _Build(Transformer[Token, _Read]):
+class _Build(Transformer[Token, Formula]):
     """Turns the parse into formulas."""
 
-    def start(self, children: list[Any]) -> _Read:
+    def start(self, children: list[Formula]) -> Formula:
         return children[0]
 
-    def disjunction(self, children: list[_Read]) -> _Read:
-        return _Read(Or(tuple(c.formula for c in children)), children[0].start, deeper(children))
+    def disjunction(self, children: list[Formula]) -> Formula:
+        return Or(tuple(children))
 
-    def conjunction(self, children: list[_Read]) -> _Read:
-        return _Read(And(tuple(c.formula for c in children)), children[0].start, deeper(children))
+    def conjunction(self, children: list[Formula]) -> Formula:
+        return And(tuple(children))
 
-    def negation(self, children: list[_Read]) -> _Read:
-        return _Read(Not(children[0].formula), children[0].start, deeper(children))
+    def negation(self, children: list[Formula]) -> Formula:
+        return Not(children[0])
 
-    def atom(self, children: list[Token]) -> _Read:
+    def atom(self, children: list[Token]) -> Formula:
         relation, head, tail = children
-        return _Read(Atom(name_of(relation), _term(head), _term(tail)), relation.start_pos or 0)
+        return Atom(name_of(relation), _term(head), _term(tail))
 
 
 @cache
@@ -296,11 +297,8 @@ def _term(token: Token) -> Term:
 def _atoms(formula: Formula) -> Iterator[Atom]:
     if isinstance(formula, Atom):
         yield formula
-    elif isinstance(formula, Not):
-        yield from _atoms(formula.operand)
-    else:
-        for operand in formula.operands:
-            yield from _atoms(operand)
+    for operand in operands(formula):
+        yield from _atoms(operand)
 
 
 def _normal(formula: Formula, positive: bool) -> list[Conjunction]:
@@ -309,20 +307,10 @@ def _normal(formula: Formula, positive: bool) -> list[Conjunction]:
     if isinstance(formula, Not):
         return _normal(formula.operand, not positive)
     parts = [_normal(operand, positive) for operand in formula.operands]
-    if isinstance(formula, Or) == positive:
-        joined = [conjunction for part in parts for conjunction in part]
-    else:
-        count = 1
-        for part in parts:
-            count *= len(part)
-            _check_size(count)
-        joined = [sum(choice, ()) for choice in product(*parts)]
-    _check_size(len(joined))
-    return joined
-
-
-def _check_size(count: int) -> None:
+    joins = isinstance(formula, Or) == positive
+    count = sum(map(len, parts)) if joins else prod(map(len, parts))
     if count > MAX_CONJUNCTIONS:
         raise QueryError(
             f"the query's disjunctive normal form has more than {MAX_CONJUNCTIONS} conjunctions; split the query"
         )
+    return list(chain(*parts)) if joins else [sum(choice, ()) for choice in product(*parts)]

@@ -16,8 +16,8 @@ from peirce_kg.queries.language import Constant
 from peirce_kg.queries.reading import (
     VARIABLE,
     MisplacedError,
+    check_depth,
     check_length,
-    deeper,
     name_of,
     parser,
     printed,
@@ -68,6 +68,7 @@ class Complement:
 
 
 SetExpression: TypeAlias = Projection | Intersection | Union | Complement
+_Operand: TypeAlias = SetExpression | Token
 
 
 def parse_lisp(text: str) -> SetExpression:
@@ -76,75 +77,62 @@ def parse_lisp(text: str) -> SetExpression:
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    expression: SetExpression = read(text, _parser()).value
+    expression: SetExpression = read(text, _parser())
+    check_depth(expression, _operands)
     check_length(str(expression))
     return expression
 
 
-@frozen
-class _Read:
-    """A name or a set. start: where it stands; depth: operators one in another; bare: a name without quotes."""
+class _Build(Transformer[Token, Any]):
+    """Turns the parse into set expressions; a name stays a token until it is known what it is."""
 
-    value: str | SetExpression
-    start: int
-    depth: int = 0
-    bare: bool = False
+    def start(self, children: list[_Operand]) -> SetExpression:
+        return _set(children[0])
 
-
-class _Build(Transformer[Token, _Read]):
-    """Turns the parse into set expressions."""
-
-    def start(self, children: list[_Read]) -> _Read:
-        _set(children[0])
+    def name(self, children: list[Token]) -> Token:
         return children[0]
 
-    def name(self, children: list[Token]) -> _Read:
-        (token,) = children
-        return _Read(name_of(token), token.start_pos or 0, bare=token.type == "NAME")
-
-    def operation(self, children: list[Any]) -> _Read:
+    def operation(self, children: list[Any]) -> SetExpression:
         word, *operands = children
-        start = word.start_pos or 0
-        return _Read(_operation(word, start, operands), start, deeper(operands))
+        match str(word), operands:
+            case "p", [Token() as relation, source]:
+                return Projection(name_of(relation), _source(source))
+            case "i", [_, _, *_]:
+                return Intersection(tuple(map(_set, operands)))
+            case "u", [_, _, *_]:
+                return Union(tuple(map(_set, operands)))
+            case "n", [operand]:
+                return Complement(_set(operand))
+            case ("p" | "i" | "u" | "n") as known, _:
+                needed = {"p": "a relation, such as (r1), and a set", "n": "one set"}.get(
+                    known, "two or more sets"
+                )
+                raise MisplacedError(word.start_pos or 0, f"{known} takes {needed}")
+        raise MisplacedError(word.start_pos or 0, f"{word} is no operator; there are p, i, u and n")
 
 
-def _operation(word: Token, start: int, operands: list[_Read]) -> SetExpression:
-    match str(word), len(operands):
-        case "p", 2:
-            return Projection(_relation(operands[0]), _source(operands[1]))
-        case "i", count if count > 1:
-            return Intersection(tuple(map(_set, operands)))
-        case "u", count if count > 1:
-            return Union(tuple(map(_set, operands)))
-        case "n", 1:
-            return Complement(_set(operands[0]))
-        case ("p" | "i" | "u" | "n") as known, count:
-            needed = {"p": "a relation and a set", "n": "one set"}.get(known, "two or more sets")
-            raise MisplacedError(start, f"{known} takes {needed}, not {count} operand{'s' * (count > 1)}")
-    raise MisplacedError(start, f"{word} is no operator; there are p, i, u and n")
+def _source(operand: _Operand) -> Constant | SetExpression:
+    if not isinstance(operand, Token):
+        return operand
+    if operand.type == "NAME" and VARIABLE.fullmatch(operand):
+        problem = f"this syntax has no variables; an entity that is called {operand} stands in quotes"
+        raise MisplacedError(operand.start_pos or 0, problem)
+    return Constant(name_of(operand))
 
 
-def _relation(operand: _Read) -> str:
-    if not isinstance(operand.value, str):
-        raise MisplacedError(operand.start, "a relation, such as (r1), must stand here")
-    return operand.value
+def _set(operand: _Operand) -> SetExpression:
+    if isinstance(operand, Token):
+        raise MisplacedError(operand.start_pos or 0, "a set must stand here; a name stands within p alone")
+    return operand
 
 
-def _source(operand: _Read) -> Constant | SetExpression:
-    if not isinstance(operand.value, str):
-        return operand.value
-    if operand.bare and VARIABLE.fullmatch(operand.value):
-        raise MisplacedError(
-            operand.start,
-            f"this syntax has no variables; an entity that is called {operand.value} stands in quotes",
-        )
-    return Constant(operand.value)
-
-
-def _set(operand: _Read) -> SetExpression:
-    if isinstance(operand.value, str):
-        raise MisplacedError(operand.start, "a set must stand here; a name stands within p alone")
-    return operand.value
+def _operands(expression: SetExpression | Constant) -> tuple[SetExpression | Constant, ...]:
+    match expression:
+        case Constant():
+            return ()
+        case Projection(_, operand) | Complement(operand):
+            return (operand,)
+    return expression.operands
 
 
 @cache

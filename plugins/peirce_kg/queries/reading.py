@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from peirce.errors import TaskError
+
+T = TypeVar("T")
 
 MAX_LENGTH = 20_000
 """Characters that a query may have, as it is given and as it is printed."""
@@ -45,18 +47,6 @@ class MisplacedError(Exception):
         self.position, self.problem = position, problem
 
 
-class Nested(Protocol):
-    """What a parser builds: it knows where its text begins and how deep it nests."""
-
-    @property
-    def start(self) -> int:
-        """Where its text begins."""
-
-    @property
-    def depth(self) -> int:
-        """How many operators lie one in another."""
-
-
 def parser(grammar: str, build: Transformer[Token, Any]) -> Lark:
     """The parser of a grammar beside this file. `build` runs inside it, so that no tree is walked recursively."""
     text = files(__package__).joinpath(grammar).read_text(encoding="utf-8")
@@ -82,16 +72,17 @@ def read(text: str, grammar: Lark) -> Any:
         raise located(text, error.position, error.problem) from None
 
 
-def deeper(parts: Sequence[Nested]) -> int:
-    """How deep an operator nests that has these operands.
+def check_depth(root: T, operands: Callable[[T], Iterable[T]]) -> None:
+    """Refuse a query whose operators nest too deep.
 
     Raises:
-        MisplacedError: deeper than `MAX_DEPTH`.
+        QueryError: they nest deeper than `MAX_DEPTH`.
     """
-    deepest = max(parts, key=lambda part: part.depth)
-    if deepest.depth >= MAX_DEPTH:
-        raise MisplacedError(deepest.start, f"the query nests deeper than {MAX_DEPTH} levels")
-    return deepest.depth + 1
+    level = [root]
+    for _ in range(MAX_DEPTH + 1):
+        level = [operand for node in level for operand in operands(node)]
+    if level:
+        raise QueryError(f"the query nests deeper than {MAX_DEPTH} levels")
 
 
 def check_length(query: str) -> None:

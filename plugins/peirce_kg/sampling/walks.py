@@ -18,7 +18,7 @@ from peirce.errors import TaskError
 from peirce_kg.engine.template import Groundings, Slot, Template
 from peirce_kg.graphs.graph import SPLITS, Ints
 from peirce_kg.queries.language import FREE, Variable
-from peirce_kg.sampling.lookup import Lookup, Runs
+from peirce_kg.sampling.lookup import Lookup, Postings
 
 
 @frozen(eq=False)
@@ -188,22 +188,19 @@ class _Walk:
         lookup, level = self.lookup, self.level
         if head is not None and tail is not None:
             if relation is not None:
-                self.alive &= lookup.level(relation, head, tail) <= level
+                self.alive &= lookup.indexes[level].contains(relation, head, tail)
             else:
-                pairs, triples = lookup.of_pair
-                taken = [
-                    self.relations[other.relation] for other in beside if other.relation in self.relations
-                ]
-                self._choose(slot, triples, pairs.find(head * lookup.entities + tail), taken)
+                taken = [self.relations[o.relation] for o in beside if o.relation in self.relations]
+                self._choose(slot, lookup.of_pair, lookup.pair(head, tail), taken)
         elif relation is not None:
             known = head if head is not None else tail
             if known is None:
                 self._choose(slot, lookup.of_relation, relation)
                 return
-            owner = lookup.owner(relation, known, heads=head is not None)
-            other, there = lookup.edges.pick(owner, level, self.random)
+            heads = head is not None
+            other, there = lookup.neighbour(relation, known, level, self.random, heads=heads)
             self.alive &= there
-            self.ends[slot.tail if head is not None else slot.head] = other
+            self.ends[slot.tail if heads else slot.head] = other
         elif head is not None:
             self._choose(slot, lookup.of_head[bool(beside)], head)
         elif tail is not None:
@@ -211,8 +208,8 @@ class _Walk:
         else:
             self.put(slot, self.random.integers(lookup.size(level), size=self.count))
 
-    def _choose(self, slot: Slot, triples: Runs, owner: Ints, taken: Sequence[Ints] = ()) -> None:
-        """Put an atom on random triples of some runs, if possible on ones whose relation is not taken."""
+    def _choose(self, slot: Slot, triples: Postings, owner: Ints, taken: Sequence[Ints] = ()) -> None:
+        """Put an atom on random triples of their owners, if possible on ones whose relation is not taken."""
         numbers, there = triples.pick(owner, self.level, self.random)
         for _ in range(2 if taken else 0):
             again = np.logical_or.reduce([self.lookup.triples[numbers, 1] == relation for relation in taken])
@@ -230,8 +227,7 @@ class _Walk:
         """How many values the variable of an atom would have, if the atom were put on each of some triples."""
         heads = not isinstance(slot.head, Variable)
         head, relation, tail = self.lookup.triples[numbers].T.astype(np.int64)
-        owner = self.lookup.owner(relation, head if heads else tail, heads=heads)
-        return self.lookup.edges.sizes(owner, self.level)
+        return self.lookup.degree(relation, head if heads else tail, self.level, heads=heads)
 
 
 def _beside(slot: Slot, other: Slot) -> bool:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from peirce.errors import TaskError
 from peirce_kg import evaluation
-from peirce_kg.engine.answers import Answers, Groundings, Template
+from peirce_kg.engine.answers import Answers
+from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.evaluation import (
     FILTERINGS,
     Filtering,

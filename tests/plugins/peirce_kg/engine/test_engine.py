@@ -6,17 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kgqa_reference import brute_force, graphs, queries
 from peirce.errors import TaskError
-from peirce_kg.engine.answers import (
-    Answers,
-    Groundings,
-    QueryTooLargeError,
-    Template,
-    answer,
-    answers,
-    answers_within,
-    to_ids,
-)
-from peirce_kg.engine.keysets import CELLS
+from peirce_kg.engine.answers import Answers, answer, answers, answers_within, to_ids
+from peirce_kg.engine.assignments import CELLS, Space
+from peirce_kg.engine.budget import QueryTooLargeError
+from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names
 from peirce_kg.graphs.index import Index, spans
 from peirce_kg.queries.language import Query, parse
@@ -60,21 +53,30 @@ def test_every_type_equals_brute_force(name: str, graph: Graph, data: st.DataObj
         assert answer(grounded, graph, graph.index("test")).tolist() == found[row].tolist()
 
 
-def test_a_graph_too_large_to_mark_answers_alike() -> None:
-    """The same triples among so many entities that keys are sorted and a batch is cut."""
+_keys = st.lists(st.integers(0, 3 * 7 - 1), max_size=30).map(lambda keys: np.array(keys, np.int64))
+
+
+@given(_keys, _keys)
+def test_sets_of_keys(keys: np.ndarray, others: np.ndarray) -> None:
+    space = Space(3, 7)
+    for _ in range(2):  # twice, since marks must not remain
+        assert space.distinct(keys).tolist() == sorted(set(keys.tolist()))
+        assert space.among(keys, others).tolist() == [key in set(others.tolist()) for key in keys.tolist()]
+    assert space.everything(np.array([0, 2])).tolist() == [*range(7), *range(14, 21)]
+
+
+def test_a_graph_so_large_that_each_query_is_a_batch_answers_alike() -> None:
     random = np.random.default_rng(3)
-    small = np.unique(np.stack([random.integers(0, n, 150) for n in (9, 3, 9)], axis=1), axis=0).astype(
-        np.int32
-    )
-    places = np.sort(random.choice(CELLS // 8, 9, replace=False))
-    large = np.stack([places[small[:, 0]], small[:, 1], places[small[:, 2]]], axis=1).astype(np.int32)
-    indexes = Index.of(small, 9, 3), Index.of(large, CELLS // 8, 3)
-    for kind in TYPES.values():
-        template = Template.of(kind.query)
-        relations = random.integers(0, 3, (20, len(template.relations)))
-        constants = random.integers(0, 9, (20, len(template.constants)))
-        found = answers(template, Groundings(relations, constants), indexes[0])
-        alike = answers(template, Groundings(relations, places[constants]), indexes[1])
+    small = np.unique(np.stack([random.integers(0, n, 150) for n in (9, 3, 9)], axis=1), axis=0)
+    places = np.sort(random.choice(CELLS + 9, 9, replace=False))
+    large = np.stack([places[small[:, 0]], small[:, 1], places[small[:, 2]]], axis=1)
+    one, other = (Index.of(t.astype(np.int32), n, 3) for t, n in ((small, 9), (large, CELLS + 9)))
+    for name in ("2p", "3in", "up"):
+        template = Template.of(TYPES[name].query)
+        relations = random.integers(0, 3, (4, len(template.relations)))
+        constants = random.integers(0, 9, (4, len(template.constants)))
+        found = answers(template, Groundings(relations, constants), one)
+        alike = answers(template, Groundings(relations, places[constants]), other)
         assert alike.offsets.tolist() == found.offsets.tolist()
         assert alike.entities.tolist() == places[found.entities].tolist()
 

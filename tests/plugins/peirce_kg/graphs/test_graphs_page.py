@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from code_blocks import run_page
-from peirce_kg.engine.answers import Template
+from peirce_kg.engine.template import Template
 from peirce_kg.queries.types import load_types
 from shared_folder import ROOT
 

@@ -28,10 +28,10 @@ def test_spaces_quotes_and_names_like_operators() -> None:
         ("(p,(r1),s1)", 9, "'s1' cannot stand here; expected '\\('"),
         ("(x,(r1),(s1))", 2, "x is no operator; there are p, i, u and n"),
         ('("p",(r1),(s1))', 2, "is no operator"),
-        ("(p,(r1))", 2, "p takes a relation and a set, not 1 operand"),
-        ("(i,(p,(r1),(s1)))", 2, "i takes two or more sets, not 1 operand"),
-        ("(n,(p,(r1),(s1)),(p,(r1),(s1)))", 2, "n takes one set, not 2 operands"),
-        ("(p,(p,(r1),(s1)),(s1))", 5, "a relation, such as \\(r1\\), must stand here"),
+        ("(p,(r1))", 2, "p takes a relation, such as \\(r1\\), and a set"),
+        ("(i,(p,(r1),(s1)))", 2, "i takes two or more sets"),
+        ("(n,(p,(r1),(s1)),(p,(r1),(s1)))", 2, "n takes one set"),
+        ("(p,(p,(r1),(s1)),(s1))", 2, "p takes a relation, such as"),
         ("(i,(s1),(p,(r1),(s1)))", 5, "a set must stand here"),
         ("(s1)", 2, "a set must stand here"),
         ("(p,(r1),(e1))", 10, "no variables; an entity that is called e1 stands in quotes"),
@@ -53,7 +53,7 @@ def test_depth_and_length_are_bounded() -> None:
 
     deepest = parse_lisp(nested(MAX_DEPTH - 1))
     assert parse_lisp(str(deepest)) == deepest
-    with pytest.raises(QueryError, match="column 5: the query nests deeper than 50 levels"):
+    with pytest.raises(QueryError, match="the query nests deeper than 50 levels"):
         parse_lisp(nested(MAX_DEPTH))
     with pytest.raises(QueryError, match="at most 20000"):
         parse_lisp("(p,(r),(s))" + " " * MAX_LENGTH)

@@ -1,29 +1,33 @@
-"""The sampler's index: keys are found by hash, and each triple knows the smallest split that holds it."""
+"""What the sampler looks up: every random triple and neighbour is one of the graph of its level."""
 
 from __future__ import annotations
 
 import numpy as np
 from hypothesis import given
-from hypothesis import strategies as st
 from kgqa_reference import graphs
 from peirce_kg.graphs.graph import SPLITS, Graph
-from peirce_kg.sampling.lookup import ABSENT, Keys, Lookup
-
-
-@given(st.sets(st.integers(0, 2**62), max_size=200), st.lists(st.integers(0, 2**62), max_size=20))
-def test_keys_are_found_and_others_are_not(keys: set[int], others: list[int]) -> None:
-    ordered = sorted(keys, key=lambda key: key % 7)
-    found = Keys.of(np.array(ordered, np.int64)).find(np.array([*ordered, *others], np.int64))
-    assert found.tolist() == [*range(len(ordered)), *(ordered.index(k) if k in keys else -1 for k in others)]
+from peirce_kg.sampling.lookup import Lookup
 
 
 @given(graphs())
-def test_levels_are_the_splits_that_add_triples(graph: Graph) -> None:
-    lookup = Lookup.of(graph)
-    head, relation, tail = (a.ravel() for a in np.indices((graph.entities, graph.relations, graph.entities)))
-    there = [graph.index(split).contains(relation, head, tail) for split in SPLITS]
-    assert lookup.level(relation, head, tail).tolist() == (ABSENT - np.sum(there, axis=0)).tolist()
-    assert [lookup.size(level) for level in range(ABSENT)] == [len(graph.index(split)) for split in SPLITS]
+def test_what_is_picked_is_in_the_graph_of_its_level(graph: Graph) -> None:
+    lookup, random = Lookup.of(graph), np.random.default_rng(0)
+    relation, entity = (a.ravel() for a in np.indices((graph.relations, graph.entities)))
+    head, tail = (a.ravel() for a in np.indices((graph.entities, graph.entities)))
+    for level, split in enumerate(SPLITS):
+        index = graph.index(split)
+        assert lookup.size(level) == len(index)
+        for heads in (True, False):
+            other, there = lookup.neighbour(relation, entity, level, random, heads=heads)
+            start, stop = index.ranges(relation, entity, heads=heads)
+            assert there.tolist() == (stop > start).tolist()
+            assert lookup.degree(relation, entity, level, heads=heads).tolist() == (stop - start).tolist()
+            ends = (entity, other) if heads else (other, entity)
+            assert index.contains(relation, *ends)[there].all()
+        number, there = lookup.of_pair.pick(lookup.pair(head, tail), level, random)
+        assert (lookup.triples[number][there][:, [0, 2]] == np.stack([head, tail], 1)[there]).all()
+        joined = {(h, t) for h, _, t in zip(*index.triples(), strict=True)}
+        assert {pair for pair, has in zip(zip(head, tail, strict=True), there, strict=True) if has} == joined
 
 
 @given(graphs())

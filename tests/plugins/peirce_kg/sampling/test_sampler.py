@@ -7,7 +7,8 @@ import pytest
 from kgqa_reference import brute_force
 from kgqa_templates import only, without
 from peirce.errors import TaskError
-from peirce_kg.engine.answers import Groundings, Template, answers
+from peirce_kg.engine.answers import answers
+from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names, load_graph
 from peirce_kg.queries.language import And, Atom, Formula, Not, Or, Query, Variable, parse
 from peirce_kg.queries.types import QueryType, load_types
