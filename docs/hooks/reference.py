@@ -142,7 +142,7 @@ def _commands_within(command: Any, words: str) -> Iterator[tuple[str, Any]]:
 
 def training_page() -> str:
     """The settings of a training, with their defaults."""
-    from peirce.training.settings import rows
+    from peirce.training.options import setting_rows
 
     lines = [
         "# Settings of training",
@@ -152,7 +152,8 @@ def training_page() -> str:
         "",
     ]
     shown = [
-        (f"`{name}`", f"`{default}`" if default else "", _escaped(said)) for name, default, said in rows()
+        (f"`{name}`", f"`{default}`" if default else "", _escaped(said))
+        for name, default, said in setting_rows()
     ]
     return "\n".join([*lines, *_table(("setting", "default", "meaning"), shown)])
 

@@ -94,7 +94,7 @@ def train_command(
     from peirce.training.options import make_task, training_options
 
     require_training()
-    from peirce.training.start import saved_spec
+    from peirce.training.warm_start import saved_spec
 
     made, options = make_task(task, given.task), training_options(given.train)
     result = run(
@@ -177,7 +177,7 @@ def evaluate_command(
     from peirce.training.evaluation import evaluate as run
     from peirce.training.options import make_task
     from peirce.training.records import read_training
-    from peirce.training.start import TOKENIZER, TOKENIZER_FILE, with_tokenizer
+    from peirce.training.warm_start import TOKENIZER, TOKENIZER_FILE, with_tokenizer
 
     if not directory.is_dir():
         raise TaskError(f"there is no trained model at {directory}: it is not a directory")
@@ -270,14 +270,13 @@ def _put(table: dict[str, Any], dotted: str, value: Any) -> None:
 
 
 def _list_settings(task: str | None, *, json: bool) -> None:
-    from peirce.training.settings import rows
-    from peirce.training.settings import settings as all_settings
+    from peirce.training.options import all_settings, setting_rows
 
     part = _task(task) if task is not None else None
     if json:
         as_json("peirce.settings/1", task=task, settings=all_settings(part))
         return
-    as_table(("setting", "default", "meaning"), rows(part), title="--set KEY=VALUE")
+    as_table(("setting", "default", "meaning"), setting_rows(part), title="--set KEY=VALUE")
     if part is None:
         typer.echo("With --task NAME, those of the task too; keys of the spec begin with model.")
 

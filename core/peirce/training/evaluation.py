@@ -16,7 +16,7 @@ from peirce.model import ASSETS, AnyTask, Model
 from peirce.training import randomness
 from peirce.training.options import TrainingOptions
 from peirce.training.records import read_training
-from peirce.training.start import fitting
+from peirce.training.warm_start import keep_vocabulary
 
 
 def evaluate(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0) -> dict[str, float]:
@@ -88,7 +88,7 @@ def check_data(model: Model, directory: Path, task: AnyTask, data: Any) -> None:
     Raises:
         TaskError: names what differs.
     """
-    overrides = fitting(task.overrides(data), model.spec)
+    overrides = keep_vocabulary(task.overrides(data), model.spec)
     different = [key for key, value in overrides.items() if model.spec.replace({key: value}) != model.spec]
     for name, content in task.assets(data).items():
         path = directory / ASSETS / name

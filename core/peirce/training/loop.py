@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peirce.compose import build, resolve
-from peirce.errors import SpecError, TaskError
+from peirce.errors import BusyError, SpecError, TaskError
 from peirce.extras import require_training
 from peirce.files import clear, finished, refused, writing
 from peirce.model import AnyTask
@@ -17,18 +19,18 @@ from peirce.spec import Spec
 from peirce.training import randomness
 from peirce.training.checkpoints import Checkpoints
 from peirce.training.curves import EVENTS, LOGS, OUR_LOGS, PICTURE
-from peirce.training.evaluation import evaluate
 from peirce.training.options import TrainingOptions, TrainResult
 from peirce.training.precheck import precheck
 from peirce.training.processes import accelerator_of, alone_in, launched_first, threads
 from peirce.training.records import METRICS, TRAINING
-from peirce.training.start import SavedModel, Start, fitting, saved_spec, with_tokenizer
 from peirce.training.training import Training
+from peirce.training.warm_start import SavedModel, WarmStart, keep_vocabulary, saved_spec, with_tokenizer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["TrainResult", "TrainingOptions", "evaluate", "train"]
+_TRAINING = threading.Lock()
+"""Held by the one thread that trains: torch's generators, its threads and Accelerate's state are the process's."""
 
 
 def train(
@@ -68,24 +70,62 @@ def train(
         ModelFileError: the model to start from is not complete.
         TaskError: a package is missing, the directory holds another training, the model to start from does not suit
             the spec or the data, a loss is not finite, ...
-        BusyError: another process trains into the directory.
+        BusyError: another process trains into the directory, or another thread of this one trains.
         WriteError: the disk takes no more; the error says from where the training can go on.
     """
     require_training()
     registry = registry or default_registry()
-    spec = _given_spec(spec, start)
+    if spec is None and start is None:
+        raise TaskError("a training needs a spec, or a saved model to start from; give one of them")
+    if not isinstance(spec, Spec):
+        spec = load_spec(spec) if spec is not None else saved_spec(str(start))
     directory = Path(directory)
     precheck(spec, registry)
-    _check_place(directory, start)
-    with writing(f"the training in {directory}", partial(_safe, directory)), alone_in(directory):
-        if not (resume or overwrite):
-            _check_fresh(directory)
-        try:
-            return _train(
-                *(spec, task, options, directory, seed, registry, console, data, start),
-                resume=resume,
-                overwrite=overwrite,
+    if start is not None and Path(start).resolve() == directory.resolve():
+        raise TaskError(
+            f"{directory} holds the model to start from, which the trained one would replace; give another directory"
+        )
+    if directory.exists() and not directory.is_dir():
+        raise TaskError(f"{directory} is a file; give a directory for the trained model")
+    with (
+        _alone_in_process(),
+        writing(f"the training in {directory}", partial(_safe, directory)),
+        alone_in(directory),
+    ):
+        if not (resume or overwrite) and (
+            (directory / TRAINING).exists() or Checkpoints(directory, 1).paths()
+        ):
+            raise TaskError(
+                f"{directory} already holds a training; continue it with --resume, replace it with --overwrite, or "
+                "give another directory"
             )
+        try:
+            saved = SavedModel.read(start, registry) if start is not None else None
+            # Where the tokenizer lies is no option that the training was given: it is saved with the model itself.
+            given = task.options
+            task = with_tokenizer(task, start) if start is not None else task
+            data = task.prepare() if data is None else data
+            suited = _suited(spec, task, data, registry, saved)
+            accelerator = accelerator_of(options)
+            with randomness.isolated(), threads(options.threads):
+                model = build(suited, seed=seed, registry=registry)
+                task.check(model, data)
+                begun: WarmStart | None = None
+                if saved is not None:
+                    saved.check_vocabulary(task.assets(data))
+                    begun = saved.load_into(model)
+                    del saved
+                if accelerator.is_main_process:
+                    _clear(directory, resume=resume, overwrite=overwrite)
+                accelerator.wait_for_everyone()
+                training = Training(
+                    task, given, data, options, seed, directory, model, accelerator, console, begun
+                )
+                if begun is not None:
+                    training.tell(str(begun))
+                if resume:
+                    training.resume()
+                return training.run()
         except BaseException as error:
             if launched_first():
                 # The curves of a training that failed by itself tell why.
@@ -94,59 +134,24 @@ def train(
             raise
 
 
-def _train(
-    spec: Spec,
-    task: AnyTask,
-    options: TrainingOptions,
-    directory: Path,
-    seed: int,
-    registry: Registry,
-    console: Console | None,
-    data: Any,
-    start: str | Path | None,
-    *,
-    resume: bool,
-    overwrite: bool,
-) -> TrainResult:
-    saved = SavedModel.read(start, registry) if start is not None else None
-    # Where the tokenizer lies is no option that the training was given: it is saved with the model itself.
-    given = task.options
-    task = with_tokenizer(task, start) if start is not None else task
-    data = task.prepare() if data is None else data
-    spec = _suited(spec, task, data, registry, saved)
-    accelerator = accelerator_of(options)
-    with randomness.isolated(), threads(options.threads):
-        model = build(spec, seed=seed, registry=registry)
-        task.check(model, data)
-        begun: Start | None = None
-        if saved is not None:
-            saved.check_vocabulary(task.assets(data))
-            begun = saved.give(model)
-            del saved
-        if accelerator.is_main_process:
-            _clear(directory, resume=resume, overwrite=overwrite)
-        accelerator.wait_for_everyone()
-        training = Training(task, given, data, options, seed, directory, model, accelerator, console, begun)
-        if begun is not None:
-            training.tell(str(begun))
-        if resume:
-            training.resume()
-        return training.run()
-
-
-def _given_spec(spec: Spec | str | Path | None, start: str | Path | None) -> Spec:
-    if spec is None:
-        if start is None:
-            raise TaskError("a training needs a spec, or a saved model to start from; give one of them")
-        return saved_spec(start)
-    return spec if isinstance(spec, Spec) else load_spec(spec)
+@contextmanager
+def _alone_in_process() -> Iterator[None]:
+    if not _TRAINING.acquire(blocking=False):
+        raise BusyError(
+            "another thread of this process trains, and random generators, threads and devices are the process's; "
+            "wait for its end, or train in a process of its own"
+        )
+    try:
+        yield
+    finally:
+        _TRAINING.release()
 
 
 def _suited(spec: Spec, task: AnyTask, data: Any, registry: Registry, saved: SavedModel | None) -> Spec:
     """The spec with what the data determine; one that has no place for it does not suit the task."""
     overrides = task.overrides(data)
     if saved is not None:
-        overrides = fitting(overrides, saved.model.spec)
+        overrides = keep_vocabulary(overrides, saved.model.spec)
     try:
         suited = spec.replace(overrides)
         resolve(suited, registry)
@@ -156,23 +161,6 @@ def _suited(spec: Spec, task: AnyTask, data: Any, registry: Registry, saved: Sav
             "Take a ready spec made for the task (`peirce spec list`), or give yours the parts that it needs"
         ) from error
     return suited
-
-
-def _check_place(directory: Path, start: str | Path | None) -> None:
-    if start is not None and Path(start).resolve() == directory.resolve():
-        raise TaskError(
-            f"{directory} holds the model to start from, which the trained one would replace; give another directory"
-        )
-    if directory.exists() and not directory.is_dir():
-        raise TaskError(f"{directory} is a file; give a directory for the trained model")
-
-
-def _check_fresh(directory: Path) -> None:
-    if (directory / TRAINING).exists() or Checkpoints(directory, 1).paths():
-        raise TaskError(
-            f"{directory} already holds a training; continue it with --resume, replace it with --overwrite, or give "
-            "another directory"
-        )
 
 
 def _clear(directory: Path, *, resume: bool, overwrite: bool) -> None:

@@ -1,7 +1,8 @@
-"""The optimisers, and their state under the names of the parameters."""
+"""The optimisers, their state under the names of the parameters, and the learning rate as a function of the step."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.distributed.tensor import DTensor
 from peirce.errors import TaskError
 from peirce.extras import require
 from peirce.training.options import TrainingOptions
-from peirce.training.sharding import full, like
+from peirce.training.sharding import placed_as, whole
 
 KEPT = ("step", "exp_avg", "exp_avg_sq")
 """The state that a next step depends on; what else an optimiser notes down is for whoever watches it."""
@@ -97,9 +98,31 @@ class ShardedLamb(torch.optim.Optimizer):
 
 def _trust(parameter: Tensor, update: Tensor, epsilon: float) -> Tensor:
     """How large a step may be, by the norms of a tensor and of its update: a scalar that every process agrees on."""
-    weight = full(torch.linalg.vector_norm(parameter)).clamp(max=_LARGEST_NORM)
-    change = full(torch.linalg.vector_norm(update))
+    weight = whole(torch.linalg.vector_norm(parameter)).clamp(max=_LARGEST_NORM)
+    change = whole(torch.linalg.vector_norm(update))
     return torch.where((weight != 0) & (change != 0), weight / (change + epsilon), 1.0)
+
+
+def warmup_steps(options: TrainingOptions, total: int) -> int:
+    """Over how many of all steps the learning rate rises."""
+    return options.warmup or round(options.warmup_ratio * total)
+
+
+def learning_rate(options: TrainingOptions, step: int, total: int) -> float:
+    """The learning rate of a step, counted from 0, of `total` steps; a resumed training needs no state for it."""
+    warmup = warmup_steps(options, total)
+    if step < warmup:
+        return options.lr * (step + 1) / warmup
+    if options.schedule == "constant":
+        return options.lr
+    if options.schedule == "thirds":
+        return max(options.end_lr, options.lr * 0.1 ** min(2, 3 * step // max(1, total)))
+    left = 1 - min(1.0, (step - warmup) / max(1, total - warmup))
+    if options.schedule == "cosine":
+        left = 0.5 * (1 - math.cos(math.pi * left))
+    elif options.schedule == "poly":
+        left **= options.power
+    return options.end_lr + (options.lr - options.end_lr) * left
 
 
 def optimizer_tensors(
@@ -107,7 +130,7 @@ def optimizer_tensors(
 ) -> dict[str, Tensor]:
     """The optimiser's state by the names of the parameters, whole; every process must ask for it together."""
     return {
-        f"{name}/{key}": full(state[key])
+        f"{name}/{key}": whole(state[key])
         for name, parameter in parameters.items()
         for state in (optimizer.state.get(parameter, {}),)
         for key in KEPT
@@ -124,5 +147,5 @@ def restore_optimizer(
         parameter = parameters[name]
         # Steps are counted in a tensor without axes, on the device of the parameters.
         optimizer.state[parameter][entry] = (
-            value.to(parameter.device) if entry == "step" else like(parameter, value)
+            value.to(parameter.device) if entry == "step" else placed_as(parameter, value)
         )

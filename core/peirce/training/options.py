@@ -1,23 +1,23 @@
-"""What a training is told and what it gives: `TrainingOptions`, `TrainResult`, and reading them from settings."""
+"""What a training is told and what it gives: `TrainingOptions`, `TrainResult`, and reading and listing settings."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 from attrs import field, frozen, validators
 
 from peirce.errors import SpecError, TaskError
 from peirce.model import AnyTask
+from peirce.parts import fields
 from peirce.spec import structure, thaw
 
 if TYPE_CHECKING:
     from peirce.model import Model
     from peirce.registry import Registry
-    from peirce.training.start import Start
-
-T = TypeVar("T")
+    from peirce.training.warm_start import WarmStart
 
 PREFIX_TASK, PREFIX_TRAIN = "task", "train"
 """What the keys of `--set` start with: the task's options and the training's."""
@@ -115,34 +115,40 @@ class TrainingOptions:
     test_split: str = "test"
 
     def __attrs_post_init__(self) -> None:
-        if (self.steps is None) == (self.epochs is None):
-            given = "both are given" if self.steps is not None else "neither is given"
-            raise TaskError(
-                f"training needs either steps or epochs, and {given}; set one, such as train.steps=1000"
-            )
-        if self.patience and not self.evaluate_every:
-            raise TaskError(
-                "patience counts evaluations, and there are none; set train.evaluate_every, such as 100"
-            )
-        if self.steps is not None and self.warmup > self.steps:
-            raise TaskError(
-                f"warmup lasts {self.warmup} steps, longer than the training's {self.steps}; lower train.warmup"
-            )
-        if self.warmup and self.warmup_ratio:
-            raise TaskError("train.warmup and train.warmup_ratio say the same in two ways; leave one out")
-        if self.end_lr > self.lr:
-            raise TaskError(
-                f"train.end_lr is {self.end_lr}, above the highest learning rate, train.lr={self.lr}; lower it"
-            )
-        if self.power != 1 and self.schedule != "poly":
-            raise TaskError(
+        steps = "both are" if self.steps is not None else "neither is"
+        for wrong, message in (
+            (
+                (self.steps is None) == (self.epochs is None),
+                f"training needs either steps or epochs, and {steps} given; set one, such as train.steps=1000",
+            ),
+            (
+                self.patience and not self.evaluate_every,
+                "patience counts evaluations, and there are none; set train.evaluate_every, such as 100",
+            ),
+            (
+                self.steps is not None and self.warmup > self.steps,
+                f"warmup lasts {self.warmup} steps, longer than the training's {self.steps}; lower train.warmup",
+            ),
+            (
+                self.warmup and self.warmup_ratio,
+                "train.warmup and train.warmup_ratio say the same in two ways; leave one out",
+            ),
+            (
+                self.end_lr > self.lr,
+                f"train.end_lr is {self.end_lr}, above the highest learning rate, train.lr={self.lr}; lower it",
+            ),
+            (
+                self.power != 1 and self.schedule != "poly",
                 f"train.power belongs to train.schedule=poly, and the schedule is {self.schedule}; set that, or leave "
-                "the power out"
-            )
-        if self.precision == "fp16" and self.parallel == "fsdp":
-            raise TaskError(
-                "train.precision=fp16 does not go with train.parallel=fsdp; use bf16, which needs no scaling"
-            )
+                "the power out",
+            ),
+            (
+                self.precision == "fp16" and self.parallel == "fsdp",
+                "train.precision=fp16 does not go with train.parallel=fsdp; use bf16, which needs no scaling",
+            ),
+        ):
+            if wrong:
+                raise TaskError(message)
 
     @property
     def falls(self) -> bool:
@@ -178,16 +184,9 @@ class TrainResult:
     seconds: float
     steps: int
     evaluations: tuple[Mapping[str, Any], ...] = ()
-    start: Start | None = None
+    start: WarmStart | None = None
     terms: Mapping[str, tuple[float, ...]] = field(factory=dict)
     remarks: tuple[str, ...] = ()
-
-
-class _Settings:
-    """Where a setting stands, for errors, which name its key themselves."""
-
-    def at(self, path: str | Sequence[str]) -> str:
-        return "settings"
 
 
 def training_options(settings: Mapping[str, Any]) -> TrainingOptions:
@@ -211,11 +210,17 @@ def make_task(
     from peirce.registry import default_registry
 
     part: type[AnyTask] = (registry or default_registry()).get("tasks", name)
-    options: Any = _structured(part.Options, settings or {}, PREFIX_TASK, f"option of task {part.name!r}")
-    return part(options)
+    return part(_structured(part.Options, settings or {}, PREFIX_TASK, f"option of task {part.name!r}"))
 
 
-def _structured(cls: type[T], settings: Mapping[str, Any], prefix: str, label: str) -> T:
+class _Settings:
+    """Where a setting stands, for errors, which name its key themselves."""
+
+    def at(self, path: str | Sequence[str]) -> str:
+        return "settings"
+
+
+def _structured(cls: type[Any], settings: Mapping[str, Any], prefix: str, label: str) -> Any:
     try:
         return structure(cls, settings, where=_Settings(), path=(prefix,), label=label)
     except SpecError as error:
@@ -227,9 +232,33 @@ def _structured(cls: type[T], settings: Mapping[str, Any], prefix: str, label: s
 
 def plain(options: Any) -> dict[str, Any]:
     """An options value as what JSON holds, without what is None; the inverse of reading it from settings."""
-    table: dict[str, Any] = {}
-    for attribute in attrs.fields(type(options)):
-        value = getattr(options, attribute.name)
-        if value is not None:
-            table[attribute.name] = plain(value) if attrs.has(type(value)) else thaw(value)
-    return table
+    values = {attribute.name: getattr(options, attribute.name) for attribute in attrs.fields(type(options))}
+    return {
+        name: plain(value) if attrs.has(type(value)) else thaw(value)
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def all_settings(task: type[AnyTask] | None = None) -> list[dict[str, Any]]:
+    """What `--set` takes for a training and a task: `name`, `type`, `meaning`, and `default` where there is one."""
+    classes: dict[str, type[Any]] = {PREFIX_TRAIN: TrainingOptions}
+    if task is not None:
+        classes[PREFIX_TASK] = task.Options
+    return [
+        {**one, "name": f"{prefix}.{one['name']}"} for prefix, cls in classes.items() for one in fields(cls)
+    ]
+
+
+def setting_rows(task: type[AnyTask] | None = None) -> list[tuple[str, str, str]]:
+    """The same settings as rows of text: name, default as `--set` takes it, meaning."""
+
+    def shown(default: Any) -> str:
+        if default is None or isinstance(default, str):
+            return default or ""
+        return str(default) if isinstance(default, float) else json.dumps(default, default=str)
+
+    return [
+        (one["name"], "required" if one["required"] else shown(one["default"]), one["meaning"])
+        for one in all_settings(task)
+    ]

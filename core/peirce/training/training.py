@@ -11,7 +11,8 @@ import hashlib
 import math
 import time
 import warnings
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,22 +23,19 @@ from torch import Tensor
 from peirce.errors import TaskError
 from peirce.files import writing
 from peirce.model import AnyTask, Model
+from peirce.progress import progress_bars
 from peirce.spec import to_plain
 from peirce.training import randomness
-from peirce.training.bar import TrainingBar
-from peirce.training.checkpoints import Checkpoint, Checkpoints, CheckpointWarning
-from peirce.training.compilation import compiled
+from peirce.training.batches import Feed, Objective, shared
+from peirce.training.checkpoints import Checkpoints, CheckpointWarning
 from peirce.training.curves import PICTURE, Curves, draw
 from peirce.training.evaluation import evaluate, monitored
-from peirce.training.feed import Feed
-from peirce.training.objective import Objective, shared
-from peirce.training.optimizer import make_optimizer, optimizer_tensors, restore_optimizer
+from peirce.training.layers import compiled, recomputed
+from peirce.training.optimizer import learning_rate, make_optimizer, optimizer_tensors, restore_optimizer
 from peirce.training.options import HARMLESS, TrainingOptions, TrainResult, plain
-from peirce.training.recomputation import recomputed
 from peirce.training.records import differences, write_training
-from peirce.training.schedule import learning_rate
 from peirce.training.sharding import load_whole, shard, synchronise, whole_state
-from peirce.training.start import Start, flat
+from peirce.training.warm_start import WarmStart, flat
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,12 +47,12 @@ _TERM = "term/"
 
 @define
 class _Progress:
-    """Where a training is; a checkpoint holds it."""
+    """Where a training is; a checkpoint holds it, the losses as tensors and the rest as numbers and names."""
 
-    step: int = 0
-    seconds: float = 0.0
     losses: list[float] = field(factory=list)
     terms: dict[str, list[float]] = field(factory=dict)
+    step: int = 0
+    seconds: float = 0.0
     evaluations: list[dict[str, Any]] = field(factory=list)
     best: float | None = None
     best_step: int = 0
@@ -63,7 +61,6 @@ class _Progress:
 
 
 _SAVED = ("step", "seconds", "evaluations", "best", "best_step", "worse", "stopped")
-"""What of it is numbers and names; the losses are tensors in a checkpoint."""
 
 
 class Training:
@@ -80,25 +77,24 @@ class Training:
         model: Model,
         accelerator: Any,
         console: Console | None,
-        start: Start | None,
+        start: WarmStart | None,
     ) -> None:
         self.task, self.given, self.data, self.options, self.seed = task, given, data, options, seed
-        self.start = start
-        self.directory, self.accelerator = directory, accelerator
+        self.start, self.directory, self.accelerator = start, directory, accelerator
         self.main = accelerator.is_main_process
         self.console = console if self.main else None
         self.model = model.to(accelerator.device)
         self.numbers = sum(p.numel() for p in self.model.parameters())
         self.sharded = options.parallel == "fsdp" and accelerator.num_processes > 1
-        objective = Objective(task, self.model, accelerator.num_processes)
+        self.objective: Any = Objective(task, self.model, accelerator.num_processes)
         if self.sharded:
-            shard(objective, accelerator.num_processes)
+            shard(self.objective, accelerator.num_processes)
         self.parameters = dict(self.model.named_parameters())
         self.inner = make_optimizer(self.parameters, options)
         if self.sharded:
-            self.objective, self.optimizer = objective, accelerator.prepare(self.inner)
+            self.optimizer = accelerator.prepare(self.inner)
         else:
-            self.objective, self.optimizer = accelerator.prepare(objective, self.inner)
+            self.objective, self.optimizer = accelerator.prepare(self.objective, self.inner)
         self.per_step = options.accumulate * accelerator.num_processes
         self.total = options.steps or self._steps(options.epochs or 1)
         self.checkpoints = Checkpoints(directory, options.keep)
@@ -113,12 +109,13 @@ class Training:
         self.since = time.monotonic()
         options, progress = self.options, self.progress
         self.curves = Curves(self.directory, progress.step, active=self.main)
-        bar = TrainingBar(self.console, self.total, progress.step)
+        self.bars = progress_bars(self.console, kept=True)
+        self.bar = self.bars.add_task("training", total=self.total, completed=progress.step, shown="")
         try:
             self.objective.train()
             # What is recomputed is the compiled layer.
             with (
-                bar,
+                self.bars,
                 compiled(self.model, active=options.compile),
                 recomputed(self.model, active=options.checkpointing),
             ):
@@ -126,10 +123,9 @@ class Training:
                     self._step()
                     done = progress.step == self.total
                     if done or _due(progress.step, options.log_every):
-                        self._log(bar)
+                        self._log()
                     if _due(progress.step, options.evaluate_every):
-                        with bar.paused():
-                            self._evaluate()
+                        self._evaluate()
                     if done or progress.stopped or _due(progress.step, options.save_every):
                         self._save()
             return self._finish()
@@ -165,8 +161,7 @@ class Training:
         """Gradients are summed over processes after the last batch of a step alone."""
         if self.sharded:
             synchronise(self.objective, now=last)
-            return nullcontext()
-        return nullcontext() if last else self.accelerator.no_sync(self.objective)
+        return nullcontext() if last or self.sharded else self.accelerator.no_sync(self.objective)
 
     def _settle(self) -> None:
         """Fetch the losses of the last steps from the device, the mean over processes, and refuse what is no number.
@@ -184,161 +179,152 @@ class Training:
                     f"{', '.join(names)} before; they must be the same for every batch"
                 )
         rows = torch.stack([torch.stack(list(sums.values())) for sums in self.pending])
-        values = self.accelerator.reduce(rows, reduction="mean").tolist()
         self.pending.clear()
-        first = len(progress.losses) + 1
-        for step, row in enumerate(values, first):
+        for row in self.accelerator.reduce(rows, reduction="mean").tolist():
             loss = math.fsum(row)
             if not math.isfinite(loss):
+                before = [f"; the checkpoint before it is {path}" for path in self.checkpoints.paths()]
                 raise TaskError(
-                    f"the loss of step {step} is {loss}; lower train.lr, lengthen train.warmup or set "
-                    f"train.clip_norm, and look at the batch{self._after()}"
+                    f"the loss of step {len(progress.losses) + 1} is {loss}; lower train.lr, lengthen train.warmup or "
+                    f"set train.clip_norm, and look at the batch{''.join(before[-1:])}"
                 )
             progress.losses.append(loss)
             for name, value in zip(names, row, strict=True):
                 progress.terms.setdefault(name, []).append(value)
 
-    def _after(self) -> str:
-        paths = self.checkpoints.paths()
-        return f"; the checkpoint before it is {paths[-1]}" if paths else ""
-
-    def _log(self, bar: TrainingBar) -> None:
+    def _log(self) -> None:
         self._settle()
         progress = self.progress
-        loss = self._recent(progress.losses)
+        curves = {"loss": progress.losses, **(progress.terms if len(progress.terms) > 1 else {})}
+        recent = {f"train/{name}": values[-self.options.log_every :] for name, values in curves.items()}
+        means = {name: math.fsum(values) / len(values) for name, values in recent.items()}
         rate = learning_rate(self.options, progress.step - 1, self.total)
-        terms = progress.terms if len(progress.terms) > 1 else {}
-        self.curves.add(
-            progress.step,
-            {
-                "train/loss": loss,
-                "train/learning_rate": rate,
-                **{f"train/{name}": self._recent(values) for name, values in terms.items()},
-            },
-        )
-        bar.update(progress.step, loss, rate)
+        self.curves.add(progress.step, {**means, "train/learning_rate": rate})
+        shown = f"loss {means['train/loss']:.4f}  rate {rate:.2e}"
+        self.bars.update(self.bar, completed=progress.step, shown=shown)
 
-    def _recent(self, values: list[float]) -> float:
-        recent = values[-self.options.log_every :]
-        return math.fsum(recent) / len(recent)
+    @contextmanager
+    def _bars_paused(self) -> Iterator[None]:
+        """Within it another bar may be shown; this one is wiped away, and drawn again below what is printed."""
+        self.bars.live.transient = True
+        self.bars.stop()
+        try:
+            yield
+        finally:
+            self.bars.live.transient = False
+            self.bars.start()
 
     def _evaluate(self) -> None:
         """Evaluate on the validation split; remember the best parameters and count how long ago they were."""
         self._settle()
         options, progress = self.options, self.progress
-        value, metrics = monitored(self._whole_model(), self.task, self.data, options, self.seed)
-        self.curves.add(progress.step, {f"{options.valid_split}/{name}": v for name, v in metrics.items()})
-        progress.evaluations.append(
-            {"step": progress.step, "monitor": options.monitor, "value": value, "metrics": metrics}
-        )
-        best = progress.best
-        better = not math.isnan(value) and (best is None or (value < best if options.falls else value > best))
-        if better:
-            progress.best, progress.best_step, progress.worse = value, progress.step, 0
-            if options.patience:
-                self.best = {name: t.cpu().clone() for name, t in whole_state(self.model).items()}
-        else:
-            progress.worse += 1
-            progress.stopped = bool(options.patience) and progress.worse >= options.patience
-        if self.console is not None:
-            mark = " (best so far)" if better else ""
-            self.console.print(
-                f"step {progress.step}: {options.valid_split} {options.monitor} {value:.4f}{mark}",
-                highlight=False,
+        with self._bars_paused():
+            value, metrics = monitored(self._whole_model(), self.task, self.data, options, self.seed)
+            self.curves.add(
+                progress.step, {f"{options.valid_split}/{name}": v for name, v in metrics.items()}
             )
+            progress.evaluations.append(
+                {"step": progress.step, "monitor": options.monitor, "value": value, "metrics": metrics}
+            )
+            best = progress.best
+            better = not math.isnan(value) and (
+                best is None or (value < best if options.falls else value > best)
+            )
+            if better:
+                progress.best, progress.best_step, progress.worse = value, progress.step, 0
+                if options.patience:
+                    self.best = {name: t.cpu().clone() for name, t in whole_state(self.model).items()}
+            else:
+                progress.worse += 1
+                progress.stopped = bool(options.patience) and progress.worse >= options.patience
+            mark = " (best so far)" if better else ""
+            self.tell(f"step {progress.step}: {options.valid_split} {options.monitor} {value:.4f}{mark}")
         self.objective.train()
 
     def _save(self) -> None:
         """Write a checkpoint; every process adds its own random generators."""
         self._settle()
-        step = self.progress.step
-        with writing(f"the checkpoint of step {step} in {self.directory}", "those before it are whole"):
-            self._write(step)
-
-    def _write(self, step: int) -> None:
-        accelerator, progress = self.accelerator, self.progress
-        if self.main:
-            self.checkpoints.begin(step)
-        accelerator.wait_for_everyone()
-        folder = self.checkpoints.writing(step)
-        self.checkpoints.add(folder, f"random-{accelerator.process_index}", randomness.capture())
-        accelerator.wait_for_everyone()
-        tensors = whole_state(self.model), optimizer_tensors(self.inner, self.parameters)
-        if self.main:
-            add = self.checkpoints.add
-            for name, group in zip(("model", "optimizer"), tensors, strict=True):
-                add(folder, name, group)
-            losses = {"losses": progress.losses, **{f"{_TERM}{k}": v for k, v in progress.terms.items()}}
-            add(folder, "losses", {k: torch.tensor(v, dtype=torch.float64) for k, v in losses.items()})
-            if self.best:
-                add(folder, "best", self.best)
-            scaler = accelerator.scaler
-            state = {
-                "epoch": self.feed.epoch,
-                "batch": self.feed.batch,
-                "total": self.total,
-                "threads": torch.get_num_threads(),
-                "scaler": scaler.state_dict() if scaler is not None else None,
-                "identity": self._identity(),
-                **{key: getattr(progress, key) for key in _SAVED},
-                "seconds": progress.seconds + time.monotonic() - self.since,
+        accelerator, progress, add = self.accelerator, self.progress, self.checkpoints.add
+        what = f"the checkpoint of step {progress.step} in {self.directory}"
+        with writing(what, "those before it are whole"):
+            if self.main:
+                self.checkpoints.begin(progress.step)
+            accelerator.wait_for_everyone()
+            folder = self.checkpoints.writing(progress.step)
+            add(folder, f"random-{accelerator.process_index}", randomness.capture())
+            accelerator.wait_for_everyone()
+            tensors = {
+                "model": whole_state(self.model),
+                "optimizer": optimizer_tensors(self.inner, self.parameters),
             }
-            self.checkpoints.commit(step, state)
-        accelerator.wait_for_everyone()
+            if self.main:
+                losses = {"losses": progress.losses, **{f"{_TERM}{k}": v for k, v in progress.terms.items()}}
+                tensors["losses"] = {k: torch.tensor(v, dtype=torch.float64) for k, v in losses.items()}
+                if self.best:
+                    tensors["best"] = self.best
+                for name, group in tensors.items():
+                    add(folder, name, group)
+                state = {
+                    "epoch": self.feed.epoch,
+                    "batch": self.feed.batch,
+                    "total": self.total,
+                    "threads": torch.get_num_threads(),
+                    "scaler": accelerator.scaler.state_dict() if accelerator.scaler is not None else None,
+                    "identity": self._identity(),
+                    **{key: getattr(progress, key) for key in _SAVED},
+                    "seconds": progress.seconds + time.monotonic() - self.since,
+                }
+                self.checkpoints.commit(progress.step, state)
+            accelerator.wait_for_everyone()
 
     def resume(self) -> None:
-        """Continue from the newest sound checkpoint."""
+        """Continue from the newest sound checkpoint.
+
+        Raises:
+            TaskError: it is one of a training with other settings, or none is sound.
+        """
         found, damaged = self.checkpoints.newest()
-        for sentence in damaged:
-            assert found is not None
-            self._say(f"{sentence}; resuming from {found.path} instead")
         if found is None:
-            self._say(f"{self.directory} holds no checkpoint; training starts from the beginning")
+            self._warn(f"{self.directory} holds no checkpoint; training starts from the beginning")
             return
-        self._compare(found)
+        for sentence in damaged:
+            self._warn(f"{sentence}; resuming from {found.path} instead")
         state, tensors = found.state, found.tensors
+        if differing := differences(self._identity(), state["identity"]):
+            raise TaskError(
+                f"{found.path} belongs to another training: {differing}. Resume with the settings it was started with, "
+                "or start again in another directory"
+            )
         load_whole(self.model, tensors["model"])
         restore_optimizer(self.inner, self.parameters, tensors["optimizer"])
         if self.accelerator.scaler is not None and state["scaler"] is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self.best = dict(tensors.get("best", {}))
+        losses = {name: values.tolist() for name, values in tensors["losses"].items()}
         self.progress = _Progress(
-            losses=tensors["losses"]["losses"].tolist(),
-            terms={
-                name.removeprefix(_TERM): values.tolist()
-                for name, values in tensors["losses"].items()
-                if name.startswith(_TERM)
-            },
+            losses=losses.pop("losses"),
+            terms={name.removeprefix(_TERM): values for name, values in losses.items()},
             **{key: state[key] for key in _SAVED},
         )
         self.feed = Feed(self.task, self.data, TRAIN, self.seed, state["epoch"], state["batch"])
-        if self.accelerator.is_main_process and not damaged:
+        if self.main and not damaged:
             self.checkpoints.prune()
         if state["threads"] != torch.get_num_threads():
-            self._say(
+            self._warn(
                 f"{found.path} was written with {state['threads']} threads and this run has {torch.get_num_threads()}: "
                 "its losses are close to an uninterrupted training's, but not equal to the bit"
             )
         # Last, because making the batches that were used already may have drawn from the generators.
         randomness.restore(tensors[f"random-{self.accelerator.process_index}"])
 
-    def _compare(self, found: Checkpoint) -> None:
-        """Refuse to resume a training that was started with other settings."""
-        if differing := differences(self._identity(), found.state["identity"]):
-            raise TaskError(
-                f"{found.path} belongs to another training: {differing}. Resume with the settings it was started with, "
-                "or start again in another directory"
-            )
-
     def _identity(self) -> dict[str, Any]:
         """All that the parameters depend on, as plain values."""
         assets = self.task.assets(self.data)
-        facts = {f"{TRAIN}.{k}": v for k, v in plain(self.options).items() if k not in HARMLESS}
-        facts |= {f"task.{k}": v for k, v in plain(self.given).items()}
-        facts |= flat("model", to_plain(self.model.spec))
-        facts |= {f"assets/{name}": hashlib.sha256(content).hexdigest() for name, content in assets.items()}
         return {
-            **facts,
+            **{f"{TRAIN}.{k}": v for k, v in plain(self.options).items() if k not in HARMLESS},
+            **{f"task.{k}": v for k, v in plain(self.given).items()},
+            **flat("model", to_plain(self.model.spec)),
+            **{f"assets/{name}": hashlib.sha256(content).hexdigest() for name, content in assets.items()},
             "task": self.task.name,
             "seed": self.seed,
             "processes": self.accelerator.num_processes,
@@ -405,11 +391,10 @@ class Training:
         if self.console is not None:
             self.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def _say(self, text: str) -> None:
-        if self.console is not None:
-            self.console.print(text, markup=False, highlight=False)
-        elif self.main:
+    def _warn(self, text: str) -> None:
+        if self.console is None and self.main:
             warnings.warn(text, CheckpointWarning, stacklevel=4)
+        self.tell(text)
 
 
 def _due(step: int, every: int) -> bool:

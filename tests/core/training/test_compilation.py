@@ -13,8 +13,8 @@ import torch
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.spec import Spec
-from peirce.training import TrainingOptions, compilation, layers_of, train
-from peirce.training.compilation import compiled
+from peirce.training import TrainingOptions, layers, layers_of, train
+from peirce.training.layers import compiled
 from torch import Tensor
 from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
 
@@ -41,7 +41,7 @@ def test_losses_are_those_of_eager_layers(
     from torch._dynamo.utils import counters
 
     # The same graphs without kernels of their own, which a C++ compiler takes a minute to make.
-    monkeypatch.setattr(compilation, "BACKEND", "aot_eager")
+    monkeypatch.setattr(layers, "BACKEND", "aot_eager")
     losses = {}
     for name in ("eager", "compiled"):
         torch.compiler.reset()

@@ -14,8 +14,8 @@ import torch
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.training import Checkpoints, TrainingOptions, train
+from peirce.training.batches import Objective, Share, shared
 from peirce.training.evaluation import mean_loss
-from peirce.training.objective import Objective, Share, shared
 from torch import Tensor
 from toy_tasks import FOLNET, Filled, FilledOptions, Marked, MarkedOptions
 

@@ -15,8 +15,7 @@ import torch
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.training import TrainingOptions, layers_of, train
-from peirce.training.compilation import compiled
-from peirce.training.recomputation import recomputed
+from peirce.training.layers import compiled, recomputed
 from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
 
 OPTIONS = TrainingOptions(steps=8, lr=1e-2, save_every=0, device="cpu", threads=1)

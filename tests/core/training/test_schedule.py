@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from peirce.errors import TaskError
 from peirce.training import TrainingOptions
-from peirce.training.schedule import learning_rate, warmup_steps
+from peirce.training.optimizer import learning_rate, warmup_steps
 
 
 def rates(**options: object) -> list[float]:

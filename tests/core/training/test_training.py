@@ -17,8 +17,7 @@ from peirce.model import Task
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce.training import TrainingOptions, TrainResult, train
-from peirce.training.evaluation import check_data
-from peirce.training.loop import evaluate
+from peirce.training.evaluation import check_data, evaluate
 from rich.console import Console
 from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
 

@@ -1,19 +1,19 @@
 """A training that starts from a saved model: its body is taken whole, and each of its heads that still fits.
 
-Nothing is taken or left in silence: what a training begins with stands in `Start`, which is printed, returned and
+Nothing is taken or left in silence: what a training begins with stands in `WarmStart`, which is printed, returned and
 written to `training.json`.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
-import torch
 from attrs import frozen
+from torch import Tensor
 
 from peirce.compose import load
 from peirce.errors import TaskError
@@ -27,15 +27,14 @@ TOKENIZER = "tokenizer"
 TOKENIZER_FILE = "tokenizer.json"
 _VOCABULARIES = ("tokenizer", "vocabulary", "vocab", "tokens")
 """The stems of assets that say which token an id is; these may not differ between a model and what it starts from."""
-_HEADS = "heads."
 _SHOWN = 30
 """The most tensors of one kind that an error lists."""
-_MAY_DIFFER = ("max_length",)
-"""Sizes that a model may have otherwise than the one it starts from, as long as no tensor has another shape."""
+
+Tensors = Mapping[str, Tensor]
 
 
 @frozen(kw_only=True)
-class Start:
+class WarmStart:
     """What a training took from a saved model, and what is new.
 
     Args:
@@ -63,27 +62,23 @@ class Start:
     converted: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        with_heads = f" and {_named(self.heads_taken)}" if self.heads_taken else ""
-        parts = [
-            f"taken from {self.directory}: the body{with_heads} ({self.tensors:,} tensors, "
-            f"{self.parameters:,} parameters)"
-        ]
-        if self.heads_new:
-            parts.append(f"new: {_named(self.heads_new)} ({self.parameters_new:,} parameters)")
-        if self.heads_left:
-            parts.append(f"left behind: {_named(self.heads_left)}")
-        if self.changed:
-            parts.append(f"the spec differs in {', '.join(self.changed)}")
-        if self.converted:
-            parts.append(f"converted from {' and '.join(self.converted)}")
-        return "; ".join(parts)
+        def heads(prefixes: tuple[str, ...]) -> str:
+            return f"head{'s' if len(prefixes) > 1 else ''} {', '.join(prefixes)}"
+
+        taken = f"the body and {heads(self.heads_taken)}" if self.heads_taken else "the body"
+        parts = {
+            f"taken from {self.directory}: {taken} ({self.tensors:,} tensors, {self.parameters:,} parameters)": True,
+            f"new: {heads(self.heads_new)} ({self.parameters_new:,} parameters)": self.heads_new,
+            f"left behind: {heads(self.heads_left)}": self.heads_left,
+            f"the spec differs in {', '.join(self.changed)}": self.changed,
+            f"converted from {' and '.join(self.converted)}": self.converted,
+        }
+        return "; ".join(text for text, there in parts.items() if there)
 
     def plain(self) -> dict[str, Any]:
         """As what JSON holds."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in attrs.asdict(self, recurse=False).items()
-        }
+        values = attrs.asdict(self, recurse=False)
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 
 def saved_spec(directory: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec:
@@ -113,14 +108,12 @@ def with_tokenizer(task: AnyTask, directory: str | Path) -> AnyTask:
     return with_it
 
 
-VOCABULARY = "model.input.vocabulary"
-
-
-def fitting(overrides: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
+def keep_vocabulary(overrides: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
     """What a task's data determine, for a model that exists: it may have more vectors than its task has tokens."""
-    vocabulary, asked = spec.input.vocabulary, overrides.get(VOCABULARY)
+    key, vocabulary = "model.input.vocabulary", spec.input.vocabulary
+    asked = overrides.get(key)
     more = vocabulary is not None and isinstance(asked, int) and vocabulary > asked
-    return {**overrides, VOCABULARY: vocabulary} if more else dict(overrides)
+    return {**overrides, key: vocabulary} if more else dict(overrides)
 
 
 @frozen(eq=False)
@@ -161,12 +154,7 @@ class SavedModel:
         ours = {name: content for name, content in assets.items() if Path(name).stem in _VOCABULARIES}
         folder = self.directory / ASSETS
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
-        try:
-            theirs = {
-                path.name: read_bytes(path, "vocabulary") for path in paths if path.stem in _VOCABULARIES
-            }
-        except OSError as error:
-            raise TaskError(f"the vocabulary in {folder} cannot be read: {error}; restore it") from error
+        theirs = {path.name: read_bytes(path, "vocabulary") for path in paths if path.stem in _VOCABULARIES}
         if not ours or not theirs:
             return
         shared = ours.keys() & theirs.keys()
@@ -183,90 +171,83 @@ class SavedModel:
                 f"the model. Give the task the saved one: leave its option `tokenizer` empty, or name {folder}"
             )
 
-    def give(self, model: Model) -> Start:
-        """Copy the body, and the heads that fit, into a freshly built model.
-
-        Args:
-            model: the model to fill; its other heads keep what they were built with.
+    def load_into(self, model: Model) -> WarmStart:
+        """Copy the body, and the heads that fit, into a freshly built model; its other heads keep what they have.
 
         Raises:
             TaskError: a size or a tensor of the body is missing, unknown or of another shape; all of them are named.
         """
-        ours, theirs = model.state_dict(), self.model.state_dict()
-        problems = [*_sizes(model, self.model), *_differ(_body(ours), _body(theirs))]
+        ours, theirs = (_by_head(each.state_dict()) for each in (model, self.model))
+        problems = [*_other_sizes(model, self.model), *_differ(ours[""], theirs[""])]
         if problems:
             raise TaskError(
                 f"spec {model.spec.name!r} cannot start from {self.directory}: {_hint(model, self.model)}"
                 f"{'; '.join(problems)}. Only heads may differ: give no spec to take the saved one's, "
                 "or change yours to agree"
             )
-        heads = {head.as_: head.use for head in model.spec.heads}
-        saved = {head.as_: head.use for head in self.model.spec.heads}
-        fits = {
+        heads, saved = ({head.as_: head.use for head in each.spec.heads} for each in (model, self.model))
+        fits = [
             prefix
             for prefix, use in heads.items()
-            if saved.get(prefix) == use and not _differ(_of(prefix, ours), _of(prefix, theirs))
-        }
-        taken = _body(theirs) | {n: t for prefix in fits for n, t in _of(prefix, theirs).items()}
+            if saved.get(prefix) == use and not _differ(ours.get(prefix, {}), theirs.get(prefix, {}))
+        ]
+        taken = {name: tensor for prefix in ("", *fits) for name, tensor in theirs.get(prefix, {}).items()}
+        before = model.state_dict()
+        converted = {t.dtype for name, t in taken.items() if t.dtype != before[name].dtype}
         model.load_state_dict(taken, strict=False)
         new = tuple(prefix for prefix in heads if prefix not in fits)
-        return Start(
+        return WarmStart(
             directory=str(self.directory),
             digest=self.digest,
             tensors=len(taken),
             parameters=sum(t.numel() for t in taken.values()),
-            heads_taken=tuple(prefix for prefix in heads if prefix in fits),
+            heads_taken=tuple(fits),
             heads_new=new,
             heads_left=tuple(prefix for prefix in saved if prefix not in fits),
-            parameters_new=sum(t.numel() for prefix in new for t in _of(prefix, ours).values()),
+            parameters_new=sum(t.numel() for prefix in new for t in ours.get(prefix, {}).values()),
             changed=_changed(model.spec, self.model.spec),
-            converted=tuple(sorted({_dtype(t) for n, t in taken.items() if t.dtype != ours[n].dtype})),
+            converted=tuple(sorted(str(dtype).removeprefix("torch.") for dtype in converted)),
         )
 
 
-def _dtype(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
-
-
-Tensors = dict[str, torch.Tensor]
-
-
-def _body(state: Mapping[str, torch.Tensor]) -> Tensors:
-    return {name: tensor for name, tensor in state.items() if not name.startswith(_HEADS)}
-
-
-def _of(prefix: str, state: Mapping[str, torch.Tensor]) -> Tensors:
-    return {name: tensor for name, tensor in state.items() if name.startswith(f"{_HEADS}{prefix}.")}
+def _by_head(state: Tensors) -> dict[str, dict[str, Tensor]]:
+    """Tensors by the prefix of their head; those of the body by an empty one."""
+    found: dict[str, dict[str, Tensor]] = {"": {}}
+    for name, tensor in state.items():
+        first, _, rest = name.partition(".")
+        found.setdefault(rest.partition(".")[0] if first == "heads" else "", {})[name] = tensor
+    return found
 
 
 def _differ(ours: Tensors, theirs: Tensors) -> list[str]:
-    """What is wrong with the tensors of a saved model, seen from the one that takes them: a clause for each kind."""
-    shapes = [
-        f"{name} {list(theirs[name].shape)}, not {list(tensor.shape)}"
-        for name, tensor in ours.items()
-        if name in theirs and tensor.shape != theirs[name].shape
-    ]
+    """Where a model's tensors are not those of a saved model, seen from the one that takes them: a clause a kind."""
     kinds = {
         "the saved model lacks": [name for name in ours if name not in theirs],
         "the spec has no place for": [name for name in theirs if name not in ours],
-        "of another shape are": shapes,
+        "of another shape are": [
+            f"{name} {list(theirs[name].shape)}, not {list(tensor.shape)}"
+            for name, tensor in ours.items()
+            if name in theirs and tensor.shape != theirs[name].shape
+        ],
     }
-    return [f"{kind} {_listed(names)}" for kind, names in kinds.items() if names]
+    return [
+        f"{kind} {', '.join(names[:_SHOWN])}" + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
+        for kind, names in kinds.items()
+        if names
+    ]
 
 
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _other_sizes(model: Model, saved: Model) -> Iterator[str]:
+    """Sizes that differ; tensors alone do not tell 12 heads of 64 from 24 heads of 32.
 
-
-def _sizes(model: Model, saved: Model) -> Iterable[str]:
-    """Sizes that differ; tensors alone do not tell 12 heads of 64 from 24 heads of 32."""
+    The longest input may differ, as long as no tensor has another shape.
+    """
     if model.spec.architecture != saved.spec.architecture:
         yield f"the architecture is {model.spec.architecture!r} and was {saved.spec.architecture!r}"
     ours, theirs = model.plan.dims.known(), saved.plan.dims.known()
     for name in dict.fromkeys((*ours, *theirs)):
         one, other = ours.get(name, 0), theirs.get(name, 0)
-        if one != other and name not in _MAY_DIFFER:
+        if one != other and name != "max_length":
             yield f"{name} is {one} and was {other}"
 
 
@@ -274,15 +255,10 @@ def _hint(model: Model, saved: Model) -> str:
     """The sentence for a table of positions that is too short."""
     ours, theirs = model.plan.dims.max_length, saved.plan.dims.max_length
     state = saved.state_dict()
-    tables = [
-        name
-        for name, tensor in _body(model.state_dict()).items()
-        if name in state
-        and ours != theirs
-        and tensor.shape[:1] == (ours,)
-        and state[name].shape[:1] == (theirs,)
-    ]
-    if not tables:
+    if ours == theirs or not any(
+        name in state and (tensor.shape[:1], state[name].shape[:1]) == ((ours,), (theirs,))
+        for name, tensor in model.state_dict().items()
+    ):
         return ""
     return (
         f"model.input.max_length is {ours} and was {theirs}, and the saved model learned a vector for each of its "
@@ -293,11 +269,8 @@ def _hint(model: Model, saved: Model) -> str:
 def _changed(spec: Spec, saved: Spec) -> tuple[str, ...]:
     ours, theirs = (flat("model", to_plain(value)) for value in (spec, saved))
     aside = ("model.heads", "model.name", "model.regularisation")
-    return tuple(
-        key
-        for key in sorted({*ours, *theirs})
-        if ours.get(key) != theirs.get(key) and not key.startswith(aside)
-    )
+    keys = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
+    return tuple(key for key in keys if not key.startswith(aside))
 
 
 def flat(prefix: str, value: Any) -> dict[str, Any]:
@@ -313,13 +286,7 @@ def flat(prefix: str, value: Any) -> dict[str, Any]:
 
 def _same(first: bytes, second: bytes) -> bool:
     """Whether two files say the same; JSON may be laid out otherwise."""
-    if first == second:
-        return True
     try:
-        return bool(parse_json(first) == parse_json(second))
+        return first == second or bool(parse_json(first) == parse_json(second))
     except ValueError:
         return False
-
-
-def _named(prefixes: tuple[str, ...]) -> str:
-    return f"head{'s' if len(prefixes) > 1 else ''} {', '.join(prefixes)}"
