@@ -35,7 +35,7 @@ from peirce.files import write_whole
 from peirce.registry import ready_specs
 from peirce_export import cases
 from peirce_export.onnx import exporter as onnx_exporter
-from peirce_export.onnx.leaner import rewrite
+from peirce_export.onnx.optimizer import rewrite
 from peirce_export.tensorrt import exporter
 from peirce_export.tensorrt.building import build
 
@@ -44,7 +44,7 @@ WAYS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "opset 20": ("onnx", {"opset": 20}),
     "TensorRT": ("tensorrt", {"compute_capability": "8.9", "backend": "rtx", "opset": 20}),
     "Triton": ("triton", {"kind": "python", "opset": 20, "name": "asked"}),
-    "lean": ("onnx", {"lean": True, "opset": 20}),
+    "lean": ("onnx", {"optimize": True, "opset": 20}),
     "int8": ("onnx", {"precision": "int8"}),
     "float16": ("onnx", {"precision": "float16"}),
     "bfloat16": ("onnx", {"precision": "bfloat16"}),

@@ -21,7 +21,7 @@ import peirce
 import torch
 from measuring import CLOCKS, operations, record
 from peirce_export.onnx.exporter import DEFAULT_OPSET, trace, write
-from peirce_export.onnx.leaner import rewrite
+from peirce_export.onnx.optimizer import rewrite
 
 OURS, PEER = "folnet-base", "bert-base"
 GOAL = 1.25

@@ -19,7 +19,8 @@ from peirce.model import SPEC
 from peirce.progress import progress_bars
 from typer.core import TyperCommand
 
-from peirce_export.timing import EAGER, PERCENTILES, Timing, dims, measure, picture
+from peirce_export.cli import File, Providers, Seed
+from peirce_export.timing import EAGER, PERCENTILES, Timing, measure, picture
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -44,22 +45,20 @@ class BenchCommand(TyperCommand):
         fixed: list[str] = []
         sizes: dict[str, str] = {}
         left = deque(args)
-        while left:
+        while left and left[0] != "--":
             text = left.popleft()
             name, equals, value = text.partition("=")
-            if text == "--":
-                fixed += [text, *left]
-                break
-            if name.startswith("--") and name not in known:
-                if not equals and left and left[0][:1].isdigit():
-                    value = left.popleft()
-                if not value[:1].isdigit():
-                    raise InputError(
-                        f"{unknown('option', name, options)}. If it is a dim of FILE, give sizes: {name} 1,8"
-                    )
-                sizes[name] = value
-            else:
+            if not name.startswith("--") or name in known:
                 fixed.append(text)
+                continue
+            if not equals and left and left[0][:1].isdigit():
+                value = left.popleft()
+            if not value[:1].isdigit():
+                raise InputError(
+                    f"{unknown('option', name, options)}. If it is a dim of FILE, give sizes: {name} 1,8"
+                )
+            sizes[name] = value
+        fixed += left
         context = super().make_context(info_name, fixed, *rest, **extra)
         context.meta[_SIZES] = (sizes, options)
         return context
@@ -67,7 +66,7 @@ class BenchCommand(TyperCommand):
 
 def bench(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported file.")],
+    file: File,
     model: Annotated[
         str | None,
         typer.Option(
@@ -81,13 +80,8 @@ def bench(
         str | None, typer.Option(metavar="SIZES", help="Threads within an operator; each count is measured.")
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Timed runs at each size, after one that is not.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random inputs.")] = 0,
-    provider: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--provider", metavar="NAME", help="What computes, such as an execution provider of ONNX Runtime."
-        ),
-    ] = None,
+    seed: Seed = 0,
+    provider: Providers = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the latencies into a .png, .svg or .pdf file.")
     ] = None,
@@ -105,21 +99,12 @@ def bench(
     counts: list[int | None] = [None] if threads is None else list(_numbers("--threads", threads))
     texts, options = context.meta[_SIZES]
     with Session(file, providers=provider) as session:
-        sizes = _by_dim(texts, dims(session.signature), options, file)
+        sizes = _by_dim(texts, session.signature.symbols, options, file)
         providers = session.providers
     beside, note = _model(file, model, alone)
     with _progress(file.name) as (begun, ran):
-        timings = measure(
-            file,
-            sizes,
-            threads=counts,
-            repeats=repeats,
-            seed=seed,
-            providers=provider,
-            model=beside,
-            begun=begun,
-            ran=ran,
-        )
+        how = {"threads": counts, "repeats": repeats, "seed": seed, "providers": provider}
+        timings = measure(file, sizes, model=beside, begun=begun, ran=ran, **how)
     if plot is not None:
         write_whole(plot, picture(timings, file.name, plot.suffix.lower()[1:]))
     if json:
@@ -187,19 +172,21 @@ def _progress(title: str) -> Iterator[tuple[Callable[[int], None], Callable[[str
 def _show(timings: Sequence[Timing], title: str) -> None:
     known = list(timings[0].sizes)
     unit = "runs/s" if timings[0].rows is None else "rows/s"
-    eager = {(tuple(t.sizes.items()), t.threads): t.percentile(50) for t in timings if t.way == EAGER}
-    rows = []
-    for timing in timings:
-        peer = eager.get((tuple(timing.sizes.items()), timing.threads))
-        rows.append(
-            (
-                *timing.sizes.values(),
-                timing.threads or "auto",
-                timing.way,
-                *(f"{timing.percentile(part) * 1e3:.2f}" for part in PERCENTILES),
-                f"{timing.throughput:.1f}",
-                *([] if peer is None else [f"{timing.percentile(50) / peer:.2f}"]),
-            )
+    eager = {(*t.sizes.values(), t.threads): t.percentile(50) for t in timings if t.way == EAGER}
+    rows = [
+        (
+            *timing.sizes.values(),
+            timing.threads or "auto",
+            timing.way,
+            *(f"{timing.percentile(part) * 1e3:.2f}" for part in PERCENTILES),
+            f"{timing.throughput:.1f}",
+            *(
+                [f"{timing.percentile(50) / eager[*timing.sizes.values(), timing.threads]:.2f}"]
+                if eager
+                else []
+            ),
         )
+        for timing in timings
+    ]
     headings = [*known, "threads", "way", *(f"p{part} ms" for part in PERCENTILES), unit]
     as_table([*headings, *(["p50 / torch"] if eager else [])], rows, title)

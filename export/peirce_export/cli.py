@@ -16,7 +16,6 @@ import typer
 from peirce.commands import Json, as_json
 from peirce.errors import ExportError, InputError, unknown
 from peirce.model import Report
-from peirce.registry import output_back
 from typer.core import TyperCommand
 
 from peirce_export.failures import Mismatch
@@ -24,6 +23,10 @@ from peirce_export.report import SCHEMA
 
 SCHEMA_OF_RUN = "peirce.run/1"
 DEFAULT = "onnx"
+_RENAMED = {"--lean": "--optimize", "--no-lean": "--no-optimize"}
+"""Options by their names of before."""
+File = Annotated[Path, typer.Argument(metavar="FILE", help="An exported file.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of the random inputs.")]
 Providers = Annotated[
     list[str] | None,
     typer.Option(
@@ -41,6 +44,7 @@ class ExportCommand(TyperCommand):
         Raises:
             ExportError: neither the command nor the exporter has one of the options. RegistryError: no such exporter.
         """
+        args = [_RENAMED.get(given, given) for given in args]
         to = _named(args)
         whole, own = _whole(to)
         known = {name for option in whole.params for name in (*option.opts, *option.secondary_opts)}
@@ -109,20 +113,12 @@ def verify(
         Path | None,
         typer.Option("--model", metavar="MODEL", help="The saved model; FILE's folder by default."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random inputs.")] = 0,
+    seed: Seed = 0,
     provider: Providers = None,
     alone: Annotated[
         bool,
         typer.Option("--alone", help="Hold FILE to its own signature: without a model, and without torch."),
     ] = False,
-    limit: Annotated[
-        str | None,
-        typer.Option(
-            "--limit",
-            metavar="LIMIT",
-            help="What a FILE that is not trusted may take: a time, memory or both, such as 60s,4GB.",
-        ),
-    ] = None,
     json: Json = False,
 ) -> None:
     """Verify an exported file against its model, or the files of a saved model against their digests.
@@ -133,17 +129,6 @@ def verify(
 
     if alone and model is not None:
         raise InputError("--alone compares with no model; leave out --model, or --alone")
-    if limit is not None:
-        from peirce_export.limits import parse_limit, run_limited
-
-        given = ["--seed", str(seed)] + (["--model", str(model)] if model is not None else [])
-        given += [text for name in provider or () for text in ("--provider", name)]
-        given += [name for name, chosen in (("--alone", alone), ("--json", json)) if chosen]
-        # A name that begins with a hyphen is no option.
-        given += [str(file) if file.is_absolute() else f"./{file}"]
-        with output_back():  # the child writes to standard output itself
-            code = run_limited(["verify", *given], parse_limit(limit), str(file))
-        raise typer.Exit(code)
 
     def work() -> Report:
         with steps(f"verifying {file.name}") as say:
@@ -159,7 +144,7 @@ def verify(
 
 
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An exported file.")],
+    file: File,
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="FILE", help="An .npz file: arrays by input name.")
     ] = None,
@@ -187,9 +172,17 @@ def run(
     from peirce_export.arrays import read_arrays, save_arrays
 
     if ask:
+        from peirce_export.asking import asked
+
         if inputs is not None or output is not None:
             raise InputError("--ask is given beside --inputs or --output; ask a question, or give arrays")
-        _ask(file, ask, provider, threads, json)
+        with Session(file, providers=provider, threads=threads) as session:
+            answer = asked(file, session, ask)[-1]
+        if json:
+            as_json(SCHEMA_OF_RUN, file=str(file), answer=answer)
+            return
+        for name, value in answer.items():
+            typer.echo(f"{name}  {', '.join(map(str, value)) if isinstance(value, list) else value}")
         return
     if inputs is None or output is None:
         raise InputError("give --inputs FILE and --output FILE, or a question with --ask FIELD=VALUE")
@@ -207,29 +200,13 @@ def run(
         results = session.run(read_arrays(inputs, claim))
         providers = session.providers
     save_arrays(output, results)
-    shapes = {
-        name: {"dtype": array.dtype.name, "shape": list(array.shape)} for name, array in results.items()
-    }
     if json:
+        shapes = {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in results.items()}
         as_json(SCHEMA_OF_RUN, file=str(output), providers=list(providers), outputs=shapes)
         return
-    for name, shape in shapes.items():
-        typer.echo(f"{name}  {shape['dtype']} {shape['shape']}")
+    for name, array in results.items():
+        typer.echo(f"{name}  {array.dtype.name} {list(array.shape)}")
     typer.echo(f"written to {output} ({', '.join(providers)})")
-
-
-def _ask(file: Path, given: Sequence[str], provider: Any, threads: int | None, json: bool) -> None:
-    from peirce.compose import Session
-
-    from peirce_export.asking import asked
-
-    with Session(file, providers=provider, threads=threads) as session:
-        answers = asked(file, session, given)
-    if json:
-        as_json(SCHEMA_OF_RUN, file=str(file), answer=answers[-1])
-        return
-    for name, value in answers[-1].items():
-        typer.echo(f"{name}  {', '.join(map(str, value)) if isinstance(value, list) else value}")
 
 
 def _named(args: Sequence[str]) -> str:
@@ -291,13 +268,12 @@ def _help(field: dict[str, Any]) -> str:
 
 def _show(work: Callable[[], Report], json: bool) -> None:
     """Print the report that some work gives; exit with 1 if it did not pass."""
-    error: dict[str, Any] = {}
     report: Report | None
+    error: dict[str, Any] = {}
     try:
         report = work()
-        passed = report.passed
     except Mismatch as fault:
-        report, passed = fault.report, False
+        report = fault.report
         typer.secho(f"error: {type(fault).__name__}: {fault}", err=True, fg="red")
         error = {"error": {"kind": type(fault).__name__, "message": str(fault)}}
     if json:
@@ -307,5 +283,5 @@ def _show(work: Callable[[], Report], json: bool) -> None:
         from rich.console import Console
 
         Console().print(report)
-    if not passed:
+    if error or report is None or not report.passed:
         raise typer.Exit(1)

@@ -7,17 +7,17 @@ torch nor onnx, so that a session can read a file without them.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from attrs import field, frozen
+from attrs.validators import in_, instance_of, matches_re, optional
 from peirce.errors import ModelFileError, printable
+from peirce.files import parse_json, parse_toml
 from peirce.model import Source
-from peirce.parts import Signature
-
-from peirce_export import schema
+from peirce.parts import Signature, TensorSpec
+from peirce.spec import structured
 
 FORMAT = 2
 """The version of these properties; a file with a newer one is refused. Version 1 names no masks and no largest
@@ -62,14 +62,14 @@ class Metadata:
 
     signature: Signature
     spec: str
-    provenance: Mapping[str, Any]
-    precision: Precision
+    provenance: Mapping[str, Any] = field(validator=instance_of(Mapping))
+    precision: Precision = field(validator=in_(get_args(Precision)))
     opset_requested: int
     opset_actual: int
     versions: Mapping[str, str] = field(factory=dict)
-    role: str = MODEL
-    quantisation: Quantisation | None = None
-    weights: str | None = None
+    role: str = field(default=MODEL, validator=matches_re(r"model|prefill|step|top-[1-9]\d{0,8}"))
+    quantisation: Quantisation | None = field(default=None, validator=optional(in_(get_args(Quantisation))))
+    weights: str | None = field(default=None, validator=optional(matches_re("[0-9a-f]{64}")))
 
     @property
     def source(self) -> Source:
@@ -109,28 +109,53 @@ class Metadata:
                 f"{source} was not exported by Peirce: it has no property '{PREFIX}format'; "
                 "write it with `peirce export`"
             )
-        if not re.fullmatch(r"[0-9]{1,9}", stated) or int(stated) > FORMAT:
+        if not stated.isdecimal() or len(stated) > 9 or int(stated) > FORMAT:
             raise ModelFileError(
                 f"{source} has export format {printable(stated, 80)}, and this Peirce reads formats up to {FORMAT}; "
                 "upgrade peirce, or export the model again with this version"
             )
+        start = f"{PREFIX}version."
         try:
-            start = f"{PREFIX}version."
-            versions = {k.removeprefix(start): v for k, v in properties.items() if k.startswith(start)}
+            if "extend" in parse_toml(properties[f"{PREFIX}spec"]):
+                raise ValueError("its spec extends another, where it must be whole")
             return cls(
-                signature=schema.signature_of(properties[f"{PREFIX}signature"]),
-                spec=schema.spec_of(properties[f"{PREFIX}spec"]),
-                provenance=schema.provenance_of(properties[f"{PREFIX}provenance"]),
-                precision=schema.precision_of(properties[f"{PREFIX}precision"]),
-                opset_requested=schema.opset_of(properties[f"{PREFIX}opset.requested"]),
-                opset_actual=schema.opset_of(properties[f"{PREFIX}opset.actual"]),
-                role=schema.role_of(properties.get(f"{PREFIX}role", MODEL)),
-                quantisation=schema.quantisation_of(properties.get(f"{PREFIX}quantisation")),
-                weights=schema.digest_of(properties.get(f"{PREFIX}weights")),
-                versions={name: schema.version_of(name, text) for name, text in versions.items()},
+                signature=_signature(properties[f"{PREFIX}signature"]),
+                spec=properties[f"{PREFIX}spec"],
+                provenance=parse_json(properties[f"{PREFIX}provenance"]),
+                precision=properties[f"{PREFIX}precision"],  # type: ignore[arg-type]  # its validator tells
+                opset_requested=int(properties[f"{PREFIX}opset.requested"]),
+                opset_actual=int(properties[f"{PREFIX}opset.actual"]),
+                role=properties.get(f"{PREFIX}role", MODEL),
+                quantisation=properties.get(f"{PREFIX}quantisation"),  # type: ignore[arg-type]
+                weights=properties.get(f"{PREFIX}weights"),
+                versions={k.removeprefix(start): v for k, v in properties.items() if k.startswith(start)},
             )
-        except (KeyError, ValueError) as error:
-            reason = f"there is no {error}" if isinstance(error, KeyError) else error
+        except (KeyError, ValueError, TypeError) as error:
+            reason = (
+                f"there is no {error}" if isinstance(error, KeyError) else printable(str(error.args[0]), 300)
+            )
             raise ModelFileError(
                 f"{source} has damaged Peirce properties ({reason}); export the model again"
             ) from error
+
+
+@frozen(kw_only=True)
+class _Stated:
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+
+
+def _signature(text: str) -> Signature:
+    """A signature from its JSON, of the types that readers rely on.
+
+    Raises:
+        ValueError: it is none.
+    """
+    data = parse_json(text)
+    stated = structured(_Stated, data)
+    if not stated.inputs or not stated.outputs:
+        raise ValueError("its signature has no inputs, or no outputs")
+    for spec in (*stated.inputs, *stated.outputs):
+        if any(isinstance(dim, int) and dim < 1 for dim in spec.dims) or (spec.high or 1) < 1:
+            raise ValueError(f"its signature gives {spec.name!r} sizes below 1")
+    return Signature.from_dict(data)

@@ -19,7 +19,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 from peirce.compose import Session
 from peirce.errors import InputError, unknown
-from peirce.parts import Signature, check_sizes, terms
+from peirce.parts import Signature, check_sizes
 
 from peirce_export.cases import Case, inputs
 
@@ -76,12 +76,6 @@ class Timing:
         }
 
 
-def dims(signature: Signature) -> tuple[str, ...]:
-    """The symbolic dims of the inputs, in order."""
-    found = [dim for spec in signature.inputs for dim in spec.dims if isinstance(dim, str)]
-    return tuple(dict.fromkeys(term for dim in found for term in terms(dim) if not term.isdigit()))
-
-
 def rows_of(signature: Signature) -> str | None:
     """The symbolic dim that every input begins with, which counts the rows; None where there is none."""
     first = {spec.dims[0] if spec.dims else 1 for spec in signature.inputs}
@@ -99,7 +93,7 @@ def grid(signature: Signature, asked: Mapping[str, Sequence[int]]) -> tuple[dict
     Raises:
         InputError: no such dim, or more than the model takes.
     """
-    known, rows = dims(signature), rows_of(signature)
+    known, rows = signature.symbols, rows_of(signature)
     for dim in asked:
         if dim not in known:
             raise InputError(unknown("symbolic dim of the inputs", dim, known))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,11 @@ import numpy as np
 import torch
 from attrs import evolve
 from numpy.typing import NDArray
-from peirce.errors import InputError
-from peirce.model import LoadedModel, Model, Progress
+from peirce.errors import InputError, SpecError
+from peirce.files import parse_toml
+from peirce.model import LoadedModel, Progress
 from peirce.parts import Signature
+from peirce.spec import Spec, join_key
 
 from peirce_export.arrays import save_arrays
 from peirce_export.cases import Case, cases, inputs
@@ -26,8 +28,7 @@ from peirce_export.casting import DTYPES, cast_copy, precision_of, rounded_copy
 from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
 from peirce_export.metadata import DYNAMIC, INT8, WEIGHTS, Metadata
 from peirce_export.report import Line, Verification
-from peirce_export.spec_difference import spec_difference
-from peirce_export.views import Exported, view
+from peirce_export.views import Exported, View, view
 
 TOLERANCES: Mapping[str, tuple[float, str]] = {
     "float32": (
@@ -58,6 +59,8 @@ AGREEMENT = 0.9
 """The part of the rows in which a quantised file must give the best score to what the model gives it to."""
 SCORES = "logits"
 """How the names of scores end: of those the best one is the answer."""
+_MOST = 8
+"""So many differences of two specs are told; two with more are simply two models."""
 
 
 class Verifiable(ABC):
@@ -100,7 +103,7 @@ class Verifiable(ABC):
 
 def verify(
     file: Verifiable,
-    model: Model,
+    model: Exported,
     *,
     seed: int = 0,
     providers: Sequence[str] | None = None,
@@ -110,7 +113,7 @@ def verify(
 
     Args:
         file: the file.
-        model: the model; it is not changed.
+        model: the model, or what the file shows of it; it is not changed.
         seed: of the random inputs.
         providers: what computes, in the runtime's own names.
         progress: called with a few words before each step.
@@ -125,7 +128,7 @@ def verify(
     """
     say = progress or (lambda words: None)
     say("checking names, dtypes and dims")
-    shown = view(file.metadata.role, model)
+    shown = model if isinstance(model, View) else view(file.metadata.role, model)
     other_spec = spec_difference(file.metadata.spec, model.spec.to_toml())
     try:
         file.check(shown.signature)
@@ -288,3 +291,35 @@ def relative_error(found: NDArray[Any], expected: NDArray[Any]) -> float:
     if largest == 0.0:
         return 0.0 if difference == 0.0 else float("inf")
     return difference / largest
+
+
+def spec_difference(of_file: str, of_model: str) -> str | None:
+    """A sentence that names the keys that differ, with both values; None where the specs are equal.
+
+    Args:
+        of_file: the spec in the file's metadata, as TOML.
+        of_model: the model's spec, as TOML.
+    """
+    one, two = ({} if of_file == of_model else dict(_keys(text)) for text in (of_file, of_model))
+    found = [
+        f"{key} is {one.get(key, 'absent')} in the file and {two.get(key, 'absent')} in the model"
+        for key in dict.fromkeys([*one, *two])
+        if one.get(key) != two.get(key)
+    ]
+    told = "; ".join(found[:_MOST]) + (f"; and {len(found) - _MOST} more" if len(found) > _MOST else "")
+    return f"The file was exported from another spec than that of the model: {told}." if found else None
+
+
+def _keys(text: str) -> Iterator[tuple[str, str]]:
+    """The keys of a spec and their values, every default written out: what one leaves out is no difference."""
+    with suppress(SpecError):  # a key that this version does not know is a difference to tell
+        text = Spec.from_toml(text).to_toml()
+    left: list[tuple[tuple[str, ...], Any]] = [((), parse_toml(text))]
+    while left:
+        path, value = left.pop(0)
+        if isinstance(value, list):
+            value = {str(i): item for i, item in enumerate(value)}
+        if isinstance(value, dict) and value:
+            left[:0] = [((*path, key), item) for key, item in value.items()]
+        else:
+            yield join_key(path), repr(value)

@@ -17,10 +17,12 @@ from onnx import TensorProto, helper, numpy_helper
 from peirce import Session, verify
 from peirce.errors import ModelFileError
 from peirce.model import LoadedModel
+from peirce.registry import load_spec
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import FORMAT, Metadata
-from peirce_export.verify import TOLERANCES, Verifiable, relative_error
+from peirce_export.verify import TOLERANCES, Verifiable, relative_error, spec_difference
 from peirce_export.verify import verify as of_any_format
+from small_specs import FOLNET
 
 Change = Callable[[onnx.ModelProto], None]
 
@@ -260,6 +262,24 @@ def test_a_fault_says_that_the_specs_differ(hand: Any, changed: Callable[[Change
         DimMismatch, match=r"fixed at 5.*\n.*model.layers is 2 in the file and absent in the model"
     ):
         verify(changed(change), hand)
+
+
+def test_each_key_that_differs_is_named_with_both_values_and_a_default_left_out_does_not() -> None:
+    text = FOLNET.to_toml()
+    assert (
+        spec_difference(text, text)
+        is spec_difference(text.replace('kind = "bidirectional"\n', ""), text)
+        is None
+    )
+    said = spec_difference(FOLNET.replace({"model.dims.layers": 3, "model.heads": []}).to_toml(), text)
+    assert said is not None
+    assert "model.dims.layers is 2 in the file and 3 in the model" not in said
+    assert "model.dims.layers is 3 in the file and 2 in the model" in said
+    assert "model.heads.1.as is absent in the file and 'nsp' in the model" in said
+    other = spec_difference(text, load_spec("tega").to_toml())
+    assert other is not None
+    assert other.count(" in the file and ") == 8
+    assert other.endswith(" more.")
 
 
 class InTorch(LoadedModel):

@@ -16,11 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from peirce.errors import ModelFileError
+from peirce.files import digest_of
 from peirce.parts import Signature, TensorSpec
 from peirce_export.metadata import Metadata
-from peirce_export.tensorrt.header import Header, digest, settle
+from peirce_export.tensorrt.header import Header, settle
 from peirce_export.tensorrt.profiles import profiles
-from peirce_export.triton.config import CONFIG, Served, Serving, of_tensors, parsed, text_of
+from peirce_export.triton.config import CONFIG, TritonOptions, of_tensors, parsed, text_of
 from peirce_export.triton.repository import add, next_version
 
 _EVENTS = {
@@ -75,7 +76,7 @@ def engine(folder: Path, metadata: Metadata, name: str) -> list[Path]:
         layers=1,
         seconds=0.0,
         size=path.stat().st_size,
-        sha256=digest(path),
+        sha256=digest_of(path),
         onnx="",
     ).write(path)
     return list(folder.iterdir())
@@ -125,8 +126,7 @@ def repository(folder: Path, metadata: Metadata, version: int) -> Path:
         (folder / name / str(version) / "model.onnx").write_bytes(bytes([version]) * 1000)
         (folder / name / "warmup").mkdir()
         (folder / name / "warmup" / "mask").write_bytes(b"1" * 16)
-        served = Served(name=name, kind="onnxruntime", signature=metadata.signature, precision="float32")
-        config = of_tensors(served, Serving(max_batch=version))
+        config = of_tensors(name, metadata, TritonOptions(max_batch=version))
         (folder / name / CONFIG).write_text(text_of(config))
     return folder
 

@@ -21,7 +21,6 @@ from peirce_export import cases
 from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
 from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import DYNAMIC, INT8, MODEL, TOP, WEIGHTS, Metadata, Precision, step_of
-from peirce_export.onnx.digest import sign
 from peirce_export.onnx.warnings_of_others import silenced
 from peirce_export.report import Verification, together
 from peirce_export.steps import steps
@@ -30,6 +29,8 @@ from peirce_export.views import ROLES, Exported, View, file_of, view
 
 if TYPE_CHECKING:  # onnx and its libraries are loaded by an export, not by each registry
     import onnx_ir as ir
+
+    from peirce_export.onnx.content import Content
 
 OPSETS = range(17, 24)
 """The opsets that every registered part has been exported to and verified at."""
@@ -53,8 +54,8 @@ class OnnxOptions:
             and FILE with `.step` before its suffix, which adds a token; `peirce.Session.generate` runs them.
         top_k: rank the scores of entities, or of whatever a head scores [batch, n], inside the graph and give so many
             of the best with their places; 0 gives all scores. In float32 alone, since narrow scores have many ties.
-        lean: rewrite a graph in float32 for fewer passes over memory, which CPUs are faster with; see
-            `peirce_export.onnx.leaner`.
+        optimize: rewrite a graph in float32 for fewer passes over memory, which CPUs are faster with; see
+            `peirce_export.onnx.optimizer`.
         external_above: bytes of weights above which they go into FILE.data beside the file.
         seed: of the random inputs that the file is verified with.
     """
@@ -64,7 +65,7 @@ class OnnxOptions:
     quantisation: str = field(default=DYNAMIC)
     generate: bool = False
     top_k: int = field(default=0)
-    lean: bool = False
+    optimize: bool = False
     external_above: int = EXTERNAL_ABOVE
     seed: int = field(default=0)
 
@@ -93,6 +94,21 @@ class OnnxOptions:
             raise ValueError(f"seed {value!r} is not an integer from 0")
 
 
+def check_place(path: Path, example: str) -> Path:
+    """Refuse a place for a file before anything is traced.
+
+    Raises:
+        ExportError: there is no such folder, or something else stands there.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
+    if path.exists() and not path.is_file():
+        # A directory cannot be replaced; a device, such as /dev/null, could be, and must not.
+        raise ExportError(f"{path} is a directory or a device; name a file, such as {example}")
+    return path
+
+
 class OnnxExporter(Exporter):
     """ONNX through torch.onnx, with every symbolic dim of the signature dynamic, verified by ONNX Runtime."""
 
@@ -113,53 +129,63 @@ class OnnxExporter(Exporter):
             WriteError: the disk takes no more.
             NameMismatch, DtypeMismatch, DimMismatch, ValueMismatch: the file differs from the model.
         """
-        path = Path(path)
-        if not path.parent.is_dir():
-            raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
-        if path.exists() and not path.is_file():
-            # A directory cannot be replaced; a device, such as /dev/null, could be, and must not.
-            raise ExportError(f"{path} is a directory or a device; name a file, such as model.onnx")
-        precision: Precision = "float32"
-        if self.options.precision != INT8:
-            precision = (
-                precision_of(model) if self.options.precision is None else checked(self.options.precision)
-            )
+        path = check_place(path, "model.onnx")
         try:
-            with writing(str(path), AS_IT_WAS), scratch(path) as folder:
-                report = self._written(model, folder / "new", path, precision)
+            with writing(str(path), AS_IT_WAS), scratch(path) as place:
+                folder = place / "new"
+                folder.mkdir()
+                try:
+                    report, _ = self.graphs(model, folder / path.name)
+                except Mismatch as fault:
+                    if not os.listdir(folder):
+                        raise
+                    raise _kept(fault, folder, path) from fault
+                # The data first: a new graph never stands beside old data.
+                for name in sorted(os.listdir(folder), key=lambda name: name == path.name):
+                    os.replace(folder / name, path.with_name(name))
         except OSError as error:
             raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
         return evolve(report, file=path)
 
-    def _written(self, model: Model, folder: Path, path: Path, precision: Precision) -> Verification:
-        """Write and verify the files in a new folder, and move them to their place."""
+    def between(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
+        """As `graphs`, of files that another format is made of: one that fails is not kept.
+
+        Raises:
+            ExportError, Mismatch: as `export`.
+        """
+        try:
+            return self.graphs(model, path)
+        except Mismatch as fault:
+            raise fault.saying(f"{fault}\n`peirce export --to onnx` shows it and keeps the file") from fault
+
+    def graphs(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
+        """Write and verify the files of a model where nothing else stands; what was measured, and what each file is.
+
+        Raises:
+            ExportError, Mismatch: as `export`.
+        """
         from peirce_export.onnx.quantising import quantised
         from peirce_export.onnx.structure import OnnxGraph
 
-        quantisation = {INT8: self.options.quantisation}.get(self.options.precision or "")
-        folder.mkdir()
-        try:
-            with steps(f"exporting {path.name}") as say:
-                reports = []
-                for role in self._roles(precision):
-                    file = file_of(role, folder / path.name)
-                    say(f"tracing {role}")
-                    graph = trace(view(role, model), self.options.opset, precision, lean=self.options.lean)
-                    if quantisation is not None:
-                        say(f"quantising {role}")
-                        graph = quantised(graph, quantisation)
-                    say(f"writing {role}")
-                    write(graph, file, self.options.external_above)
-                    reports.append(verify(OnnxGraph(file), model, seed=self.options.seed, progress=say))
-                report = together(reports[::-1])
-        except Mismatch as fault:
-            if not os.listdir(folder):
-                raise
-            raise _kept(fault, folder, path) from fault
-        # The data first: a new graph never stands beside old data.
-        for name in sorted(os.listdir(folder), key=lambda name: name == path.name):
-            os.replace(folder / name, path.with_name(name))
-        return report
+        options = self.options
+        quantisation = options.quantisation if options.precision == INT8 else None
+        precision: Precision = "float32"
+        if quantisation is None:
+            precision = precision_of(model) if options.precision is None else checked(options.precision)
+        reports, written = [], []
+        with steps(f"exporting {path.name}") as say:
+            for role in self._roles(precision):
+                say(f"tracing {role}")
+                shown = view(role, model)
+                graph = trace(shown, options.opset, precision, optimize=options.optimize)
+                if quantisation is not None:
+                    say(f"quantising {role}")
+                    graph = quantised(graph, quantisation)
+                say(f"writing {role}")
+                content = write(graph, file_of(role, path), options.external_above)
+                reports.append(verify(OnnxGraph(content), shown, seed=options.seed, progress=say))
+                written.append(content.metadata)
+        return together(reports[::-1]), written[::-1]
 
     def _roles(self, precision: Precision) -> tuple[str, ...]:
         if self.options.generate:
@@ -174,14 +200,14 @@ class OnnxExporter(Exporter):
         return (f"{TOP}{self.options.top_k}",)
 
 
-def trace(model: Exported, opset: int, precision: Precision, *, lean: bool = False) -> ir.Model:
+def trace(model: Exported, opset: int, precision: Precision, *, optimize: bool = False) -> ir.Model:
     """The ONNX graph of a model, with its metadata, its weights in memory.
 
     Args:
         model: the model; it is not changed.
         opset: of the graph.
         precision: of the weights.
-        lean: whether a graph in float32 is rewritten to need fewer passes; see `peirce_export.onnx.leaner`.
+        optimize: whether a graph in float32 is rewritten to need fewer passes; see `peirce_export.onnx.optimizer`.
 
     Raises:
         DimMismatch: the model fixes a dim that its signature declares symbolic.
@@ -221,8 +247,8 @@ def trace(model: Exported, opset: int, precision: Precision, *, lean: bool = Fal
     graph = program.model
     _note_parts(graph, program.exported_program)
     _clean(graph)
-    if lean and precision == "float32":
-        from peirce_export.onnx.leaner import rewrite
+    if optimize and precision == "float32":
+        from peirce_export.onnx.optimizer import rewrite
 
         rewrite(graph)
     actual = graph.opset_imports[""]
@@ -230,17 +256,19 @@ def trace(model: Exported, opset: int, precision: Precision, *, lean: bool = Fal
     return graph
 
 
-def write(graph: ir.Model, path: Path, external_above: int = EXTERNAL_ABOVE) -> None:
+def write(graph: ir.Model, path: Path, external_above: int = EXTERNAL_ABOVE) -> Content:
     """Write a graph with its digest; above `external_above` bytes its weights go into `path` + `.data`.
 
     If the graph of a step lies beside it, it belongs to this one.
     """
     import onnx_ir as ir
 
+    from peirce_export.onnx.content import sign
+
     size = sum(value.const_value.nbytes for value in graph.graph.initializers.values() if value.const_value)
     data = f"{path.name}.data" if size > external_above else None
     ir.save(graph, path, external_data=data)
-    sign(path, [step for step in (step_of(path),) if step.is_file()])
+    return sign(path, [step for step in (step_of(path),) if step.is_file()])
 
 
 class _Boundary(nn.Module):

@@ -15,6 +15,8 @@ import onnxruntime as ort
 from peirce.errors import InputError, ModelFileError, unknown
 from peirce.onnx_providers import TENSORRT_RTX, plugin_devices, plugin_providers
 
+from peirce_export.onnx.content import DIGEST, Content, Weights
+
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 TENSORRT = "TensorrtExecutionProvider"
 FIX_BOTH = "pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu"
@@ -63,7 +65,7 @@ def chosen(providers: Sequence[str] | None, options: ProviderOptions | None) -> 
     known = available()
     if providers is None:
         if problem := both_runtimes():
-            warnings.warn(problem, BothRuntimesWarning, stacklevel=4)
+            warnings.warn(problem, BothRuntimesWarning, stacklevel=5)
         names = [name for name in (CUDA, CPU) if name in known]
     else:
         names = list(providers)
@@ -110,25 +112,28 @@ def caches(names: Sequence[str], path: Path, digest: str | None) -> dict[str, di
 
 
 def start(
-    path: Path,
-    names: Sequence[str],
-    options: Mapping[str, Mapping[str, str]],
+    content: Content,
+    weights: Weights,
+    providers: Sequence[str] | None,
+    provider_options: ProviderOptions | None,
     threads: int | None,
-    given: bool = False,
 ) -> Any:
     """ONNX Runtime's session of a file.
 
     Args:
-        path: the file.
-        names: the providers, by preference.
-        options: of some of them.
+        content: of the file.
+        weights: that it does not hold.
+        providers: names, by preference; None takes CUDA where it is installed, then the CPU.
+        provider_options: of some of them.
         threads: threads within an operator; None leaves the choice to ONNX Runtime.
-        given: whether the user chose some of the options.
 
     Raises:
-        InputError: a provider does not start, or refuses the options.
+        InputError: a provider is not there, does not start, or refuses the options.
         ModelFileError: the file cannot be loaded.
     """
+    given, names = as_texts(provider_options), chosen(providers, provider_options)
+    kept = caches(names, content.path, content.properties.get(DIGEST))
+    options = {name: {**kept.get(name, {}), **given.get(name, {})} for name in names}
     how = ort.SessionOptions()
     # What it would log is in the error that it raises.
     how.log_severity_level = _FATAL
@@ -136,20 +141,24 @@ def start(
         how.intra_op_num_threads = threads
     plugins = [name for name in names if name in plugin_providers()]
     for name in plugins:
-        how.add_provider_for_devices(plugin_devices(name), dict(options.get(name, {})))
+        how.add_provider_for_devices(plugin_devices(name), options[name])
     others = [name for name in names if name not in plugins]
     try:
+        values = [
+            ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind) for array, kind in weights.values()
+        ]
+        how.add_external_initializers([*weights], values)
         if plugins:
             for name in others:
                 if name != CPU:  # which is always there, after all others
-                    how.add_provider(name, dict(options.get(name, {})))
-            return ort.InferenceSession(str(path), how)
+                    how.add_provider(name, options[name])
+            return ort.InferenceSession(content.data, how)
         # The fallback is to the CPU, and prints that to standard output.
         return ort.InferenceSession(
-            str(path),
+            content.data,
             how,
             providers=others,
-            provider_options=[dict(options.get(name, {})) for name in others],
+            provider_options=[options[name] for name in others],
             enable_fallback=int(others != [CPU]),
         )
     except (
@@ -157,7 +166,7 @@ def start(
     ) as error:  # ONNX Runtime's exceptions have no common base class, and its bindings raise others
         text = " ".join(str(error).split())
         if given and "option" in text.lower():
-            raise InputError(f"{', '.join(names)} refuse the options {dict(options)}: {text}") from error
+            raise InputError(f"{', '.join(names)} refuse the options {options}: {text}") from error
         if "NOT_IMPLEMENTED" in text and "bfloat16" in text.lower():
             hint = (
                 "ONNX Runtime's CPU provider does not run bfloat16; "
@@ -165,7 +174,9 @@ def start(
             )
         else:
             hint = "the file or its external data is damaged or incomplete; `peirce export` writes it again"
-        raise ModelFileError(f"{path} cannot be loaded with {', '.join(names)}: {text}; {hint}") from error
+        raise ModelFileError(
+            f"{content.path} cannot be loaded with {', '.join(names)}: {text}; {hint}"
+        ) from error
 
 
 def as_texts(options: ProviderOptions | None) -> dict[str, dict[str, str]]:

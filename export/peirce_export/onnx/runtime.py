@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,7 @@ from peirce.errors import ModelFileError
 from peirce.files import digests_checked
 from peirce.model import Progress, Runtime, Source
 
-from peirce_export.metadata import Metadata
-from peirce_export.onnx.digest import RewrittenError, check
-from peirce_export.onnx.frame import read_frame
+from peirce_export.onnx.content import Content, RewrittenError
 from peirce_export.onnx.session import OnnxFile
 
 if TYPE_CHECKING:
@@ -23,19 +22,22 @@ if TYPE_CHECKING:
 
 
 class OnnxRuntime(Runtime):
-    """ONNX Runtime."""
+    """ONNX Runtime. A file is read once, whatever is then done with it."""
+
+    def __init__(self) -> None:
+        self._read = cache(Content.read)
 
     def check(self, path: Path) -> str | None:
-        """Hold a file against its digest; see `peirce_export.onnx.digest`."""
-        return check(path)
+        """Hold a file against its digest; see `peirce_export.onnx.content`."""
+        return self._read(path).check()
 
     def source(self, path: Path) -> Source:
         """The model that a file was exported from."""
-        return Metadata.from_properties(read_frame(path).properties, str(path)).source
+        return self._read(path).metadata.source
 
     def open(self, path: Path, providers: Sequence[str] | None, threads: int | None) -> OnnxFile:
         """Load a file."""
-        return OnnxFile(path, providers, threads)
+        return OnnxFile(self._read(path), providers, threads)
 
     def open_with_options(
         self,
@@ -45,7 +47,7 @@ class OnnxRuntime(Runtime):
         options: Mapping[str, Mapping[str, Any]],
     ) -> OnnxFile:
         """Load a file with options of its providers."""
-        return OnnxFile(path, providers, threads, options)
+        return OnnxFile(self._read(path), providers, threads, options)
 
     def verify(
         self,
@@ -60,10 +62,11 @@ class OnnxRuntime(Runtime):
         from peirce_export.onnx.structure import OnnxGraph
         from peirce_export.verify import verify
 
-        report = verify(OnnxGraph(path), model, seed=seed, providers=providers, progress=progress)
+        content = self._read(path)
+        report = verify(OnnxGraph(content), model, seed=seed, providers=providers, progress=progress)
         # The digest after what it computes, which tells more of a file that was changed.
         try:
-            if not digests_checked(None) or check(path):
+            if not digests_checked(None) or content.check():
                 return report
             note = "the file carries no digest, as those of Peirce 0.1"
         except RewrittenError as error:

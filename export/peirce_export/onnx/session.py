@@ -15,20 +15,12 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, lacks_memory
-from peirce.model import Ids, LoadedModel, OnDevice
-from peirce.parts import TensorSpec
+from peirce.model import LoadedModel, OnDevice
 
-from peirce_export.metadata import NEXT, PREFILL, PREFIX, Metadata, step_of
-from peirce_export.onnx.frame import read_frame
-from peirce_export.onnx.providers import (
-    CPU,
-    ProviderOptions,
-    as_texts,
-    both_runtimes,
-    caches,
-    chosen,
-    start,
-)
+from peirce_export.metadata import NEXT, PREFILL, step_of
+from peirce_export.onnx.content import Content, Weights
+from peirce_export.onnx.providers import CPU, ProviderOptions, both_runtimes, start
+from peirce_export.stepper import GraphStepper
 
 BFLOAT16 = "tensor(bfloat16)"
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -46,12 +38,13 @@ class OnnxFile(LoadedModel):
     """A file that ONNX Runtime has loaded.
 
     Args:
-        path: the ONNX file; its external data, if any, lies beside it.
+        file: the ONNX file, or what was read of it; its external data, if any, lies beside it.
         providers: names of ONNX Runtime's execution providers in order of preference; None takes CUDA where
             it works, then the CPU.
         threads: threads within an operator; None leaves the choice to ONNX Runtime.
         provider_options: options of providers, in ONNX Runtime's own words, by the provider's name. TensorRT's keep its
             engines beside the file, where they do not say otherwise.
+        weights: the weights that the file does not hold; by default those that lie beside it.
 
     Raises:
         ModelFileError: the file is missing, damaged, or was not exported by Peirce.
@@ -60,24 +53,20 @@ class OnnxFile(LoadedModel):
 
     def __init__(
         self,
-        path: Path,
+        file: Path | Content,
         providers: Sequence[str] | None = None,
         threads: int | None = None,
         provider_options: ProviderOptions | None = None,
+        weights: Weights | None = None,
     ) -> None:
-        self.path, self._threads = path, threads
-        self._of_step: OnnxFile | None = None
-        frame = read_frame(path)
-        self.metadata = Metadata.from_properties(frame.properties, str(path))
+        content = file if isinstance(file, Content) else Content.read(file)
+        self.path, self.metadata = content.path, content.metadata
         self.signature, self.role = self.metadata.signature, self.metadata.role
-        for kind, specs in (("input", self.signature.inputs), ("output", self.signature.outputs)):
-            for spec in specs:
-                _check_served(path, kind, spec.name, frame.types.get(spec.name))
-        given, names = as_texts(provider_options), chosen(providers, provider_options)
-        kept = caches(names, path, frame.properties.get(f"{PREFIX}digest"))
-        options = {name: {**kept.get(name, {}), **given.get(name, {})} for name in names}
-        self._options = provider_options
-        self._session: Any = start(path, names, options, threads, given=bool(given))
+        self._threads, self._options = threads, provider_options
+        self._of_step: OnnxFile | None = None
+        self._session: Any = start(
+            content, content.weights() if weights is None else weights, providers, provider_options, threads
+        )
         self.providers = tuple(self._session.get_providers())
         missing = [name for name in providers or () if name not in self.providers]
         if missing:
@@ -104,24 +93,21 @@ class OnnxFile(LoadedModel):
         self, feeds: Mapping[str, NDArray[Any] | OnDevice], outputs: Sequence[str]
     ) -> list[OnDevice]:
         """Compute outputs, which stay where the first provider computes."""
-        given = {name: v.value if isinstance(v, OnnxValue) else _on_cpu(v) for name, v in feeds.items()}
-        return [OnnxValue(value) for value in self.values(given, outputs)]
 
-    def values(self, feeds: Mapping[str, Any], outputs: Sequence[str]) -> list[Any]:
-        """Run on ONNX Runtime's own values, which stay on its device."""
-
-        def call() -> list[Any]:
+        def call() -> list[OnDevice]:
             binding = self._session.io_binding()
             for name, value in feeds.items():
-                binding.bind_ortvalue_input(name, value)
+                binding.bind_ortvalue_input(
+                    name, value.value if isinstance(value, OnnxValue) else _on_cpu(value)
+                )
             for name in outputs:
                 binding.bind_output(name, "cpu" if self.providers[0] == CPU else "cuda")
             self._session.run_with_iobinding(binding)
-            return binding.get_outputs()
+            return [OnnxValue(value) for value in binding.get_outputs()]
 
         return self._running(call)
 
-    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], OnnxStepper]:
+    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], GraphStepper]:
         """Generation with this graph, which reads prompts, and the one beside it, which adds a token.
 
         Raises:
@@ -141,7 +127,8 @@ class OnnxFile(LoadedModel):
                     "`--set generate=true`"
                 )
         self.generated = self._of_step.signature.inputs[0].name
-        return partial(OnnxStepper, self, self._of_step)
+        signatures = self.signature, self._of_step.signature
+        return partial(GraphStepper, self.run_on_device, self._of_step.run_on_device, signatures)
 
     def close(self) -> None:
         """Let go of the model's memory."""
@@ -152,20 +139,21 @@ class OnnxFile(LoadedModel):
     def _running(self, call: Callable[[], Any]) -> Any:
         try:
             return call()
-        except (
-            Exception
-        ) as error:  # ONNX Runtime's exceptions have no common base class, and its bindings raise others
+        except Exception as error:  # ONNX Runtime's exceptions have no common base class
             if lacks_memory(error):
                 raise MemoryError(str(error)) from error
             said = " ".join(str(error).split())
             raise InputError(f"{self.path}: ONNX Runtime could not run these inputs: {said}") from error
 
     def _check_names(self) -> None:
+        """Refuse a graph whose names, dtypes or ranks are not those of its signature, by which callers go."""
+        precision = self.metadata.precision
+        # The copy of a file in bfloat16 that verification runs computes in float32.
+        real = {"float32": ["float"], "float16": ["float16"], "bfloat16": ["bfloat16", "float"]}[precision]
         for kind, nodes, specs in (
             ("input", self._session.get_inputs(), self.signature.inputs),
             ("output", self._session.get_outputs(), self.signature.outputs),
         ):
-            self._types |= {node.name: node.type for node in nodes}
             graph, stated = [node.name for node in nodes], [spec.name for spec in specs]
             if graph != stated:
                 raise ModelFileError(
@@ -173,22 +161,14 @@ class OnnxFile(LoadedModel):
                     f"{', '.join(stated)}; it was changed after export: export the model again"
                 )
             for node, spec in zip(nodes, specs, strict=True):
-                self._check_type(kind, node, spec)
-
-    def _check_type(self, kind: str, node: Any, spec: TensorSpec) -> None:
-        """Refuse a graph whose dtypes or ranks are not those of its signature, by which callers go."""
-        real = {"float32": "tensor(float)", "float16": "tensor(float16)", "bfloat16": BFLOAT16}
-        # The copy of a file in bfloat16 that verification runs computes in float32.
-        wider = {"tensor(float)"} if self.metadata.precision == "bfloat16" else set()
-        stated = (
-            {real[self.metadata.precision], *wider} if spec.dtype == "float" else {f"tensor({spec.dtype})"}
-        )
-        rank = len(node.shape)
-        if node.type not in stated or rank != len(spec.dims):
-            raise ModelFileError(
-                f"{self.path}: {kind} {spec.name!r} is {node.type} of {rank} dims, and the signature says "
-                f"{min(stated)} of {len(spec.dims)}; it was changed after export: export the model again"
-            )
+                self._types[node.name] = node.type
+                wanted = [f"tensor({name})" for name in (real if spec.dtype == "float" else [spec.dtype])]
+                if node.type not in wanted or len(node.shape) != len(spec.dims):
+                    raise ModelFileError(
+                        f"{self.path}: {kind} {spec.name!r} is {node.type} of {len(node.shape)} dims, and the "
+                        f"signature says {wanted[0]} of {len(spec.dims)}; it was changed after export: export the "
+                        "model again"
+                    )
 
 
 class OnnxValue(OnDevice):
@@ -204,61 +184,6 @@ class OnnxValue(OnDevice):
         if self.value.data_type() == BFLOAT16 and self.device != "cpu":
             raise InputError(f"numpy has no bfloat16, and this value lies on {self.device}; use `run`")
         return _to_numpy(self.value)
-
-
-class OnnxStepper:
-    """Generation with exported graphs. The cached state stays on the device that ONNX Runtime uses.
-
-    Args:
-        prefill: the graph that reads prompts and gives their cached state.
-        step: the graph that adds a token.
-        feeds: the prompts, checked.
-
-    Raises:
-        InputError: a prompt is empty.
-    """
-
-    def __init__(self, prefill: OnnxFile, step: OnnxFile, feeds: Mapping[str, NDArray[Any]]) -> None:
-        self.prefill, self.following, self.feeds = prefill, step, feeds
-        self.token, *self.names = (spec.name for spec in step.signature.inputs)
-        self.logits = step.signature.outputs[0].name
-        mask = prefill.signature.mask(self.token)
-        self.real = np.ones(feeds[self.token].shape, np.bool_) if mask is None else feeds[mask.name]
-        if not self.real.any(1).all():
-            raise InputError(f"a prompt in {self.token!r} has no real token; begin it with one")
-        self.cached: dict[str, Any] = {}
-
-    def begin(self) -> NDArray[Any]:
-        """Read the prompts, whichever side their padding is on."""
-        values = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in self.feeds.items()}
-        logits, *cached = self.prefill.values(values, [self.logits, *self.names])
-        self.cached = dict(zip(self.names, cached, strict=True))
-        last = self.real.shape[1] - 1 - self.real[:, ::-1].argmax(1)
-        return logits.numpy()[np.arange(len(last)), last]
-
-    def step(self, tokens: Ids) -> NDArray[Any]:
-        """Append a token to each row."""
-        new = ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(tokens[:, None], np.int64))
-        outputs = [self.logits, *(NEXT + name for name in self.names)]
-        logits, *cached = self.following.values({self.token: new, **self.cached}, outputs)
-        self.cached = dict(zip(self.names, cached, strict=True))
-        return logits.numpy()[:, -1]
-
-    def select(self, rows: Ids) -> None:
-        """Go on with these rows."""
-        self.cached = {
-            name: ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value.numpy()[rows]))
-            for name, value in self.cached.items()
-        }
-
-
-def _check_served(path: Path, kind: str, name: str, found: str | None) -> None:
-    if found is not None and found not in DTYPES:
-        served = ", ".join(name.removeprefix("tensor(").removesuffix(")") for name in DTYPES)
-        raise ModelFileError(
-            f"{path}: {kind} {name!r} is {found}, which a session does not serve; "
-            f"it serves tensors of {served}"
-        )
 
 
 def _follows(prefill: OnnxFile, step: OnnxFile) -> bool:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import onnx
 from onnx import TensorProto
-from peirce.errors import ExportError, ModelFileError
-from peirce.files import scratch, writing
+from peirce.errors import ExportError
 from peirce.parts import Signature, TensorSpec, terms
 
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch
-from peirce_export.metadata import Metadata
-from peirce_export.onnx.frame import read_frame
+from peirce_export.onnx.content import Content
 from peirce_export.onnx.providers import CPU
 from peirce_export.onnx.session import OnnxFile
-from peirce_export.onnx.widen import widen
+from peirce_export.onnx.widen import widened
 from peirce_export.verify import Verifiable
 
 FLOATS = {
@@ -38,50 +35,27 @@ class OnnxGraph(Verifiable):
     """An ONNX file, to verify.
 
     Raises:
-        ModelFileError: the file is missing, damaged, or was not exported by Peirce.
+        ModelFileError: the file was not exported by Peirce.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.metadata = Metadata.from_properties(read_frame(path).properties, str(path))
-        self.path, self.proto = path, read(path)
-        self.narrow = self.metadata.precision == "bfloat16"
-        self.notes = (NARROW_NOTE,) if self.narrow else ()
+    def __init__(self, content: Content) -> None:
+        self.path, self.metadata, self._content = content.path, content.metadata, content
+        self._narrow = self.metadata.precision == "bfloat16"
+        self.notes = (NARROW_NOTE,) if self._narrow else ()
 
     def check(self, signature: Signature) -> None:
         """Names, dtypes and dims, then the rules of ONNX."""
-        check(self.proto, signature, self.metadata.precision, str(self.path))
+        check(self._content.proto, signature, self.metadata.precision, str(self.path))
         check_graph(self.path)
 
     def shape(self, output: str) -> tuple[str | int, ...]:
         """The dims of an output."""
-        return next(dims(node) for node in self.proto.graph.output if node.name == output)
+        return next(dims(node) for node in self._content.proto.graph.output if node.name == output)
 
-    @contextmanager
-    def opened(self, providers: Sequence[str] | None) -> Iterator[OnnxFile]:
+    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[OnnxFile]:
         """The file, or a wider copy of one in bfloat16, in ONNX Runtime, by default on the CPU."""
-        with ExitStack() as stack:
-            runnable = self.path
-            if self.narrow:
-                place = Path(tempfile.gettempdir())
-                with writing(f"a wider copy of {self.path} in {place}", f"{self.path} is as it was"):
-                    runnable = stack.enter_context(scratch(place / "widened")) / "widened.onnx"
-                    widen(self.path, runnable)
-            yield stack.enter_context(closing(OnnxFile(runnable, (CPU,) if providers is None else providers)))
-
-
-def read(path: Path) -> onnx.ModelProto:
-    """The graph of a file, without its external data.
-
-    Raises:
-        ModelFileError: the file is missing or is no ONNX file.
-    """
-    try:
-        proto = onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # protobuf's DecodeError is not part of a public module
-        raise ModelFileError(f"{path} is not an ONNX file, or is cut short: {error}") from error
-    if not proto.graph.output:
-        raise ModelFileError(f"{path} is not an ONNX file, or is cut short: it has no graph with outputs")
-    return proto
+        content, weights = widened(self._content) if self._narrow else (self._content, None)
+        return closing(OnnxFile(content, (CPU,) if providers is None else providers, weights=weights))
 
 
 def check(proto: onnx.ModelProto, signature: Signature, precision: str, source: str) -> None:

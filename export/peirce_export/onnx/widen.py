@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import numpy as np
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
 
-NARROW, WIDE = TensorProto.BFLOAT16, TensorProto.FLOAT
-CASTS = {"to", "dtype", "output_dtype"}
+from peirce_export.onnx.content import NARROW, Content, Weights
+
+_WIDE = TensorProto.FLOAT
+_CASTS = {"to", "dtype", "output_dtype"}
 """Attributes that hold a dtype as a number."""
 
 
-def widen(source: Path, target: Path) -> None:
-    """Write `source` with every bfloat16 tensor and type turned into float32; the values do not change.
-
-    Args:
-        source: an ONNX file, its external data beside it.
-        target: where to write; the weights go into a second file beside it.
-    """
-    proto = onnx.load(str(source))
+def widened(content: Content) -> tuple[Content, Weights]:
+    """A file with every bfloat16 tensor and type turned into float32, and its weights; the values do not change."""
+    proto = onnx.ModelProto.FromString(content.data)
+    weights = {
+        name: ((values.astype(np.uint32) << 16).view(np.float32), int(_WIDE))
+        if kind == NARROW
+        else (values, kind)
+        for name, (values, kind) in content.weights().items()
+    }
+    for tensor in proto.graph.initializer:
+        if tensor.data_type == NARROW:
+            if tensor.name not in weights:  # together they may be more than a file in protobuf may hold
+                weights[tensor.name] = numpy_helper.to_array(tensor).astype(np.float32), int(_WIDE)
+            wide = TensorProto(
+                name=tensor.name, dims=tensor.dims, data_type=_WIDE, data_location=TensorProto.EXTERNAL
+            )
+            wide.external_data.add(key="location", value="widened")
+            tensor.CopyFrom(wide)
     _graph(proto.graph)
     for function in proto.functions:
         for node in function.node:
             _node(node)
         for value in function.value_info:
             _type(value.type)
-    onnx.save(
-        proto, str(target), save_as_external_data=True, location=target.name + ".data", size_threshold=1024
-    )
+    return Content(content.path, proto.SerializeToString(), proto), weights
 
 
 def _graph(graph: GraphProto) -> None:
@@ -42,21 +51,17 @@ def _graph(graph: GraphProto) -> None:
 
 def _node(node: NodeProto) -> None:
     for attribute in node.attribute:
-        if attribute.type == AttributeProto.INT and attribute.name in CASTS and attribute.i == NARROW:
-            attribute.i = WIDE
-        if attribute.HasField("t"):
-            _tensor(attribute.t)
-        for tensor in attribute.tensors:
+        if attribute.type == AttributeProto.INT and attribute.name in _CASTS and attribute.i == NARROW:
+            attribute.i = _WIDE
+        for tensor in (*((attribute.t,) if attribute.HasField("t") else ()), *attribute.tensors):
             _tensor(tensor)
-        if attribute.HasField("g"):
-            _graph(attribute.g)
-        for graph in attribute.graphs:
+        for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
             _graph(graph)
 
 
 def _type(kind: TypeProto) -> None:
     if kind.tensor_type.elem_type == NARROW:
-        kind.tensor_type.elem_type = WIDE
+        kind.tensor_type.elem_type = _WIDE
 
 
 def _tensor(tensor: TensorProto) -> None:

@@ -3,45 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import frozen
 from peirce.errors import ExportError
+from peirce.files import write_whole
 from peirce.parts import Signature
 
 from peirce_export.tensorrt.backends import Backend
 from peirce_export.tensorrt.profiles import Profile, shapes
 
-FLAGS = {
-    "tf32": "TF32",
-    "refit": "REFIT",
-    "strip_plan": "STRIP_PLAN",
-    "version_compatible": "VERSION_COMPATIBLE",
-}
+if TYPE_CHECKING:
+    from peirce_export.tensorrt.exporter import TensorRTOptions
+
+_MIB = 1 << 20
+
+FLAGS = ("tf32", "refit", "strip_plan", "version_compatible")
 """TensorRT's builder flags, by the names that Peirce's options have."""
-
-
-@frozen(kw_only=True)
-class Settings:
-    """How TensorRT builds; the names are TensorRT's own.
-
-    Args:
-        capabilities: compute capabilities to build for, such as `8.9`; `rtx` alone takes any.
-        flags: which of `FLAGS` are on.
-        workspace: the most bytes of scratch memory that a tactic may use; None leaves it to TensorRT.
-        hardware_compatibility_level: `none`, `ampere_plus` or `same_compute_capability`.
-        builder_optimization_level: 0 to 5; None leaves it to TensorRT.
-        timing_cache: a file of measured tactics, read if it is there and written after the build.
-    """
-
-    capabilities: Sequence[str] = ()
-    flags: Mapping[str, bool] = field(factory=dict)
-    workspace: int | None = None
-    hardware_compatibility_level: str = "none"
-    builder_optimization_level: int | None = None
-    timing_cache: Path | None = None
 
 
 @frozen(kw_only=True)
@@ -64,7 +44,8 @@ def build(
     signature: Signature,
     profiles: Sequence[Profile],
     backend: Backend,
-    settings: Settings,
+    options: TensorRTOptions,
+    capabilities: Sequence[str],
 ) -> Built:
     """An engine of an ONNX file.
 
@@ -73,7 +54,8 @@ def build(
         signature: of the file.
         profiles: the sizes to build for.
         backend: the distribution of TensorRT.
-        settings: how to build.
+        options: how to build.
+        capabilities: compute capabilities to build for, such as `8.9`; `rtx` alone takes any.
 
     Raises:
         NotTaken: TensorRT does not take the graph; the error names parts and nodes.
@@ -82,8 +64,10 @@ def build(
     logger = _Log(backend)
     builder = backend.module.Builder(logger.logger)
     network = parsed(file, builder, logger, backend)
-    config = _config(builder, signature, profiles, backend, settings)
-    cache = _timing_cache(config, settings)
+    config = _config(builder, signature, profiles, backend, options, capabilities)
+    file_of_times = Path(options.timing_cache) if options.timing_cache else None
+    if file_of_times is not None:
+        _take_times(config, file_of_times)
     started = time.perf_counter()
     plan = builder.build_serialized_network(network, config)
     if plan is None:
@@ -91,10 +75,8 @@ def build(
             f"TensorRT {backend.version} could not build {file.name}: {logger.said() or 'it gives no reason'}; look at "
             "the sizes of --profile and at --workspace, or run the ONNX file with ONNX Runtime"
         )
-    if cache is not None and settings.timing_cache is not None:
-        from peirce.files import write_whole
-
-        write_whole(settings.timing_cache, bytes(config.get_timing_cache().serialize()))
+    if file_of_times is not None:
+        write_whole(file_of_times, bytes(config.get_timing_cache().serialize()))
     return Built(
         plan=memoryview(plan), layers=network.num_layers, seconds=round(time.perf_counter() - started, 1)
     )
@@ -119,7 +101,12 @@ def parsed(file: Path, builder: Any, logger: _Log, backend: Backend) -> Any:
 
 
 def _config(
-    builder: Any, signature: Signature, profiles: Sequence[Profile], backend: Backend, settings: Settings
+    builder: Any,
+    signature: Signature,
+    profiles: Sequence[Profile],
+    backend: Backend,
+    options: TensorRTOptions,
+    capabilities: Sequence[str],
 ) -> Any:
     trt, config = backend.module, builder.create_builder_config()
     for sizes in profiles:
@@ -127,32 +114,29 @@ def _config(
         for spec in signature.inputs:
             profile.set_shape(spec.name, *shapes(spec, sizes))
         config.add_optimization_profile(profile)
-    for name, on in settings.flags.items():
-        flag = getattr(trt.BuilderFlag, FLAGS[name])
-        (config.set_flag if on else config.clear_flag)(flag)
-    level = settings.hardware_compatibility_level.upper()
+    for name in FLAGS:
+        (config.set_flag if getattr(options, name) else config.clear_flag)(
+            getattr(trt.BuilderFlag, name.upper())
+        )
+    level = options.hardware_compatibility_level.upper()
     config.hardware_compatibility_level = getattr(trt.HardwareCompatibilityLevel, level)
-    if settings.workspace is not None:
-        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, settings.workspace)
-    if settings.builder_optimization_level is not None:
-        config.builder_optimization_level = settings.builder_optimization_level
-    if settings.capabilities:
-        config.num_compute_capabilities = len(settings.capabilities)
-        for i, each in enumerate(settings.capabilities):
+    if options.workspace is not None:
+        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, options.workspace * _MIB)
+    if options.builder_optimization_level is not None:
+        config.builder_optimization_level = options.builder_optimization_level
+    if capabilities:
+        config.num_compute_capabilities = len(capabilities)
+        for i, each in enumerate(capabilities):
             config.set_compute_capability(backend.capability(each), i)
     return config
 
 
-def _timing_cache(config: Any, settings: Settings) -> Any:
-    if settings.timing_cache is None:
-        return None
-    content = read_timing_cache(settings.timing_cache)
-    cache = config.create_timing_cache(content)
+def _take_times(config: Any, timing_cache: Path) -> None:
+    cache = config.create_timing_cache(read_timing_cache(timing_cache))
     if cache is None or not config.set_timing_cache(cache, ignore_mismatch=False):
         raise ExportError(
-            f"timing cache {settings.timing_cache} is not of this TensorRT and GPU, or damaged; name another file"
+            f"timing cache {timing_cache} is not of this TensorRT and GPU, or damaged; name another file"
         )
-    return cache
 
 
 def read_timing_cache(timing_cache: Path) -> bytes:

@@ -86,10 +86,8 @@ class EngineFile(LoadedModel):
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """The numpy dtype of an input or output; bfloat16 is float32 to a caller."""
-        kind = self.header.tensor(name).dtype
-        if kind == "float":
-            return np.dtype(np.float16 if self.header.metadata.precision == "float16" else np.float32)
-        return np.dtype(np.int64 if kind == "int64" else np.bool_)
+        found = self.header.on_device(name)
+        return np.dtype(np.float32) if found == np.uint16 else found
 
     def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Compute outputs, in that order."""
@@ -107,15 +105,15 @@ class EngineFile(LoadedModel):
         }
         for name, array in found.items():
             self._device.download(self._buffers[name], array)
-        self._device.wait()
+        self._device.do("cudaStreamSynchronize", self._device.stream)
         return [self._widened(name, found[name]) for name in outputs]
 
     def close(self) -> None:
         """Let go of the engine and its buffers."""
         for _, graph in (self._graphs or {}).values():
-            self._device.forget(graph)
+            self._device.do("cudaGraphExecDestroy", graph)
         for address in self._buffers.values():
-            self._device.free(address)
+            self._device.do("cudaFree", address)
         self._buffers, self._contexts, self._graphs, self._engine = {}, {}, None, None
 
     def _computed(self, number: int, arrays: Mapping[str, NDArray[Any]]) -> Any:
@@ -131,16 +129,16 @@ class EngineFile(LoadedModel):
         key = (number, *((name, array.shape) for name, array in arrays.items()))
         if key in self._graphs:
             self._graphs[key] = context, graph = self._graphs.pop(key)  # the last again
-            self._device.launch(graph)
+            self._device.do("cudaGraphLaunch", graph, self._device.stream)
             return context
         if len(self._graphs) == GRAPHS:
             _, graph = self._graphs.pop(next(iter(self._graphs)))
-            self._device.forget(graph)
+            self._device.do("cudaGraphExecDestroy", graph)
         # A graph is of one context, whose shapes stay.
         context = self._context(number)
         self._prepare(context, arrays)
         self._start(context)  # the first run of a shape does what cannot be recorded
-        self._device.wait()
+        self._device.do("cudaStreamSynchronize", self._device.stream)
         self._graphs[key] = context, self._device.recorded(partial(self._start, context))
         return context
 
@@ -180,15 +178,15 @@ class _Device:
         from cuda.bindings import runtime
 
         self._cuda: Any = runtime
-        number = self._do("cudaGetDevice")
-        properties = self._do("cudaGetDeviceProperties", number)
+        number = self.do("cudaGetDevice")
+        properties = self.do("cudaGetDeviceProperties", number)
         self.capability = f"{properties.major}.{properties.minor}"
-        self.stream = int(self._do("cudaStreamCreate"))
+        self.stream = int(self.do("cudaStreamCreate"))
 
     def allocate(self, size: int) -> int:
         """Memory on the device; its address."""
         try:
-            return int(self._do("cudaMalloc", max(1, size)))
+            return int(self.do("cudaMalloc", max(1, size)))
         except InputError as error:
             raise InputError(
                 f"the GPU has no {size / 1e6:,.0f} MB free for a tensor of the engine's largest profile ({error}); "
@@ -198,43 +196,32 @@ class _Device:
     def upload(self, array: NDArray[Any], address: int) -> None:
         """Copy an array to the device."""
         kind = self._cuda.cudaMemcpyKind.cudaMemcpyHostToDevice
-        self._do("cudaMemcpyAsync", address, array.ctypes.data, array.nbytes, kind, self.stream)
+        self.do("cudaMemcpyAsync", address, array.ctypes.data, array.nbytes, kind, self.stream)
 
     def download(self, address: int, array: NDArray[Any]) -> None:
         """Copy from the device into an array."""
         kind = self._cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost
-        self._do("cudaMemcpyAsync", array.ctypes.data, address, array.nbytes, kind, self.stream)
+        self.do("cudaMemcpyAsync", array.ctypes.data, address, array.nbytes, kind, self.stream)
 
     def recorded(self, start: Callable[[], None]) -> Any:
         """What the device would do, as a graph; it does not do it."""
         mode = self._cuda.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
-        self._do("cudaStreamBeginCapture", self.stream, mode)
+        self.do("cudaStreamBeginCapture", self.stream, mode)
         try:
             start()
         finally:
-            graph = self._do("cudaStreamEndCapture", self.stream)
+            graph = self.do("cudaStreamEndCapture", self.stream)
         try:
-            return self._do("cudaGraphInstantiate", graph, 0)
+            return self.do("cudaGraphInstantiate", graph, 0)
         finally:
-            self._do("cudaGraphDestroy", graph)
+            self.do("cudaGraphDestroy", graph)
 
-    def launch(self, graph: Any) -> None:
-        """Do what a graph has recorded."""
-        self._do("cudaGraphLaunch", graph, self.stream)
+    def do(self, name: str, *arguments: Any) -> Any:
+        """Call a function of the CUDA runtime; what it gives.
 
-    def forget(self, graph: Any) -> None:
-        """Let go of a graph."""
-        self._do("cudaGraphExecDestroy", graph)
-
-    def wait(self) -> None:
-        """Until everything that was asked for is done."""
-        self._do("cudaStreamSynchronize", self.stream)
-
-    def free(self, address: int) -> None:
-        """Give memory back."""
-        self._do("cudaFree", address)
-
-    def _do(self, name: str, *arguments: Any) -> Any:
+        Raises:
+            InputError: it failed.
+        """
         status, *result = getattr(self._cuda, name)(*arguments)
         if int(status) != 0:
             raise InputError(f"CUDA's {name} failed: {status.name}")

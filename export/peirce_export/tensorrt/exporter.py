@@ -8,23 +8,21 @@ from typing import Literal
 
 from attrs import evolve, field, frozen, validators
 from peirce.errors import ExportError
-from peirce.files import AS_IT_WAS, scratch, writing
+from peirce.files import AS_IT_WAS, digest_of, scratch, writing
 from peirce.model import Exporter, Model
 from peirce.parts import Signature
 
 from peirce_export.casting import DTYPES, precision_of
-from peirce_export.failures import Mismatch
-from peirce_export.metadata import MODEL, Metadata, Precision, step_of
-from peirce_export.onnx.exporter import DEFAULT_OPSET, KEPT, OnnxExporter, OnnxOptions
+from peirce_export.metadata import MODEL, Precision
+from peirce_export.onnx.exporter import DEFAULT_OPSET, OnnxExporter, OnnxOptions, check_place
 from peirce_export.report import Verification
 from peirce_export.steps import steps
 from peirce_export.tensorrt.backends import Backend, backend, has_gpu
-from peirce_export.tensorrt.building import Built, Settings, build, read_timing_cache
-from peirce_export.tensorrt.header import Header, digest, settle
+from peirce_export.tensorrt.building import FLAGS, build, read_timing_cache
+from peirce_export.tensorrt.header import Header, settle
 from peirce_export.tensorrt.profiles import Profile, profiles
-from peirce_export.views import ROLES, view
+from peirce_export.views import ROLES, file_of, view
 
-MIB = 1 << 20
 TURING = "7.5"
 NO_RUN = "The figures above are of the ONNX file in between. The engine was not run: `peirce verify` runs it, on a GPU."
 
@@ -116,23 +114,16 @@ class TensorRTExporter(Exporter):
             Mismatch: the ONNX file differs from the model.
             InputError: a profile does not fit the signature.
         """
-        path = Path(path)
-        _writable(path)
+        path = check_place(path, "model.engine")
+        if path.suffix == ".onnx":
+            raise ExportError(
+                f"{path} would be opened as an ONNX file; name it {path.with_suffix('.engine').name}"
+            )
         found, options = backend(self.options.backend), self.options
         capabilities = self._capabilities(found, precision_of(model))
         self._possible(found)
         if options.timing_cache is not None:
             read_timing_cache(Path(options.timing_cache))
-        settings = Settings(
-            capabilities=capabilities,
-            flags={
-                name: getattr(options, name) for name in ("tf32", "refit", "strip_plan", "version_compatible")
-            },
-            workspace=None if options.workspace is None else options.workspace * MIB,
-            hardware_compatibility_level=options.hardware_compatibility_level,
-            builder_optimization_level=options.builder_optimization_level,
-            timing_cache=None if options.timing_cache is None else Path(options.timing_cache),
-        )
         signatures = [view(role, model).signature for role in (ROLES if options.generate else (MODEL,))]
         asked = [_asked(signature, options.profile, signatures) for signature in signatures]
         with writing(str(path), AS_IT_WAS), scratch(path) as place:
@@ -140,18 +131,34 @@ class TensorRTExporter(Exporter):
             graphs.mkdir(parents=True)
             engines.mkdir()
             onnx = graphs / f"{path.stem}.onnx"
-            try:
-                report = OnnxExporter(options.onnx()).export(model, onnx)
-            except Mismatch as fault:
-                said, _, _ = str(fault).partition(KEPT)
-                raise fault.saying(
-                    f"{said}\n`peirce export --to onnx` shows it and keeps the file"
-                ) from fault
+            report, described = OnnxExporter(options.onnx()).between(model, onnx)
             notes = [*report.notes, NO_RUN]
+            target = ", ".join(capabilities) or "this GPU"
             with steps(f"building {path.name}") as say:
-                for ranges, graph, engine in zip(asked, *self._files(onnx, engines / path.name), strict=True):
-                    say(f"building {engine.name} for {', '.join(capabilities) or 'this GPU'}")
-                    notes += _engine(graph, engine, ranges, found, settings)
+                for metadata, ranges in zip(described, asked, strict=True):
+                    graph, engine = (file_of(metadata.role, file) for file in (onnx, engines / path.name))
+                    say(f"building {engine.name} for {target}")
+                    built = build(graph, metadata.signature, ranges, found, options, capabilities)
+                    engine.write_bytes(built.plan)
+                    Header(
+                        metadata=metadata,
+                        backend=found.name,
+                        tensorrt=found.version,
+                        capabilities=capabilities,
+                        profiles=ranges,
+                        layers=built.layers,
+                        seconds=built.seconds,
+                        size=len(built.plan),
+                        sha256=digest_of(engine),
+                        onnx=digest_of(graph),
+                        flags={name: getattr(options, name) for name in FLAGS},
+                    ).write(engine)
+                    sizes = "; ".join(", ".join(f"{dim}={r}" for dim, r in each.items()) for each in ranges)
+                    notes.append(
+                        f"{engine.name}: {len(built.plan) / 1e6:,.0f} MB, {built.layers} layers, built in "
+                        f"{built.seconds} s by {found.name} {found.version} for {target}; profiles {sizes} "
+                        "(min:opt:max)."
+                    )
             kept = graphs.iterdir() if options.keep_onnx or options.strip_plan else ()
             settle([*kept, *engines.iterdir()], path.parent)
         return evolve(report, file=path, notes=tuple(notes))
@@ -187,73 +194,9 @@ class TensorRTExporter(Exporter):
             )
         return chosen or tuple(each for each in found.capabilities() if each != TURING)
 
-    def _files(self, onnx: Path, engine: Path) -> tuple[list[Path], list[Path]]:
-        """The ONNX files, in the order of their roles, and the engine of each."""
-        if self.options.generate:
-            return [onnx, step_of(onnx)], [engine, step_of(engine)]
-        return [onnx], [engine]
-
-
-def _writable(path: Path) -> None:
-    """Refuse a place for an engine before anything is traced.
-
-    Raises:
-        ExportError: there is no such folder, something else stands there, or the name is that of another format.
-    """
-    if not path.parent.is_dir():
-        raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
-    if path.exists() and not path.is_file():
-        raise ExportError(f"{path} is a directory or a device; name a file, such as model.engine")
-    if path.suffix == ".onnx":
-        raise ExportError(
-            f"{path} would be opened as an ONNX file; name it {path.with_suffix('.engine').name}"
-        )
-
-
-def _engine(
-    graph: Path, engine: Path, ranges: tuple[Profile, ...], found: Backend, settings: Settings
-) -> list[str]:
-    """Build one engine with its header; what the report says about it."""
-    from peirce_export.onnx.structure import OnnxGraph
-
-    metadata = OnnxGraph(graph).metadata
-    built = build(graph, metadata.signature, ranges, found, settings)
-    engine.write_bytes(built.plan)
-    _header(metadata, found, settings, ranges, built, graph, engine).write(engine)
-    sizes = "; ".join(", ".join(f"{dim}={r}" for dim, r in each.items()) for each in ranges)
-    return [
-        f"{engine.name}: {len(built.plan) / 1e6:,.0f} MB, {built.layers} layers, built in {built.seconds} s by "
-        f"{found.name} {found.version} for {', '.join(settings.capabilities) or 'this GPU'}; profiles {sizes} "
-        "(min:opt:max)."
-    ]
-
 
 def _asked(signature: Signature, texts: Iterable[str], both: Iterable[Signature]) -> tuple[Profile, ...]:
     """The profiles of one graph. Of two that generate, each takes the dims that it has."""
     others = {symbol for each in both for symbol in each.symbols} - set(signature.symbols)
     parts = [part for text in texts for part in text.split(",")]
     return profiles(signature, [part for part in parts if part.partition("=")[0].strip() not in others])
-
-
-def _header(
-    metadata: Metadata,
-    found: Backend,
-    settings: Settings,
-    ranges: tuple[Profile, ...],
-    built: Built,
-    graph: Path,
-    engine: Path,
-) -> Header:
-    return Header(
-        metadata=metadata,
-        backend=found.name,
-        tensorrt=found.version,
-        capabilities=tuple(settings.capabilities),
-        profiles=ranges,
-        layers=built.layers,
-        seconds=built.seconds,
-        size=len(built.plan),
-        sha256=digest(engine),
-        onnx=digest(graph),
-        flags=settings.flags,
-    )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import asdict, field, frozen
 from peirce.errors import ModelFileError
-from peirce.files import digest_of, open_file, read_record, write_json
+from peirce.files import digest_of, read_record, write_json
 from peirce.parts import TensorSpec
 
 from peirce_export.metadata import Metadata
@@ -128,7 +128,7 @@ class Header:
             ModelFileError: it is not the one that the header was written with.
         """
         size = engine.stat().st_size
-        if size != self.size or digest(engine) != self.sha256:
+        if size != self.size or digest_of(engine) != self.sha256:
             raise ModelFileError(
                 f"{engine} is not the engine that {header_of(engine).name} describes ({size:,} bytes of {self.size:,}, "
                 "or another sha256): it is damaged, or one of the two was replaced; export the model again"
@@ -144,7 +144,7 @@ class Header:
         if not self.flags.get("strip_plan"):
             return None
         path = engine.with_suffix(".onnx")
-        if not path.is_file() or digest(path) != self.onnx:
+        if not path.is_file() or digest_of(path) != self.onnx:
             raise ModelFileError(
                 f"{engine} was built without its weights, and the ONNX file {path.name} that has them "
                 + ("is another one" if path.is_file() else "is not beside it")
@@ -165,9 +165,3 @@ def settle(files: Iterable[Path], folder: Path) -> None:
     """
     for each in sorted(files, key=lambda file: file.suffix == ".json"):
         os.replace(each, folder / each.name)
-
-
-def digest(path: Path) -> str:
-    """The sha256 of a file."""
-    with open_file(path) as file:
-        return digest_of(file)

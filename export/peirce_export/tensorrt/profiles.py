@@ -48,7 +48,7 @@ def profiles(signature: Signature, texts: Sequence[str] = ()) -> tuple[Profile, 
     Raises:
         InputError: no such dim, sizes that do not rise, or more than the signature allows.
     """
-    symbols = tuple(dict.fromkeys(symbol for spec in signature.inputs for symbol in symbols_of(spec)))
+    symbols = signature.symbols
     first = {symbol: _default(symbol, signature.largest.get(symbol)) for symbol in symbols}
     found, named = [first], set[str]()
     for text in (part for group in texts for part in group.split(",")):
@@ -58,11 +58,6 @@ def profiles(signature: Signature, texts: Sequence[str] = ()) -> tuple[Profile, 
         found[-1][symbol] = sizes
         named.add(symbol)
     return tuple(found)
-
-
-def symbols_of(spec: TensorSpec) -> list[str]:
-    """The symbolic dims of a tensor, and those that its sums add."""
-    return [t for dim in spec.dims if isinstance(dim, str) for t in terms(dim) if not t.isdigit()]
 
 
 def shapes(spec: TensorSpec, profile: Profile) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

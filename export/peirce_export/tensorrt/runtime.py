@@ -46,16 +46,15 @@ class TensorRTRuntime(Runtime):
                 raise InputError(
                     f"an engine is computed by {PROVIDER}, not by {name!r}; leave `providers` out"
                 )
-        given = {}
-        for name, own in options.items():
+        for name in options:
             if name != PROVIDER:
                 raise InputError(unknown("provider to give options", name, [PROVIDER]))
-            for option, value in own.items():
-                if option != CUDA_GRAPHS:
-                    raise InputError(unknown(f"option of {PROVIDER}", option, [CUDA_GRAPHS]))
-                if not isinstance(value, bool):
-                    raise InputError(f"option {option} of {PROVIDER} is {value!r}; it is True or False")
-                given[option] = value
+        given = dict(options.get(PROVIDER, {}))
+        for option, value in given.items():
+            if option != CUDA_GRAPHS:
+                raise InputError(unknown(f"option of {PROVIDER}", option, [CUDA_GRAPHS]))
+            if not isinstance(value, bool):
+                raise InputError(f"option {option} of {PROVIDER} is {value!r}; it is True or False")
         return EngineFile(path, **given)
 
     def verify(

@@ -73,7 +73,8 @@ class TensorModel:
             if len(members) == 1:
                 return {members[0]: _told(error)}
             return {k: v for number in members for k, v in self._answered([number], feeds, asked).items()}
-        found, start = {}, 0
+        found: dict[int, Any] = {}
+        start = 0
         for number in members:
             rows = next((len(array) for array in feeds[number].values()), 0)
             part = slice(start, start + rows) if self._batched else slice(None)
@@ -92,7 +93,7 @@ class TensorModel:
         self._session.close()
 
 
-class AnswererModel:
+class PipelineModel:
     """A pipeline in front of the models that the server holds, at the versions that it was exported with."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
@@ -191,6 +192,10 @@ class AnswererModel:
         """End what is being answered."""
         if self._pool is not None:
             self._pool.shutdown()
+
+
+AnswererModel = PipelineModel
+"""The name in repositories that Peirce 0.2 wrote."""
 
 
 class _CancelledError(Exception):

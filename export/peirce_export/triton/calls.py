@@ -10,9 +10,10 @@ import numpy as np
 from attrs import define, field
 from numpy.typing import NDArray
 from peirce.errors import InputError
-from peirce.model import Field, Ids, LoadedModel
+from peirce.model import Field, LoadedModel
 
-from peirce_export.metadata import NEXT, Metadata
+from peirce_export.metadata import Metadata
+from peirce_export.stepper import GraphStepper
 
 _REAL: Mapping[str, Any] = {"float32": np.float32, "float16": np.float16}
 ARRAYS: Mapping[str, Any] = {"int64": np.int64, "float": np.float32, "bool": np.bool_, "text": np.object_}
@@ -99,7 +100,7 @@ class ServedFile(LoadedModel):
         found = self.call(self.name, given, outputs)
         return [array[:, 0] if name in flat else array for name, array in zip(outputs, found, strict=True)]
 
-    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], ServedStepper]:
+    def stepper(self) -> Callable[[Mapping[str, NDArray[Any]]], GraphStepper]:
         """Generation with the two models.
 
         Raises:
@@ -107,51 +108,9 @@ class ServedFile(LoadedModel):
         """
         if self.step is None:
             raise InputError(f"the model {self.name!r} was not exported to generate; use --generate")
-        self.generated = self.step[1].signature.inputs[0].name
-        return partial(ServedStepper, self)
+        name, metadata = self.step
+        self.generated = metadata.signature.inputs[0].name
+        return partial(GraphStepper, self.run, partial(self.call, name), (self.signature, metadata.signature))
 
     def close(self) -> None:
         """The server keeps its models."""
-
-
-class ServedStepper:
-    """Generation with two served models; the cached state travels with each call.
-
-    Args:
-        file: the model.
-        feeds: the prompts, checked.
-
-    Raises:
-        InputError: a prompt is empty.
-    """
-
-    def __init__(self, file: ServedFile, feeds: Mapping[str, NDArray[Any]]) -> None:
-        assert file.step is not None
-        self._file, self._feeds = file, feeds
-        self._name, metadata = file.step
-        self._token, *self._names = (spec.name for spec in metadata.signature.inputs)
-        self._logits = metadata.signature.outputs[0].name
-        mask = file.signature.mask(self._token)
-        self._real = np.ones(feeds[self._token].shape, np.bool_) if mask is None else feeds[mask.name]
-        if not self._real.any(1).all():
-            raise InputError(f"a prompt in {self._token!r} has no real token; begin it with one")
-        self._cached: dict[str, NDArray[Any]] = {}
-
-    def begin(self) -> NDArray[Any]:
-        """Read the prompts, whichever side their padding is on."""
-        logits, *cached = self._file.run(self._feeds, [self._logits, *self._names])
-        self._cached = dict(zip(self._names, cached, strict=True))
-        last = self._real.shape[1] - 1 - self._real[:, ::-1].argmax(1)
-        return logits[np.arange(len(last)), last]
-
-    def step(self, tokens: Ids) -> NDArray[Any]:
-        """Append a token to each row."""
-        feeds = {self._token: np.ascontiguousarray(tokens[:, None], np.int64), **self._cached}
-        outputs = [self._logits, *(NEXT + name for name in self._names)]
-        logits, *cached = self._file.call(self._name, feeds, outputs)
-        self._cached = dict(zip(self._names, cached, strict=True))
-        return logits[:, -1]
-
-    def select(self, rows: Ids) -> None:
-        """Go on with these rows."""
-        self._cached = {name: np.ascontiguousarray(value[rows]) for name, value in self._cached.items()}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import field, frozen, validators
 from peirce.errors import ExportError
 from peirce.model import Field, Pipeline
 from peirce.parts import Signature, TensorSpec
+
+from peirce_export.metadata import Metadata
+from peirce_export.onnx.exporter import DEFAULT_OPSET
 
 Kind = Literal["onnxruntime", "tensorrt", "python"]
 DEVICES = ("auto", "cpu", "gpu")
@@ -30,44 +34,44 @@ _TYPES = {
 }
 
 
+def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 @frozen(kw_only=True)
-class Serving:
-    """How models are served.
+class TritonOptions:
+    """Options of the Triton exporter.
 
     Args:
-        max_batch: the most rows of a batch; 0 for none, where the model cannot be batched or must not.
-        delay: how many microseconds a request may wait for others.
-        instances: copies of a model on each device.
-        device: where it runs.
+        kind: the backend that runs the model: `onnxruntime`, `tensorrt`, or `python`, which is a session of Peirce for
+            servers without the other two.
+        name: of the model at the server; the spec's name if None.
+        questions: put a model in front that takes whole questions, where the model was saved with what that needs.
+        generate: serve the two graphs of a model that generates, NAME and NAME_step.
+        precision: float32, float16, bfloat16, or but for `tensorrt` int8; None keeps the model's own.
+        max_batch: the most rows of a batch; 0 for no batching. Of a model whose rows depend on each other it is 0.
+        delay: how many microseconds a request may wait for others to share its batch.
+        instances: copies of each model on each device.
+        device: `cpu`, `gpu`, or `auto` for a GPU where there is one.
         versions: how many versions are served, the newest.
+        profile: of `tensorrt`, the sizes to build for, `DIM=MIN:OPT:MAX`; may be given several times.
+        opset: of the ONNX file.
+        seed: of the random inputs that the ONNX file is verified with.
     """
 
-    max_batch: int
-    delay: int = 0
-    instances: int = 1
-    device: str = "auto"
-    versions: int = 1
-
-
-@frozen(kw_only=True)
-class Served:
-    """A model of tensors as it is served.
-
-    Args:
-        name: its name at the server.
-        kind: which backend runs it.
-        signature: its inputs and outputs.
-        precision: what `float` stands for.
-        labels: the outputs whose last dim has names.
-        profiles: how many optimisation profiles its engine has.
-    """
-
-    name: str
-    kind: Kind
-    signature: Signature
-    precision: str
-    labels: Collection[str] = field(default=())
-    profiles: int = 1
+    kind: Kind = field(default="onnxruntime", validator=validators.in_(tuple(FILES)))
+    name: str | None = None
+    questions: bool = True
+    generate: bool = False
+    precision: str | None = None
+    max_batch: int = field(default=32, validator=validators.ge(0))
+    delay: int = field(default=0, validator=validators.ge(0))
+    instances: int = field(default=1, validator=validators.ge(1))
+    device: str = field(default="auto", validator=validators.in_(DEVICES))
+    versions: int = field(default=1, validator=validators.ge(1))
+    profile: tuple[str, ...] = field(default=(), converter=_texts)
+    opset: int = DEFAULT_OPSET
+    seed: int = 0
 
 
 def messages() -> Any:
@@ -106,44 +110,55 @@ def parsed(text: str, where: str) -> Any:
         raise ExportError(f"{where} is no configuration of Triton: {error}; remove or restore it") from error
 
 
-def of_tensors(model: Served, serving: Serving) -> Any:
-    """The configuration of a model of tensors."""
-    made = messages()
-    config = made.ModelConfig(
-        name=model.name,
-        backend=model.kind,
-        default_model_filename=FILES[model.kind],
-        max_batch_size=serving.max_batch,
-    )
-    batched = serving.max_batch > 0
-    for spec in model.signature.inputs:
-        optional = model.kind == "python" and not spec.required and spec.default is not None
-        config.input.append(made.ModelInput(optional=optional, **_tensor(made, spec, model, batched)))
-    for spec in model.signature.outputs:
-        label = labels_of(spec.name) if spec.name in model.labels else ""
-        config.output.append(made.ModelOutput(label_filename=label, **_tensor(made, spec, model, batched)))
+def of_tensors(
+    name: str, metadata: Metadata, options: TritonOptions, labels: Collection[str] = (), profiles: int = 1
+) -> Any:
+    """The configuration of a model of tensors.
+
+    Args:
+        name: its name at the server.
+        metadata: of its file.
+        options: how it is served.
+        labels: the outputs whose last dim has names.
+        profiles: how many optimisation profiles its engine has.
+    """
+    made, kind, batched = messages(), options.kind, options.max_batch > 0
+    config = _config(name, kind, options)
+    config.max_batch_size = options.max_batch
+    for spec in metadata.signature.inputs:
+        optional = kind == "python" and not spec.required and spec.default is not None
+        config.input.append(made.ModelInput(optional=optional, **_tensor(made, spec, metadata, batched)))
+    for spec in metadata.signature.outputs:
+        label = labels_of(spec.name) if spec.name in labels else ""
+        config.output.append(made.ModelOutput(label_filename=label, **_tensor(made, spec, metadata, batched)))
     if batched:
-        config.dynamic_batching.max_queue_delay_microseconds = serving.delay
-    group = config.instance_group.add(count=serving.instances, kind=_device(made, model.kind, serving.device))
-    if model.profiles > 1:
-        group.profile.extend(str(number) for number in range(model.profiles))
-    config.version_policy.latest.num_versions = serving.versions
-    for rows in dict.fromkeys((1, max(1, serving.max_batch))):
-        config.model_warmup.append(_warmup(made, model, rows, batched))
+        config.dynamic_batching.max_queue_delay_microseconds = options.delay
+    config.instance_group[0].kind = _device(made, kind, options.device)
+    if profiles > 1:
+        config.instance_group[0].profile.extend(str(number) for number in range(profiles))
+    for rows in dict.fromkeys((1, max(1, options.max_batch))):
+        config.model_warmup.append(_warmup(made, metadata, rows, batched))
     return config
 
 
-def of_pipeline(name: str, pipeline: type[Pipeline], serving: Serving) -> Any:
+def of_pipeline(name: str, pipeline: type[Pipeline], options: TritonOptions) -> Any:
     """The configuration of a pipeline: one question a request, a tensor for each of its fields."""
     made = messages()
-    config = made.ModelConfig(name=name, backend="python", default_model_filename=FILES["python"])
+    config = _config(name, "python", options)
     for each in pipeline.question:
         config.input.append(made.ModelInput(optional=not each.required, **_field(made, each)))
     for each in pipeline.answer:
         config.output.append(made.ModelOutput(**_field(made, each)))
     config.model_transaction_policy.decoupled = pipeline.streams
-    config.instance_group.add(count=serving.instances, kind=made.ModelInstanceGroup.KIND_CPU)
-    config.version_policy.latest.num_versions = serving.versions
+    return config
+
+
+def _config(name: str, kind: Kind, options: TritonOptions) -> Any:
+    """What all configurations say, of a model that runs on the CPU."""
+    made = messages()
+    config = made.ModelConfig(name=name, backend=kind, default_model_filename=FILES[kind])
+    config.instance_group.add(count=options.instances, kind=made.ModelInstanceGroup.KIND_CPU)
+    config.version_policy.latest.num_versions = options.versions
     return config
 
 
@@ -152,12 +167,7 @@ def labels_of(output: str) -> str:
     return f"labels.{output}.txt"
 
 
-def shape(spec: TensorSpec, sizes: Mapping[str, int]) -> list[int]:
-    """The shape of an input with sizes for its symbolic dims."""
-    return [dim if isinstance(dim, int) else sizes[dim] for dim in spec.dims]
-
-
-def warm_sizes(signature: Signature, rows: int) -> dict[str, int]:
+def _warm_sizes(signature: Signature, rows: int) -> dict[str, int]:
     """A size for each symbolic dim of a warm-up, `rows` for the first dim of the first input."""
     sizes = {symbol: min(WARM, signature.largest.get(symbol, WARM)) for symbol in signature.symbols}
     first = signature.inputs[0].dims[0]
@@ -166,8 +176,8 @@ def warm_sizes(signature: Signature, rows: int) -> dict[str, int]:
 
 def mask_bytes(signature: Signature) -> bytes:
     """As many true values as the longest mask of a warm-up with one row has."""
-    sizes = warm_sizes(signature, 1)
-    counts = [_product(shape(spec, sizes)) for spec in signature.inputs if spec.masks is not None]
+    sizes = _warm_sizes(signature, 1)
+    counts = [prod(_shape(spec, sizes)) for spec in signature.inputs if spec.masks is not None]
     return b"\x01" * max(counts, default=0)
 
 
@@ -192,15 +202,15 @@ def _said(tensor: Any) -> str:
     return f"{messages().DataType.Name(tensor.data_type)} {[*tensor.dims]}"
 
 
-def _tensor(made: Any, spec: TensorSpec, model: Served, batched: bool) -> dict[str, Any]:
+def _tensor(made: Any, spec: TensorSpec, metadata: Metadata, batched: bool) -> dict[str, Any]:
     """What inputs and outputs have in common. Triton has no tensor of the batch alone: that is [batch, 1], reshaped."""
-    dims = [dim if isinstance(dim, int) else -1 for dim in (spec.dims[1:] if batched else spec.dims)]
-    found = {"name": spec.name, "data_type": _type(made, spec, model), "dims": dims or [1]}
+    dims = [dim if isinstance(dim, int) else -1 for dim in spec.dims[batched:]]
+    found = {"name": spec.name, "data_type": _type(made, spec, metadata), "dims": dims or [1]}
     return found if dims else found | {"reshape": made.ModelTensorReshape()}
 
 
-def _type(made: Any, spec: TensorSpec, model: Served) -> int:
-    return made.DataType.Value(_TYPES[model.precision if spec.dtype == "float" else spec.dtype])
+def _type(made: Any, spec: TensorSpec, metadata: Metadata) -> int:
+    return made.DataType.Value(_TYPES[metadata.precision if spec.dtype == "float" else spec.dtype])
 
 
 def _field(made: Any, each: Field) -> dict[str, Any]:
@@ -222,15 +232,15 @@ def _device(made: Any, kind: Kind, device: str) -> int:
     return group.KIND_CPU if device == "cpu" else group.KIND_GPU
 
 
-def _warmup(made: Any, model: Served, rows: int, batched: bool) -> Any:
-    sizes = warm_sizes(model.signature, rows)
+def _warmup(made: Any, metadata: Metadata, rows: int, batched: bool) -> Any:
+    sizes = _warm_sizes(metadata.signature, rows)
     warmup = made.ModelWarmup(
         name=f"{rows} rows" if rows > 1 else "one row", batch_size=rows if batched else 1
     )
-    for spec in model.signature.inputs:
-        dims = shape(spec, sizes)[1:] if batched else shape(spec, sizes)
+    for spec in metadata.signature.inputs:
+        dims = _shape(spec, sizes)[batched:]
         given = warmup.inputs[spec.name]
-        given.data_type = _type(made, spec, model)
+        given.data_type = _type(made, spec, metadata)
         given.dims.extend(dims or [1])
         # A mask of zeros marks all rows as empty, which the model takes, but one row does as requests do.
         if spec.masks is not None and rows == 1:
@@ -240,8 +250,5 @@ def _warmup(made: Any, model: Served, rows: int, batched: bool) -> Any:
     return warmup
 
 
-def _product(sizes: Iterable[int]) -> int:
-    product = 1
-    for size in sizes:
-        product *= size
-    return product
+def _shape(spec: TensorSpec, sizes: Mapping[str, int]) -> list[int]:
+    return [dim if isinstance(dim, int) else sizes[dim] for dim in spec.dims]

@@ -15,8 +15,9 @@ from attrs import evolve
 from hand_model import SIGNATURE
 from peirce import Session
 from peirce.errors import InputError, ModelFileError
+from peirce.files import digest_of
 from peirce_export.metadata import Metadata, Precision
-from peirce_export.tensorrt.header import Header, digest
+from peirce_export.tensorrt.header import Header
 from peirce_export.tensorrt.profiles import chosen, profiles
 
 SIZES = ("batch=1:2:4,length=8:16:32,levels=2", "batch=1:1:1,length=48:64:64")
@@ -42,7 +43,7 @@ def header(engine: Path, precision: Precision = "float32") -> Header:
         layers=3,
         seconds=1.5,
         size=6,
-        sha256=digest(engine),
+        sha256=digest_of(engine),
         onnx="0",
         flags={"tf32": True},
     )

@@ -21,8 +21,9 @@ from peirce.errors import ExportError
 from peirce.model import LoadedModel
 from peirce.parts import Signature, TensorSpec
 from peirce.registry import Registry
+from peirce_export.metadata import Metadata, Precision
 from peirce_export.triton.batching import in_rows, row_by_row
-from peirce_export.triton.config import Kind, Served, Serving, mask_bytes, of_tensors, parsed, text_of
+from peirce_export.triton.config import Kind, TritonOptions, mask_bytes, of_tensors, parsed, text_of
 from peirce_export.triton.exporter import NO_BFLOAT16
 from peirce_export.triton.repository import add, check
 from served_models import CLASSES
@@ -34,6 +35,12 @@ TRITON = pytest.mark.skipif(
 
 def config_of(folder: Path) -> Any:
     return parsed((folder / "config.pbtxt").read_text(encoding="utf-8"), str(folder))
+
+
+def described(signature: Signature, precision: Precision = "float32") -> Metadata:
+    return Metadata(
+        signature=signature, spec="", provenance={}, precision=precision, opset_requested=20, opset_actual=20
+    )
 
 
 def contents(folder: Path) -> Mapping[str, bytes]:
@@ -53,8 +60,8 @@ def test_the_configuration_of_every_part_is_its_signature(kind: Kind, registry: 
     for name in (name for name in SPECS if name not in SEARCHES):
         signature = build(SPECS[name], registry=registry).signature
         batched = in_rows(signature)
-        served = Served(name=name, kind=kind, signature=signature, precision="float16")
-        config = of_tensors(served, Serving(max_batch=8 if batched else 0, delay=50, instances=2, versions=3))
+        options = TritonOptions(kind=kind, max_batch=8 * batched, delay=50, instances=2, versions=3)
+        config = of_tensors(name, described(signature, "float16"), options)
         assert parsed(text_of(config), name) == config
         for specs, tensors in ((signature.inputs, config.input), (signature.outputs, config.output)):
             assert [spec.name for spec in specs] == [tensor.name for tensor in tensors]
@@ -171,9 +178,7 @@ def test_a_repository_of_another_model_is_refused(tmp_path: Path) -> None:
     def config(kind: Kind = "onnxruntime", size: int = 3, batch: int = 8) -> Any:
         ids = TensorSpec(name="ids", dtype="int64", dims=("batch", "length"))
         signature = Signature([ids], [TensorSpec(name="out", dtype="float", dims=("batch", size))])
-        return of_tensors(
-            Served(name="m", kind=kind, signature=signature, precision="float32"), Serving(max_batch=batch)
-        )
+        return of_tensors("m", described(signature), TritonOptions(kind=kind, max_batch=batch))
 
     (tmp_path / "m").mkdir()
     with pytest.raises(ExportError, match=r"holds no config.pbtxt, so it is no model of Triton's"):

@@ -22,14 +22,14 @@ def test_a_graph_without_the_passes_that_no_operation_needs(tmp_path: Path) -> N
     mask[0, 5:], mask[1, :3], mask[2] = False, False, False
     ids = np.random.default_rng(0).integers(0, 40, mask.shape)
     feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    for leaned in (False, True):
-        file = tmp_path / f"{leaned}.onnx"
-        write(trace(model.eval(), 20, "float32", lean=leaned), file)
+    for optimized in (False, True):
+        file = tmp_path / f"{optimized}.onnx"
+        write(trace(model.eval(), 20, "float32", optimize=optimized), file)
         opened = OnnxFile(file)
         names = [spec.name for spec in opened.signature.outputs]
-        found[leaned] = dict(zip(names, opened.run(feeds, names), strict=True))
-        graphs[leaned] = load(str(file)).graph
-        kinds[leaned] = Counter(node.op_type for node in graphs[leaned].node)
+        found[optimized] = dict(zip(names, opened.run(feeds, names), strict=True))
+        graphs[optimized] = load(str(file)).graph
+        kinds[optimized] = Counter(node.op_type for node in graphs[optimized].node)
     for name, expected in found[False].items():
         assert np.isfinite(expected).all()
         np.testing.assert_allclose(found[True][name], expected, rtol=0, atol=2e-6 * abs(expected).max())

@@ -228,7 +228,7 @@ def _const(node: ir.Node, array: NDArray[Any] | np.generic, name: str = "") -> i
     graph = _graph(node)
     number = len(graph.initializers)
     while not name or name in graph.initializers:
-        name, number = f"lean_{number}", number + 1
+        name, number = f"optimized_{number}", number + 1
     tensor = ir.tensor(np.asarray(array), name=name)
     value = ir.Value(
         name=name, shape=ir.Shape(np.shape(array)), type=ir.TensorType(tensor.dtype), const_value=tensor

@@ -1,0 +1,252 @@
+"""ONNX files as they lie on disk: read once by onnx's own reader, their weights beside them, and their digest.
+
+The digest is the last property of a file, and is that of all bytes before that property. So no bit of the file can
+change without notice; and a tool that writes the file anew, which ONNX allows, leaves a digest that cannot be checked.
+The property before it lists the digests of the files of weights, and of the graph of a step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from attrs import define
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from onnx import FunctionProto, GraphProto, TensorProto, helper
+from peirce.errors import ModelFileError
+from peirce.files import check_file, digest_of, parse_json, read_bytes, whole_number
+from peirce.model import SKIP
+
+from peirce_export.metadata import PREFIX, Metadata, step_of
+
+DIGEST, OTHERS = f"{PREFIX}digest", f"{PREFIX}digests"
+_METADATA, _KEY, _VALUE = 0x72, 0x0A, 0x12
+"""The tags of a property of an ONNX model, of its name and of its text."""
+_NUMBERS = "biuf"
+"""The kinds of numpy dtypes that weights beside a file may have."""
+NARROW = TensorProto.BFLOAT16
+Weights = dict[str, tuple[NDArray[Any], int]]
+"""Values by name, each with its ONNX dtype; those of bfloat16, which numpy lacks, as uint16."""
+
+
+class RewrittenError(ModelFileError):
+    """A file that some tool has written again since its export, so that its digest cannot be checked."""
+
+
+@define(slots=False)
+class Content:
+    """What an ONNX file holds.
+
+    Args:
+        path: the file.
+        data: its bytes.
+        proto: its graph, without the weights that lie beside it.
+    """
+
+    path: Path
+    data: bytes
+    proto: onnx.ModelProto
+
+    @classmethod
+    def read(cls, path: Path) -> Content:
+        """Read a file.
+
+        Raises:
+            ModelFileError: it is missing, is no ONNX file, or cut short; or its weights do not lie beside it.
+        """
+        try:
+            data = read_bytes(path, "graph")
+        except OSError as error:
+            reason = "it is not there" if isinstance(error, FileNotFoundError) else error.strerror or error
+            raise ModelFileError(
+                f"{path} cannot be read: {reason}; `peirce export` writes such a file"
+            ) from error
+        return cls.parsed(path, data)
+
+    @classmethod
+    def parsed(cls, path: Path, data: bytes) -> Content:
+        """The content of a file that has been read.
+
+        Raises:
+            ModelFileError: as `read`.
+        """
+        try:
+            content = cls(path, data, onnx.ModelProto.FromString(data))
+            if not content.proto.graph.output:
+                raise ValueError("it has no graph with outputs")
+            if any(isinstance(text, bytes) for entry in content.properties.items() for text in entry):
+                raise ValueError("its properties are no UTF-8")
+            content._check_weights()
+        except (DecodeError, ValueError, TypeError) as error:
+            raise ModelFileError(
+                f"{path} is not an ONNX file, or is cut short, damaged or incomplete: {error}; "
+                "`peirce export` writes it again"
+            ) from error
+        return content
+
+    @cached_property
+    def properties(self) -> dict[str, str]:
+        """The texts of the file, by name."""
+        return {entry.key: entry.value for entry in self.proto.metadata_props}
+
+    @cached_property
+    def metadata(self) -> Metadata:
+        """What the file says about itself.
+
+        Raises:
+            ModelFileError: it was not exported by Peirce, or by a newer one.
+        """
+        return Metadata.from_properties(self.properties, str(self.path))
+
+    @cached_property
+    def external(self) -> dict[str, dict[str, str]]:
+        """Where the values of weights lie that lie beside the file, by their names: `location`, `offset`, `length`."""
+        return {
+            tensor.name: {entry.key: entry.value for entry in tensor.external_data}
+            for tensor in self.proto.graph.initializer
+            if tensor.data_location == TensorProto.EXTERNAL
+        }
+
+    def weights(self) -> Weights:
+        """The weights that lie beside the file, read into memory.
+
+        A runtime that mapped their file would follow what another program writes there, or break where it is cut.
+
+        Raises:
+            ModelFileError: their file is shorter than they are, or they are no numbers.
+        """
+        tensors = {tensor.name: tensor for tensor in self.proto.graph.initializer}
+        found: Weights = {}
+        for name, where in self.external.items():
+            kind, shape, file = tensors[name].data_type, tuple(tensors[name].dims), where["location"]
+            dtype = np.dtype(np.uint16) if kind == NARROW else helper.tensor_dtype_to_np_dtype(kind)
+            start, size = whole_number(where.get("offset", "0")), prod(shape)
+            whole = self.path.with_name(file).stat().st_size
+            if dtype.kind not in _NUMBERS or start is None or start + size * dtype.itemsize > whole:
+                raise ModelFileError(
+                    f"{self.path} keeps {name} in {file}, which does not hold it: it is damaged or incomplete; copy or "
+                    "export both again"
+                )
+            values = np.fromfile(self.path.with_name(file), dtype, size, offset=start)
+            found[name] = values.reshape(shape), kind
+        return found
+
+    def _check_weights(self) -> None:
+        """Hold the files of weights that it names against what may be read."""
+        graph = self.proto.graph
+        inner = [
+            *_inner(graph),
+            *(tensor for function in self.proto.functions for tensor in _inner(function)),
+        ]
+        inner += [each for sparse in graph.sparse_initializer for each in (sparse.values, sparse.indices)]
+        if any(tensor.data_location == TensorProto.EXTERNAL for tensor in inner):
+            raise ValueError("a node holds values in another file")
+        for name in dict.fromkeys(where.get("location", "") for where in self.external.values()):
+            place = Path(name)
+            if not place.parts or place.is_absolute() or ".." in place.parts or "\0" in name:
+                raise ModelFileError(
+                    f"{self.path} keeps weights in {name!r}, which does not lie beside it; export it again"
+                )
+            try:
+                check_file(self.path.parent / name)
+            except OSError as error:
+                reason = (
+                    "it is not there" if isinstance(error, FileNotFoundError) else error.strerror or error
+                )
+                raise ModelFileError(
+                    f"{self.path} keeps weights in {self.path.parent / name}, which cannot be read: {reason}; copy or "
+                    "export it again"
+                ) from error
+
+    def check(self) -> str | None:
+        """Hold the file against the digest that it carries.
+
+        Returns:
+            The digest; None where the file carries none, as those of Peirce 0.1 and of others.
+
+        Raises:
+            RewrittenError: another tool has written it anew.
+            ModelFileError: the file, or one that it belongs with, is not what was exported.
+        """
+        stated = self.properties.get(DIGEST)
+        if not stated:
+            if self.properties.get(f"{PREFIX}format") not in (None, "1"):
+                raise ModelFileError(
+                    f"{self.path} has lost its digest: it was cut short, or another tool wrote it. Copy or export it "
+                    f"again; if a tool that you trust changed it, open it with {SKIP}"
+                )
+            return None
+        last = _property(DIGEST, stated)
+        if not self.data.endswith(last):
+            raise RewrittenError(
+                f"{self.path} was written again after its export: its digest is not its last property, and cannot be "
+                f"checked. Export it again; if a tool that you trust changed it, open it with {SKIP}"
+            )
+        if hashlib.sha256(memoryview(self.data)[: -len(last)]).hexdigest() != stated:
+            raise ModelFileError(
+                f"{self.path} is not what was exported: its content has another digest than it says. Copy or export it "
+                f"again; if it was changed on purpose, open it with {SKIP}"
+            )
+        for other, digest in self._others().items():
+            if other.is_file() and digest_of(other) != digest:
+                raise ModelFileError(
+                    f"{other} is not what was exported with {self.path}: its content has another digest. Copy both or "
+                    f"export them again; if it was changed on purpose, open it with {SKIP}"
+                )
+        return stated
+
+    def _others(self) -> Mapping[Path, str]:
+        """The digests of the files that belong with this one, wherever it has been moved with them."""
+        weights = {where["location"] for where in self.external.values()}
+        return {
+            self.path.with_name(name) if name in weights else step_of(self.path): digest
+            for name, digest in parse_json(self.properties[OTHERS]).items()
+        }
+
+
+def sign(path: Path, steps: Sequence[Path] = ()) -> Content:
+    """Give a file its digest; what it then holds.
+
+    Args:
+        path: the file, its weights beside it; it has no digest yet.
+        steps: the graphs that add to what this one reads, signed.
+    """
+    content = Content.read(path)
+    others = dict.fromkeys(path.with_name(where["location"]) for where in content.external.values())
+    digests = {other.name: digest_of(other) for other in (*others, *steps)}
+    listed = _property(OTHERS, json.dumps(digests))
+    last = _property(DIGEST, digest_of(content.data + listed))
+    with path.open("ab") as file:
+        file.write(listed + last)
+    return Content.parsed(path, content.data + listed + last)
+
+
+def _property(name: str, text: str) -> bytes:
+    """A property as it stands in the file of a model."""
+    return _field(_METADATA, _field(_KEY, name.encode()) + _field(_VALUE, text.encode()))
+
+
+def _field(tag: int, content: bytes) -> bytes:
+    length, digits = len(content), bytearray()
+    while length > 0x7F:
+        digits.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([tag, *digits, length]) + content
+
+
+def _inner(graph: GraphProto | FunctionProto) -> Iterator[TensorProto]:
+    """The tensors in the nodes of a graph, and of the graphs within them."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from inner.initializer
+                yield from _inner(inner)

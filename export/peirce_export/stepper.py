@@ -1,0 +1,72 @@
+"""Generation with two exported graphs: one reads prompts and gives their cached state, the other adds a token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from peirce.errors import InputError
+from peirce.model import Ids, OnDevice
+from peirce.parts import Signature
+
+from peirce_export.metadata import NEXT
+
+Run = Callable[[Mapping[str, Any], Sequence[str]], Sequence[Any]]
+"""Runs a graph: arrays by name in, or what an earlier run left on its device; the outputs asked for out."""
+
+
+class GraphStepper:
+    """Generation with exported graphs. The cached state stays where they leave it.
+
+    Args:
+        prefill: runs the graph that reads prompts.
+        step: runs the graph that adds a token.
+        signatures: of the two.
+        feeds: the prompts, checked.
+
+    Raises:
+        InputError: a prompt is empty.
+    """
+
+    def __init__(
+        self,
+        prefill: Run,
+        step: Run,
+        signatures: tuple[Signature, Signature],
+        feeds: Mapping[str, NDArray[Any]],
+    ) -> None:
+        self._prefill, self._following, self._feeds = prefill, step, feeds
+        first, second = signatures
+        self._token, *self._names = (spec.name for spec in second.inputs)
+        self._logits = second.outputs[0].name
+        mask = first.mask(self._token)
+        self._real = np.ones(feeds[self._token].shape, np.bool_) if mask is None else feeds[mask.name]
+        if not self._real.any(1).all():
+            raise InputError(f"a prompt in {self._token!r} has no real token; begin it with one")
+        self._cached: dict[str, Any] = {}
+
+    def begin(self) -> NDArray[Any]:
+        """Read the prompts, whichever side their padding is on."""
+        logits, *cached = self._prefill(self._feeds, [self._logits, *self._names])
+        self._cached = dict(zip(self._names, cached, strict=True))
+        last = self._real.shape[1] - 1 - self._real[:, ::-1].argmax(1)
+        return _array(logits)[np.arange(len(last)), last]
+
+    def step(self, tokens: Ids) -> NDArray[Any]:
+        """Append a token to each row."""
+        feeds = {self._token: np.ascontiguousarray(tokens[:, None], np.int64), **self._cached}
+        logits, *cached = self._following(feeds, [self._logits, *(NEXT + name for name in self._names)])
+        self._cached = dict(zip(self._names, cached, strict=True))
+        return _array(logits)[:, -1]
+
+    def select(self, rows: Ids) -> None:
+        """Go on with these rows."""
+        self._cached = {
+            name: np.ascontiguousarray(_array(value)[rows]) for name, value in self._cached.items()
+        }
+
+
+def _array(value: Any) -> NDArray[Any]:
+    return value.numpy() if isinstance(value, OnDevice) else value
