@@ -10,7 +10,7 @@ from peirce.compose import Session
 from peirce.model import Progress, Report
 from peirce.parts import terms
 
-from peirce_export.cases import cases, inputs
+from peirce_export.cases import cases, inputs, real_of
 from peirce_export.failures import DimMismatch
 
 
@@ -18,12 +18,6 @@ def check_alone(
     path: Path, *, seed: int = 0, providers: Sequence[str] | None = None, progress: Progress | None = None
 ) -> Report:
     """Open a file as a session does, run it at the sizes of a verification, and hold its outputs to its signature.
-
-    Args:
-        path: the file.
-        seed: of the random inputs.
-        providers: what computes, in the runtime's own names.
-        progress: called with a few words before each run.
 
     Raises:
         ModelFileError: the file is missing, damaged, foreign, or not one that a session serves.
@@ -34,11 +28,10 @@ def check_alone(
     with Session(path, providers=providers) as session:
         signature = session.signature
         plan = cases(signature, signature.largest)
-        reals = [session.dtype(spec.name) for spec in signature.inputs if spec.dtype == "float"]
         for number, case in enumerate(plan, 1):
             if progress is not None:
                 progress(f"case {number} of {len(plan)}: {case}")
-            found = session.run(inputs(signature, case, seed, reals[0] if reals else np.dtype(np.float32)))
+            found = session.run(inputs(signature, case, seed, real_of(session)))
             for spec in signature.outputs:
                 array = found[spec.name]
                 for dim, size in zip(spec.dims, array.shape, strict=True):

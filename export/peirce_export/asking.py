@@ -8,8 +8,7 @@ from typing import Any
 
 from peirce.compose import Session
 from peirce.errors import InputError, ModelFileError, unknown
-from peirce.files import unicode_text
-from peirce.model import PROVENANCE, WEIGHTS, Field, Pipeline, saved_files
+from peirce.model import PROVENANCE, WEIGHTS, Field, saved_files
 from peirce.registry import pipelines_for
 
 from peirce_export.metadata import step_of
@@ -24,11 +23,6 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 
 def asked(file: Path, session: Session, given: Sequence[str]) -> list[Mapping[str, Any]]:
     """The answers to a question.
-
-    Args:
-        file: an exported file, in the folder of its saved model.
-        session: that runs it.
-        given: the question, `FIELD=VALUE` each; a field that is a list stands once for each of its values.
 
     Returns:
         One, or the pieces of one that comes in pieces.
@@ -60,29 +54,42 @@ def asked(file: Path, session: Session, given: Sequence[str]) -> list[Mapping[st
         known = {each.name for kind in kinds.values() for each in kind.question}
         wrong = next((name for name in names if name not in known), names[0])
         raise InputError(f"--ask: {unknown('field', wrong, sorted(known))}")
-    said: list[Mapping[str, Any]] = []
-    question = _question(fits[0], given)
-    fits[0](folder, session).ask(question, said.append)
-    return said
-
-
-def _question(kind: type[Pipeline], given: Sequence[str]) -> dict[str, Any]:
-    fields = {each.name: each for each in kind.question}
-    found: dict[str, Any] = {}
+    fields = {each.name: each for each in fits[0].question}
+    values: dict[str, list[Any]] = {}
     for pair in given:
         name, equals, text = pair.partition("=")
         if not equals:
             raise InputError(f"--ask {pair}: give a field and its value, such as --ask text='It rains.'")
-        value = _value(fields[name], unicode_text(text, f"--ask {name}"))
-        if fields[name].many:
-            found.setdefault(name, []).append(value)
-        elif name in found:
-            raise InputError(f"--ask {name} is given twice, and is no list")
-        else:
-            found[name] = value
-    missing = [each.name for each in fields.values() if each.required and each.name not in found]
+        values.setdefault(name, []).append(_value(fields[name], text))
+    said: list[Mapping[str, Any]] = []
+    fits[0](folder, session).ask(question_of(fits[0].question, values), said.append)
+    return said
+
+
+def question_of(fields: Sequence[Field], given: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """A question as a pipeline takes it.
+
+    Args:
+        fields: what the pipeline asks for.
+        given: the values of each, by name.
+
+    Raises:
+        InputError: one is missing, or has no value or too many.
+    """
+    missing = [each for each in fields if each.required and each.name not in given]
     if missing:
-        raise InputError(f"the question lacks {', '.join(missing)}; add --ask {missing[0]}=...")
+        names = ", ".join(each.name for each in missing)
+        raise InputError(f"the question lacks {names}; give {missing[0].name}. {missing[0].meaning}".strip())
+    found: dict[str, Any] = {}
+    for each in fields:
+        values = given.get(each.name)
+        if values is not None and not each.many and len(values) != 1:
+            have = (
+                f"{len(values):,} values; give one, and ask once for each" if values else "no value; give one"
+            )
+            raise InputError(f"input {each.name!r} has {have}")
+        if values is not None:
+            found[each.name] = list(values) if each.many else values[0]
     return found
 
 

@@ -103,7 +103,7 @@ def bench(
         providers = session.providers
     beside, note = _model(file, model, alone)
     with _progress(file.name) as (begun, ran):
-        how = {"threads": counts, "repeats": repeats, "seed": seed, "providers": provider}
+        how: dict[str, Any] = {"threads": counts, "repeats": repeats, "seed": seed, "providers": provider}
         timings = measure(file, sizes, model=beside, begun=begun, ran=ran, **how)
     if plot is not None:
         write_whole(plot, picture(timings, file.name, plot.suffix.lower()[1:]))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 from peirce.parts import Signature, TensorSpec
+
+if TYPE_CHECKING:
+    from peirce.compose import Session
 
 TRACED = (2, 5, 3, 7, 11, 13, 17, 19, 23)
 """Sizes to trace with: never 0 or 1, which torch.export specialises, and no two alike, which it joins."""
@@ -52,12 +55,7 @@ def traced(signature: Signature, limits: Mapping[str, int]) -> dict[str, int]:
 
 
 def cases(signature: Signature, limits: Mapping[str, int]) -> tuple[Case, ...]:
-    """The runs of a verification.
-
-    Args:
-        signature: of the model.
-        limits: the largest size of a symbolic dim, where there is one.
-    """
+    """The runs of a verification, no symbolic dim larger than its limit."""
     plan: list[tuple[str, int, int, int, Mask]] = [
         ("one token", 1, 1, 1, "all"),
         ("odd length", 3, 7, 4, "all"),
@@ -67,11 +65,9 @@ def cases(signature: Signature, limits: Mapping[str, int]) -> tuple[Case, ...]:
         plan += [("padded", 3, 12, 4, "padded"), ("empty row", 3, 9, 1, "empty")]
     found = []
     for name, batch, length, other, kind in plan:
-        known = {"batch": batch, "length": length}
-        sizes = {
-            symbol: min(known.get(symbol, other + i), limits.get(symbol, 1 << 30))
-            for i, symbol in enumerate(signature.symbols)
-        }
+        sizes = {symbol: other + i for i, symbol in enumerate(signature.symbols)}
+        sizes |= {symbol: size for symbol, size in (("batch", batch), ("length", length)) if symbol in sizes}
+        sizes = {symbol: min(size, limits.get(symbol, size)) for symbol, size in sizes.items()}
         found.append(Case(name=name, sizes=sizes, mask=kind))
     return tuple(found)
 
@@ -87,6 +83,12 @@ def inputs(signature: Signature, case: Case, seed: int, real: np.dtype[Any]) -> 
     """
     random = np.random.default_rng([seed, *case.sizes.values(), len(case.mask)])
     return {spec.name: _random(spec, case, random, real) for spec in signature.inputs}
+
+
+def real_of(session: Session) -> np.dtype[Any]:
+    """The dtype of a session's floating inputs, as far as it has any."""
+    found = (session.dtype(spec.name) for spec in session.signature.inputs if spec.dtype == "float")
+    return next(found, np.dtype(np.float32))
 
 
 def _random(spec: TensorSpec, case: Case, random: np.random.Generator, real: np.dtype[Any]) -> NDArray[Any]:

@@ -1,11 +1,13 @@
-"""A model in another precision, without touching the one at hand."""
+"""A model in another precision, without touching the one at hand, and on arrays."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from peirce.errors import ExportError
 from peirce.kernels import fold_in
 from torch import nn
@@ -52,3 +54,12 @@ def cast_copy(model: nn.Module, *dtypes: torch.dtype) -> Any:
     for dtype in dtypes:
         twin = twin.to(dtype)
     return twin.requires_grad_(False)
+
+
+@torch.no_grad()
+def outputs_of(model: Any, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The outputs of a model for arrays, computed where its weights are, in their dtype."""
+    weight = next((each for each in model.parameters() if each.is_floating_point()), torch.zeros(()))
+    tensors = {name: torch.from_numpy(array).to(weight.device) for name, array in feeds.items()}
+    tensors = {name: t.to(weight.dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+    return {name: value.cpu().numpy() for name, value in model(**tensors).items()}

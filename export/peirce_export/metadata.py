@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from attrs import field, frozen
-from attrs.validators import in_, instance_of, matches_re, optional
+from attrs.validators import in_, matches_re, optional
 from peirce.errors import ModelFileError, printable
 from peirce.files import parse_json, parse_toml
 from peirce.model import Source
@@ -62,7 +62,7 @@ class Metadata:
 
     signature: Signature
     spec: str
-    provenance: Mapping[str, Any] = field(validator=instance_of(Mapping))
+    provenance: Mapping[str, Any]
     precision: Precision = field(validator=in_(get_args(Precision)))
     opset_requested: int
     opset_actual: int
@@ -118,10 +118,12 @@ class Metadata:
         try:
             if "extend" in parse_toml(properties[f"{PREFIX}spec"]):
                 raise ValueError("its spec extends another, where it must be whole")
+            if not isinstance(provenance := parse_json(properties[f"{PREFIX}provenance"]), dict):
+                raise ValueError("its provenance holds no table")
             return cls(
                 signature=_signature(properties[f"{PREFIX}signature"]),
                 spec=properties[f"{PREFIX}spec"],
-                provenance=parse_json(properties[f"{PREFIX}provenance"]),
+                provenance=provenance,
                 precision=properties[f"{PREFIX}precision"],  # type: ignore[arg-type]  # its validator tells
                 opset_requested=int(properties[f"{PREFIX}opset.requested"]),
                 opset_actual=int(properties[f"{PREFIX}opset.actual"]),

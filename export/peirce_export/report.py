@@ -86,12 +86,7 @@ class Verification(Report):
             for key in ("error", "rounded"):
                 if line[key] == float("inf"):
                     line[key] = "inf"
-        return {
-            "schema": SCHEMA,
-            **asdict(self),
-            "file": str(self.file),
-            "lines": lines,
-        }
+        return {"schema": SCHEMA, **asdict(self), "file": str(self.file), "lines": lines}
 
     def __rich__(self) -> Group:
         """The report for a terminal."""
@@ -105,22 +100,17 @@ class Verification(Report):
         if self.opset_actual != self.opset_requested:
             opset += f" (asked for {self.opset_requested})"
         title = f"{self.file}: {self.precision}, {opset}"
-        table = Table(
-            title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0), pad_edge=False
-        )
-        table.add_column("", no_wrap=True)
-        table.add_column("output", no_wrap=True)
-        table.add_column("shape", min_width=12)
-        table.add_column("dtype", no_wrap=True)
-        table.add_column("max\nrelative\nerror", justify="right", no_wrap=True)
-        table.add_column("\n\ntolerance", justify="right", no_wrap=True)
-        if cast:
-            table.add_column("\nbefore\nrounding", justify="right", no_wrap=True)
+        plain: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 2, 0, 0), "pad_edge": False}
+        table = Table(title=title, title_justify="left", **plain)
+        for name in ("", "output", "shape", "dtype"):
+            table.add_column(name, no_wrap=name != "shape", min_width=12 if name == "shape" else None)
         scored = any(line.agreement is not None for line in self.lines)
-        if scored:
-            table.add_column("\nsame\nanswer", justify="right", no_wrap=True)
+        numbers = ["max\nrelative\nerror", "\n\ntolerance"]
+        numbers += (["\nbefore\nrounding"] if cast else []) + (["\nsame\nanswer"] if scored else [])
+        for name in numbers:
+            table.add_column(name, justify="right", no_wrap=True)
         for line in self.lines:
-            cells: list[str | Text] = [
+            table.add_row(
                 Text("ok", "green") if line.passed else Text("NO", "bold red"),
                 line.output,
                 Text(f"[{', '.join(map(str, line.shape))}]"),
@@ -129,20 +119,15 @@ class Verification(Report):
                 f"{line.tolerance:.0e}",
                 *([f"{line.rounded:.1e}" if line.rounded is not None else ""] if cast else []),
                 *(["" if line.agreement is None else f"{line.agreement:.1%}"] if scored else []),
-            ]
-            table.add_row(*cells)
+            )
         below = [
             f"Against torch in float64, on {', '.join(self.providers)}, with random inputs of seed "
             f"{self.seed}: {'; '.join(self.cases)}.",
             f"Tolerance: {self.reason}",
-            *(
-                ["Before rounding: the same error against the weights as they were before the cast."]
-                if cast
-                else []
-            ),
-            *self.notes,
         ]
-        return Group(table, *(Text(text, "dim") for text in below))
+        if cast:
+            below.append("Before rounding: the same error against the weights as they were before the cast.")
+        return Group(table, *(Text(text, "dim") for text in (*below, *self.notes)))
 
 
 def together(reports: Sequence[Verification]) -> Verification:

@@ -21,7 +21,7 @@ from peirce.compose import Session
 from peirce.errors import InputError, unknown
 from peirce.parts import Signature, check_sizes
 
-from peirce_export.cases import Case, inputs
+from peirce_export.cases import Case, inputs, real_of
 
 if TYPE_CHECKING:
     from peirce.model import Model
@@ -62,7 +62,6 @@ class Timing:
 
     def to_dict(self) -> dict[str, Any]:
         """The timing for JSON, in seconds."""
-        parts = {f"p{part}": self.percentile(part) for part in PERCENTILES}
         return {
             "sizes": dict(self.sizes),
             "threads": self.threads,
@@ -70,7 +69,7 @@ class Timing:
             "runs": len(self.seconds),
             "least": min(self.seconds),
             "mean": float(np.mean(self.seconds)),
-            **parts,
+            **{f"p{part}": self.percentile(part) for part in PERCENTILES},
             "rows": self.rows,
             "per_second": self.throughput,
         }
@@ -86,10 +85,6 @@ def rows_of(signature: Signature) -> str | None:
 def grid(signature: Signature, asked: Mapping[str, Sequence[int]]) -> tuple[dict[str, int], ...]:
     """Every combination of the sizes that are asked for; a dim that is not has one size of its own.
 
-    Args:
-        signature: of the file.
-        asked: sizes by symbolic dim.
-
     Raises:
         InputError: no such dim, or more than the model takes.
     """
@@ -97,13 +92,9 @@ def grid(signature: Signature, asked: Mapping[str, Sequence[int]]) -> tuple[dict
     for dim in asked:
         if dim not in known:
             raise InputError(unknown("symbolic dim of the inputs", dim, known))
-    usual = {
-        dim: (1 if dim == rows else min(DEFAULT_SIZE, signature.largest.get(dim, DEFAULT_SIZE)),)
-        for dim in known
-    }
-    cells = [
-        dict(zip(known, sizes, strict=True)) for sizes in product(*({**usual, **asked}[dim] for dim in known))
-    ]
+    sizes = {dim: (min(DEFAULT_SIZE, signature.largest.get(dim, DEFAULT_SIZE)),) for dim in known}
+    sizes |= ({rows: (1,)} if rows else {}) | dict(asked)
+    cells = [dict(zip(known, each, strict=True)) for each in product(*(sizes[dim] for dim in known))]
     for cell in cells:
         check_sizes(signature, cell, None)
     return tuple(cells)
@@ -149,7 +140,7 @@ def measure(
                 begun(total)
             with _eager(model, session, count) as eager:
                 for cell in cells:
-                    feeds = inputs(session.signature, Case(name="timed", sizes=cell), seed, _real(session))
+                    feeds = inputs(session.signature, Case(name="timed", sizes=cell), seed, real_of(session))
                     ways: dict[str, Callable[[Mapping[str, NDArray[Any]]], object]] = {
                         session.providers[0]: session.run,
                         **({} if eager is None else {EAGER: eager}),
@@ -159,12 +150,6 @@ def measure(
                         many = cell[rows] if rows else None
                         found.append(Timing(sizes=cell, threads=count, way=way, seconds=each, rows=many))
     return found
-
-
-def _real(session: Session) -> np.dtype[Any]:
-    """The dtype of the session's floating inputs, as far as it has any."""
-    real = [session.dtype(spec.name) for spec in session.signature.inputs if spec.dtype == "float"]
-    return real[0] if real else np.dtype(np.float32)
 
 
 def _times(
@@ -194,7 +179,7 @@ def _eager(
         return
     import torch
 
-    from peirce_export.casting import cast_copy
+    from peirce_export.casting import cast_copy, outputs_of
     from peirce_export.views import view
 
     on_gpu = session.providers[0] != "CPUExecutionProvider" and torch.cuda.is_available()
@@ -205,30 +190,17 @@ def _eager(
             f"the model {twin.spec.name!r} takes {', '.join(own)}, and {session.path} takes {', '.join(taken)}; give "
             "its own model with --model, or leave torch out with --alone"
         )
-    weight = next((each for each in twin.parameters() if each.is_floating_point()), torch.zeros(()))
-
-    def run(feeds: Mapping[str, NDArray[Any]]) -> object:
-        tensors = {name: torch.from_numpy(array).to(weight.device) for name, array in feeds.items()}
-        tensors = {name: t.to(weight.dtype) if t.is_floating_point() else t for name, t in tensors.items()}
-        return {name: value.cpu() for name, value in twin(**tensors).items()}
-
     before = torch.get_num_threads()
     torch.set_num_threads(threads or before)
     try:
         with torch.inference_mode():
-            yield run
+            yield partial(outputs_of, twin)
     finally:
         torch.set_num_threads(before)
 
 
 def picture(timings: Sequence[Timing], title: str, format: str) -> bytes:
-    """Median latencies, with a bar up to the 90th percentile, over the dim that has most sizes; a line for the rest.
-
-    Args:
-        timings: what to draw.
-        title: above it.
-        format: `png`, `svg` or `pdf`.
-    """
+    """Median latencies, with a bar up to the 90th percentile, over the dim that has most sizes; a line for the rest."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -24,7 +24,7 @@ from peirce.spec import Spec, join_key
 
 from peirce_export.arrays import save_arrays
 from peirce_export.cases import Case, cases, inputs
-from peirce_export.casting import DTYPES, cast_copy, precision_of, rounded_copy
+from peirce_export.casting import DTYPES, cast_copy, outputs_of, precision_of, rounded_copy
 from peirce_export.failures import DimMismatch, Mismatch, ValueMismatch
 from peirce_export.metadata import DYNAMIC, INT8, WEIGHTS, Metadata
 from peirce_export.report import Line, Verification
@@ -180,8 +180,8 @@ class _Values:
                 f"{self.path} does not run at {case}, so a dim inside the graph is fixed: {cause}\n"
                 f"The inputs (seed {self.seed}) are in {saved}"
             ) from cause
-        expected = reference(self.reference, feeds)
-        before = reference(self.before, feeds) if self.before is not None else None
+        expected = outputs_of(self.reference, feeds)
+        before = outputs_of(self.before, feeds) if self.before is not None else None
         for name, array in zip(names, found, strict=True):
             error = relative_error(array, expected[name])
             if name not in self.worst or error > self.worst[name][0]:
@@ -200,52 +200,44 @@ class _Values:
         return inputs(self.signature, case, self.seed, np.dtype(real))
 
     def _report(self, plan: tuple[Case, ...]) -> Verification:
-        precision = self.metadata.precision
+        precision, quantisation = self.metadata.precision, self.metadata.quantisation
         tolerance, reason = self.file.tolerance()
         lines = []
         for spec in self.signature.outputs:
-            error, case = self.worst[spec.name]
-            dtype = precision if spec.dtype == "float" else spec.dtype
+            (error, case), agreed = self.worst[spec.name], self.answers.get(spec.name)
             lines.append(
                 Line(
                     output=spec.name,
                     shape=self.file.shape(spec.name),
-                    dtype=dtype,
+                    dtype=precision if spec.dtype == "float" else spec.dtype,
                     error=error,
                     tolerance=tolerance if spec.dtype == "float" else 0.0,
                     case=case.name,
                     rounded=self.rounded.get(spec.name),
-                    agreement=self._agreement(spec.name),
+                    agreement=sum(agreed) / len(agreed) if agreed else None,
                     least_agreement=AGREEMENT,
                 )
             )
+        notes = [*self.file.notes]
+        if quantisation:
+            notes.append(f"int8, {quantisation}: weights of products; all else is as in float32.")
+        if self.silent:
+            notes.append(
+                f"Nothing is shown of {', '.join(sorted(self.silent))}: the model gives zero for all of these "
+                "inputs; try another seed."
+            )
         return Verification(
             file=self.path,
-            precision=INT8 if self.metadata.quantisation else precision,
+            precision=INT8 if quantisation else precision,
             opset_requested=self.metadata.opset_requested,
             opset_actual=self.metadata.opset_actual,
             seed=self.seed,
             providers=self.opened.providers,
-            cases=tuple(str(case) for case in plan),
+            cases=tuple(map(str, plan)),
             lines=tuple(lines),
             reason=reason,
-            notes=tuple(self._notes()),
+            notes=tuple(notes),
         )
-
-    def _agreement(self, name: str) -> float | None:
-        """The part of the rows with scores in which the best one is the model's; None where nothing is quantised."""
-        found = self.answers.get(name)
-        return sum(found) / len(found) if found else None
-
-    def _notes(self) -> Iterator[str]:
-        yield from self.file.notes
-        if self.metadata.quantisation:
-            yield f"int8, {self.metadata.quantisation}: weights of products; all else is as in float32."
-        if self.silent:
-            yield (
-                f"Nothing is shown of {', '.join(sorted(self.silent))}: the model gives zero for all of these "
-                "inputs; try another seed."
-            )
 
     def _value_mismatch(self, report: Verification) -> Mismatch:
         failed = [line for line in report.lines if not line.passed]
@@ -274,14 +266,6 @@ class _Values:
         return save_arrays(self.path.with_name(f"{self.path.stem}.failed-inputs.npz"), feeds)
 
 
-def reference(model: Any, feeds: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The outputs of a float64 model for numpy inputs."""
-    tensors = {name: torch.from_numpy(array) for name, array in feeds.items()}
-    tensors = {name: t.double() if t.is_floating_point() else t for name, t in tensors.items()}
-    with torch.no_grad():
-        return {name: value.numpy() for name, value in model(**tensors).items()}
-
-
 def relative_error(found: NDArray[Any], expected: NDArray[Any]) -> float:
     """max |found - expected| / max |expected|; inf where only one of them is zero or finite throughout."""
     if found.shape != expected.shape or not np.isfinite(found).all() or not np.isfinite(expected).all():
@@ -294,12 +278,7 @@ def relative_error(found: NDArray[Any], expected: NDArray[Any]) -> float:
 
 
 def spec_difference(of_file: str, of_model: str) -> str | None:
-    """A sentence that names the keys that differ, with both values; None where the specs are equal.
-
-    Args:
-        of_file: the spec in the file's metadata, as TOML.
-        of_model: the model's spec, as TOML.
-    """
+    """A sentence that names the keys that differ, with both values; None where the specs are equal."""
     one, two = ({} if of_file == of_model else dict(_keys(text)) for text in (of_file, of_model))
     found = [
         f"{key} is {one.get(key, 'absent')} in the file and {two.get(key, 'absent')} in the model"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from attrs import evolve
@@ -15,7 +14,6 @@ from peirce.errors import ExportError, ModelFileError, unknown
 from peirce.files import whole_number
 from peirce.model import Model
 from peirce.parts import Signature, TensorSpec
-from peirce.spec import Spec
 from torch import Tensor, nn
 
 from peirce_export.metadata import MODEL, NEXT, PREFILL, STEP, TOP, step_of
@@ -32,11 +30,13 @@ class View(nn.Module):
         provenance: the model's.
     """
 
-    model: Model
     role: str
     signature: Signature
-    spec: Spec
-    provenance: Mapping[str, Any]
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+        self.spec, self.provenance = model.spec, model.provenance
 
 
 class Prefill(View):
@@ -45,10 +45,8 @@ class Prefill(View):
     role = PREFILL
 
     def __init__(self, model: Model) -> None:
-        super().__init__()
+        super().__init__(model)
         network, _ = model.generating()
-        self.model = model
-        self.spec, self.provenance = model.spec, model.provenance
         read = " + ".join(dict.fromkeys(("length", network.rows)))
         kept = [_counted(spec, read, spec.name) for spec in network.cached_state()]
         self.signature = Signature(model.signature.inputs, (*model.signature.outputs, *kept))
@@ -65,10 +63,8 @@ class Step(View):
     role = STEP
 
     def __init__(self, model: Model) -> None:
-        super().__init__()
+        super().__init__(model)
         network, heads = model.generating()
-        self.model = model
-        self.spec, self.provenance = model.spec, model.provenance
         self.generated = network.generated
         asked = model.signature.input(network.generated)
         token = evolve(asked, dims=("batch", 1), largest={}, meaning="The new tokens.")
@@ -96,10 +92,8 @@ class TopK(View):
     """
 
     def __init__(self, model: Model, k: int) -> None:
-        super().__init__()
-        self.model, self.k = model, k
-        self.role = f"{TOP}{k}"
-        self.spec, self.provenance = model.spec, model.provenance
+        super().__init__(model)
+        self.k, self.role = k, f"{TOP}{k}"
         self.ranked = {
             spec.name: spec.name.removesuffix("logits")
             for spec in model.signature.outputs
@@ -117,18 +111,11 @@ class TopK(View):
     def _outputs(self, spec: TensorSpec) -> tuple[TensorSpec, ...]:
         if spec.name not in self.ranked:
             return (spec,)
-        dims, prefix = ("batch", self.k), self.ranked[spec.name]
-        return (
-            evolve(
-                spec,
-                name=f"{prefix}top_scores",
-                dims=dims,
-                meaning=f"The {self.k} best scores, the best first.",
-            ),
-            TensorSpec(
-                name=f"{prefix}top_ids", dtype="int64", dims=dims, meaning="What they are the scores of."
-            ),
-        )
+        name, dims = f"{self.ranked[spec.name]}top_", ("batch", self.k)
+        meaning = f"The {self.k} best scores, the best first."
+        scores = evolve(spec, name=f"{name}scores", dims=dims, meaning=meaning)
+        ids = TensorSpec(name=f"{name}ids", dtype="int64", dims=dims, meaning="What they are the scores of.")
+        return scores, ids
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
         """All outputs, with the best of the ranked scores and their places instead of all of them."""

@@ -213,12 +213,7 @@ class Content:
 
 
 def sign(path: Path, steps: Sequence[Path] = ()) -> Content:
-    """Give a file its digest; what it then holds.
-
-    Args:
-        path: the file, its weights beside it; it has no digest yet.
-        steps: the graphs that add to what this one reads, signed.
-    """
+    """Give a file its digest; what it then holds."""
     content = Content.read(path)
     others = dict.fromkeys(path.with_name(where["location"]) for where in content.external.values())
     digests = {other.name: digest_of(other) for other in (*others, *steps)}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from peirce.errors import ExportError
 from peirce.files import AS_IT_WAS, scratch, writing
 from peirce.kernels import folded
@@ -37,7 +39,6 @@ OPSETS = range(17, 24)
 DEFAULT_OPSET = 20
 EXTERNAL_ABOVE = 1_900_000_000
 """Bytes of weights above which they go into a file of their own: protobuf ends at 2 GiB."""
-KEPT = "\nThe file that failed is kept: "
 
 
 @frozen(kw_only=True)
@@ -60,38 +61,27 @@ class OnnxOptions:
         seed: of the random inputs that the file is verified with.
     """
 
-    opset: int = field(default=DEFAULT_OPSET)
+    opset: int = DEFAULT_OPSET
     precision: str | None = None
-    quantisation: str = field(default=DYNAMIC)
+    quantisation: str = DYNAMIC
     generate: bool = False
-    top_k: int = field(default=0)
+    top_k: int = 0
     optimize: bool = False
     external_above: int = EXTERNAL_ABOVE
-    seed: int = field(default=0)
+    seed: int = 0
 
-    @opset.validator
-    def _known(self, attribute: Any, value: int) -> None:
-        if value not in OPSETS:
-            raise ValueError(f"opset {value} is not one of {OPSETS.start} to {OPSETS.stop - 1}")
-
-    @quantisation.validator
-    def _way(self, attribute: Any, value: str) -> None:
-        if value not in (DYNAMIC, WEIGHTS):
-            raise ValueError(f"quantisation {value!r} is not one of {DYNAMIC}, {WEIGHTS}")
-        if value != DYNAMIC and self.precision != INT8:
+    def __attrs_post_init__(self) -> None:
+        if self.opset not in OPSETS:
+            raise ValueError(f"opset {self.opset} is not one of {OPSETS.start} to {OPSETS.stop - 1}")
+        if self.quantisation not in (DYNAMIC, WEIGHTS):
+            raise ValueError(f"quantisation {self.quantisation!r} is not one of {DYNAMIC}, {WEIGHTS}")
+        if self.quantisation != DYNAMIC and self.precision != INT8:
             raise ValueError(f"quantisation is of precision {INT8}, and the precision is {self.precision}")
-
-    @top_k.validator
-    def _rankable(self, attribute: Any, value: int) -> None:
-        if not isinstance(value, int) or value < 0:
-            raise ValueError(f"top_k {value!r} is not an integer from 0")
-        if value and self.generate:
+        for name, value in (("top_k", self.top_k), ("seed", self.seed)):
+            if not isinstance(value, int) or value < 0:
+                raise ValueError(f"{name} {value!r} is not an integer from 0")
+        if self.top_k and self.generate:
             raise ValueError("top_k and generate exclude each other: what generates ranks its own scores")
-
-    @seed.validator
-    def _not_negative(self, attribute: Any, value: int) -> None:
-        if not isinstance(value, int) or value < 0:
-            raise ValueError(f"seed {value!r} is not an integer from 0")
 
 
 def check_place(path: Path, example: str) -> Path:
@@ -239,8 +229,6 @@ def trace(model: Exported, opset: int, precision: Precision, *, optimize: bool =
                 output_names=[spec.name for spec in signature.outputs],
                 verbose=False,
             )
-    except Mismatch:
-        raise
     except Exception as error:  # torch.onnx raises many kinds, from any depth
         raise _untraceable(error, signature) from error
     assert program is not None
@@ -291,8 +279,6 @@ class _Boundary(nn.Module):
 
 
 def _example(signature: Signature, case: cases.Case, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    import numpy as np
-
     arrays = cases.inputs(signature, case, 0, np.dtype(np.float32))
     tensors = (torch.from_numpy(array) for array in arrays.values())
     return tuple(tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in tensors)
@@ -324,22 +310,18 @@ def _clean(graph: ir.Model) -> None:
 def _metadata(
     model: Exported, signature: Signature, precision: Precision, asked: int, actual: int
 ) -> Metadata:
-    from importlib.metadata import version
-
-    packages = ("torch", "onnx", "onnxscript", "onnxruntime")
-    versions = {"peirce": version("peirce")}
-    for package in packages:
-        try:
+    versions = {}
+    for package in ("peirce", "torch", "onnx", "onnxscript", "onnxruntime"):
+        with suppress(PackageNotFoundError):  # the GPU distribution of the runtime has another name
             versions[package] = version(package)
-        except ImportError:  # PackageNotFoundError: the GPU distribution of the runtime has another name
-            continue
+    inner = model.model if isinstance(model, View) else model
     return Metadata(
         signature=signature,
         spec=model.spec.to_toml(),
         provenance=model.provenance,
         precision=precision,
         role=model.role if isinstance(model, View) else MODEL,
-        weights=weights_digest((model.model if isinstance(model, View) else model).state_dict()),
+        weights=weights_digest(inner.state_dict()),
         opset_requested=asked,
         opset_actual=actual,
         versions=versions,
@@ -351,16 +333,14 @@ _ADVICE = ("For more", "For extended", "For C++", "If you suspect", "Caused by",
 
 
 def _untraceable(error: BaseException, signature: Signature) -> ExportError:
-    chain: list[str] = []
-    link: BaseException | None = error
+    chain, link = list[str](), error
     while link is not None and len(chain) < 8:
         if isinstance(link, Mismatch):
             return link
         chain.append(str(link).strip())
-        link = link.__cause__ or link.__context__
-    text = "\n".join(chain)
+        link = link.__cause__ or link.__context__  # type: ignore[assignment]
     cause = "\n".join(line for line in chain[-1].splitlines() if line and not line.startswith(_ADVICE))[:2000]
-    if any(sign in text for sign in ("Constraints violated", "inferred to be a constant")):
+    if any(sign in text for text in chain for sign in ("Constraints violated", "inferred to be a constant")):
         return DimMismatch(
             f"the model fixes one of the dims {', '.join(signature.symbols)}, which its signature declares "
             f"symbolic: {cause}\nLook for a size that is made an int, or for a Python loop over an axis"
@@ -374,7 +354,8 @@ def _kept(fault: Mismatch, folder: Path, path: Path) -> Mismatch:
     while place.exists():
         place, number = path.with_name(f"{path.name}.rejected-{number}"), number + 1
     os.replace(folder, place)
-    moved = fault.saying(str(fault).replace(str(folder), str(place)) + f"{KEPT}{place / path.name}")
+    said = str(fault).replace(str(folder), str(place))
+    moved = fault.saying(f"{said}\nThe file that failed is kept: {place / path.name}")
     moved.report = None if fault.report is None else evolve(fault.report, file=place / path.name)
     if isinstance(fault, ValueMismatch) and isinstance(moved, ValueMismatch) and fault.inputs is not None:
         moved.inputs = place / fault.inputs.name

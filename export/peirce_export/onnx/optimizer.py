@@ -76,59 +76,14 @@ def _split(node: ir.Node) -> None:
         return
     sizes, whole = node.inputs[1].const_value, node.inputs[0]
     rank = None if whole.shape is None else len(whole.shape)
-    axis = node.attributes.get_int("axis", 0)
-    if sizes is None or rank is None or axis % rank != rank - 1:
+    if sizes is None or rank is None or node.attributes.get_int("axis", 0) % rank != rank - 1:
         return
     ends = [0, *np.cumsum(sizes.numpy()).tolist()]
-    parts = [_columns(node, whole, low, high) for low, high in pairwise(ends)]
-    if all(part is not None for part in parts) and _reaches_product(whole):
-        for output, part in zip(node.outputs, parts, strict=True):
-            assert part is not None
-            part.name, output.name = output.name, None
-            ir.convenience.replace_all_uses_with(output, part)
-
-
-def _reaches_product(value: ir.Value) -> bool:
-    maker = value.producer()
-    while maker is not None and maker.op_type != "MatMul":
-        first = maker.inputs[0]
-        maker = None if first is None else first.producer()
-    return maker is not None
-
-
-def _columns(node: ir.Node, value: ir.Value, low: int, high: int) -> ir.Value | None:
-    """The columns of a value, computed by themselves; None where that would compute anything twice."""
-    maker = value.producer()
-    if maker is None or len(value.uses()) != 1 or maker.inputs[0] is None:
-        return None
-    first = maker.inputs[0]
-    if maker.op_type == "MatMul":
-        weight = _weight(maker.inputs[1])
-        return (
-            None
-            if weight is None
-            else _made(node, maker, [first, _slice(node, maker.inputs[1], low, high)], value)
-        )
-    if maker.op_type == "Softmax":
-        if (
-            value.shape is None
-            or maker.attributes.get_int("axis", -1) % len(value.shape) == len(value.shape) - 1
-        ):
-            return None
-        part = _columns(node, first, low, high)
-        return None if part is None else _made(node, maker, [part], value)
-    if maker.op_type in ("Add", "Mul"):
-        second = maker.inputs[1]
-        if second is None:
-            return None
-        bias = _weight(second, rank=1)
-        if bias is None and not _one_for_all(second, value):
-            return None
-        part = _columns(node, first, low, high)
-        if part is None:
-            return None
-        return _made(node, maker, [part, second if bias is None else _slice(node, second, low, high)], value)
-    return None
+    parts = [_pushed(node, whole, _Columns(low, high)) for low, high in pairwise(ends)]
+    for output, part in zip(node.outputs, parts if None not in parts else (), strict=False):
+        assert part is not None
+        part.name, output.name = output.name, None
+        ir.convenience.replace_all_uses_with(output, part)
 
 
 def _turn(node: ir.Node) -> None:
@@ -137,10 +92,7 @@ def _turn(node: ir.Node) -> None:
     if node.op_type != "Transpose" or source is None or source.shape is None or len(source.shape) != 4:
         return
     perm = tuple(node.attributes.get_ints("perm", ()))
-    if perm not in (_ROWS, (0, 3, 1, 2), (0, 3, 2, 1)):
-        return
-    found = _turned(node, source)
-    if found is None:
+    if perm not in (_ROWS, (0, 3, 1, 2), (0, 3, 2, 1)) or (found := _pushed(node, source, _Turned())) is None:
         return
     if perm != _ROWS:
         found = _new(node, "Transpose", [found], found, perm=(0, 2, 1, 3))
@@ -149,37 +101,78 @@ def _turn(node: ir.Node) -> None:
     _replace(node, found)
 
 
-def _turned(node: ir.Node, value: ir.Value) -> ir.Value | None:
-    """A value [b, x, y, c] as [b, x, c, y]; None where that would need a copy."""
-    maker = value.producer()
-    if maker is None or len(value.uses()) != 1 or maker.inputs[0] is None:
-        return None
-    first = maker.inputs[0]
-    if maker.op_type == "MatMul":
-        weight = _weight(maker.inputs[1])
-        if weight is None or first.shape is None or len(first.shape) != 4:
+class _Columns:
+    """Some columns of a value, computed by themselves."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+
+    def product(self, node: ir.Node, maker: ir.Node, value: ir.Value) -> ir.Value | None:
+        return _copy(node, maker, [maker.inputs[0], self.constant(node, maker.inputs[1])], value)
+
+    def axis(self, axis: int, rank: int) -> int | None:
+        """The axis that a softmax then has; None over the columns themselves."""
+        return None if axis % rank == rank - 1 else axis
+
+    def constant(self, node: ir.Node, value: ir.Value | None) -> ir.Value:
+        """The same columns of a constant; layers that share it share them."""
+        assert value is not None
+        assert value.const_value is not None
+        name = f"{value.name}.{self.low}.{self.high}"
+        graph = _graph(node)
+        if name in graph.initializers:
+            return graph.initializers[name]
+        return _const(node, np.ascontiguousarray(value.const_value.numpy()[..., self.low : self.high]), name)
+
+    def mask(self, node: ir.Node, value: ir.Value) -> ir.Value:
+        return value
+
+
+class _Turned:
+    """A value [b, x, y, c] as [b, x, c, y]."""
+
+    def product(self, node: ir.Node, maker: ir.Node, value: ir.Value) -> ir.Value | None:
+        first, weight = maker.inputs[0], _weight(maker.inputs[1])
+        if first is None or weight is None or first.shape is None or len(first.shape) != 4:
             return None
         across = _const(node, np.ascontiguousarray(weight.T))
-        return _new(node, "MatMul", [across, _new(node, "Transpose", [first], first, perm=_ROWS)], value)
+        return _new(node, "MatMul", [across, self.mask(node, first)], value)
+
+    def axis(self, axis: int, rank: int) -> int | None:
+        return 3 if axis % rank == 2 else None
+
+    def constant(self, node: ir.Node, value: ir.Value | None) -> ir.Value:
+        assert value is not None
+        assert value.const_value is not None
+        return _const(node, value.const_value.numpy()[:, None])
+
+    def mask(self, node: ir.Node, value: ir.Value) -> ir.Value:
+        return _new(node, "Transpose", [value], value, perm=_ROWS)
+
+
+def _pushed(node: ir.Node, value: ir.Value, way: _Columns | _Turned) -> ir.Value | None:
+    """A value in another way, down to the product that then gives it so; None where that would copy or repeat work.
+
+    So softmax(x W + b) becomes softmax(x W' + b') with the columns of W and b, or with the axes of both turned.
+    """
+    maker = value.producer()
+    if maker is None or value.shape is None or len(value.uses()) != 1 or maker.inputs[0] is None:
+        return None
+    if maker.op_type == "MatMul":
+        return None if _weight(maker.inputs[1]) is None else way.product(node, maker, value)
     if maker.op_type == "Softmax":
-        if maker.attributes.get_int("axis", -1) % 4 != 2:
-            return None
-        part = _turned(node, first)
-        return None if part is None else _new(node, "Softmax", [part], value, axis=3)
-    if maker.op_type in ("Add", "Mul"):
-        second = maker.inputs[1]
-        if second is None:
-            return None
-        bias = _weight(second, rank=1)
-        if bias is None and not _one_for_all(second, value):
-            return None
-        part = _turned(node, first)
-        if part is None:
-            return None
-        if bias is not None:
-            return _new(node, maker.op_type, [part, _const(node, bias[:, None])], value)
-        return _new(node, maker.op_type, [part, _new(node, "Transpose", [second], second, perm=_ROWS)], value)
-    return None
+        axis = way.axis(maker.attributes.get_int("axis", -1), len(value.shape))
+        part = None if axis is None else _pushed(node, maker.inputs[0], way)
+        return None if part is None else _copy(node, maker, [part], value, axis=axis)
+    if maker.op_type not in ("Add", "Mul") or (second := maker.inputs[1]) is None:
+        return None
+    vector = _weight(second, rank=1) is not None
+    if not vector and not _one_for_all(second, value):
+        return None
+    part = _pushed(node, maker.inputs[0], way)
+    if part is None:
+        return None
+    return _copy(node, maker, [part, way.constant(node, second) if vector else way.mask(node, second)], value)
 
 
 def _one_for_all(mask: ir.Value, value: ir.Value) -> bool:
@@ -212,17 +205,6 @@ def _weight(value: ir.Value | None, rank: int = 2) -> NDArray[Any] | None:
     return value.const_value.numpy()
 
 
-def _slice(node: ir.Node, value: ir.Value | None, low: int, high: int) -> ir.Value:
-    """Some columns of a constant; layers that share it share them."""
-    assert value is not None
-    assert value.const_value is not None
-    name = f"{value.name}.{low}.{high}"
-    graph = _graph(node)
-    if name in graph.initializers:
-        return graph.initializers[name]
-    return _const(node, np.ascontiguousarray(value.const_value.numpy()[..., low:high]), name)
-
-
 def _const(node: ir.Node, array: NDArray[Any] | np.generic, name: str = "") -> ir.Value:
     """A constant of the graph."""
     graph = _graph(node)
@@ -245,34 +227,31 @@ def _cast(node: ir.Node, mask: ir.Value) -> ir.Value:
     return _new(node, "Cast", [mask], mask, ir.DataType.FLOAT, to=int(ir.DataType.FLOAT))
 
 
-def _made(node: ir.Node, like: ir.Node, inputs: Sequence[ir.Value], value: ir.Value) -> ir.Value:
-    """A node of the same kind and attributes."""
-    new = ir.node(like.op_type, inputs, attributes=dict(like.attributes), domain=like.domain)
-    return _placed(node, new, value, None, like)
+def _copy(
+    node: ir.Node, maker: ir.Node, inputs: Sequence[ir.Value | None], value: ir.Value, **changed: Any
+) -> ir.Value:
+    """The output of a node of the same kind, attributes and part as another."""
+    attributes = {name: attribute.value for name, attribute in maker.attributes.items()} | changed
+    return _new(node, maker.op_type, inputs, value, part=maker, **attributes)
 
 
 def _new(
     node: ir.Node,
     kind: str,
-    inputs: Sequence[ir.Value],
+    inputs: Sequence[ir.Value | None],
     like: ir.Value,
     dtype: ir.DataType | None = None,
-    **attributes: int | Sequence[int],
+    part: ir.Node | None = None,
+    **attributes: Any,
 ) -> ir.Value:
     """The output of a new node before another; its rank is that of `like`."""
-    return _placed(node, ir.node(kind, inputs, attributes=attributes), like, dtype, node)
-
-
-def _placed(
-    node: ir.Node, new: ir.Node, like: ir.Value, dtype: ir.DataType | None, part: ir.Node
-) -> ir.Value:
-    graph = _graph(node)
-    if PART in part.metadata_props:
-        new.metadata_props[PART] = part.metadata_props[PART]
+    new, props = ir.node(kind, inputs, attributes=attributes), (part or node).metadata_props
+    if PART in props:
+        new.metadata_props[PART] = props[PART]
     output = new.outputs[0]
     output.type = ir.TensorType(dtype) if dtype is not None else like.type
     output.shape = _shape(new, like)
-    graph.insert_before(node, new)
+    _graph(node).insert_before(node, new)
     return output
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -34,15 +35,15 @@ def both_runtimes() -> str | None:
     """What is wrong, with the fix, when both distributions of ONNX Runtime are installed; else None."""
     found = []
     for name in ("onnxruntime", "onnxruntime-gpu"):
-        try:
+        with suppress(PackageNotFoundError):
             found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    if len(found) < 2:
-        return None
     return (
-        f"{' and '.join(found)} are both installed into one package folder, so CUDA may be lost in silence; "
-        f"keep one: {FIX_BOTH}"
+        None
+        if len(found) < 2
+        else (
+            f"{' and '.join(found)} are both installed into one package folder, so CUDA may be lost in silence; "
+            f"keep one: {FIX_BOTH}"
+        )
     )
 
 
@@ -53,11 +54,7 @@ def available() -> list[str]:
 
 
 def chosen(providers: Sequence[str] | None, options: ProviderOptions | None) -> list[str]:
-    """The providers to start, by preference.
-
-    Args:
-        providers: names, by preference; None takes CUDA where it is installed, then the CPU.
-        options: of some of them.
+    """The providers to start, by preference; None takes CUDA where it is installed, then the CPU.
 
     Raises:
         InputError: this installation has no such provider, or the options are of one that is not among them.
@@ -99,15 +96,9 @@ def caches(names: Sequence[str], path: Path, digest: str | None) -> dict[str, di
     except OSError:
         return {}  # where nothing can be kept, each session builds its engines
     place = str(folder)
-    kept = {
-        TENSORRT: {
-            "trt_engine_cache_enable": "1",
-            "trt_engine_cache_path": place,
-            "trt_timing_cache_enable": "1",
-            "trt_timing_cache_path": place,
-        },
-        TENSORRT_RTX: {"nv_runtime_cache_path": place},
-    }
+    trt = {f"trt_{kind}_cache_enable": "1" for kind in ("engine", "timing")}
+    trt |= {f"trt_{kind}_cache_path": place for kind in ("engine", "timing")}
+    kept = {TENSORRT: trt, TENSORRT_RTX: {"nv_runtime_cache_path": place}}
     return {name: own for name, own in kept.items() if name in names}
 
 
@@ -119,13 +110,6 @@ def start(
     threads: int | None,
 ) -> Any:
     """ONNX Runtime's session of a file.
-
-    Args:
-        content: of the file.
-        weights: that it does not hold.
-        providers: names, by preference; None takes CUDA where it is installed, then the CPU.
-        provider_options: of some of them.
-        threads: threads within an operator; None leaves the choice to ONNX Runtime.
 
     Raises:
         InputError: a provider is not there, does not start, or refuses the options.

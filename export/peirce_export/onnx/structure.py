@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +78,10 @@ def check(proto: onnx.ModelProto, signature: Signature, precision: str, source: 
     )
     for kind, nodes, specs in boundary:
         _check_names(kind, [node.name for node in nodes], [spec.name for spec in specs], source)
-    for kind, nodes, specs in boundary:
-        for node, spec in zip(nodes, specs, strict=True):
-            _check_dtype(kind, node, spec, precision, source)
-    for kind, nodes, specs in boundary:
-        for node, spec in zip(nodes, specs, strict=True):
-            _check_dims(kind, node, spec, source)
+    for look in (partial(_check_dtype, precision=precision), _check_dims):
+        for kind, nodes, specs in boundary:
+            for node, spec in zip(nodes, specs, strict=True):
+                look(source, f"{kind} {spec.name!r}", node, spec)
 
 
 def check_graph(path: Path) -> None:
@@ -117,27 +116,21 @@ def _check_names(kind: str, found: Sequence[str], declared: Sequence[str], sourc
         )
 
 
-def _check_dtype(kind: str, node: Any, spec: TensorSpec, precision: str, source: str) -> None:
-    wanted = FLOATS[precision] if spec.dtype == "float" else WHOLE[spec.dtype]
-    kind_of = node.type.WhichOneof("value")
-    if kind_of != "tensor_type":
-        raise DtypeMismatch(
-            f"{source}: {kind} {spec.name!r} is no tensor but {(kind_of or 'nothing').removesuffix('_type')}, and the "
-            f"signature says {_dtype(wanted)}"
-        )
-    found = node.type.tensor_type.elem_type
-    if found != wanted:
-        raise DtypeMismatch(
-            f"{source}: {kind} {spec.name!r} is {_dtype(found)}, but the signature says {_dtype(wanted)}"
-        )
+def _check_dtype(source: str, where: str, node: Any, spec: TensorSpec, precision: str) -> None:
+    wanted = _dtype(FLOATS[precision] if spec.dtype == "float" else WHOLE[spec.dtype])
+    kind = node.type.WhichOneof("value")
+    if kind != "tensor_type":
+        found = f"no tensor but {(kind or 'nothing').removesuffix('_type')}"
+    elif (found := _dtype(node.type.tensor_type.elem_type)) == wanted:
+        return
+    raise DtypeMismatch(f"{source}: {where} is {found}, but the signature says {wanted}")
 
 
-def _check_dims(kind: str, node: Any, spec: TensorSpec, source: str) -> None:
+def _check_dims(source: str, where: str, node: Any, spec: TensorSpec) -> None:
     found = dims(node)
     if len(found) != len(spec.dims):
-        raise DimMismatch(
-            f"{source}: {kind} {spec.name!r} has dims {_list(found)}, but the signature {_list(spec.dims)}"
-        )
+        stated, wanted = (", ".join(map(str, each)) for each in (found, spec.dims))
+        raise DimMismatch(f"{source}: {where} has dims [{stated}], but the signature [{wanted}]")
     for axis, (have, want) in enumerate(zip(found, spec.dims, strict=True)):
         if have == want or (isinstance(have, str) and isinstance(want, str) and terms(have) == terms(want)):
             continue
@@ -147,7 +140,7 @@ def _check_dims(kind: str, node: Any, spec: TensorSpec, source: str) -> None:
             fault = f"is called {have!r}, but the signature calls it {want!r}"
         else:
             fault = f"is {have!r}, but the signature says {want}"
-        raise DimMismatch(f"{source}: dim {axis} of {kind} {spec.name!r} {fault}")
+        raise DimMismatch(f"{source}: dim {axis} of {where} {fault}")
 
 
 def dims(node: Any) -> tuple[str | int, ...]:
@@ -159,7 +152,3 @@ def dims(node: Any) -> tuple[str | int, ...]:
 def _dtype(number: int) -> str:
     known = TensorProto.DataType.values()
     return TensorProto.DataType.Name(number).lower() if number in known else f"type {number}"
-
-
-def _list(values: Sequence[str | int]) -> str:
-    return f"[{', '.join(map(str, values))}]"

@@ -29,15 +29,14 @@ LOGGERS: tuple[tuple[str, str], ...] = (
 @contextmanager
 def silenced() -> Iterator[None]:
     """Silence `KNOWN` and `LOGGERS` while an export runs."""
-    loggers = [logging.getLogger(name) for name, _ in LOGGERS]
-    levels = [logger.level for logger in loggers]
+    levels = {logging.getLogger(name): logging.getLogger(name).level for name, _ in LOGGERS}
     with warnings.catch_warnings():
         for message, category, _ in KNOWN:
             warnings.filterwarnings("ignore", message=message, category=category)
-        for logger in loggers:
+        for logger in levels:
             logger.setLevel(logging.ERROR)
         try:
             yield
         finally:
-            for logger, level in zip(loggers, levels, strict=True):
+            for logger, level in levels.items():
                 logger.setLevel(level)

@@ -61,10 +61,7 @@ def installed(name: Name) -> bool:
 
 
 def backend(name: Name | None = None) -> Backend:
-    """A distribution of TensorRT.
-
-    Args:
-        name: which; None takes `tensorrt` where it is installed and a GPU is there, else `rtx`.
+    """A distribution of TensorRT; None takes `tensorrt` where it is installed and a GPU is there, else `rtx`.
 
     Raises:
         UnavailableError: it is not installed, or needs a GPU that is not there.

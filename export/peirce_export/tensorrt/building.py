@@ -49,14 +49,6 @@ def build(
 ) -> Built:
     """An engine of an ONNX file.
 
-    Args:
-        file: as Peirce's ONNX exporter wrote it.
-        signature: of the file.
-        profiles: the sizes to build for.
-        backend: the distribution of TensorRT.
-        options: how to build.
-        capabilities: compute capabilities to build for, such as `8.9`; `rtx` alone takes any.
-
     Raises:
         NotTaken: TensorRT does not take the graph; the error names parts and nodes.
         ExportError: TensorRT cannot build it.

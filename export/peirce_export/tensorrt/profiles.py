@@ -70,11 +70,7 @@ def shapes(spec: TensorSpec, profile: Profile) -> tuple[tuple[int, ...], tuple[i
 
 
 def chosen(found: Sequence[Profile], sizes: Mapping[str, int]) -> int:
-    """The number of the profile that sizes fit: of several, the one whose best sizes are nearest.
-
-    Args:
-        found: the engine's profiles.
-        sizes: of each symbolic dim.
+    """The number of the profile that sizes, by symbolic dim, fit: of several, the one whose best sizes are nearest.
 
     Raises:
         InputError: no profile has these sizes; it names the dims that lie outside.

@@ -73,12 +73,7 @@ def not_taken(refusals: Sequence[Refusal]) -> NotTaken:
 
 
 def refusals(parser: Any, graph: onnx.GraphProto) -> tuple[Refusal, ...]:
-    """What a parser of TensorRT refused, with the parts behind it.
-
-    Args:
-        parser: after a parse that failed.
-        graph: what it parsed, as Peirce's ONNX exporter wrote it.
-    """
+    """What a parser of TensorRT refused, with the parts behind it."""
     nodes = list(_all(graph))
     return tuple(
         _refusal(error, node)

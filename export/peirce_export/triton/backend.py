@@ -21,7 +21,8 @@ from peirce.errors import InputError, PeirceError, printable
 from peirce.model import Field, Pipeline
 from peirce.registry import pipeline_named
 
-from peirce_export.triton.calls import ARRAYS, ServedFile, question_of
+from peirce_export.asking import question_of
+from peirce_export.triton.calls import ARRAYS, ServedFile, values_of
 from peirce_export.triton.front import FRONT, GRAPH, Front
 
 PATIENCE = 60.0
@@ -143,7 +144,7 @@ class PipelineModel:
     def _question(self, request: Any) -> dict[str, Any]:
         tensors = {each.name: triton.get_input_tensor_by_name(request, each.name) for each in self._fields}
         given = {name: tensor.as_numpy() for name, tensor in tensors.items() if tensor is not None}
-        return question_of(self._fields, given)
+        return question_of(self._fields, values_of(self._fields, given))
 
     def _response(self, answer: Mapping[str, Any]) -> Any:
         return triton.InferenceResponse(

@@ -26,38 +26,23 @@ Raises:
 """
 
 
-def question_of(fields: Sequence[Field], given: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """A question as a pipeline takes it.
-
-    Args:
-        fields: what the pipeline asks for.
-        given: the inputs of a request, by name; texts are bytes.
+def values_of(fields: Sequence[Field], given: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
+    """The values in the inputs of a request, whose texts are bytes, by the names of a pipeline's fields.
 
     Raises:
-        InputError: one is missing, or of another dtype, or has no value or too many, or is no UTF-8.
+        InputError: one is of another dtype, or is no UTF-8.
     """
-    found: dict[str, Any] = {}
-    for each in fields:
-        if each.name not in given:
-            if each.required:
-                raise InputError(f"input {each.name!r} is missing: {each.kind}. {each.meaning}")
-            continue
+    found: dict[str, list[Any]] = {}
+    for each in (each for each in fields if each.name in given):
         array = given[each.name]
         if array.dtype != ARRAYS[each.kind]:
             raise InputError(f"input {each.name!r} is {array.dtype}, and must be {each.kind}")
-        values = array.ravel().tolist()
-        if not values and not each.many:
-            raise InputError(f"input {each.name!r} has no value; give one, or leave it out")
-        if len(values) > 1 and not each.many:
-            raise InputError(
-                f"input {each.name!r} has {len(values):,} values; give one, and ask once for each"
-            )
+        found[each.name] = array.ravel().tolist()
         if each.kind == "text":
             try:
-                values = [value.decode() for value in values]
+                found[each.name] = [value.decode() for value in found[each.name]]
             except UnicodeDecodeError as error:
                 raise InputError(f"input {each.name!r} is no UTF-8: {error}") from error
-        found[each.name] = values if each.many else values[0]
     return found
 
 

@@ -52,11 +52,6 @@ def check(repository: Path, configs: Mapping[str, Any]) -> None:
 def check_fronts(repository: Path, name: str, names: Collection[str]) -> None:
     """Refuse to add a version of a model where one in front of it gets none: it asks a version that would go.
 
-    Args:
-        repository: where the models are.
-        name: the model.
-        names: all models that get a new version.
-
     Raises:
         ExportError: names the model in front, and the version that it asks.
         ModelFileError: what one in front knows cannot be read.

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from peirce.errors import InputError
 from peirce.model import Field
-from peirce_export.triton.calls import question_of
+from peirce_export.asking import question_of
+from peirce_export.triton.calls import values_of
 
 FIELDS = (
     Field(name="query", kind="text", meaning="A query."),
@@ -20,13 +21,13 @@ QUERY = np.array([b"isa(a,f)"], np.object_)
 
 def test_a_question_is_read() -> None:
     given = {"query": QUERY, "options": np.array(["é".encode(), b"b"], np.object_)}
-    assert question_of(FIELDS, given) == {"query": "isa(a,f)", "options": ["é", "b"]}
+    assert question_of(FIELDS, values_of(FIELDS, given)) == {"query": "isa(a,f)", "options": ["é", "b"]}
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "input 'query' is missing: text. A query."),
+        ({}, "the question lacks query; give query. A query."),
         ({"query": np.array([5])}, "input 'query' is int64, and must be text"),
         ({"query": QUERY, "top": np.array([2.5], np.float32)}, "input 'top' is float32, and must be int64"),
         ({"query": QUERY, "top": np.array([], np.int64)}, "input 'top' has no value"),
@@ -36,5 +37,5 @@ def test_a_question_is_read() -> None:
 )
 def test_what_is_wrong_is_named(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as error:
-        question_of(FIELDS, given)
+        question_of(FIELDS, values_of(FIELDS, given))
     assert str(error.value).startswith(said)
