@@ -40,9 +40,7 @@ def main() -> None:
         examples = [keyword.example.rstrip(".") for keyword in read_lexicon().keywords]
         texts = [f"{examples[i % len(examples)]} {i}." for i in range(options.sentences)]
     else:
-        texts = [line for line in read_text(options.text, "text").splitlines() if line.strip()][
-            : options.sentences
-        ]
+        texts = [line for line in read_text(options.text).splitlines() if line.strip()][: options.sentences]
     with TemporaryDirectory() as folder:
         cache = Path(folder, "relations.sqlite")
         Detector(options.parser).find(texts[:1])  # what the first call loads, it loads once

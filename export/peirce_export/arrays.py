@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from peirce.errors import InputError
 from peirce.files import read_npz, replacing
-
-if TYPE_CHECKING:
-    from peirce.files import LookAtArray
 
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
@@ -23,12 +20,14 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
     return path
 
 
-def read_arrays(path: Path, claim: LookAtArray | None = None) -> dict[str, NDArray[Any]]:
+def read_arrays(
+    path: Path, look: Callable[[str, np.dtype[Any], tuple[int, ...]], None] | None = None
+) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file.
 
     Args:
         path: the file.
-        claim: is asked of the name, dtype and shape of each before it is read.
+        look: is given the name, dtype and shape of each before it is read; it raises to refuse it.
 
     Raises:
         InputError: the file is missing, is no .npz file, or holds Python objects.
@@ -36,7 +35,7 @@ def read_arrays(path: Path, claim: LookAtArray | None = None) -> dict[str, NDArr
     if not path.is_file():
         raise InputError(f"{path} is not a file; write one with numpy.savez(FILE, input_ids=..., ...)")
     try:
-        return read_npz(path, claim)
+        return read_npz(path, look)
     except OSError as error:
         raise InputError(
             f"{path} cannot be read as a .npz file: {error}; write it with numpy.savez, by input name"

@@ -14,16 +14,12 @@ from pathlib import Path
 
 from peirce.errors import ModelFileError
 from peirce.files import (
-    ALGORITHM,
-    AS_IT_WAS,
     NO_DIGESTS,
     check_file,
     digest_of,
     digests_checked,
     locked,
-    own_digest,
     read_json,
-    read_record,
     scratch,
     write_json,
     writing,
@@ -48,7 +44,7 @@ def saved_whole(directory: Path) -> Iterator[Path]:
         WriteError: the disk takes no more; what stood there is as it was.
     """
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with writing(f"the model in {directory}", AS_IT_WAS), scratch(directory) as folder:
+    with writing(f"the model in {directory}"), scratch(directory) as folder:
         fresh = folder / "new"
         fresh.mkdir()
         yield fresh
@@ -57,7 +53,7 @@ def saved_whole(directory: Path) -> Iterator[Path]:
             return
         weights = {path.name: digest_of(fresh / path) for path in files if _WEIGHTS.fullmatch(str(path))}
         model = {"model": _model(fresh)} if (fresh / CONFIG).exists() else {}
-        write_json(fresh / DIGESTS, {"schema": _SCHEMA, **model, ALGORITHM: weights})
+        write_json(fresh / DIGESTS, {"schema": _SCHEMA, **model, "sha256": weights})
         directory.mkdir(exist_ok=True)
         with locked(directory, folder=False, wait=True):
             for path in (Path(DIGESTS), *sorted(files, key=lambda path: path.name in weights)):
@@ -77,11 +73,11 @@ def check_saved(directory: Path) -> None:
     try:
         for name in (CONFIG, DIGESTS):
             if os.path.lexists(directory / name):
-                check_file(directory / name, "record")
-        if not digests_checked(None) or not (directory / DIGESTS).exists():
+                check_file(directory / name)
+        if not digests_checked() or not (directory / DIGESTS).exists():
             return
-        record = read_record(directory / DIGESTS)
-        weights, model = record[ALGORITHM], record.get("model")
+        record = read_json(directory / DIGESTS)
+        weights, model = record["sha256"], record.get("model")
         there = {path.name for path in _loaded(directory)}
         wrong = there - set(weights) if weights else set()
         wrong |= {n for n, d in weights.items() if (directory / n).exists() and _digest(directory / n) != d}
@@ -105,7 +101,7 @@ def _loaded(directory: Path) -> list[Path]:
 def _model(directory: Path) -> str:
     """The digest of what a configuration says of the model."""
     content = read_json(directory / CONFIG)
-    return own_digest({key: content.get(key) for key in ("spec", "provenance")})
+    return digest_of({key: content.get(key) for key in ("spec", "provenance")})
 
 
 def _digest(path: Path) -> str:

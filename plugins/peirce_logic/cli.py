@@ -228,23 +228,21 @@ def _note(detector: Detector, found: Sequence[Found], senses: Path | None) -> No
 
 def _text(given: str) -> tuple[str, str]:
     """The text itself, or that of the file of this name; and the file, empty where there is none."""
-    from peirce.files import unicode_text
-
     try:
         there = given != "" and Path(given).exists()
     except (OSError, ValueError):  # a text is longer than any name
         there = False
     if there or (len(given) < LONGEST_NAME and _FILE.fullmatch(given)):
         return _content(Path(given)), given
-    return unicode_text(given, "a text"), ""
+    return given, ""
 
 
 def _content(file: Path) -> str:
     """The text of a file, gzipped or not."""
-    from peirce.files import unpacked_text
+    from peirce.files import read_text
 
     try:
-        return unpacked_text(file, "text")
+        return read_text(file)
     except FileNotFoundError:
         raise InputError(f"there is no file {file}; name a file of text, or of trees") from None
     except UnicodeDecodeError as error:

@@ -22,7 +22,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 from peirce.errors import InputError, PeirceError, TaskError
-from peirce.files import digest_of, unwritten
+from peirce.files import digest_of, disk_error
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
 
@@ -284,7 +284,11 @@ class Detector:
 
     def _refused(self, error: Exception | str) -> PeirceError:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            return unwritten(f"the cache {self._cache}", errno.ENOSPC, "what it had kept is as it was")
+            full = disk_error(
+                OSError(errno.ENOSPC, "full"), f"the cache {self._cache}", "what it had kept is as it was"
+            )
+            assert full is not None
+            return full
         return InputError(f"the cache {self._cache} cannot be used: {error}; remove it, or name another file")
 
 

@@ -35,9 +35,9 @@ def kept(tokenizer: Tokenizer, options: Any) -> dict[str, bytes]:
         settings["relations"] = True
     found = {TOKENIZER: tokenizer.content, SETTINGS: (json.dumps(settings, indent=1) + "\n").encode()}
     if options.parsed and options.lexicon:
-        found[LEXICON] = read_bytes(options.lexicon, "spec")
+        found[LEXICON] = read_bytes(options.lexicon, text=True)
     if options.parsed and options.senses:
-        found[SENSES] = read_bytes(options.senses, "asset")
+        found[SENSES] = read_bytes(options.senses)
     return found
 
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 from peirce.extras import quiet_transformers, require
-from peirce.files import digest_of, open_unpacked, read_lines, replacing
+from peirce.files import digest_of, open_file, read_lines, replacing
 from peirce_text import say, shown
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -126,7 +126,7 @@ class FileVectors(Vectors):
     def _lines(self) -> Iterator[tuple[int, str, list[str]]]:
         """Number, word and numbers of each line; fastText's first line, with two counts, is left out."""
         try:
-            with open_unpacked(self._path) as file:
+            with open_file(self._path) as file:
                 for number, line in enumerate(read_lines(file), 1):
                     word, *rest = line.decode("utf-8", "replace").rstrip("\r\n ").split(" ")
                     if number == 1 and len(rest) == 1 and word.isdecimal() and rest[0].isdecimal():

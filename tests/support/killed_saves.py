@@ -1,6 +1,6 @@
-"""Saves over a model, in processes that are killed or that go on together: `killed_saves.py FOLDER WAY WHEN SEED`.
+"""Saves over a model, in processes that are killed or that go on together: `killed_saves.py FOLDER WHEN SEED`.
 
-WAY is `exchange`, or `switch` where folders are taken not to change places, or `both`. `at` kills a save at each of its
+`at` kills a save at each of its
 touches of a file, one save after the other; `after` kills saves at random times; `together` lets three processes save
 while this one reads. What lies in FOLDER/model is checked each time; the last line counts what was found.
 """
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from peirce.model import saved_files, storage
+from peirce.model import saved_files
 from peirce.model.storage import Saved, save
 
 _EVENTS = {
@@ -26,12 +26,10 @@ _EVENTS = {
     "os.rename",
     "os.remove",
     "os.rmdir",
-    "os.link",
     "os.chmod",
     "os.scandir",
     "shutil.rmtree",
 }
-_EVENTS |= {"ctypes.dlsym", "shutil.copystat", "os.chown"}
 OTHERS = {"model.onnx": b"mine", "runs/a/events": b"many", "assets/notes.txt": b"mine as well"}
 
 
@@ -111,15 +109,13 @@ def _killed(folder: Path, name: str, count: int, delay: float | None) -> bool:
     return os.WIFSIGNALED(status)
 
 
-def _together(folder: Path, way: str) -> dict[str, int]:
+def _together(folder: Path) -> dict[str, int]:
     """Three processes that save, each its own model; in the end one of their last ones lies there."""
     children = []
     for name in "abc":
         children.append(os.fork())
         if children[-1] == 0:
             try:
-                if way == "both" and name == "a":
-                    _refuse_exchange()
                 for number in range(15):
                     save(model(name), folder)
                     (folder / f"{name}{number}").write_text("put there between saves")
@@ -142,21 +138,13 @@ def _together(folder: Path, way: str) -> dict[str, int]:
     return counts
 
 
-def _refuse_exchange() -> None:
-    storage.can_exchange = lambda folder: False
-
-
-def main(place: Path, way: str, when: str, seed: int) -> None:
-    if way == "switch":
-        _refuse_exchange()
+def main(place: Path, when: str, seed: int) -> None:
     folder, draw = place / "model", random.Random(seed)
     save(model("a"), folder)
     for name, content in OTHERS.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    counts = (
-        _together(folder, way) if when == "together" else _killed_again_and_again(folder, way, when, draw)
-    )
+    counts = _together(folder) if when == "together" else _killed_again_and_again(folder, when, draw)
     save(model("z"), folder)
     assert looked_at(folder) == "z"
     assert [path.name for path in place.iterdir()] == ["model"], "something is left beside the folder"
@@ -165,7 +153,7 @@ def main(place: Path, way: str, when: str, seed: int) -> None:
     print(json.dumps(counts))
 
 
-def _killed_again_and_again(folder: Path, way: str, when: str, draw: random.Random) -> dict[str, int]:
+def _killed_again_and_again(folder: Path, when: str, draw: random.Random) -> dict[str, int]:
     started = time.perf_counter()
     save(model("b"), folder)
     lasts = time.perf_counter() - started
@@ -175,8 +163,6 @@ def _killed_again_and_again(folder: Path, way: str, when: str, draw: random.Rand
         killed = _killed(folder, name, count, None if when == "at" else draw.uniform(0, 1.5 * lasts))
         found = opened(folder)
         assert found in (name, before), found
-        if way == "exchange":
-            assert looked_at(folder) == found
         for other, content in OTHERS.items():
             assert (folder / other).read_bytes() == content, other
         if not killed and when == "at":
@@ -187,4 +173,4 @@ def _killed_again_and_again(folder: Path, way: str, when: str, draw: random.Rand
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

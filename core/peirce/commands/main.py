@@ -35,7 +35,7 @@ from peirce.errors import (
     printable,
 )
 from peirce.extras import safe_path
-from peirce.files import NO_DIGESTS, refused, unwritten
+from peirce.files import NO_DIGESTS, disk_error
 from peirce.registry import (
     VARIABLE,
     Announced,
@@ -220,10 +220,9 @@ def _tell(error: Exception, *, document: bool) -> NoReturn:
     """
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
-    number = refused(error)
-    if number is not None and not isinstance(error, WriteError):
+    if not isinstance(error, WriteError):
         what = str(getattr(error, "filename", None) or "what the command writes")
-        error = unwritten(what, number, "what was whole before is as it was")
+        error = disk_error(error, what, "what was whole before is as it was") or error
     if isinstance(error, PeirceError):
         text, code = str(error), 1 if isinstance(error, WriteError | PluginError | UnavailableError) else 2
     elif isinstance(error, OSError):

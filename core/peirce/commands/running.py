@@ -16,7 +16,7 @@ import typer
 from attrs import frozen
 
 from peirce.errors import PeirceError, PluginError, RegistryError, lacks_memory
-from peirce.files import refused
+from peirce.files import disk_error
 from peirce.registry import (
     Announced,
     ForeignError,
@@ -170,7 +170,7 @@ def _is_ours(entry: Announced) -> bool:
 def _why(command: Command, foreign: Announced | None, error: BaseException) -> PluginError | None:
     """The failure of a plug-in that an exception is; None for one that goes on as it is."""
     if isinstance(error, PeirceError | BrokenPipeError) or (
-        isinstance(error, Exception) and (refused(error) is not None or lacks_memory(error))
+        isinstance(error, Exception) and (disk_error(error) is not None or lacks_memory(error))
     ):
         return None
     found = next(_frames_of_plugins(error), None)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from peirce.compose.filling import Seeded
 from peirce.compose.provenance import provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import InputError, PeirceError, SpecError
@@ -47,8 +48,7 @@ def build(
     _refuse_beyond_memory(plan, registry)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
-    with torch.random.fork_rng(devices=[]), watched() as given:
-        torch.manual_seed(seed)
+    with Seeded(seed), watched() as given:
         try:
             model = Model(plan, provenance_of(plan, registry))
         except (MemoryError, RuntimeError) as error:

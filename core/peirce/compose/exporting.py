@@ -12,7 +12,7 @@ import attrs
 
 from peirce.compose.session import opened_by
 from peirce.errors import ExportError, InputError, ModelFileError, unknown
-from peirce.files import AS_IT_WAS, locked, writing
+from peirce.files import locked, writing
 from peirce.model import Progress, Report
 from peirce.spec import is_path
 
@@ -77,7 +77,7 @@ def export(
 @contextmanager
 def _alone(path: Path, *, folder: bool) -> Iterator[None]:
     """Keep other processes from exporting to a place; one where nothing can be written is the exporter's to refuse."""
-    with writing(str(path), AS_IT_WAS), ExitStack() as stack:
+    with writing(str(path)), ExitStack() as stack:
         fits = path.is_dir() if folder else path.is_file()
         if path.parent.is_dir() and (fits or not path.exists()):
             try:

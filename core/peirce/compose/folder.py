@@ -1,6 +1,6 @@
 """Whether the files of a saved model are what was saved: the folder alone, without torch and without the parts.
 
-Beside the model's own files these are the records of its training, and what was exported from it.
+Beside the model's own files these are what was exported from it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from attrs import frozen
 
 from peirce.compose.staleness import stale
 from peirce.errors import ModelFileError, PeirceError, RegistryError
-from peirce.files import OWN, AlteredError, own_digest, read_json, tensor_header
+from peirce.files import tensor_header
 from peirce.model import PROVENANCE, SPEC, WEIGHTS, Report, SavedFiles, saved_files
 from peirce.registry import runtime_of
 from peirce.spec import Spec
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 SCHEMA = "peirce.verify-folder/1"
-_BEGINNING = 200
-"""The bytes of a JSON file within which the name of its digest stands."""
 OK, UNKNOWN, DAMAGED, STALE = "ok", "no digest", "damaged", "stale"
 
 
@@ -99,8 +97,6 @@ def verify_folder(directory: Path) -> FolderReport:
 
 def _beside(path: Path) -> tuple[str, str] | None:
     """The state of a file beside the model's own and a note on it; None of one that carries no digest."""
-    if path.suffix == ".json":
-        return _record(path)
     try:
         runtime = runtime_of(path)()
     except RegistryError:
@@ -116,18 +112,6 @@ def _beside(path: Path) -> tuple[str, str] | None:
         return UNKNOWN, str(error)  # whole, and exported by others
     told = stale(path, runtime)
     return (STALE, told) if told else (state, "")
-
-
-def _record(path: Path) -> tuple[str, str] | None:
-    try:
-        content = read_json(path)
-    except (OSError, ValueError) as error:
-        with path.open("rb") as file:
-            ours = OWN.encode() in file.read(_BEGINNING)
-        return (DAMAGED, f"{path.name} cannot be read: {error}") if ours else None
-    if not isinstance(content, dict) or OWN not in content:
-        return None
-    return (OK, "") if content[OWN] == own_digest(content) else (DAMAGED, f"{path.name}: {AlteredError()}")
 
 
 def _unreadable(files: SavedFiles) -> dict[str, str]:

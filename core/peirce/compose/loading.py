@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor, nn
-from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch import Tensor
 
 from peirce.compose.building import placed
+from peirce.compose.filling import Unfilled
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import ModelFileError, PeirceError, SpecError
-from peirce.files import digests_checked, tensor_header
+from peirce.files import tensor_header
 from peirce.model import PROVENANCE, SPEC, WEIGHTS, Model, SavedFiles, saved_files
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
@@ -37,7 +35,7 @@ _OTHERS = {
     torch.bool: ("BOOL",),
     torch.complex64: ("C64",),
 }
-"""The same of the dtypes of counts and masks, which are never converted."""
+"""What safetensors calls the dtypes of counts and masks, which are never converted."""
 
 
 class ProvenanceWarning(UserWarning):
@@ -67,14 +65,13 @@ def load(
         ModelFileError: a file is missing, damaged, foreign or newer, or a plug-in that the model needs is missing.
     """
     directory, registry = Path(directory), registry or default_registry()
-    with saved_files(directory, digests=False) as files:
-        if digests_checked(digests):
-            files.check(weights=False)
+    with saved_files(directory, digests=digests) as files:
         missing, other = differences(files.provenance, registry)
         if missing:
+            besides = f". Besides, {'; '.join(other)}" if other else ""
             raise ModelFileError(
                 f"{directory} needs parts that are not here: {'; '.join(missing)}. Install the distributions named, or "
-                "switch their plug-ins on with 'peirce plugins enable'" + _beside(other)
+                f"switch their plug-ins on with 'peirce plugins enable'{besides}"
             )
         if other:
             warnings.warn(
@@ -87,12 +84,10 @@ def load(
             plan = resolve(spec, registry, fuse=fuse)
         except SpecError as error:
             raise ModelFileError(f"{directory} cannot be composed here: {error}") from error
-        with torch.random.fork_rng(devices=[]), _without_storage():
+        with Unfilled():
             model = Model(plan, provenance_of(plan, registry))
         model.folder = directory
         found = _check_weights(files, model)
-        if digests_checked(digests):
-            files.check(weights=True)  # not before, since weights that are too large would all be read
         stored = None if dtype is not None else _stored_dtypes(files, model, found)
         try:
             # Copied, since what safetensors reads follows the file: it would change, or end the process, with it.
@@ -104,25 +99,12 @@ def load(
             ) from error
     if stored is None:
         return placed(model, device, dtype)
-    _convert_buffers(model, stored)
+    for name, buffer in model.named_buffers():
+        # Those that parts compute, and no file holds, have the dtype that they had when the model was saved.
+        kind = getattr(torch, stored.get(name, ""), buffer.dtype)
+        if buffer.is_floating_point() and buffer.dtype != kind:
+            buffer.data = buffer.data.to(kind)
     return placed(model, device, None)
-
-
-@contextmanager
-def _without_storage() -> Iterator[None]:
-    """Within it, the parameters that this thread makes have no storage. Buffers do: parts compute them."""
-    thread = threading.get_ident()
-
-    def replaced(module: nn.Module, name: str, parameter: nn.Parameter | None) -> nn.Parameter | None:
-        if parameter is None or parameter.is_meta or threading.get_ident() != thread:
-            return None
-        return nn.Parameter(parameter.to("meta"), parameter.requires_grad)
-
-    hook = register_module_parameter_registration_hook(replaced)  # type: ignore[arg-type]  # as torch documents it
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 def _read_spec(files: SavedFiles) -> Spec:
@@ -196,14 +178,6 @@ def _stored_dtypes(files: SavedFiles, model: Model, found: Mapping[str, str]) ->
     return wanted
 
 
-def _convert_buffers(model: Model, dtypes: Mapping[str, str]) -> None:
-    """Give the buffers that parts compute, and no file holds, the dtype that they had when the model was saved."""
-    for name, buffer in model.named_buffers():
-        dtype = getattr(torch, dtypes.get(name, ""), buffer.dtype)
-        if buffer.is_floating_point() and buffer.dtype != dtype:
-            buffer.data = buffer.data.to(dtype)
-
-
 def _tensors(model: Model) -> Iterator[tuple[str, Tensor]]:
     yield from model.named_parameters(remove_duplicate=False)
     yield from model.named_buffers(remove_duplicate=False)
@@ -211,7 +185,3 @@ def _tensors(model: Model) -> Iterator[tuple[str, Tensor]]:
 
 def _listed(problems: Sequence[str]) -> str:
     return "; ".join(problems[:10]) + (f"; and {len(problems) - 10} more" if len(problems) > 10 else "")
-
-
-def _beside(other: list[str]) -> str:
-    return f". Besides, {'; '.join(other)}" if other else ""

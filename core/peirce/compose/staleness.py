@@ -32,7 +32,7 @@ def stale(path: Path, runtime: Runtime) -> str | None:
         if source is None or None in (recorded, source.weights):
             return None
         differing = [] if source.weights == recorded else ["weights"]
-        text = read_text(folder / SPEC, "spec")
+        text = read_text(folder / SPEC)
         if Spec.from_toml(text, source=str(folder / SPEC)) != Spec.from_toml(source.spec, source=str(path)):
             differing.append("spec")
     except (ModelFileError, SpecError, OSError, ValueError):

@@ -18,7 +18,7 @@ from rich.console import Console
 from peirce.errors import TaskError
 from peirce.experiments.results import commit, digest, read_rows, write_rows
 from peirce.extras import require_training
-from peirce.files import read_record, write_json, writing
+from peirce.files import read_json, write_json, writing
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
@@ -319,7 +319,7 @@ class Matrix(ABC, Generic[C, R]):
         if not path.exists():
             return {"seconds": round(trained.seconds, 1), "commit": commit(), "command": self.command}
         try:
-            found = read_record(path)
+            found = read_json(path)
             return {"seconds": float(found["seconds"]), **{k: str(found[k]) for k in ("commit", "command")}}
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise TaskError(

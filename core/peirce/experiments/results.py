@@ -38,7 +38,7 @@ def read_rows(path: Path, of: type[Row]) -> list[Row]:
         return []
     names = [attribute.name for attribute in attrs.fields(of)]  # type: ignore[arg-type]
     try:
-        table = csv.DictReader(io.StringIO(read_bytes(path, "table").decode(), newline=""))
+        table = csv.DictReader(io.StringIO(read_bytes(path, text=True).decode(), newline=""))
         return [of(**{name: row[name] for name in names if name in row}) for row in table]
     except OSError as error:
         raise TaskError(f"{path} cannot be read: {error}; move it away to begin anew") from error

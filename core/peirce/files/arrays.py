@@ -1,36 +1,33 @@
-"""Files of many arrays: what a header claims is held against the file before any memory is asked for."""
+"""Files of many arrays: what their headers claim is looked at before any value is read."""
 
 from __future__ import annotations
 
 import io
 import math
-import struct
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import suppress
 from os import PathLike
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from peirce.errors import PeirceError, printable
-from peirce.files.read import UnreadableError, bound_of, check_ratio, open_file, parse_json, too_much
+from peirce.files.read import UnreadableError, check_file, limit, open_file, too_large
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from torch import Tensor
 
-    LookAtArray = Callable[[str, np.dtype[Any], tuple[int, ...]], None]
-    """Looks at the name, the dtype and the shape of an array that has not been read; raises to refuse it."""
-
-_BYTES = {
-    "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
-    "I32": 4, "U32": 4, "F32": 4, "C64": 8, "F64": 8, "I64": 8, "U64": 8,
-}  # fmt: skip
-"""The dtypes of safetensors, and the bytes of each."""
-_NPY_HEADER = 10_000
-_DIRECTORY = 10**6
-"""The most bytes of the directory of a zip file: thousands of arrays."""
+_READ = {
+    *("BOOL", "U8", "I8", "I16", "U16", "I32", "U32", "I64", "U64", "F16", "BF16", "F32", "F64"),
+    *("bool", "uint8", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+    *("float16", "bfloat16", "float32", "float64"),
+}
+"""The dtypes of tensors that are read, as safetensors and as torch call them."""
 
 
 @frozen
@@ -48,149 +45,139 @@ class TensorHeader:
     metadata: Mapping[str, str]
 
 
-def tensor_header(source: str | PathLike[str] | IO[bytes]) -> TensorHeader:
-    """Read the header of a safetensors file, and hold it against the file's size; no tensor is read.
-
-    Args:
-        source: the file, or the file opened to read bytes, which stays open.
+def tensor_header(path: str | PathLike[str]) -> TensorHeader:
+    """Read the header of a safetensors file, which its library holds against the file's size; no tensor is read.
 
     Raises:
         UnreadableError: it is no regular or no safetensors file, is cut short, or claims what it does not hold.
         OSError: it is not there, or may not be read.
     """
-    with open_file(source) if isinstance(source, str | PathLike) else nullcontext(source) as file:
-        size = file.seek(0, io.SEEK_END)
-        file.seek(0)
-        first = file.read(8)
-        length = int.from_bytes(first, "little")
-        if len(first) < 8 or length > size - 8:
-            raise UnreadableError(
-                "it is no safetensors file, or cut short: its header is longer than the file"
+    from safetensors import SafetensorError, safe_open
+
+    check_file(path)
+    try:
+        with safe_open(path, framework="np") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # it is no table
+            return TensorHeader(
+                {name: tuple(each.get_shape()) for name, each in slices.items()},
+                {name: each.get_dtype() for name, each in slices.items()},
+                file.metadata() or {},
             )
-        if error := too_much(length, "header"):
-            raise error
-        try:
-            header = parse_json(file.read(length).decode())
-        except ValueError as error:
-            raise UnreadableError(f"its header is no JSON: {error}") from None
-    if not isinstance(header, dict):
-        raise UnreadableError("its header holds no table")
-    metadata = header.pop("__metadata__", {})
-    if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
-        raise UnreadableError("its metadata are no texts by name")
-    spans = sorted(_span(name, entry) for name, entry in header.items())
-    end = 0
-    for start, stop, name in spans:
-        if start != end:
-            raise UnreadableError(f"tensor {name!r} begins at byte {start}, where {end} is next")
-        end = stop
-    if end != size - 8 - length:
+    except SafetensorError as error:
+        raise UnreadableError(f"it is no safetensors file, cut short, or damaged: {error}") from error
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, or of a torch file of a state dict; nothing in it is executed.
+
+    Before a value is read, each tensor is known to be dense, of an ordinary dtype, and no larger than its storage, and
+    the storages to be no larger than the file.
+
+    Raises:
+        UnreadableError: it is another file, or one of its tensors is not such; the message names it.
+        OSError: it is not there, or may not be read.
+    """
+    if path.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        for name, dtype in tensor_header(path).dtypes.items():
+            _check_dtype(name, dtype)
+        return load_file(path)
+    size = check_file(path)
+    with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > size:
+            raise UnreadableError("it unpacks to more than its size, as no torch file does")
+    storages: dict[int, int] = {}
+    for name, tensor in _torch_file(path, "meta").items():
+        _check_tensor(name, tensor)
+        storage = tensor.untyped_storage()
+        storages[storage._cdata] = storage.nbytes()
+    if sum(storages.values()) > size:
+        raise UnreadableError("its tensors claim more bytes than it has")
+    found = _torch_file(path, "cpu")
+    for name, tensor in found.items():
+        if tensor.device.type != "cpu":
+            raise UnreadableError(f"tensor {name!r} is a meta tensor, which has no values")
+    return found
+
+
+def _torch_file(path: Path, device: str) -> dict[str, Tensor]:
+    import torch
+
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of kinds of tensors that are refused
+            loaded = torch.load(path, map_location=device, weights_only=True)
+    except NotImplementedError as error:  # no such tensor can be on torch's meta device
+        raise UnreadableError("it holds quantised or nested tensors, and only dense ones are read") from error
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # what zip files and pickles that lack bytes make their readers raise
         raise UnreadableError(
-            f"its header tells of {end:,} bytes of tensors and the file has {size - 8 - length:,}: it is cut short or "
-            "damaged"
+            "it must be a safetensors file, or a torch file that holds a state dict and nothing else"
+        ) from error
+    if not isinstance(loaded, dict) or not all(isinstance(each, torch.Tensor) for each in loaded.values()):
+        keys = sorted(map(str, loaded)) if isinstance(loaded, dict) else []
+        held = f"the keys {', '.join(keys[:12])}" if keys else type(loaded).__name__
+        raise UnreadableError(
+            f"it holds no state dict of named tensors, but {held}; save its state dict alone"
         )
-    return TensorHeader(
-        {name: tuple(entry["shape"]) for name, entry in header.items()},
-        {name: entry["dtype"] for name, entry in header.items()},
-        metadata,
-    )
+    return loaded
 
 
-def _span(name: str, entry: Any) -> tuple[int, int, str]:
-    match entry:
-        case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [int(start), int(stop)]} if (
-            dtype in _BYTES and all(type(each) is int and each >= 0 for each in shape)
-        ):
-            # Product by product, since a shape may have thousands of digits.
-            count = _BYTES[dtype]
-            for each in shape:
-                count *= each
-                if count > 1 << 63:
-                    break
-            if start >= 0 and stop - start == count:
-                return start, stop, name
-    raise UnreadableError(
-        f"tensor {name!r} is not one of safetensors: its dtype, shape and bytes do not agree"
-    )
+def _check_tensor(name: str, tensor: Tensor) -> None:
+    kinds = {"nested": tensor.is_nested, "quantised": tensor.is_quantized}
+    kinds["sparse"] = not tensor.is_nested and str(tensor.layout) != "torch.strided"
+    for kind, found in kinds.items():
+        if found:
+            raise UnreadableError(f"tensor {name!r} is {kind}, and only dense ones are read")
+    _check_dtype(name, str(tensor.dtype).removeprefix("torch."))
+    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        raise UnreadableError(f"tensor {name!r} claims {tensor.numel():,} values, and its storage has fewer")
+
+
+def _check_dtype(name: str, dtype: str) -> None:
+    if dtype not in _READ:
+        raise UnreadableError(f"tensor {name!r} is of the type {dtype}, which is not read")
 
 
 def read_npz(
-    source: str | PathLike[str] | bytes, claim: LookAtArray | None = None
+    source: str | PathLike[str] | bytes,
+    look: Callable[[str, np.dtype[Any], tuple[int, ...]], None] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file by name, none of them with Python objects.
 
     Args:
         source: the file, or its bytes.
-        claim: is asked of each array before it is read.
+        look: is given the name, the dtype and the shape of each array before any is read; it raises to refuse it.
 
     Raises:
-        UnreadableError: it is no regular or no .npz file, is damaged, or holds or claims too much. OSError: it is not
-            there. Whatever `claim` raises.
+        UnreadableError: it is no regular or no .npz file, is damaged, or holds or claims too much.
+        OSError: it is not there.
+        PeirceError: raised by `look`.
     """
     import numpy as np
 
-    with io.BytesIO(source) if isinstance(source, bytes) else open_file(source, "arrays") as file:
+    with io.BytesIO(source) if isinstance(source, bytes) else open_file(source) as file:
         try:
-            size = _check_directory(file)
             with zipfile.ZipFile(file) as archive:
-                if sum(entry.compress_size for entry in archive.infolist()) > size:
-                    raise UnreadableError("its arrays lie above each other")
-                found: dict[str, NDArray[Any]] = {}
-                room = bound_of("arrays")
+                if sum(entry.file_size for entry in archive.infolist()) > limit():
+                    raise too_large(limit())
                 for entry in archive.infolist():
-                    name = entry.filename.removesuffix(".npy")
                     with archive.open(entry) as stream:
-                        found[name], room = _array(np, stream, entry, name, room, claim)
-                return found
+                        version = np.lib.format.read_magic(stream)
+                        names = {(1, 0): "read_array_header_1_0", (2, 0): "read_array_header_2_0"}
+                        shape, _, dtype = getattr(np.lib.format, names[version])(stream)
+                        if math.prod(shape) * dtype.itemsize > entry.file_size:
+                            raise ValueError(
+                                f"array {entry.filename} claims the shape {shape}, and is smaller"
+                            )
+                        if look is not None:
+                            look(entry.filename.removesuffix(".npy"), dtype, shape)
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                return dict(arrays)
         except (UnreadableError, PeirceError):
             raise
         except Exception as error:  # what zipfile, zlib, numpy and the parser of its headers raise on damage
             cause = printable(error, 200) or type(error).__name__
             raise UnreadableError(f"it is no .npz file of plain arrays: {cause}") from error
-
-
-def _array(
-    np: Any, stream: IO[bytes], entry: zipfile.ZipInfo, name: str, room: int, claim: LookAtArray | None
-) -> tuple[NDArray[Any], int]:
-    """An array, and how many bytes may follow."""
-    version = np.lib.format.read_magic(stream)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"array {name!r} is of the version {version} of numpy's format")
-    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = header(stream, max_header_size=_NPY_HEADER)
-    if dtype.hasobject:
-        raise ValueError(f"array {name!r} holds Python objects")
-    bytes_ = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or bytes_ > entry.file_size:
-        raise ValueError(f"array {name!r} claims the shape {shape}, and is smaller")
-    if bytes_ > room:
-        error = too_much(bound_of("arrays") - room + bytes_, "arrays")
-        assert error is not None, "there is no room for it"
-        raise error
-    check_ratio(bytes_, entry.compress_size)
-    if claim is not None:
-        claim(name, dtype, shape)
-    content = bytearray(bytes_)
-    view, done = memoryview(content), 0
-    while done < bytes_ and (count := stream.readinto(view[done:])):  # type: ignore[attr-defined]
-        done += count
-    if done < bytes_:
-        raise ValueError(f"array {name!r} is cut short")
-    array = np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
-    return array, room - bytes_
-
-
-def _check_directory(file: IO[bytes]) -> int:
-    """The bytes of a zip file whose directory is not too large to be read."""
-    if file.read(6) == b"\x93NUMPY":
-        raise UnreadableError("it holds one array without a name")
-    size = file.seek(0, io.SEEK_END)
-    file.seek(max(0, size - (1 << 16) - 100))
-    tail = file.read()
-    at = tail.rfind(b"PK\5\6")
-    wide = tail.rfind(b"PK\6\6", 0, max(at, 0))
-    claims = [struct.unpack_from("<I", tail, at + 12)[0]] if at >= 0 else []
-    claims += struct.unpack_from("<Q", tail, wide + 40) if wide >= 0 else ()
-    if any(_DIRECTORY < claimed < 0xFFFFFFFF or claimed > 0xFFFFFFFF for claimed in claims):
-        raise UnreadableError("it is no .npz file of plain arrays: its directory is too large")
-    return size

@@ -8,43 +8,28 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from attrs import field, frozen
 
 from peirce.errors import ModelFileError
-from peirce.files import (
-    ALGORITHM,
-    NO_DIGESTS,
-    Kind,
-    digest_of,
-    digests_checked,
-    open_file,
-    own_digest,
-    read_json,
-    tensor_header,
-)
+from peirce.files import NO_DIGESTS, check_file, digest_of, digests_checked, limit, plain_text, read_json
 
 SPEC, WEIGHTS, PROVENANCE, ASSETS = "spec.toml", "weights.safetensors", "provenance.json", "assets"
 PROVENANCE_FORMAT = 2
 """The newest format of provenance.json that this version reads, and the one that it writes. Format 1 has no digests."""
-CONTENT = "weights"
-"""The key of the digest that provenance.json has of the weights' values, which an exported file carries as well."""
-DIGEST = "digest"
-"""The key of the digest that provenance.json has of itself."""
+CONTENT, FILES, DIGEST = "weights", "sha256", "digest"
+"""Keys of provenance.json: the digest of the weights' values, which an exported file carries as well; the files with
+their digests; and the digest of provenance.json itself."""
 GENERATION = ".generation-"
 """Begins the name of the folder that holds files of a model which are not yet in their place."""
 SKIP = f"`digests=False`, `peirce --no-digests` or {NO_DIGESTS}=1"
 """What opens a file whatever its digest says."""
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_TEXTS = (".toml", ".json", ".txt")
 _TRIES = 1000
-_KINDS: Mapping[str, Kind | None] = {
-    SPEC: "spec", WEIGHTS: None, ".json": "vocabulary", ".npz": "arrays", ".txt": "tokenizer",
-}  # fmt: skip
-"""What each file is, by its name or its ending, for the bound of its size; the header of weights has theirs."""
 
 
 @frozen
@@ -64,7 +49,7 @@ class SavedFiles:
     @property
     def digests(self) -> Mapping[str, str] | None:
         """The digest of each file by its name; None for a model that Peirce 0.1 saved."""
-        return self.provenance[ALGORITHM] if self.provenance["format"] > 1 else None
+        return self.provenance.get(FILES)
 
     @property
     def assets(self) -> tuple[str, ...]:
@@ -82,7 +67,7 @@ class SavedFiles:
 
     def text(self, name: str) -> str:
         """The text of a file, its lines ended by line feeds, without the mark that some editors begin it with."""
-        return self.read(name).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        return plain_text(self.read(name))
 
     def path(self, name: str) -> Path:
         """Where another library finds an open file.
@@ -98,44 +83,21 @@ class SavedFiles:
             raise FileNotFoundError(errno.ENOENT, "it is no file of this model", str(self.directory / name))
         return self._handles[name]
 
-    def damaged(self, *, weights: bool | None = None) -> list[str]:
-        """The names of the open files that are not what was saved, as far as there are digests.
-
-        Args:
-            weights: whether only the weights are read, or all else; if None all files are.
-        """
+    def damaged(self) -> list[str]:
+        """The names of the open files that are not what was saved, as far as there are digests."""
         if self.digests is None:
             return []
-        read = [name for name in self._handles if weights is None or weights is (name == WEIGHTS)]
-        found = [name for name in read if digest_of(self._handles[name]) != self.digests[name]]
-        whole = self.provenance[DIGEST] == own_digest(self.provenance, DIGEST)
+        whole = self.provenance[DIGEST] == _own_digest(self.provenance)
+        found = [name for name, file in self._handles.items() if digest_of(file) != self.digests[name]]
         return ([] if whole else [PROVENANCE]) + found
 
-    def check_weights(self) -> None:
-        """Refuse weights whose header is not one, or tells of other bytes than the file has, before all are read.
-
-        Raises:
-            ModelFileError: says what is wrong.
-        """
-        if WEIGHTS in self._handles:
-            try:
-                tensor_header(self._handles[WEIGHTS])
-            except OSError as error:
-                raise ModelFileError(
-                    f"{self.directory / WEIGHTS} is no complete safetensors file ({error}); it is truncated or "
-                    "foreign: save or copy it again"
-                ) from error
-
-    def check(self, *, weights: bool | None = None) -> None:
+    def check(self) -> None:
         """Refuse files that are not what was saved.
-
-        Args:
-            weights: as of `damaged`.
 
         Raises:
             ModelFileError: names them.
         """
-        if damaged := self.damaged(weights=weights):
+        if damaged := self.damaged():
             named = f"{damaged[0]} is" if len(damaged) == 1 else f"{', '.join(damaged)} are"
             raise ModelFileError(
                 f"{self.directory}: {named} not what was saved: another digest than {PROVENANCE} says. Restore it from "
@@ -158,27 +120,20 @@ def saved_files(
     Raises:
         ModelFileError: a file is missing, damaged, foreign or newer.
     """
-    with ExitStack() as stack:
-        files = _one_generation(directory, without, stack)
-        files.check_weights()
-        if digests_checked(digests):
-            files.check()
-        yield files
-
-
-def _one_generation(directory: Path, without: Collection[str], stack: ExitStack) -> SavedFiles:
     for _ in range(_TRIES):
         before = _stamp(directory)
         with ExitStack() as handles:
             try:
                 files = _opened(directory, without, handles)
-            except (OSError, ModelFileError):
+            except ModelFileError:
                 if _stamp(directory) == before:
                     raise
                 continue
             if _stamp(directory) == before:
-                stack.enter_context(handles.pop_all())
-                return files
+                if digests_checked(digests):
+                    files.check()
+                yield files
+                return
     raise ModelFileError(f"{directory} is replaced again and again while it is opened; try again later")
 
 
@@ -194,19 +149,16 @@ def _stamp(directory: Path) -> tuple[int, ...] | None:
 def _opened(directory: Path, without: Collection[str], handles: ExitStack) -> SavedFiles:
     if not directory.is_dir():
         raise ModelFileError(f"there is no saved model at {directory}: it is not a directory")
-    provenance = read_provenance(directory) if (directory / PROVENANCE).is_file() else None
-    if provenance is None or provenance["format"] == 1:
-        folder = directory / ASSETS
-        assets = [path.relative_to(directory).as_posix() for path in folder.rglob("*") if path.is_file()]
-        names = [SPEC, WEIGHTS, *sorted(assets)]
-    else:
-        names = list(provenance[ALGORITHM])
+    provenance = read_provenance(directory) if (directory / PROVENANCE).is_file() else {}
+    names = [SPEC, WEIGHTS, *below(directory, ASSETS)] if FILES not in provenance else provenance[FILES]
+    # A file lies with its generation until it is moved to its place.
+    waiting = directory / f"{GENERATION}{provenance.get('generation', '')}"
     found: dict[str, IO[bytes]] = {}
     absent = [] if provenance else [PROVENANCE]
     for name in names:
         if name not in without:
             try:
-                found[name] = handles.enter_context(_open(_places(directory, provenance or {}, name)))
+                found[name] = handles.enter_context(_open(waiting / name, directory / name))
             except FileNotFoundError:
                 absent.append(name)
             except OSError as error:
@@ -214,7 +166,7 @@ def _opened(directory: Path, without: Collection[str], handles: ExitStack) -> Sa
                     f"{directory / name} cannot be read: {error.strerror or error}; restore it from where the model "
                     "was saved"
                 ) from error
-    if absent or provenance is None:
+    if absent:
         raise ModelFileError(
             f"{directory} is not a complete saved model: {', '.join(absent)} {'is' if len(absent) == 1 else 'are'} "
             "missing; Model.save writes spec.toml, weights.safetensors and provenance.json"
@@ -222,16 +174,29 @@ def _opened(directory: Path, without: Collection[str], handles: ExitStack) -> Sa
     return SavedFiles(directory, provenance, found)
 
 
-def _places(directory: Path, provenance: Mapping[str, Any], name: str) -> tuple[Path, Path]:
-    """Where a file lies, to be tried in this order: with its generation, until it is moved, and in its place."""
-    return directory / f"{GENERATION}{provenance.get('generation', '')}" / name, directory / name
+def _open(waiting: Path, place: Path) -> IO[bytes]:
+    for path in (waiting, place, waiting, place):  # it may be moved between two looks
+        try:
+            check_file(path, None if path.name == WEIGHTS else limit(text=path.suffix in _TEXTS))
+            return path.open("rb")
+        except FileNotFoundError as error:
+            missing = error
+    raise missing
 
 
-def _open(places: Iterable[Path]) -> IO[bytes]:
-    for path in places:
-        with suppress(FileNotFoundError):
-            return open_file(path, _KINDS.get(path.name, _KINDS.get(path.suffix, "asset")))
-    raise FileNotFoundError
+def below(directory: Path, folder: str = ".") -> list[str]:
+    """The names of the files in a folder of a directory and in its folders, from the directory."""
+    found = (path for path in (directory / folder).rglob("*") if path.is_file())
+    return sorted(path.relative_to(directory).as_posix() for path in found)
+
+
+def signed(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """A provenance with its own digest."""
+    return {**provenance, DIGEST: _own_digest(provenance)}
+
+
+def _own_digest(provenance: Mapping[str, Any]) -> str:
+    return digest_of({key: value for key, value in provenance.items() if key != DIGEST})
 
 
 def read_provenance(directory: Path) -> dict[str, Any]:
@@ -241,66 +206,47 @@ def read_provenance(directory: Path) -> dict[str, Any]:
         ModelFileError: it is missing, damaged, foreign or newer.
     """
     path = directory / PROVENANCE
+    restore = "restore it from where the model was saved"
     try:
-        recorded = read_json(path, "provenance")
+        recorded = read_json(path)
     except (OSError, ValueError) as error:
-        raise ModelFileError(
-            f"{path} cannot be read: {error}; restore it from where the model was saved"
-        ) from error
-    if not isinstance(recorded, dict):
-        raise ModelFileError(f"{path} is not the provenance of a Peirce model: it holds no table")
-    check_format(recorded, str(path))
-    return recorded
-
-
-def check_format(recorded: Mapping[str, Any], source: str) -> None:
-    """Refuse a provenance that this version cannot read.
-
-    Raises:
-        ModelFileError: it is no provenance, or its format is newer than this version reads.
-    """
-    found = recorded.get("format")
-    if type(found) is not int:
-        raise ModelFileError(f"{source} is not the provenance of a Peirce model: it has no format and parts")
+        raise ModelFileError(f"{path} cannot be read: {error}; {restore}") from error
+    found = recorded.get("format") if isinstance(recorded, dict) else None
+    if type(found) is not int or not isinstance(recorded.get("parts"), dict):
+        raise ModelFileError(f"{path} is not the provenance of a Peirce model: it has no format and parts")
     if found > PROVENANCE_FORMAT:
         raise ModelFileError(
-            f"{source} has format {found}, newer than {PROVENANCE_FORMAT}, the newest that this version of Peirce "
+            f"{path} has format {found}, newer than {PROVENANCE_FORMAT}, the newest that this version of Peirce "
             f"reads; it was written by peirce {recorded.get('peirce', '?')}: upgrade peirce"
         )
     if found < 1 or (found > 1 and not _lists_files(recorded)):
         raise ModelFileError(
-            f"{source} is damaged: one of format {found} must list the model's files with their digests; restore it "
-            "from where the model was saved"
+            f"{path} is damaged: one of format {found} must list the model's files with their digests; {restore}"
         )
-    if not isinstance(recorded.get("parts"), dict):
-        raise ModelFileError(f"{source} is not the provenance of a Peirce model: it has no format and parts")
     if not all(_is_origin(part, origin) for part, origin in recorded["parts"].items()):
         raise ModelFileError(
-            f"{source} is damaged: each of its parts must be KIND.NAME with a plugin, a distribution and a version; "
-            "restore it from where the model was saved"
+            f"{path} is damaged: each of its parts must be KIND.NAME with a plugin, a distribution and a version; "
+            f"{restore}"
         )
+    return recorded
 
 
 def _is_origin(part: str, origin: Any) -> bool:
-    if "." not in part or not isinstance(origin, dict):
-        return False
-    texts = [origin.get(key, 0) for key in ("distribution", "version")]
-    return isinstance(origin.get("plugin"), str) and all(isinstance(text, str | None) for text in texts)
+    match origin:
+        case {"plugin": str(), "distribution": str() | None, "version": str() | None}:
+            return "." in part
+    return False
 
 
 def _lists_files(recorded: Mapping[str, Any]) -> bool:
-    files, dtype = recorded.get(ALGORITHM), recorded.get("dtype")
-    return (
-        isinstance(files, dict)
-        and {SPEC, WEIGHTS} <= files.keys()
-        and all(name in (SPEC, WEIGHTS) or is_asset(name) for name in files)
-        and all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in files.values())
-        and isinstance(recorded.get(CONTENT, ""), str)
-        and isinstance(dtype, str | dict)
-        and (isinstance(dtype, str) or all(isinstance(each, str) for each in dtype.values()))
-        and all(isinstance(recorded.get(key), str) for key in ("generation", DIGEST))
-        and re.fullmatch("[0-9a-f]{16}", recorded["generation"]) is not None
-    )
+    match recorded:
+        case {"sha256": dict(files), "dtype": str() | dict(), "digest": str(), "generation": str(generation)}:
+            return (
+                files.keys() >= {SPEC, WEIGHTS}
+                and all(name in (SPEC, WEIGHTS) or is_asset(name) for name in files)
+                and re.fullmatch("[0-9a-f]{16}", generation) is not None
+            )
+    return False
 
 
 def is_asset(name: str) -> bool:

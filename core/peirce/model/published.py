@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
-import struct
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from peirce.errors import ModelFileError
-from peirce.files import UnreadableError, check_file, read_json, tensor_header
+from peirce.files import read_json, read_tensors
 
 
 def published_config(path: Path) -> dict[str, Any]:
@@ -39,52 +34,12 @@ def published_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, or of a torch file that holds a state dict; nothing in it is executed.
 
     Raises:
-        ModelFileError: it holds something else.
+        ModelFileError: it holds something else, or tensors that are not dense and whole.
     """
     try:
-        if path.suffix == ".safetensors":
-            tensor_header(path)
-            return load_file(path)
-        _check_archive(path, check_file(path))
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        return read_tensors(path)
     except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (
-        SafetensorError,
-        pickle.UnpicklingError,
-        RuntimeError,
-        EOFError,
-        LookupError,
-        ValueError,
-        # what zip files and pickles that lack bytes make their readers raise
-        zipfile.BadZipFile,
-        struct.error,
-        TypeError,
-        AttributeError,
-        AssertionError,
-    ) as error:
-        raise ModelFileError(
-            f"{path} cannot be read as tensors; it must be a safetensors file, or a torch file that holds a "
-            "state dict and nothing else"
-        ) from error
-    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
-        held = (
-            f"the keys {some(sorted(map(str, loaded)))}"
-            if isinstance(loaded, dict)
-            else type(loaded).__name__
-        )
-        raise ModelFileError(
-            f"{path} holds no state dict of named tensors, but {held}; save its state dict alone"
-        )
-    return loaded
-
-
-def _check_archive(path: Path, size: int) -> None:
-    """Refuse a torch file that unpacks to more than it is; torch itself writes without compression."""
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > size:
-                raise UnreadableError("it unpacks to more than its size, as no torch file does")
+        raise ModelFileError(f"{path} cannot be read as tensors: {error.strerror or error}") from error
 
 
 def check_published(found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], source: Path) -> None:
@@ -109,7 +64,8 @@ def check_published(found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[i
             for key, tensor in found.items()
             if tensor.dtype != torch.float32
         ]
-    problems["not finite"] = [key for key, tensor in found.items() if not tensor.isfinite().all()]
+    if not any(problems.values()):
+        problems["not finite"] = [key for key, tensor in found.items() if not tensor.isfinite().all()]
     if any(problems.values()):
         listed = "; ".join(f"{what}: {some(names)}" for what, names in problems.items() if names)
         raise ModelFileError(f"{source} does not hold the tensors that its configuration needs. {listed}")

@@ -30,8 +30,6 @@ class _Notes(threading.local):
 
 _notes = _Notes()
 _lock = threading.Lock()
-_watchers = 0
-_originals: dict[type[nn.Module], Callable[[Any], None]] = {}
 
 
 @contextmanager
@@ -41,13 +39,16 @@ def watched() -> Iterator[set[int]]:
     Returns:
         Their fingerprints, for `initialise`.
     """
+    # Once for the process: what came and went would change under other threads.
+    with _lock:
+        for kind in _KINDS:
+            if kind.reset_parameters.__module__ != __name__:
+                setattr(kind, _RESET, _noting(kind.reset_parameters))
     found: set[int] = set()
     before, _notes.fingerprints = _notes.fingerprints, found
-    _count(1)
     try:
         yield found
     finally:
-        _count(-1)
         _notes.fingerprints = before
 
 
@@ -82,20 +83,6 @@ def initialise(model: nn.Module, std: float, fingerprints: set[int]) -> None:
         bias = getattr(module, "bias", None)
         if bias is not None and _fingerprint(bias) in fingerprints:
             nn.init.zeros_(bias)
-
-
-def _count(step: int) -> None:
-    """One watcher more or less: the first installs the notes, and the last takes them away."""
-    global _watchers
-    with _lock:
-        _watchers += step
-        if step == 1 and _watchers == 1:
-            for kind in _KINDS:
-                _originals[kind] = kind.reset_parameters
-                setattr(kind, _RESET, _noting(kind.reset_parameters))
-        elif _watchers == 0:
-            for kind in _KINDS:
-                setattr(kind, _RESET, _originals.pop(kind))
 
 
 def _noting(reset: Callable[[Any], None]) -> Callable[[Any], None]:

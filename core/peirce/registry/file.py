@@ -149,7 +149,7 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
                 f"{target} exists and is not a registry file of Peirce (it lacks `format = {FORMAT}`); go to "
                 f"another folder, or name a file with --registry"
             )
-    document = tomlkit.parse(read_text(source, "spec"))
+    document = tomlkit.parse(read_text(source))
     change(document)
     text = tomlkit.dumps(document)
     _checked(tomllib.loads(text), target)
@@ -176,7 +176,7 @@ def canonical(plugin: str) -> str:
 def _is_ours(path: Path) -> bool:
     """Whether a registry.toml is a file of Peirce; others may use that name too."""
     try:
-        return bool(_OURS.search(read_text(path, "spec")))
+        return bool(_OURS.search(read_text(path)))
     except (OSError, UnicodeDecodeError):
         return False
 

@@ -13,7 +13,7 @@ import tomlkit
 from attrs import Factory, field, frozen
 
 from peirce.errors import SpecError
-from peirce.files import DEEPEST, TooDeepError, parse_toml, too_deep, whole_number
+from peirce.files import DEEPEST, parse_toml, too_deep, whole_number
 from peirce.files import read_text as read_file
 from peirce.spec.toml_lines import KeyPath, join_key, key_lines, split_key
 
@@ -99,7 +99,7 @@ def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ..
             f"{_short(path)}: more than {DEEPEST} specs extend each other; put some of them together"
         )
     try:
-        text = read_file(path, "spec")
+        text = read_file(path)
     except FileNotFoundError:
         raise SpecError(f"no spec file {_short(path)}.{_specs_in(path.parent)}") from None
     except UnicodeDecodeError as error:
@@ -119,8 +119,6 @@ def read_text(
         data = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(_syntax_error(error, text, source)) from None
-    except TooDeepError:
-        raise SpecError(f"{source}: {_TOO_DEEP}") from None
     except ValueError as error:
         # What tomllib lets through: an integer of thousands of digits, a date that there is not.
         raise SpecError(f"{source}: not valid TOML: {error}") from None
@@ -190,7 +188,7 @@ def _specs_in(folder: Path) -> str:
 
 def summary_of(path: Path) -> str:
     """What a ready spec is: the comment in its first line."""
-    return read_file(path, "spec").partition("\n")[0].removeprefix("#").strip()
+    return read_file(path).partition("\n")[0].removeprefix("#").strip()
 
 
 def parse_override(text: str) -> tuple[str, Any]:

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.files import check_file, digest_of, read_record, signed_json, sync
+from peirce.files import check_file, digest_of, read_json, sync
 from peirce.files import tensor_header as header_of
 
 FORMAT = 1
@@ -91,7 +91,7 @@ class Checkpoints:
         (writing / _STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
         digests = {file.name: digest_of(file) for file in sorted(writing.iterdir())}
         manifest = {"format": FORMAT, "step": step, "files": digests}
-        (writing / _MANIFEST).write_text(signed_json(manifest), encoding="utf-8")
+        (writing / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         for file in (*writing.iterdir(), writing):
             sync(file)
         replaced = self.folder / f".{_name(step)}{_REPLACED}"
@@ -174,7 +174,7 @@ def _read(path: Path) -> Checkpoint:
             if name.endswith(_TENSORS):
                 header_of(file)
             else:
-                check_file(file, "table")
+                check_file(file)
         except OSError as error:
             raise DamagedError(f"{name} cannot be read ({error})") from error
         if digest_of(file) != digest:
@@ -185,7 +185,7 @@ def _read(path: Path) -> Checkpoint:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = read_record(path, "table")
+        content = read_json(path)
     except (OSError, ValueError) as error:
         raise DamagedError(f"{path.name} cannot be read ({error})") from error
     if not isinstance(content, dict):

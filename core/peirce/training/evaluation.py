@@ -92,7 +92,7 @@ def check_data(model: Model, directory: Path, task: AnyTask, data: Any) -> None:
     different = [key for key, value in overrides.items() if model.spec.replace({key: value}) != model.spec]
     for name, content in task.assets(data).items():
         path = directory / ASSETS / name
-        if path.is_file() and (check_file(path) != len(content) or read_bytes(path, "asset") != content):
+        if path.is_file() and (check_file(path) != len(content) or read_bytes(path) != content):
             different.append(f"{ASSETS}/{name}")
     if different:
         record = read_training(directory)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from peirce.compose import build, resolve
 from peirce.errors import BusyError, SpecError, TaskError
 from peirce.extras import require_training
-from peirce.files import clear, finished, refused, writing
+from peirce.files import clear, disk_error, writing
 from peirce.model import AnyTask
 from peirce.registry import Registry, default_registry, load_spec
 from peirce.spec import Spec
@@ -129,8 +129,8 @@ def train(
         except BaseException as error:
             if launched_first():
                 # The curves of a training that failed by itself tell why.
-                cut = not isinstance(error, Exception) or refused(error) is not None
-                finished(partial(_leave, directory, cut=cut))
+                cut = not isinstance(error, Exception) or disk_error(error) is not None
+                _leave(directory, cut=cut)
             raise
 
 

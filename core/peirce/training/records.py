@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from peirce.errors import TaskError
-from peirce.files import read_record, write_json
+from peirce.files import read_json, write_json
 from peirce.model import AnyTask
 from peirce.training.options import TrainingOptions, TrainResult, plain
 
@@ -75,7 +75,7 @@ def read_training(directory: Path) -> dict[str, Any] | None:
     """
     path = directory / TRAINING
     try:
-        record = read_record(path)
+        record = read_json(path)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

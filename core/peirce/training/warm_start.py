@@ -154,7 +154,7 @@ class SavedModel:
         ours = {name: content for name, content in assets.items() if Path(name).stem in _VOCABULARIES}
         folder = self.directory / ASSETS
         paths = sorted(folder.iterdir()) if folder.is_dir() else []
-        theirs = {path.name: read_bytes(path, "vocabulary") for path in paths if path.stem in _VOCABULARIES}
+        theirs = {path.name: read_bytes(path, text=True) for path in paths if path.stem in _VOCABULARIES}
         if not ours or not theirs:
             return
         shared = ours.keys() & theirs.keys()

@@ -63,7 +63,7 @@ class Content:
             ModelFileError: it is missing, is no ONNX file, or cut short; or its weights do not lie beside it.
         """
         try:
-            data = read_bytes(path, "graph")
+            data = read_bytes(path)
         except OSError as error:
             reason = "it is not there" if isinstance(error, FileNotFoundError) else error.strerror or error
             raise ModelFileError(

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from attrs import evolve, frozen
 from peirce.errors import ExportError
-from peirce.files import AS_IT_WAS, scratch, writing
+from peirce.files import scratch, writing
 from peirce.kernels import folded
 from peirce.model import Exporter, Model, weights_digest
 from peirce.parts import PART, RecurrentOperator, Signature, noting_parts
@@ -121,7 +121,7 @@ class OnnxExporter(Exporter):
         """
         path = check_place(path, "model.onnx")
         try:
-            with writing(str(path), AS_IT_WAS), scratch(path) as place:
+            with writing(str(path)), scratch(path) as place:
                 folder = place / "new"
                 folder.mkdir()
                 try:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from attrs import evolve, field, frozen, validators
 from peirce.errors import ExportError
-from peirce.files import AS_IT_WAS, digest_of, scratch, writing
+from peirce.files import digest_of, scratch, writing
 from peirce.model import Exporter, Model
 from peirce.parts import Signature
 
@@ -126,7 +126,7 @@ class TensorRTExporter(Exporter):
             read_timing_cache(Path(options.timing_cache))
         signatures = [view(role, model).signature for role in (ROLES if options.generate else (MODEL,))]
         asked = [_asked(signature, options.profile, signatures) for signature in signatures]
-        with writing(str(path), AS_IT_WAS), scratch(path) as place:
+        with writing(str(path)), scratch(path) as place:
             graphs, engines = place / "graphs", place / "engines"
             graphs.mkdir(parents=True)
             engines.mkdir()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import asdict, field, frozen
 from peirce.errors import ModelFileError
-from peirce.files import digest_of, read_record, write_json
+from peirce.files import digest_of, read_json, write_json
 from peirce.parts import TensorSpec
 
 from peirce_export.metadata import Metadata
@@ -82,7 +82,7 @@ class Header:
         """
         path = header_of(engine)
         try:
-            content: dict[str, Any] = read_record(path)
+            content: dict[str, Any] = read_json(path)
             if content.pop("format") != FORMAT:
                 raise ModelFileError(
                     f"{path} is of a newer Peirce; upgrade peirce, or export the model again"

@@ -27,7 +27,7 @@ class EngineGraph(Verifiable):
     def __init__(self, path: Path) -> None:
         self.path, self.header = path, Header.read(path)
         self.metadata = self.header.metadata
-        if digests_checked(None):
+        if digests_checked():
             self.header.hold(path)
 
     def check(self, signature: Signature) -> None:

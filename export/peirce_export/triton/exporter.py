@@ -13,7 +13,7 @@ from typing import Any
 from attrs import evolve, frozen
 from peirce.compose import Session
 from peirce.errors import ExportError, PeirceError
-from peirce.files import AS_IT_WAS, read_bytes, scratch, writing
+from peirce.files import read_bytes, scratch, writing
 from peirce.model import ASSETS, PROVENANCE, SPEC, WEIGHTS, Exporter, Model, Pipeline, saved_files
 from peirce.registry import default_catalogue, pipelines_for
 
@@ -92,7 +92,7 @@ class TritonExporter(Exporter):
         if not path.parent.is_dir():
             raise ExportError(f"folder {path.parent} does not exist; create it, or write elsewhere")
         try:
-            with writing(str(path), AS_IT_WAS), scratch(path) as place:
+            with writing(str(path)), scratch(path) as place:
                 report, graphs = self._graphs(model, place)
                 notes = list(report.notes)
                 made, names = place / "new", [name, f"{name}_step"][: len(graphs)]
@@ -273,7 +273,7 @@ class TritonExporter(Exporter):
                 (place / name).write_bytes(files.read(name))
             (place / PROVENANCE).write_text(json.dumps(files.provenance), encoding="utf-8")
         if (model.folder / RECORD).is_file():
-            (place / RECORD).write_bytes(read_bytes(model.folder / RECORD, "record"))
+            (place / RECORD).write_bytes(read_bytes(model.folder / RECORD, text=True))
         return _configured(folder, of_pipeline(folder.name, kind, self.options))
 
 

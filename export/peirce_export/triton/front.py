@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attrs import frozen
 from peirce.errors import ModelFileError
-from peirce.files import read_record, write_json
+from peirce.files import read_json, write_json
 
 from peirce_export.metadata import Metadata
 
@@ -54,7 +54,7 @@ class Front:
             ModelFileError: the file is missing, damaged, or of a newer Peirce.
         """
         try:
-            content = read_record(path)
+            content = read_json(path)
             if content["format"] != FORMAT:
                 raise ModelFileError(
                     f"{path} is of a newer Peirce; upgrade peirce, or export the model again"

@@ -42,7 +42,7 @@ def check(repository: Path, configs: Mapping[str, Any]) -> None:
             raise ExportError(
                 f"{folder} holds no {CONFIG}, so it is no model of Triton's; give another --name"
             )
-        why = different(parsed(read_text(folder / CONFIG, "spec"), str(folder / CONFIG)), config)
+        why = different(parsed(read_text(folder / CONFIG), str(folder / CONFIG)), config)
         if why is not None:
             raise ExportError(
                 f"{repository} serves another model under the name {name!r}: {why}; give another --name"

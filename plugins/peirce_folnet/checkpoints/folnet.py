@@ -17,7 +17,7 @@ import torch
 from attrs import asdict, has
 from peirce.compose import build, resolve
 from peirce.errors import ModelFileError, unknown
-from peirce.files import AS_IT_WAS, locked, parse_json, read_bytes, scratch, writing
+from peirce.files import locked, parse_json, read_bytes, scratch, writing
 from peirce.model import Model, check_published, published_config, published_tensors, some
 from peirce.parts import Plan, PlannedOperator
 from peirce.registry import Registry, default_registry
@@ -75,7 +75,7 @@ def import_folnet(
     model = build(spec, registry=registry)
     state = _state(model, tensors, weights)
     model.to(next(iter(state.values())).dtype).load_state_dict(state)
-    model.save(directory, assets={CONFIG_ASSET: read_bytes(config, "record")})
+    model.save(directory, assets={CONFIG_ASSET: read_bytes(config, text=True)})
     return model
 
 
@@ -104,7 +104,7 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
     if "mlm" in model.heads:
         published[TIED] = published[EMBEDDING].clone()
     kept = directory / "assets" / CONFIG_ASSET
-    text = read_bytes(kept, "record") if kept.is_file() else _dump(config_of(model))
+    text = read_bytes(kept, text=True) if kept.is_file() else _dump(config_of(model))
     again = spec_of(parse_json(text), published, name=model.spec.name, source=output / "config.json")
     if changed := _changes(model.plan, resolve(again, registry or default_registry())):
         raise ModelFileError(
@@ -112,7 +112,7 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
             f"depends on can be changed in {directory / 'spec.toml'}"
         )
     with (
-        writing(f"the checkpoint in {output}", AS_IT_WAS),
+        writing(f"the checkpoint in {output}"),
         locked(output, folder=True),
         scratch(output / "config.json") as fresh,
     ):

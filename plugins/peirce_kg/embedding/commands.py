@@ -83,12 +83,12 @@ def embed(
 def _place(output: Path) -> Iterator[None]:
     """Refuse a place that no file can be written to, before the vectors are trained for it, and keep others out."""
     from peirce.errors import TaskError
-    from peirce.files import AS_IT_WAS, locked, writing
+    from peirce.files import locked, writing
 
     if output.exists() and not output.is_file():
         raise TaskError(f"{output} cannot be written: it is a directory or a device; choose another -o")
     try:
-        with writing(str(output), AS_IT_WAS), locked(output, folder=False):
+        with writing(str(output)), locked(output, folder=False):
             yield
     except OSError as error:
         raise TaskError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from peirce.errors import ModelFileError
-from peirce.files import Kind, read_bytes, read_record
+from peirce.files import read_bytes, read_json
 from peirce.model import ASSETS, SavedFiles
 
 from peirce_kg.encoding.vocabulary import Vocabulary
@@ -36,7 +36,7 @@ def reads_reversed(directory: Path) -> bool:
     """
     path = directory / TRAINING
     try:
-        options = read_record(path)["task"]["options"]
+        options = read_json(path)["task"]["options"]
         return bool(options.get("reverse", False))
     except FileNotFoundError:
         return False
@@ -53,10 +53,9 @@ def read_assets(files: SavedFiles) -> tuple[Vocabulary, Graph]:
         ModelFileError: a file is missing. TaskError: one is damaged.
     """
     contents, folder = {}, files.directory / ASSETS
-    kinds: Mapping[str, Kind] = {VOCABULARY: "vocabulary", TRIPLES: "arrays"}
-    for name, kind in kinds.items():
+    for name in (VOCABULARY, TRIPLES):
         try:
-            contents[name] = read_bytes(files.path(f"{ASSETS}/{name}"), kind)
+            contents[name] = read_bytes(files.path(f"{ASSETS}/{name}"), text=name == VOCABULARY)
         except OSError as error:
             raise ModelFileError(
                 f"{folder / name} cannot be read: {error.strerror or error}; `peirce train --task kgqa` writes it "

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
-from peirce.files import open_unpacked, read_lines
+from peirce.files import open_file, read_lines
 
 from peirce_kg.graphs.index import SPLITS, Split
 from peirce_kg.graphs.ntriples import MalformedError, parse_line
@@ -110,7 +110,7 @@ def _file(folder: Path, split: str) -> Path:
 def _read(path: Path, parse: Callable[[str], Triple | None]) -> Iterator[Triple]:
     lines = 0
     try:
-        with open_unpacked(path) as file:
+        with open_file(path) as file:
             for raw in read_lines(file):
                 lines += 1
                 if lines == 1:  # a byte order mark would be part of the first name

@@ -42,7 +42,7 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
     """
     source = str(path) if path else "types.toml"
     try:
-        text = read_text(path, "spec") if path else (files(__package__) / source).read_text(encoding="utf-8")
+        text = read_text(path) if path else (files(__package__) / source).read_text(encoding="utf-8")
         tables = parse_toml(text).get("type", [])
     except (OSError, ValueError) as error:
         raise TaskError(f"{source}: query types cannot be read: {error}") from error

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from attrs import frozen
 from peirce.errors import TaskError, unknown
-from peirce.files import clear, finished, locked, replacing, write_whole, writing
+from peirce.files import clear, locked, replacing, write_whole, writing
 
 from peirce_kg.engine.template import Template
 from peirce_kg.graphs.graph import Graph, Ints, Split
@@ -120,7 +119,7 @@ def run(
             _claim(folder, wanted, overwrite=overwrite)
             return _complete(folder, wanted, graph, engine, workers, watch)
         except BaseException:
-            finished(partial(_leave, folder, wanted))
+            _leave(folder, wanted)
             raise
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 from peirce.errors import TaskError
-from peirce.files import parse_json, unpacked_text, whole_number
+from peirce.files import parse_json, read_text, whole_number
 from peirce_text import Row, read_splits
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -253,7 +253,7 @@ def _annotations(paths: Iterable[Path]) -> dict[tuple[str, int], list[str]]:
 
 def _content(path: Path) -> str:
     try:
-        return unpacked_text(path, "table")
+        return read_text(path)
     except UnicodeDecodeError as error:
         raise TaskError(f"{path}: not UTF-8 text: {error.reason}; save it as UTF-8") from error
     except OSError as error:

@@ -14,11 +14,8 @@ from attrs import frozen
 from numpy.typing import NDArray
 from peirce.errors import ModelFileError, TaskError
 from peirce.files import (
-    OWN,
-    AlteredError,
     digest_of,
     digests_checked,
-    own_digest,
     parse_json,
     whole_number,
     write_whole,
@@ -32,6 +29,8 @@ from peirce_logic.senses.sentences import LABELS, NONE
 from peirce_logic.senses.vectors import Vectors
 
 FORMAT = 1
+_OWN = "own_digest"
+"""The key of the digest of all else in the file, in its header."""
 _AGAIN = "write it again with `peirce logic senses train`"
 
 
@@ -127,7 +126,7 @@ class Senses:
             for word, each in self.classifiers.items()
             for name in ("weight", "bias")
         }
-        metadata[OWN] = _digest(arrays, metadata)
+        metadata[_OWN] = _digest(arrays, metadata)
         try:
             write_whole(path, save(arrays, metadata))
         except OSError as error:
@@ -155,8 +154,8 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
         )
     try:
         metadata, arrays = held(file).metadata, load_file(file)
-        if OWN in metadata and digests_checked(None) and metadata[OWN] != _digest(arrays, metadata):
-            raise AlteredError
+        if _OWN in metadata and digests_checked() and metadata[_OWN] != _digest(arrays, metadata):
+            raise ValueError("its digest is another than it says")
         if (version := whole_number(metadata.get("format", ""))) is None or "relations" not in metadata:
             raise ValueError("its header names no senses")
         encoder, digest = metadata["encoder"], metadata["digest"]
@@ -186,7 +185,7 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
 def _digest(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> str:
     """The digest of what a file of senses holds, but for the digest itself."""
     each = {name: [str(a.dtype), a.shape, digest_of(a.tobytes())] for name, a in arrays.items()}
-    return own_digest({**metadata, "arrays": each})
+    return digest_of({**{key: text for key, text in metadata.items() if key != _OWN}, "arrays": each})
 
 
 def sentence_text(tree: Tree) -> str:

@@ -57,7 +57,7 @@ def read_sentences(path: str | os.PathLike[str] | None = None) -> list[Labelled]
     """
     file = ENGLISH if path is None else Path(path)
     try:
-        lines = read_text(file, "table").splitlines()
+        lines = read_text(file).splitlines()
     except (OSError, ValueError) as error:
         raise InputError(
             f"sentences {file} cannot be read: {error}; it holds a JSON object a line"

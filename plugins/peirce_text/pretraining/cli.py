@@ -172,9 +172,9 @@ def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bo
 
 def _read(source: Path) -> Any:
     """What a tokenizer was trained from; None where nothing tells."""
-    from peirce.files import read_record
+    from peirce.files import read_json
 
     try:
-        return read_record(source, "table")
+        return read_json(source)
     except (OSError, ValueError):
         return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.files import read_record, write_json
+from peirce.files import read_json, write_json
 
 FILE = "data.json"
 SCHEMA = "peirce.pretraining-data/1"
@@ -59,7 +59,7 @@ class Record:
 
     def _read(self) -> Mapping[str, Any]:
         try:
-            record = read_record(self.path)
+            record = read_json(self.path)
         except (OSError, ValueError) as error:
             raise TaskError(f"{self.path} cannot be read: {error}; remove it to resume without it") from error
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:

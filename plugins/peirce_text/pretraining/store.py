@@ -25,12 +25,11 @@ from attrs import frozen
 from peirce.errors import TaskError
 from peirce.extras import require
 from peirce.files import (
-    ALGORITHM,
     check_file,
     digest_of,
     digests_checked,
     locked,
-    read_record,
+    read_json,
     scratch,
     write_json,
     writing,
@@ -156,7 +155,7 @@ class Store:
                 with (fresh / name).open("wb") as file:
                     values.tofile(file)
             digests = {path.name: digest_of(path) for path in sorted(fresh.iterdir())}
-            write_json(fresh / _RECORD, {"format": FORMAT, "shard": str(shard.path), ALGORITHM: digests})
+            write_json(fresh / _RECORD, {"format": FORMAT, "shard": str(shard.path), "sha256": digests})
             fresh.rename(folder)
         return digests
 
@@ -192,11 +191,10 @@ def mapped(path: Path, dtype: Any, without: int = 0) -> npt.NDArray[Any]:
 def _digests(folder: Path) -> Mapping[str, str] | None:
     """The digests of a folder's files; None where it is not what was written, or of another format."""
     try:
-        record = read_record(folder / _RECORD)
-        found = {name: str(record[ALGORITHM][name]) for name in (_TOKENS, _SENTENCES, _DOCUMENTS)}
+        record = read_json(folder / _RECORD)
+        found = {name: str(record["sha256"][name]) for name in (_TOKENS, _SENTENCES, _DOCUMENTS)}
         whole = record["format"] == FORMAT and all(
-            check_file(folder / name) >= 0
-            and (not digests_checked(None) or digest_of(folder / name) == digest)
+            check_file(folder / name) >= 0 and (not digests_checked() or digest_of(folder / name) == digest)
             for name, digest in found.items()
         )
     except (OSError, ValueError, KeyError, TypeError):

@@ -75,7 +75,7 @@ def read_file(path: Path) -> Questions:
         TaskError: it is not in the published format.
     """
     try:
-        content = read_json(path, "table")
+        content = read_json(path)
     except (OSError, ValueError) as error:
         raise TaskError(f"{path} cannot be read: {error}; fetch the published file again") from error
     try:

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from attrs import frozen
 from peirce.errors import TaskError, unknown
-from peirce.files import open_unpacked, parse_json, read_lines
+from peirce.files import open_file, parse_json, read_lines
 
 LONGEST_FIELD = 2**24
 """Characters of one field of a CSV file; the csv module's own bound is below what a long document has."""
@@ -111,7 +111,7 @@ def _format(path: Path) -> str:
 
 
 def _opened(path: Path) -> IO[str]:
-    return io.TextIOWrapper(open_unpacked(path), encoding="utf-8-sig", newline="")
+    return io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="")
 
 
 def _objects(path: Path, file: IO[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -107,6 +107,6 @@ def _prompts(given: list[str], file: str | None) -> list[str]:
     if file == STDIN:
         return sys.stdin.read().splitlines()
     try:
-        return read_text(file, "text").splitlines()
+        return read_text(file).splitlines()
     except (OSError, ValueError) as error:
         raise TaskError(f"{file} cannot be read: {error}; give a text file with one prompt a line") from error

@@ -124,7 +124,7 @@ class Tokenizer:
         if path.is_dir():
             path = _inside(path)
         try:
-            content = read_bytes(path, "tokenizer")
+            content = read_bytes(path, text=True)
         except OSError as error:
             raise TaskError(
                 f"tokenizer {path} cannot be read: {error}; give a tokenizers JSON, a BERT vocab.txt, or a folder "

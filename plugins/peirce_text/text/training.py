@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from attrs import frozen
-from peirce.files import AS_IT_WAS, locked, write_whole, writing
+from peirce.files import locked, write_whole, writing
 from rich.console import Console
 
 from peirce_text.text.progress import Tokenizing
@@ -60,7 +60,7 @@ def train_tokenizer(
         BusyError: another process trains one there.
         WriteError: the disk takes no more.
     """
-    with writing(str(path), AS_IT_WAS), locked(path, folder=False):
+    with writing(str(path)), locked(path, folder=False):
         with Tokenizing(Console(stderr=True), 2 * len(shards), "reading", "characters") as progress:
             texts = _Texts(shards, column, skip, progress)
             tokenizer = Tokenizer.train(texts, vocabulary, lowercase=not cased)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.files import DEEPEST, open_unpacked, read_lines
+from peirce.files import DEEPEST, open_file, read_lines
 
 from peirce_tpru.entailment.formulas import CONNECTIVES, variables
 
@@ -71,7 +71,7 @@ def read_pairs(path: Path) -> tuple[Pair, ...]:
     """
     found = []
     try:
-        with open_unpacked(path) as file:
+        with open_file(path) as file:
             for number, line in enumerate(read_lines(file), 1):
                 if text := line.decode("utf-8", "replace").strip():
                     found.append(_pair(text, f"{path}, line {number}"))

@@ -10,7 +10,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
-from peirce.files import open_unpacked, read_lines
+from peirce.files import open_file, read_lines
 from peirce_text import read_rows
 
 TRAIN, VALID, TEST = "train", "valid", "test"
@@ -236,7 +236,7 @@ def _there(folder: Path, *names: str) -> Path:
 def _lines(path: Path) -> list[str]:
     """The lines of a file in UTF-8, or else in Latin-1, as the older of these sets are."""
     try:
-        with open_unpacked(path) as file:
+        with open_file(path) as file:
             content = list(read_lines(file))
     except (OSError, EOFError) as error:
         raise TaskError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,82 +12,50 @@ import pytest
 from peirce.commands import as_json, as_table
 from peirce.errors import LONGEST, InputError, PeirceError, printable, unknown
 from peirce.files import (
-    BOUNDS,
     DEEPEST,
-    LIMITS_VARIABLE,
-    TooDeepError,
     UnreadableError,
+    check_file,
+    limit,
     open_file,
-    open_unpacked,
     parse_json,
     parse_toml,
+    read_bytes,
+    read_json,
     read_lines,
-    unicode_text,
-    unpacked_text,
+    read_text,
+    read_toml,
     whole_number,
 )
-from peirce.files import read as reading
 
 
-def _pipe(path: Path) -> None:
-    os.mkfifo(path)
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "device").symlink_to("/dev/zero")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+    for path in tmp_path.iterdir():
+        for read in (check_file, open_file, read_bytes, read_text, read_json, read_toml):
+            with pytest.raises(UnreadableError, match=r"^it is a (pipe or a device|folder)"):
+                read(path)
 
 
-def _socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as made:
-        here = Path.cwd()
-        os.chdir(path.parent)  # the path of a socket has at most a hundred characters
-        try:
-            made.bind(path.name)
-        finally:
-            os.chdir(here)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-@pytest.mark.parametrize(
-    ("make", "what"),
-    [
-        (_pipe, "a pipe"),
-        (_socket, "a socket"),
-        (Path.mkdir, "a folder"),
-        (lambda path: path.symlink_to("/dev/zero"), "a device"),
-        (lambda path: path.symlink_to("/dev/null"), "a device"),
-        (lambda path: path.symlink_to(path.parent), "a folder"),
-    ],
-)
-def test_only_regular_files_are_read(make: Callable[[Path], None], what: str, tmp_path: Path) -> None:
-    path = tmp_path / "given"
-    make(path)
-    for use in (
-        lambda: reading.check_file(path),
-        lambda: open_file(path),
-        lambda: reading.read_bytes(path, "asset"),
-        lambda: reading.read_text(path, "spec"),
-        lambda: reading.read_json(path),
-        lambda: reading.read_toml(path),
-        lambda: open_unpacked(path),
-    ):
-        with pytest.raises(UnreadableError, match=f"^it is {what}"):
-            use()
-
-
-@pytest.mark.parametrize("kind", BOUNDS)
-def test_a_file_beyond_its_bound_is_not_read(
-    kind: reading.Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_beyond_the_bound_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "large"
     path.touch()
-    os.truncate(path, BOUNDS[kind][0] + 1)  # without a byte on the disk
-    with pytest.raises(UnreadableError, match=f"if it is right, set PEIRCE_LIMITS={kind}=SIZE"):
-        reading.read_bytes(path, kind)
+    os.truncate(path, 10**11)  # without a byte on the disk
+    for read in (read_bytes, read_text, read_json, read_toml):
+        with pytest.raises(
+            UnreadableError, match="if it is right, set PEIRCE_LIMIT to a larger size than 2GB"
+        ):
+            read(path)
     os.truncate(path, 2000)
-    monkeypatch.setenv("PEIRCE_LIMITS", f"{kind}=1.5kB")
-    with pytest.raises(
-        UnreadableError, match=rf"it has 2 kB, and a file of this kind \({kind}\) at most 1.5 kB"
-    ):
-        reading.read_bytes(path, kind)
-    monkeypatch.setenv("PEIRCE_LIMITS", f"line=1, {kind} = 2KB")
-    assert reading.read_bytes(path, kind) == bytes(2000)
+    monkeypatch.setenv("PEIRCE_LIMIT", "8kB")
+    assert read_bytes(path) == bytes(2000)
+    with pytest.raises(UnreadableError, match=r"it has more than 0.001 MB"):
+        read_bytes(path, text=True)
+    monkeypatch.setenv("PEIRCE_LIMIT", "much")
+    with pytest.raises(InputError, match=r"^PEIRCE_LIMIT: 'much' is no size such as 64MB or 2GB"):
+        limit()
 
 
 def test_a_whole_number_has_few_digits() -> None:
@@ -97,24 +63,17 @@ def test_a_whole_number_has_few_digits() -> None:
     assert [whole_number(text) for text in ("", "-1", "²", "1.0", " 1", "1\n", "9" * 19)] == [None] * 7
 
 
-@pytest.mark.parametrize("text", ["recod=1MB", "record", "record=-1", "record=many", "=1MB"])
-def test_limits_that_cannot_be_read_are_named(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PEIRCE_LIMITS", text)
-    with pytest.raises(InputError, match=r"^PEIRCE_LIMITS: "):
-        reading.bound_of("spec")
-
-
 def test_text_is_read_as_editors_write_it(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_bytes(b"\xef\xbb\xbfa\r\nb\rc\n")
-    assert reading.read_text(path, "text") == "a\nb\nc\n"
+    assert read_text(path) == "a\nb\nc\n"
 
 
 @pytest.mark.parametrize(
     "text", ["[" * 10**6, '{"a":' * 10**5, "[" * 66 + "]" * 66, '[{"a":' * 33 + "1" + "}]" * 33]
 )
 def test_json_may_not_be_nested_deeply(text: str) -> None:
-    with pytest.raises(TooDeepError, match=f"nested more than {DEEPEST} deep"):
+    with pytest.raises(ValueError, match=f"nested more than {DEEPEST} deep"):
         parse_json(text)
     assert parse_json("[" * DEEPEST + "]" * DEEPEST)
 
@@ -123,13 +82,11 @@ def test_json_may_not_be_nested_deeply(text: str) -> None:
     "text",
     [
         "a = " + "[" * 10**5,
-        "a." * 4 * 10**5 + "b = 1",
-        "[" + "a." * 4 * 10**5 + "b]",
-        "'a' . " * 10**5 + "b=1",
+        "a." * 100 + "b = 1",
     ],
 )
 def test_toml_may_not_be_nested_deeply(text: str) -> None:
-    with pytest.raises(TooDeepError):
+    with pytest.raises(ValueError, match="deep"):
         parse_toml(text)
     assert parse_toml(f'x = "{"a." * 1000}"') == {"x": "a." * 1000}
 
@@ -140,7 +97,7 @@ def test_a_gzipped_file_that_is_cut_or_altered_is_refused(
 ) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(harm(gzip.compress(bytes(range(256)) * 4, mtime=0)))
-    with pytest.raises(OSError, match=r"damaged|CRC"), open_unpacked(path) as file:
+    with pytest.raises(OSError, match=r"damaged|CRC"), open_file(path) as file:
         file.read()
 
 
@@ -150,20 +107,21 @@ def test_a_gzip_bomb_is_refused_while_it_is_read(tmp_path: Path) -> None:
         for _ in range(80):
             file.write(b"a\tb\tc\n" * 170_000)
     with (
-        open_unpacked(path) as file,
+        open_file(path) as file,
         pytest.raises(UnreadableError, match="unpacks to more than 200 times its size"),
     ):
         for _ in read_lines(file):
             pass
 
 
-def test_a_line_has_a_bound(tmp_path: Path) -> None:
+def test_a_line_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"a\nb")
     with open_file(path) as file:
         assert list(read_lines(file)) == [b"a\n", b"b"]
     os.truncate(path, 10**11)
-    with open_file(path) as file, pytest.raises(UnreadableError, match="a line is longer than 16 MB"):
+    monkeypatch.setenv("PEIRCE_LIMIT", "1MB")
+    with open_file(path) as file, pytest.raises(UnreadableError, match=r"a line is longer than 0.125 MB"):
         list(read_lines(file))
 
 
@@ -182,17 +140,6 @@ def test_json_in_error_reports_stays_json() -> None:
     assert json.loads(json.dumps(str(PeirceError("\ud800")))) == "\\ud800"
 
 
-def test_the_page_on_security_lists_every_bound() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+ \w+) \| (.+) \|$", page, re.MULTILINE)
-    assert {kind: reading.parse_size(text) for kind, text, _ in rows} == {
-        k: most for k, (most, _) in BOUNDS.items()
-    }
-    assert {kind: what.replace("`", "") for kind, _, what in rows} == {
-        kind: what.replace("`", "") for kind, (_, what) in BOUNDS.items()
-    }
-
-
 def test_tables_and_objects_of_commands_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "a\x1b]0;x\x07\x9b2J\u202e"
     as_table(("name",), [(hostile,)])
@@ -206,17 +153,11 @@ def test_a_text_is_read_gzipped_or_not_and_bounded(tmp_path: Path, monkeypatch: 
     plain, packed = tmp_path / "a.txt", tmp_path / "a.txt.gz"
     plain.write_bytes(b"\xef\xbb\xbfone\r\ntwo\rthree\n")
     packed.write_bytes(gzip.compress(plain.read_bytes()))
-    assert unpacked_text(plain, "text") == unpacked_text(packed, "text") == "one\ntwo\nthree\n"
+    assert read_text(plain) == read_text(packed) == "one\ntwo\nthree\n"
     packed.write_bytes(packed.read_bytes()[:-12])
     with pytest.raises(UnreadableError, match="its end is missing"):
-        unpacked_text(packed, "text")
+        read_text(packed)
     packed.write_bytes(gzip.compress(b"a" * 1001))
-    monkeypatch.setenv(LIMITS_VARIABLE, "text=1000")
-    with pytest.raises(UnreadableError, match="text"):
-        unpacked_text(packed, "text")
-
-
-def test_halves_of_characters_are_no_text() -> None:
-    assert unicode_text("\N{DOG}", "a text") == "\N{DOG}"
-    with pytest.raises(InputError, match="a text: character 1 is no character of Unicode"):
-        unicode_text("a\udcff", "a text")
+    monkeypatch.setenv("PEIRCE_LIMIT", "8000")
+    with pytest.raises(UnreadableError, match=r"more than 0.001 MB"):
+        read_text(packed)

@@ -13,10 +13,9 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "support" / "killed_saves.py"
 
 
-@pytest.mark.parametrize("way", ["exchange", "switch"])
 @pytest.mark.parametrize("when", ["at", "after"])
-def test_a_killed_save_leaves_a_whole_model(way: str, when: str, tmp_path: Path) -> None:
-    counts = _run(tmp_path, way, when)
+def test_a_killed_save_leaves_a_whole_model(when: str, tmp_path: Path) -> None:
+    counts = _run(tmp_path, when)
     if when == "at":
         assert counts["old"] > 50
         assert counts["new"] > 5
@@ -24,16 +23,13 @@ def test_a_killed_save_leaves_a_whole_model(way: str, when: str, tmp_path: Path)
         assert sum(counts.values()) == 20
 
 
-@pytest.mark.parametrize("way", ["exchange", "switch", "both"])
-def test_saves_that_go_on_together_leave_the_last_one_and_readers_get_whole_ones(
-    way: str, tmp_path: Path
-) -> None:
-    assert sum(_run(tmp_path, way, "together").values()) > 5
+def test_saves_that_go_on_together_leave_the_last_one_and_readers_get_whole_ones(tmp_path: Path) -> None:
+    assert sum(_run(tmp_path, "together").values()) > 5
 
 
-def _run(folder: Path, way: str, when: str) -> dict[str, int]:
+def _run(folder: Path, when: str) -> dict[str, int]:
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder), way, when, "0"],
+        [sys.executable, str(SCRIPT), str(folder), when, "0"],
         capture_output=True,
         text=True,
         check=False,

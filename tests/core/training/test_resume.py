@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peirce.errors import TaskError
-from peirce.files import read_record, write_json
+from peirce.files import read_json, write_json
 from peirce.registry import Registry
 from peirce.training import Checkpoints, TrainingOptions, TrainResult, train
 from peirce.training.checkpoints import CheckpointWarning
@@ -257,7 +257,7 @@ def test_nothing_but_damaged_checkpoints_is_refused(parts: Registry, tmp_path: P
 @pytest.mark.usefixtures("first")
 def test_a_checkpoint_of_a_newer_format_is_refused(parts: Registry, tmp_path: Path) -> None:
     manifest = Checkpoints(tmp_path, 2).paths()[-1] / "manifest.json"
-    write_json(manifest, {**read_record(manifest), "format": 2})
+    write_json(manifest, {**read_json(manifest), "format": 2})
     with pytest.raises(TaskError, match=r"format 2, newer than 1.*upgrade peirce"):
         go(tmp_path, parts, resume=True)
 

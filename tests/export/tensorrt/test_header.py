@@ -116,10 +116,6 @@ def test_a_header_that_is_damaged_or_newer_is_named(tmp_path: Path) -> None:
     header(path).write(path)
     file = tmp_path / "model.engine.json"
     content = json.loads(file.read_text())
-    file.write_text(json.dumps(content | {"layers": 4}))
-    with pytest.raises(ModelFileError, match=r"model\.engine\.json is damaged .*it is not what was written"):
-        Session(path)
-    del content["own_digest"]  # as that of an earlier version
     file.write_text(json.dumps(content | {"format": 99}))
     with pytest.raises(ModelFileError, match="of a newer Peirce"):
         Session(path)

@@ -130,7 +130,7 @@ def test_the_command_prints_and_keeps_them(
     assert exit_code(*arguments, "--output", file, "--json") == 0
     printed = json.loads(capsys.readouterr().out)
     kept = json.loads(file.read_text(encoding="utf-8"))
-    assert kept == printed | {"own_digest": kept["own_digest"]}
+    assert kept == printed
     assert printed["schema"] == "peirce.senteval/1"
     assert set(printed["tasks"]["STS15"]) >= {"pearson", "spearman_all", "spearman/images"}
     assert exit_code(*arguments) == 0

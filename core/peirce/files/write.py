@@ -1,0 +1,249 @@
+"""Writing files that are whole or absent, by one process at a time, on disks that may be full.
+
+A file is written in a folder beside its place and then renamed into it. Places are locked by the operating system,
+which lets go of a lock however its process ends; what a dead process left is removed by whoever writes there next.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from peirce.errors import BusyError, PeirceError, WriteError, message_of
+
+LOCK = ".peirce-lock"
+"""The lock of a folder, in it; that of a file has the file's name before it and lies beside it."""
+AS_IT_WAS = "what stood there is as it was"
+"""What is safe when a place is written to beside it."""
+_SCRATCH = re.compile(r"\..+\.peirce-[0-9a-f]{12}", re.DOTALL)
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_ADVICE = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room within the quota",
+    errno.EROFS: "write to a file system that is not read-only",
+    errno.EFBIG: "raise the limit on the size of files (`ulimit -f`), or write to another file system",
+}
+_RUST = re.compile(r"\(os error (\d+)\)")
+_SHORT = re.compile(r"\d+ requested and \d+ written|No usable temporary directory")
+_held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
+
+
+@contextmanager
+def locked(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None]:
+    """Keep others from writing to a place until the block ends; who holds it may ask again within it.
+
+    Folders that are made for it are removed again if nothing was put into them. Where the file system has no locks,
+    nobody is kept out.
+
+    Args:
+        place: a folder, which is made if it is not there and has the lock in it; or something in a folder, which is
+            made, and has the lock beside it.
+        folder: which of the two it is.
+        wait: whether to wait until another writer has ended, rather than be refused.
+
+    Raises:
+        BusyError: another process, or another thread, writes there.
+    """
+    path = place / LOCK if folder else place.with_name(f".{place.name}{LOCK}")
+    known = path.absolute()
+    if known in _held.get():
+        yield
+        return
+    made = [parent for parent in path.parents if not parent.exists()]
+    try:
+        while True:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):  # who had made the folder removed it again
+                lock = _take(path, wait=wait)
+                break
+        token = _held.set(_held.get() | {known})
+        try:
+            yield
+        finally:
+            _held.reset(token)
+            _release(lock)
+    except Timeout:
+        raise BusyError(
+            f"another process writes to {place}; wait until it has ended, or give another place"
+        ) from None
+    finally:
+        for parent in made:
+            with suppress(OSError):
+                parent.rmdir()
+
+
+def _take(path: Path, *, wait: bool = False) -> FileLock | None:
+    """Take a lock; None where the file system has none.
+
+    Raises:
+        Timeout: another has it.
+    """
+    lock = FileLock(path, timeout=-1 if wait else 0)
+    try:
+        lock.acquire()
+    except OSError as error:
+        if error.errno not in _NO_LOCKS or isinstance(error, Timeout):
+            raise
+        return None
+    return lock
+
+
+def _release(lock: FileLock | None) -> None:
+    if lock is not None:
+        with suppress(OSError):  # while it is held, so that whoever waits for it makes another
+            os.unlink(lock.lock_file)
+        lock.release()
+
+
+@contextmanager
+def scratch(place: Path) -> Iterator[Path]:
+    """A folder of this block alone, beside `place`, to write in what will be moved there; removed in the end.
+
+    What dead processes left beside `place` is removed first.
+    """
+    clear(place.parent)
+    while True:
+        # A name may be as long as names can be; people need its beginning.
+        folder = place.with_name(f".{place.name[:40]}.peirce-{os.urandom(6).hex()}")
+        folder.mkdir(mode=0o700)
+        with suppress(FileNotFoundError, Timeout):  # another process took it for a dead one's
+            lock = _take(folder / LOCK)
+            break
+    try:
+        yield folder
+    finally:
+        _release(lock)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def clear(folder: Path) -> None:
+    """Remove what dead processes left in a folder, of what `scratch` gave them."""
+    try:
+        left = [Path(each.path) for each in os.scandir(folder) if _SCRATCH.fullmatch(each.name)]
+    except OSError:
+        return  # where nothing can be listed, nothing can be written, which is told of then
+    for each in left:
+        if each.is_dir() and not each.is_symlink():
+            with suppress(OSError, Timeout):
+                if not (each / LOCK).exists():
+                    each.rmdir()  # made a moment ago, or somebody's own
+                elif lock := _take(each / LOCK):
+                    shutil.rmtree(each, ignore_errors=True)
+                    _release(lock)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write to, which takes the place of `path` when the block ends, and is removed when it fails.
+
+    A reader sees the old file or the new one, never a part. A file that stood there hands on its permissions. Of two
+    processes that write at once, the last to end wins.
+
+    Raises:
+        WriteError: the disk takes no more.
+    """
+    if path.exists() and not path.is_file():
+        # A device such as /dev/null could be replaced by whoever may write there, and must not.
+        raise FileExistsError(f"{path} is a directory or a device, where a file would go")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}")
+    with writing(str(path)), scratch(path) as folder:
+        fresh = folder / path.name
+        yield fresh
+        if path.exists():
+            fresh.chmod(path.stat().st_mode & 0o777)
+        os.replace(fresh, path)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file, whole or not at all; text as UTF-8."""
+    with replacing(path) as fresh:
+        fresh.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file, whole or not at all. Numbers that JSON lacks become null."""
+    write_whole(path, json.dumps(finite(content), indent=2, ensure_ascii=False) + "\n")
+
+
+def finite(value: Any) -> Any:
+    """A value with what JSON has no number for as None."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def sync(path: Path) -> None:
+    """Have a file or a folder on the disk; some file systems cannot be asked that of folders."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError:
+        if not path.is_dir():
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def writing(what: str, safe: str | Callable[[], str] = AS_IT_WAS) -> Iterator[None]:
+    """Within it, a disk that takes no more is one sentence, whichever library met it.
+
+    Args:
+        what: what is written, and where, such as `the model in runs/a`; a `writing` within this one knows better.
+        safe: what is whole all the same, or what tells it once it is asked; this one knows better than those within.
+
+    Raises:
+        WriteError: the disk is full, over its quota or read-only, or a file grew too large.
+    """
+    try:
+        yield
+    except Exception as error:
+        found = disk_error(error, what, safe)
+        if found is None:
+            raise
+        raise found from error
+
+
+def disk_error(
+    error: BaseException, what: str = "", safe: str | Callable[[], str] = AS_IT_WAS
+) -> WriteError | None:
+    """The sentence of a disk that takes no more, if that is behind an error or behind its causes; None otherwise."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        if (number := _number(link)) in _ADVICE:
+            what = link.what if isinstance(link, WriteError) else what
+            why = os.strerror(number)
+            return WriteError(what, number, why, safe if isinstance(safe, str) else safe(), _ADVICE[number])
+        # A complaint of Peirce's own names its cause; what merely was handled when it came is another matter.
+        link = link.__cause__ or (None if isinstance(link, PeirceError) else link.__context__)
+    return None
+
+
+def _number(error: BaseException) -> int:
+    if isinstance(error, WriteError):
+        return error.number
+    if isinstance(error, OSError) and error.errno in _ADVICE:
+        return error.errno
+    text = message_of(error)
+    if found := _RUST.search(text):  # safetensors and tokenizers
+        return int(found[1])
+    # numpy, and tempfile
+    return errno.ENOSPC if isinstance(error, OSError) and _SHORT.search(text) else 0

@@ -1,0 +1,253 @@
+"""Files that are whole or absent, one writer at a time, and one sentence for a disk that takes no more."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from peirce.errors import BusyError, PeirceError, WriteError
+from peirce.files import disk_error, locked, read_json, replacing, write_json, write_whole, writing
+
+LIMIT = 1000
+
+
+def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:
+    path, plain = tmp_path / "a.txt", tmp_path / "plain"
+    plain.touch()
+    write_whole(path, "bône\n")
+    assert path.read_bytes() == "bône\n".encode()
+    assert path.stat().st_mode == plain.stat().st_mode
+    path.chmod(0o640)
+    write_whole(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.txt", "plain"]
+
+
+def test_a_rename_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def refuse(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.raises(OSError, match="disk full"):
+        write_whole(path, "new")
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def stop() -> None:
+        with replacing(tmp_path / "a.txt") as fresh:
+            fresh.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(FileNotFoundError, match=f"there is no folder {tmp_path / 'none'}$"):
+        write_whole(tmp_path / "none" / "a.txt", "")
+
+
+def test_a_directory_or_a_device_is_not_replaced(tmp_path: Path) -> None:
+    for path in (tmp_path, Path("/dev/null")):
+        with pytest.raises(FileExistsError, match="is a directory or a device"):
+            write_whole(path, "text")
+    assert Path("/dev/null").is_char_device()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_is_read_as_it_was_written_and_one_of_0_2_without_its_own_digest(tmp_path: Path) -> None:
+    path = tmp_path / "training.json"
+    write_json(path, {"seed": 3, "of": ["ä", None, True], "lost": math.nan})
+    assert read_json(path) == {"seed": 3, "of": ["ä", None, True], "lost": None}
+    path.write_text('{"own_digest": "of another", "seed": 3}')
+    assert read_json(path) == {"seed": 3}
+
+
+_HOLDER = """
+import sys
+from pathlib import Path
+from peirce.files import locked, scratch
+place = Path(sys.argv[1])
+with locked(place, folder=True), scratch(place) as folder:
+    (folder / "half").mkdir()
+    (folder / "half" / "a.txt").write_text("half")
+    print("holds", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def holder(place: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that writes to a folder and beside it."""
+    command = [sys.executable, "-P", "-c", _HOLDER, str(place)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "holds\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_second_process_is_refused_and_a_dead_one_is_followed(tmp_path: Path) -> None:
+    place = tmp_path / "runs" / "a"
+    with holder(place) as process:
+        with (
+            pytest.raises(BusyError, match=f"another process writes to {place}; wait until it has ended"),
+            locked(place, folder=True),
+        ):
+            raise AssertionError
+        write_whole(tmp_path / "runs" / "b", "")
+        left = [path for path in place.parent.iterdir() if path.name not in ("a", "b")]
+        assert [path.name.partition(".peirce-")[0] for path in left] == [".a"], (
+            "a living writer keeps its folder"
+        )
+        process.kill()
+        process.wait()
+        with locked(place, folder=True):
+            write_whole(place / "c", "")
+            write_whole(tmp_path / "runs" / "b", "")
+    assert sorted(path.name for path in place.parent.iterdir()) == ["a", "b"]
+    assert [path.name for path in place.iterdir()] == ["c"]
+
+
+def test_a_thread_may_ask_again_within_its_block_and_others_may_not(tmp_path: Path) -> None:
+    file, refused = tmp_path / "a.onnx", []
+
+    def other() -> None:
+        try:
+            with locked(file, folder=False):
+                raise AssertionError
+        except BusyError as error:
+            refused.append(error)
+
+    with locked(file, folder=False):
+        with locked(file, folder=False):
+            thread = Thread(target=other)
+            thread.start()
+            thread.join()
+        assert len(list(tmp_path.iterdir())) == 1
+    assert len(refused) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_threads_that_wait_write_one_after_the_other(tmp_path: Path) -> None:
+    inside, most = [], []
+
+    def write() -> None:
+        for _ in range(5):
+            with locked(tmp_path / "a", folder=False, wait=True):
+                inside.append(1)
+                most.append(len(inside))
+                write_whole(tmp_path / "a", "x")
+                inside.pop()
+
+    threads = [Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 20
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_folder_that_stays_empty_goes_with_what_was_made_for_it(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), locked(tmp_path / "a" / "b", folder=True):
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_others_named_so_stays(tmp_path: Path) -> None:
+    mine = tmp_path / ".mine.peirce-0123456789ab"
+    mine.mkdir()
+    (mine / "notes.txt").write_text("mine")
+    (tmp_path / ".link.peirce-0123456789ab").symlink_to(mine)
+    before = sorted(tmp_path.rglob("*"))
+    write_whole(tmp_path / "a", "")
+    assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "a"])
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Files of a thousand bytes at most; the system then says EFBIG, at the same calls as it says ENOSPC."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def _safetensors(path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    save_file({"a": torch.zeros(4 * LIMIT)}, path)
+
+
+def _parquet(path: Path) -> None:
+    import pyarrow  # type: ignore[import-untyped]
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
+    pyarrow.parquet.write_table(pyarrow.table({"a": np.random.default_rng(0).random(4 * LIMIT)}), path)
+
+
+WRITERS: dict[str, Callable[[Path], Any]] = {
+    "open": lambda path: path.write_bytes(b"0" * 4 * LIMIT),
+    "tofile": lambda path: np.zeros(4 * LIMIT).tofile(path),
+    "savez": lambda path: np.savez(path, a=np.zeros(4 * LIMIT)),
+    "safetensors": _safetensors,
+    "parquet": _parquet,
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.usefixtures("small_files")
+def test_every_library_is_understood(tmp_path: Path, writer: str) -> None:
+    with pytest.raises(WriteError) as error, writing("the thing", "the rest is whole"):
+        WRITERS[writer](tmp_path / "a")
+    assert str(error.value).startswith("the thing cannot be written: ")
+    assert "; the rest is whole; " in str(error.value)
+    assert str(error.value).endswith(", and run it again")
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_file_that_does_not_fit_leaves_nothing_and_the_outermost_knows_what_is_safe(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    write_whole(path, "old")
+    with pytest.raises(WriteError) as error, writing("a training", "the checkpoint of step 3 is whole"):
+        write_whole(path, "0" * 4 * LIMIT)
+    text = f"{path} cannot be written: {os.strerror(errno.EFBIG)}; the checkpoint of step 3 is whole; raise the limit"
+    assert str(error.value).startswith(text)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_full_disk_behind_another_error_is_told_and_other_errors_are_left_alone() -> None:
+    with (
+        pytest.raises(WriteError, match=f"x cannot be written: {os.strerror(errno.ENOSPC)}; y; "),
+        writing("x", "y"),
+    ):
+        raise ValueError("a library's own") from OSError(errno.ENOSPC, "full")
+    for error in (
+        PermissionError(errno.EACCES, "no"),
+        ValueError("5 requested and 3 written"),
+        PeirceError("x"),
+    ):
+        with pytest.raises(type(error)) as found, writing("x", "y"):
+            raise error
+        assert found.value is error
+        assert disk_error(error) is None
