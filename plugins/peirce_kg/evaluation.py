@@ -19,7 +19,7 @@ from rich.progress import track
 from rich.table import Table
 
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
-from peirce_kg.engine.answers import Answers, answers
+from peirce_kg.engine.answers import Answers
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import SPLITS, Index, Split
 from peirce_kg.queries.language import FREE
@@ -96,14 +96,12 @@ class Report:
         """The reports under every filtering, this one first."""
         return {self.filtering: self, **self.beside}
 
-    @property
-    def protocol(self) -> str:
-        """What the figures mean, to stand beside them."""
-        return protocol(self.filtering)
-
-    def has(self, types: Types, knowledge: Knowledge) -> bool:
-        """Whether there is anything to take the mean of."""
-        return bool(self._of(types, knowledge))
+    def cells_of(self, knowledge: Knowledge, types: Types = "all") -> dict[str, Cell]:
+        """The cells of one kind of answers, by type."""
+        wanted = {"all": (True, False), "seen": (True,), "unseen": (False,)}[types]
+        return {
+            n: by[knowledge] for n, by in self.cells.items() if knowledge in by and (n in self.seen) in wanted
+        }
 
     def mean(self, knowledge: Knowledge, types: Types = "all") -> Cell:
         """The mean over types; queries and answers are totals.
@@ -111,7 +109,7 @@ class Report:
         Raises:
             TaskError: no type that the scorer supports has answers of this kind.
         """
-        cells = self._of(types, knowledge)
+        cells = self.cells_of(knowledge, types).values()
         if not cells:
             raise TaskError(f"no {self.split} query of {types} types has {knowledge} answers")
         return Cell(
@@ -121,49 +119,35 @@ class Report:
             sum(cell.answers for cell in cells),
         )
 
-    def _of(self, types: Types, knowledge: Knowledge) -> list[Cell]:
-        wanted = {"all": (True, False), "seen": (True,), "unseen": (False,)}[types]
-        return [
-            by[knowledge] for n, by in self.cells.items() if knowledge in by and (n in self.seen) in wanted
-        ]
-
     def metrics(self) -> dict[str, float]:
         """Flat names, such as `entailed/mrr` for the mean over all types, `inferred/mrr/unseen` for that over those not
         trained on, and `inferred/hits@3/2in` for one type. The MRR under another filtering begins with its name, such
         as `graphs/entailed/mrr/seen`."""
         flat: dict[str, float] = {}
         for knowledge in KNOWLEDGE:
-            cells = {name: by[knowledge] for name, by in self.cells.items() if knowledge in by}
-            for suffix, cell in {**self._means(knowledge), **cells}.items():
-                end = f"/{suffix}" if suffix else ""
+            cells = {f"/{name}": cell for name, cell in self.cells_of(knowledge).items()}
+            for end, cell in {**self._means(knowledge), **cells}.items():
                 flat[f"{knowledge}/mrr{end}"] = cell.mrr
                 flat.update({f"{knowledge}/hits@{k}{end}": value for k, value in cell.hits.items()})
                 flat[f"{knowledge}/queries{end}"] = float(cell.queries)
         for filtering, report in self.beside.items():
             for knowledge in KNOWLEDGE:
-                for suffix, cell in report._means(knowledge).items():
-                    flat[f"{filtering}/{knowledge}/mrr{f'/{suffix}' if suffix else ''}"] = cell.mrr
+                means = report._means(knowledge)
+                flat |= {f"{filtering}/{knowledge}/mrr{end}": cell.mrr for end, cell in means.items()}
         if self.unsupported:
-            flat["inexpressible/types"] = float(len(self.unsupported))
+            flat["unsupported/types"] = float(len(self.unsupported))
         return flat
 
     def _means(self, knowledge: Knowledge) -> dict[str, Cell]:
         """The means that there are, by what their metrics' names end with."""
-        return {
-            "" if types == "all" else types: self.mean(knowledge, types)
-            for types in ("all", "seen", "unseen")
-            if self.has(types, knowledge)
-        }
-
-    def silence(self) -> str:
-        """What the scorer does not support, and why, to stand beside figures; empty where it supports everything."""
-        return silence(self.scorer, self.unsupported) if self.unsupported else ""
+        ends: dict[Types, str] = {"all": "", "seen": "/seen", "unseen": "/unseen"}
+        return {end: self.mean(knowledge, of) for of, end in ends.items() if self.cells_of(knowledge, of)}
 
 
-def silence(scorer: str, unsupported: Mapping[str, str]) -> str:
-    """What a scorer does not support, types by their reasons."""
+def not_supported(scorer: str, types: Mapping[str, str]) -> str:
+    """What a scorer does not support, types by their reasons, to stand beside figures."""
     reasons: dict[str, list[str]] = {}
-    for name, reason in unsupported.items():
+    for name, reason in types.items():
         reasons.setdefault(reason, []).append(name)
     said = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
     return f"{scorer} does not support {said}"
@@ -206,18 +190,19 @@ def evaluate(
     step = min(MAX_ROWS, max(1, MAX_NUMBERS // entities))
     batches = [(queries, start) for queries in sets for start in range(0, len(queries), step)]
     tallies: dict[Filtering, dict[str, dict[Knowledge, list[_Ranked]]]] = {f: {} for f in FILTERINGS}
-    silent: dict[str, str] = {}
+    unsupported: dict[str, str] = {}
     for queries, start in track(
         batches, f"evaluating {name}", console=console, disable=console is None, transient=True
     ):
-        kinds = {f: by.setdefault(queries.type.name, {}) for f, by in tallies.items()}
-        if queries.type.name in silent:
+        kind = queries.type.name
+        by_filtering = {f: by.setdefault(kind, {}) for f, by in tallies.items()}
+        if kind in unsupported:
             continue
         rows = np.arange(start, min(start + step, len(queries)))
         try:
             scores = scorer(queries.template, queries.groundings[rows])
         except UnsupportedQueryError as error:
-            silent[queries.type.name] = error.reason
+            unsupported[kind] = error.reason
             continue
         if scores.shape != (len(rows), entities):
             raise TaskError(
@@ -225,15 +210,15 @@ def evaluate(
             )
         found = {s: a.select(rows) for s, a in queries.answers.items()}
         for filtered, knowledge, ranked in _ranked(scores, found, split):
-            kinds[filtered].setdefault(knowledge, []).append(ranked)
+            by_filtering[filtered].setdefault(knowledge, []).append(ranked)
     known = frozenset(tallies[filtering] if seen is None else seen)
 
     def report(filtered: Filtering, beside: Mapping[Filtering, Report]) -> Report:
         cells = {
-            type_name: {k: cell for k, parts in by.items() if (cell := _cell(parts)) is not None}
-            for type_name, by in tallies[filtered].items()
+            kind: {k: cell for k, parts in by.items() if (cell := _cell(parts)) is not None}
+            for kind, by in tallies[filtered].items()
         }
-        return Report(name, split, cells, known, filtered, silent, beside)
+        return Report(name, split, cells, known, filtered, unsupported, beside)
 
     return report(filtering, {f: report(f, {}) for f in FILTERINGS if f != filtering})
 
@@ -268,21 +253,6 @@ def random_scorer(seed: int, entities: int) -> Scorer:
     return lambda template, groundings: random.random((len(groundings), entities))
 
 
-def constant_scorer(entities: int) -> Scorer:
-    """The same score for every entity."""
-    return lambda template, groundings: np.zeros((len(groundings), entities))
-
-
-def oracle_scorer(index: Index) -> Scorer:
-    """1 for the exact answers on a graph, 0 for the rest."""
-
-    def score(template: Template, groundings: Groundings) -> Floats:
-        found = answers(template, groundings, index)
-        return _mask(found, (len(groundings), index.entities)).astype(np.float64)
-
-    return score
-
-
 def frequency_scorer(index: Index) -> Scorer:
     """What can be said without looking at the query's entities: how often an entity is a relation's head or tail.
 
@@ -312,32 +282,32 @@ def frequency_scorer(index: Index) -> Scorer:
 
 
 def table(reports: Iterable[Report], title: str) -> Table:
-    """MRR per type and on average, a column per scorer and kind of answers."""
+    """MRR in % per type and on average, a column per scorer and kind of answers."""
     reports = list(reports)
-    present = [k for k in KNOWLEDGE if any(k in by for by in reports[0].cells.values())]
-    shown = Table(
-        title=title, caption="; ".join([reports[0].protocol, *filter(None, map(Report.silence, reports))])
-    )
+    first = reports[0]
+    present = [k for k in KNOWLEDGE if first.cells_of(k)]
+    notes = [not_supported(report.scorer, report.unsupported) for report in reports if report.unsupported]
+    shown = Table(title=title, caption="; ".join([protocol(first.filtering), *notes]))
     shown.add_column("type")
     for knowledge in present:
-        shown.add_column(f"{knowledge}\nqueries", justify="right")
-        for report in reports:
-            shown.add_column(f"{knowledge}\n{report.scorer}", justify="right", overflow="fold")
-    for name in reports[0].cells:
+        for column in ("queries", *(report.scorer for report in reports)):
+            shown.add_column(f"{knowledge}\n{column}", justify="right", overflow="fold")
+
+    def add(name: str, cells_of: Callable[[Report, Knowledge], Cell | None]) -> None:
         row = [name]
         for knowledge in present:
-            cells = [report.cells[name].get(knowledge) for report in reports]
-            row.append(str(cells[0].queries) if cells[0] else "0")
+            cells = [cells_of(report, knowledge) for report in reports]
+            row.append(str(max(cell.queries if cell else 0 for cell in cells)))
             row += [f"{100 * cell.mrr:.1f}" if cell else "-" for cell in cells]
         shown.add_row(*row)
+
+    for name in first.cells:
+        add(name, lambda report, knowledge, name=name: report.cells[name].get(knowledge))  # type: ignore[misc]
     shown.add_section()
-    for types in TYPES if reports[0].has("unseen", present[0]) else ("all",):
-        row = ["mean" if types == "all" else f"mean, {types} types"]
-        for knowledge in present:
-            means = [report.mean(knowledge, types) for report in reports if report.has(types, knowledge)]
-            row.append(str(means[0].queries) if means else "0")
-            row += [f"{100 * mean.mrr:.1f}" for mean in means] or ["-"] * len(reports)
-        shown.add_row(*row)
+    for types in TYPES if first.cells_of(present[0], "unseen") else ("all",):
+        end = "" if types == "all" else f"/{types}"
+        label = "mean" if types == "all" else f"mean, {types} types"
+        add(label, lambda report, knowledge, end=end: report._means(knowledge).get(end))  # type: ignore[misc]
     return shown
 
 
@@ -346,7 +316,10 @@ def _ranked(
 ) -> Iterator[tuple[Filtering, Knowledge, _Ranked]]:
     """Each kind of answers of some queries, with their ranks under each filtering."""
     entities = scores.shape[1]
-    for knowledge, targets in _targets(found, split, entities).items():
+    kinds: dict[Knowledge, Answers] = {"entailed": found["train"]}
+    if split != "train":
+        kinds["inferred"] = found[split].minus(found[SPLITS[SPLITS.index(split) - 1]], entities)
+    for knowledge, targets in kinds.items():
         own: Split = "train" if knowledge == "entailed" else split
         place = SPLITS.index(own)
         graphs: dict[Filtering, tuple[Split, ...]] = {
@@ -362,14 +335,6 @@ def _ranked(
                 known = Answers.of(union, len(scores), entities)
                 ranked[chosen] = targets, ranks(scores, targets, known)
             yield filtering, knowledge, ranked[chosen]
-
-
-def _targets(found: Mapping[Split, Answers], split: Split, entities: int) -> dict[Knowledge, Answers]:
-    targets: dict[Knowledge, Answers] = {"entailed": found["train"]}
-    if split != "train":
-        before = SPLITS[SPLITS.index(split) - 1]
-        targets["inferred"] = found[split].minus(found[before], entities)
-    return targets
 
 
 def _mask(sets: Answers, shape: tuple[int, ...]) -> NDArray[np.bool_]:

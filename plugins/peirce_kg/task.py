@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.errors import TaskError
+from peirce.errors import TaskError, unknown
 from peirce.model import Model, Task
 from rich.console import Console
 from torch import Tensor
@@ -39,9 +39,10 @@ from peirce_kg.evaluation import (
     Report,
     Scorer,
     evaluate,
+    not_supported,
     protocol,
-    silence,
 )
+from peirce_kg.graphs.commands import shown_to_people
 from peirce_kg.graphs.graph import SPLITS, Graph, Ints, Split, load_graph
 from peirce_kg.parts.heads.entities import Entities
 from peirce_kg.parts.heads.sets import DistanceRanking
@@ -131,14 +132,16 @@ class KgQaData:
     tokens: Mapping[Split, tuple[tuple[Ints, Ints], ...]] = field(init=False)
     graphs: Mapping[Split, tuple[TokenGraph, ...]] = field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        tokens = {
-            split: tuple(self.vocabulary.encode(queries.template, queries.groundings) for queries in sets)
-            for split, sets in self.sets.items()
+    @tokens.default
+    def _encoded(self) -> Mapping[Split, tuple[tuple[Ints, Ints], ...]]:
+        encode = self.vocabulary.encode
+        return {
+            split: tuple(encode(q.template, q.groundings) for q in own) for split, own in self.sets.items()
         }
-        object.__setattr__(self, "tokens", tokens)
-        graphs = {split: _graphs(sets, self.vocabulary) for split, sets in self.sets.items()}
-        object.__setattr__(self, "graphs", graphs)
+
+    @graphs.default
+    def _token_graphs(self) -> Mapping[Split, tuple[TokenGraph, ...]]:
+        return {split: _graphs(own, self.vocabulary) for split, own in self.sets.items()}
 
 
 class KgQa(Task[KgQaOptions, KgQaData]):
@@ -164,50 +167,29 @@ class KgQa(Task[KgQaOptions, KgQaData]):
     def prepare(self) -> KgQaData:
         """Read the graph, and read or sample training, validation and test queries with their exact answers."""
         options = self.options
-        console = Console(stderr=True)
         graph = load_graph(options.graph)
-        console.print(graph.summary(), highlight=False, soft_wrap=True)
+        _say(graph.summary())
         if options.queries:
             sets = {split: read_queries(Path(options.queries), graph, split) for split in SPLITS}
         else:
-            sets = self._sampled(graph, console)
+            sets = {split: self._sampled(graph, split) for split in SPLITS}
         vocabulary = attrs.evolve(Vocabulary.of(graph, options.syntax), reversed_=options.reverse)
         return KgQaData(graph, vocabulary, sets)
 
-    def _sampled(self, graph: Graph, console: Console) -> dict[Split, tuple[QuerySet, ...]]:
-        options = self.options
-        types = load_types()
-        trained = select(options.types, types)
-        evaluated = select(options.eval_types, types) if options.eval_types else trained
-        sets: dict[Split, tuple[QuerySet, ...]] = {}
-        for split in SPLITS:
-            count = options.train_queries if split == "train" else options.eval_queries
-            asked = trained if split == "train" else evaluated
-            sets[split] = sample(
-                asked,
-                graph,
-                split,
-                count,
-                options.seed,
-                options.max_answers,
-                console if console.is_terminal else None,
-                leave_out=options.absent == "leave_out",
-            )
-            sampled = {queries.type.name for queries in sets[split]}
-            if absent := [each.name for each in asked if each.name not in sampled]:
-                console.print(
-                    f"left out, as the graph has no {split} queries of them: {', '.join(absent)}",
-                    highlight=False,
-                    soft_wrap=True,
-                )
-            short = [f"{q.type.name} {len(q):,}" for q in sets[split] if len(q) < count]
-            total = sum(map(len, sets[split]))
-            console.print(
-                f"{total:,} {split} queries"
-                + (f"; of {count:,} asked for, the graph has only: {', '.join(short)}" if short else ""),
-                highlight=False,
-                soft_wrap=True,
-            )
+    def _sampled(self, graph: Graph, split: Split) -> tuple[QuerySet, ...]:
+        options, training = self.options, split == "train"
+        count = options.train_queries if training else options.eval_queries
+        asked = select(options.types if training else options.eval_types or options.types, load_types())
+        sets = sample(
+            asked, graph, split, count, options.seed, options.max_answers, shown_to_people(),
+            leave_out=options.absent == "leave_out",
+        )  # fmt: skip
+        sampled = {queries.type.name for queries in sets}
+        if absent := [each.name for each in asked if each.name not in sampled]:
+            _say(f"left out, as the graph has no {split} queries of them: {', '.join(absent)}")
+        short = ", ".join(f"{q.type.name} {len(q):,}" for q in sets if len(q) < count)
+        few = f"; of {count:,} asked for, the graph has only: {short}" if short else ""
+        _say(f"{sum(map(len, sets)):,} {split} queries{few}")
         return sets
 
     def overrides(self, data: KgQaData) -> Mapping[str, Any]:
@@ -226,10 +208,15 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         random = np.random.default_rng([seed, epoch, SPLITS.index(part)])
         for rows in self._rows(data, part, random):
             found = Answers.joined([data.sets[part][i].answers[part].select(own) for i, own in rows])
-            labels = self._labels(found, data.graph.entities, random)
-            batch = {**_tensors(_inputs(data, part, rows)), "labels": labels}
+            batch = _tensors(_inputs(data, part, rows))
+            every = torch.zeros(len(found), data.graph.entities)
+            every[torch.from_numpy(found.queries), torch.from_numpy(found.entities)] = 1.0
             if self.options.labels == "one":
-                batch[ANSWERS] = _all_answers(found, data.graph.entities)
+                which = (random.random(len(found)) * found.counts).astype(np.int64)
+                batch["labels"] = torch.from_numpy(found.entities[found.offsets[:-1] + which])
+                batch[ANSWERS] = every.bool()
+            else:
+                batch["labels"] = every / torch.from_numpy(found.counts).float().unsqueeze(1)
             yield batch
 
     def _rows(self, data: KgQaData, split: Split, random: np.random.Generator) -> Iterator[_Rows]:
@@ -246,16 +233,6 @@ class KgQa(Task[KgQaOptions, KgQaData]):
             chosen = order[places]
             # queries of one type stand together, which changes no mean over the batch
             yield [(i, row[chosen[owner[chosen] == i]]) for i in np.unique(owner[chosen])]
-
-    def _labels(self, found: Answers, entities: int, random: np.random.Generator) -> Tensor:
-        """A random answer of each query, int64 [b], or equal shares of all of them, float32 [b, entities]."""
-        if self.options.labels == "one":
-            which = (random.random(len(found)) * found.counts).astype(np.int64)
-            return torch.from_numpy(found.entities[found.offsets[:-1] + which])
-        queries, labels = found.queries, torch.zeros(len(found), entities)
-        shares = torch.from_numpy((1 / found.counts[queries]).astype(np.float32))
-        labels[torch.from_numpy(queries), torch.from_numpy(found.entities)] = shares
-        return labels
 
     def check(self, model: Model, data: KgQaData) -> None:
         """A model that looks at query graphs needs them, and a system that executes queries is to support them."""
@@ -293,24 +270,21 @@ class KgQa(Task[KgQaOptions, KgQaData]):
             return (said,)
         system, sets = Executor.of(type(model.network)), data.sets[_split(split)]
         reasons = {s.type.name: why_unsupported(system, s.template) for s in sets}
-        silent = {name: reason for name, reason in reasons.items() if reason is not None}
-        if not silent:
+        refused = {name: reason for name, reason in reasons.items() if reason is not None}
+        if not refused:
             return (said,)
-        left = f"Means are over {len(reasons) - len(silent)} of {len(reasons)} types: "
-        return said, f"{left}{silence(model.spec.name, silent)}."
+        left = f"Means are over {len(reasons) - len(refused)} of {len(reasons)} types: "
+        return said, f"{left}{not_supported(model.spec.name, refused)}."
 
     def report(self, model: Model, data: KgQaData, split: str) -> Report:
         """The figures as a report, which prints as a table."""
-        scorer = model_scorer(model, data.vocabulary)
-        console = Console(stderr=True)
         training = model.training
-        model.eval()
         try:
             return evaluate(
                 model.spec.name,
                 data.sets[_split(split)],
-                scorer,
-                console if console.is_terminal else None,
+                model_scorer(model.eval(), data.vocabulary),
+                shown_to_people(),
                 entities=data.graph.entities,
                 seen={queries.type.name for queries in data.sets["train"]},
                 filtering=self.options.filtering,
@@ -333,13 +307,6 @@ def overrides_of(vocabulary: Vocabulary) -> dict[str, Any]:
         "model.heads.0.count": len(vocabulary.entity_names),
         "model.heads.0.free": vocabulary.free,
     }
-
-
-def _all_answers(found: Answers, entities: int) -> Tensor:
-    """bool [n, entities]."""
-    every = torch.zeros(len(found), entities, dtype=torch.bool)
-    every[torch.from_numpy(found.queries), torch.from_numpy(found.entities)] = True
-    return every
 
 
 def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
@@ -446,7 +413,10 @@ def _head(model: Model) -> str:
 
 
 def _split(name: str) -> Split:
-    for split in SPLITS:
-        if split == name:
-            return split
-    raise TaskError(f"unknown split {name!r}; the splits are {', '.join(SPLITS)}")
+    if name not in SPLITS:
+        raise TaskError(unknown("split", name, SPLITS))
+    return name
+
+
+def _say(text: str) -> None:
+    Console(stderr=True).print(text, highlight=False, soft_wrap=True)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from attrs import frozen
 from lark import Lark, Token, Transformer
@@ -77,10 +77,10 @@ def parse_lisp(text: str) -> SetExpression:
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    expression: SetExpression = read(text, _parser())
+    expression = read(text, _parser())
     check_depth(expression, _operands)
     check_length(str(expression))
-    return expression
+    return cast(SetExpression, expression)
 
 
 class _Build(Transformer[Token, Any]):
@@ -128,11 +128,11 @@ def _set(operand: _Operand) -> SetExpression:
 
 def _operands(expression: SetExpression | Constant) -> tuple[SetExpression | Constant, ...]:
     match expression:
-        case Constant():
-            return ()
+        case Intersection(operands) | Union(operands):
+            return operands
         case Projection(_, operand) | Complement(operand):
             return (operand,)
-    return expression.operands
+    return ()
 
 
 @cache

@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from peirce.commands import Json, as_json, as_table
 from peirce.progress import progress_bars
-from rich.console import Console
 
-from peirce_kg.graphs.commands import GRAPH_HELP
+from peirce_kg.graphs.commands import GraphOption, shown_to_people
 from peirce_kg.queries.commands import TypesFile
 
 if TYPE_CHECKING:
     from peirce_kg.sampling.files import Description
     from peirce_kg.sampling.jobs import Sampled, Watch
 
-SCHEMA = "peirce.kg.sample/1"
-
 
 def sample(
-    graph: Annotated[
-        str,
-        typer.Option(metavar="GRAPH", help=GRAPH_HELP),
-    ],
+    graph: GraphOption,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where the queries go, in DIR/SPLIT.")
     ],
@@ -67,27 +61,26 @@ def sample(
         raise TaskError(unknown("split", split, (*SPLITS, "all")))
     kinds = select([name.strip() for name in types.split(",")], load_types(types_file))
     loaded = load_graph(graph)
-    console = Console(stderr=True)
-    console.print(loaded.summary(), highlight=False, soft_wrap=True, markup=False)
+    typer.echo(loaded.summary(), err=True)
     sampled = {}
     for each in splits:
         counts = quantities(kinds, loaded, each) if count is None else {kind.name: count for kind in kinds}
         wanted = describe(kinds, counts, loaded, each, seed, max_answers)
-        with _progress(wanted, console) as watch:
+        with _progress(wanted) as watch:
             sampled[each] = run(output, wanted, loaded, engine, workers, watch, overwrite=overwrite)
     if json:
         rows = [_row(each, one) for each, of_split in sampled.items() for one in of_split]
-        as_json(SCHEMA, graph=loaded.name, directory=str(output), types=rows)
+        as_json("peirce.kg.sample/1", graph=loaded.name, directory=str(output), types=rows)
         return
     for each, of_split in sampled.items():
         _print(f"{each} queries of {loaded.name} in {output / each}", of_split)
 
 
 @contextmanager
-def _progress(wanted: Description, console: Console) -> Iterator[Watch]:
+def _progress(wanted: Description) -> Iterator[Watch]:
     """A bar for all types, and one for each that is being sampled, with the queries per second of one CPU."""
     counts = {asked.name: asked.count for asked in wanted.types}
-    with progress_bars(console if console.is_terminal else None) as progress:
+    with progress_bars(shown_to_people()) as progress:
         total = progress.add_task(f"{wanted.split} queries", total=sum(counts.values()), shown="")
         bars = {
             name: progress.add_task(name, total=count, visible=False, shown="")

@@ -2,7 +2,8 @@
 
 * `DIR/SPLIT/sample.json`: what was asked for, and which graph the ids belong to.
 * `DIR/SPLIT/TYPE.parquet`: a row per query: its text, `query`, a column of ids for each placeholder, `r1`, `s1`, ...,
-  and the sorted ids of its answers on each cumulative graph, `answers_train`, `answers_valid`, `answers_test`.
+  and the sorted ids of its answers on each cumulative graph, `answers_train`, `answers_valid`, `answers_test`. Its
+  metadata say whose it is: formula, graph, split and seed.
 
 What a file holds depends on what was asked for and on nothing else, down to the last byte.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -124,7 +125,7 @@ def read_queries(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ..
         split: the split that they were sampled from.
 
     Raises:
-        TaskError: there are none, not yet all, a file is damaged, or they belong to another graph.
+        TaskError: there are none, not yet all, a file is damaged, or they belong to another graph, split or seed.
     """
     place = folder / split
     described = Description.read(place)
@@ -133,17 +134,19 @@ def read_queries(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ..
             f"the queries in {place} were sampled from another graph than {graph.name!r} is now "
             f"({described.graph!r}); their ids would mean other entities. Sample them again"
         )
-    sets = [read_type(place, asked, split) for asked in described.types]
+    if described.split != split:
+        raise TaskError(f"{place} holds {described.split} queries; name the folder so, or sample again")
+    sets = [read_type(place, asked, described, graph) for asked in described.types]
     if not any(map(len, sets)):
         raise TaskError(f"the files in {place} hold no query; sample other types, or from another graph")
     return tuple(queries for queries in sets if len(queries))
 
 
-def read_type(folder: Path, asked: TypeAsked, split: Split) -> QuerySet:
+def read_type(folder: Path, asked: TypeAsked, described: Description, graph: Graph) -> QuerySet:
     """The queries of one type in the folder of a split.
 
     Raises:
-        TaskError: there is no such file, or it is damaged.
+        TaskError: there is no such file, it is damaged, or it says that it is another's.
     """
     path = type_file(folder, asked.name)
     if not path.is_file():
@@ -151,12 +154,41 @@ def read_type(folder: Path, asked: TypeAsked, split: Split) -> QuerySet:
             f"{folder} has no {path.name} yet; run `peirce kg sample` again with its options to finish it"
         )
     table = _read(path)
-    if (table.schema.metadata or {}).get(b"formula") != str(asked.kind.query).encode():
-        raise TaskError(f"{path} holds queries of another type; remove it and sample again")
-    return _queries(table, asked.kind, split)
+    told = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    for key, wanted in _whose(asked.kind, described).items():
+        # files of peirce 0.2 tell their formula alone
+        if told.get(key, None if key == "formula" else wanted) != wanted:
+            raise TaskError(
+                f"{path} holds queries of another {'type' if key == 'formula' else key} ({told.get(key)}) than its "
+                f"folder says ({wanted}); put the file back where it was, or remove it and sample again"
+            )
+    queries = _queries(table, asked.kind, described.split)
+    relations, constants = queries.groundings.relations, queries.groundings.constants
+    entities = (constants, *(answers.entities for answers in queries.answers.values()))
+    for what, ids, count in (
+        ("relations", (relations,), graph.relations),
+        ("entities", entities, graph.entities),
+    ):
+        if any(len(each) and (each.min() < 0 or each.max() >= count) for each in ids):
+            raise TaskError(
+                f"{path} has ids of {what} that are not 0 to {count - 1}; remove it and sample again"
+            )
+    return queries
 
 
-def write_type(path: Path, kind: QueryType, graph: Graph, sets: Iterable[QuerySet]) -> None:
+def _whose(kind: QueryType, described: Description) -> dict[str, str]:
+    """What a type's file says of itself, and is held to when it is read."""
+    return {
+        "formula": str(kind.query),
+        "graph": described.fingerprint,
+        "split": described.split,
+        "seed": str(described.seed),
+    }
+
+
+def write_type(
+    path: Path, kind: QueryType, described: Description, graph: Graph, sets: Iterable[QuerySet]
+) -> None:
     """Write the queries of one type, a row group per set; `path` is written in place."""
     pq, names = _parquet(), _Names.of(graph)
     writer: Any = None
@@ -164,7 +196,7 @@ def write_type(path: Path, kind: QueryType, graph: Graph, sets: Iterable[QuerySe
         for queries in sets:
             table = _table(queries).add_column(0, "query", names.rendered(queries))
             if writer is None:
-                table = table.replace_schema_metadata({"type": kind.name, "formula": str(kind.query)})
+                table = table.replace_schema_metadata({"type": kind.name, **_whose(kind, described)})
                 writer = pq.ParquetWriter(
                     path, table.schema, compression="zstd", use_dictionary=False, write_page_checksum=True
                 )
@@ -243,21 +275,26 @@ def _queries(table: pyarrow.Table, kind: QueryType, split: Split) -> QuerySet:
     answers: dict[Split, Answers] = {}
     try:
         relations, constants = (
-            np.stack([table[name].to_numpy() for name in names], axis=1).astype(np.int64)
-            if names
-            else np.zeros((len(table), 0), np.int64)
+            np.array([_numbers(table[name]) for name in names]).reshape(len(names), len(table)).T
             for names in (template.relations, template.constants)
         )
         for each in SPLITS:
             lists = table[f"answers_{each}"].combine_chunks()
-            counts = lists.value_lengths().to_numpy(zero_copy_only=False)
-            entities = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-            answers[each] = Answers(np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), entities)
+            counts = _numbers(lists.value_lengths())
+            answers[each] = Answers(np.concatenate([[0], np.cumsum(counts)]), _numbers(lists.flatten()))
     except (KeyError, ValueError, AttributeError) as error:
         raise TaskError(
             f"a file of {kind.name} queries lacks a column of numbers, {error}; remove it and sample again"
         ) from error
     return QuerySet(kind, split, template, Groundings(relations, constants), answers)
+
+
+def _numbers(column: Any) -> Ints:
+    if column.null_count:
+        raise ValueError("a row has none")
+    return column.to_numpy(**({} if hasattr(column, "chunks") else {"zero_copy_only": False})).astype(
+        np.int64
+    )
 
 
 @frozen(eq=False)
@@ -283,16 +320,14 @@ class _Names:
         import pyarrow.compute as pc
 
         template = queries.template
-        columns: Mapping[str, pyarrow.Array] = {
-            **{
-                name: self.relations.take(pyarrow.array(ids))
-                for name, ids in zip(template.relations, queries.groundings.relations.T, strict=True)
-            },
-            **{
-                name: self.entities.take(pyarrow.array(ids))
-                for name, ids in zip(template.constants, queries.groundings.constants.T, strict=True)
-            },
-        }
+        columns: dict[str, pyarrow.Array] = {}
+        for placeholders, ids, printed in (
+            (template.relations, queries.groundings.relations, self.relations),
+            (template.constants, queries.groundings.constants, self.entities),
+        ):
+            columns |= {
+                name: printed.take(pyarrow.array(own)) for name, own in zip(placeholders, ids.T, strict=True)
+            }
         # between marks that no printed query has, its parts are in turn text and placeholders
         marked = str(template.query.ground({name: f"\x01{name}\x01" for name in columns})).split("\x01")
         parts = [columns[part] if number % 2 else part for number, part in enumerate(marked)]

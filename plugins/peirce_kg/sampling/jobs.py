@@ -28,8 +28,9 @@ from peirce_kg.sampling.files import (
     write_block,
     write_type,
 )
-from peirce_kg.sampling.sampler import BLOCK, Collector, QuerySet
-from peirce_kg.sampling.workers import ENGINES, BlockAsked, Done, Pool, Setup, pool
+from peirce_kg.sampling.lookup import Lookup
+from peirce_kg.sampling.sampler import BLOCK, Collector, QuerySet, TypeSampler
+from peirce_kg.sampling.workers import ENGINES, BlockAsked, Done, Pool, pool
 
 BLOCKS = ".blocks"
 """The folder of the blocks that are not in a type's file yet."""
@@ -136,11 +137,13 @@ def _complete(
     ]
     seconds: dict[str, float] = {}
     if works:
-        kinds = {work.asked.name: work.kind for work in works}
-        setup = Setup.of(graph, kinds, wanted.split, wanted.seed, wanted.max_answers)
-        with pool(engine, workers, setup) as running:
+        lookup, which = Lookup.of(graph), (wanted.split, wanted.seed, wanted.max_answers)
+        samplers = {work.asked.name: TypeSampler(work.kind, lookup, *which) for work in works}
+        with pool(engine, workers, samplers) as running:
             for work in _finished(works, running, watch):
-                work.write(type_file(folder, work.asked.name), graph)
+                with replacing(type_file(folder, work.asked.name)) as fresh:
+                    write_type(fresh, work.kind, wanted, graph, work.sets())
+                work.drop()
                 seconds[work.asked.name] = work.seconds
     _drop(blocks)
     return [
@@ -162,16 +165,12 @@ def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
             for path in files:
                 path.unlink()
         elif there != wanted and (files or any(blocks.glob("*.block"))):
-            names = {
-                "graph": "graph",
-                "seed": "seed",
-                "max_answers": "max_answers",
-                "types": "types or counts",
-            }
-            differ = [said for name, said in names.items() if getattr(there, name) != getattr(wanted, name)]
+            names = ("graph", "seed", "max_answers", "types")
+            differ = [name for name in names if getattr(there, name) != getattr(wanted, name)]
+            said = " and ".join(differ).replace("types", "types or counts") or "triples"
             raise TaskError(
-                f"{folder} holds queries that were asked for with other {' and '.join(differ) or 'triples'}; "
-                "give another folder, or --overwrite to replace them"
+                f"{folder} holds queries that were asked for with other {said}; give another folder, or --overwrite "
+                "to replace them"
             )
     elif folder.exists() and any(folder.iterdir()):
         raise TaskError(f"{folder} holds something else than sampled queries; give another folder")
@@ -206,7 +205,7 @@ def _finished(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterator[_
     waiting = list(works)
     while waiting:
         for work in waiting:
-            for task in work.tasks(running.room - under_way):
+            for task in work.tasks(running.capacity - under_way):
                 running.submit(task)
                 under_way += 1
         for work in [work for work in waiting if work.advance(watch)]:
@@ -257,16 +256,15 @@ class _Work:
             watch(self.asked.name, len(self._collector), self.seconds)
         return self._collector.full
 
-    def write(self, path: Path, graph: Graph) -> None:
-        """Make the type's file of its blocks."""
-        with replacing(path) as fresh:
-            write_type(fresh, self.kind, graph, self._sets())
-        for number in range(len(self._rows)):
-            self._path(number).unlink()
-
-    def _sets(self) -> Iterator[QuerySet]:
+    def sets(self) -> Iterator[QuerySet]:
+        """The queries, block by block."""
         for number, rows in enumerate(self._rows):
             yield read_block(self._path(number), self.kind, self.split)[0].queries.select(rows)
+
+    def drop(self) -> None:
+        """Remove the blocks."""
+        for number in range(len(self._rows)):
+            self._path(number).unlink()
 
     def _path(self, number: int) -> Path:
         return self._blocks / f"{type_file(self._blocks, self.asked.name).stem}-{number:06}.block"

@@ -8,50 +8,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, chdir, contextmanager
 
-import numpy as np
-from attrs import field, frozen
-from numpy.typing import NDArray
+from attrs import frozen
 from peirce.errors import TaskError, unknown
 from peirce.extras import require, safe_path
 from peirce.workers import worker_processes
 
-from peirce_kg.graphs.graph import Graph, Split
-from peirce_kg.queries.types import QueryType
-from peirce_kg.sampling.lookup import Lookup
 from peirce_kg.sampling.sampler import Block, TypeSampler
 
 ENGINES = ("local", "ray")
-
-
-@frozen(eq=False)
-class Setup:
-    """What a worker needs to know, and no names: it may have to travel.
-
-    Args:
-        entities, relations: how many there are.
-        triples, levels: see `Lookup`.
-        types: the query types by name.
-        split, seed, max_answers: see `sampler.sample`.
-    """
-
-    entities: int
-    relations: int
-    triples: NDArray[np.int32] = field(repr=False)
-    levels: NDArray[np.uint8] = field(repr=False)
-    types: Mapping[str, QueryType]
-    split: Split
-    seed: int
-    max_answers: int
-
-    @classmethod
-    def of(
-        cls, graph: Graph, types: Mapping[str, QueryType], split: Split, seed: int, max_answers: int
-    ) -> Setup:
-        """What workers need of a graph."""
-        lookup = Lookup.of(graph)
-        return cls(
-            graph.entities, graph.relations, lookup.triples, lookup.levels, types, split, seed, max_answers
-        )
 
 
 @frozen
@@ -73,21 +37,18 @@ class Done:
 
 
 class Worker:
-    """Samples blocks, one after another."""
+    """Samples blocks, one after another.
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._lookup = Lookup(setup.entities, setup.relations, setup.triples, setup.levels)
-        self._samplers: dict[str, TypeSampler] = {}
+    Args:
+        samplers: by the name of their types; they share one `Lookup`, and hold no names, as they may have to travel.
+    """
+
+    def __init__(self, samplers: Mapping[str, TypeSampler]) -> None:
+        self._samplers = samplers
 
     def run(self, task: BlockAsked) -> Done:
         """Sample a block."""
         since = time.thread_time()
-        if task.type not in self._samplers:
-            setup = self._setup
-            self._samplers[task.type] = TypeSampler(
-                setup.types[task.type], self._lookup, setup.split, setup.seed, setup.max_answers
-            )
         block = self._samplers[task.type].block(task.number, task.limit)
         return Done(task, block, time.thread_time() - since)
 
@@ -97,23 +58,25 @@ class Pool:
     """Workers.
 
     Args:
-        room: how many tasks to hand them at a time, so that none of them waits.
+        capacity: how many tasks to hand them at a time, so that none of them waits.
         submit: queues a task.
         wait: the result of a task that is done; there must be one under way.
     """
 
-    room: int
+    capacity: int
     submit: Callable[[BlockAsked], None]
     wait: Callable[[], Done]
 
 
-def pool(engine: str, workers: int | None, setup: Setup) -> AbstractContextManager[Pool]:
+def pool(
+    engine: str, workers: int | None, samplers: Mapping[str, TypeSampler]
+) -> AbstractContextManager[Pool]:
     """Start workers.
 
     Args:
         engine: `local` for processes of this machine, `ray` for a Ray cluster.
         workers: how many; one, or with Ray as many as the cluster has CPUs, when None.
-        setup: what they sample.
+        samplers: what they sample with, by type.
 
     Raises:
         TaskError: there is no such engine, or what it needs is not installed.
@@ -121,14 +84,14 @@ def pool(engine: str, workers: int | None, setup: Setup) -> AbstractContextManag
     if engine not in ENGINES:
         raise TaskError(unknown("engine", engine, ENGINES))
     if engine == "ray":
-        return _ray(workers, setup)
-    return _here(setup) if (workers or 1) == 1 else _processes(workers or 1, setup)
+        return _ray(workers, samplers)
+    return _here(samplers) if (workers or 1) == 1 else _processes(workers or 1, samplers)
 
 
 @contextmanager
-def _here(setup: Setup) -> Iterator[Pool]:
+def _here(samplers: Mapping[str, TypeSampler]) -> Iterator[Pool]:
     """This process."""
-    worker, tasks = Worker(setup), deque[BlockAsked]()
+    worker, tasks = Worker(samplers), deque[BlockAsked]()
     yield Pool(1, tasks.append, lambda: worker.run(tasks.popleft()))
 
 
@@ -138,8 +101,8 @@ class _Process:
     worker: Worker
 
 
-def _start(setup: Setup) -> None:
-    _Process.worker = Worker(setup)
+def _start(samplers: Mapping[str, TypeSampler]) -> None:
+    _Process.worker = Worker(samplers)
 
 
 def _run(task: BlockAsked) -> Done:
@@ -147,7 +110,7 @@ def _run(task: BlockAsked) -> Done:
 
 
 @contextmanager
-def _processes(workers: int, setup: Setup) -> Iterator[Pool]:
+def _processes(workers: int, samplers: Mapping[str, TypeSampler]) -> Iterator[Pool]:
     """Processes of this machine."""
     from concurrent.futures import FIRST_COMPLETED, Future, wait
     from concurrent.futures.process import BrokenProcessPool
@@ -165,12 +128,12 @@ def _processes(workers: int, setup: Setup) -> Iterator[Pool]:
                 "try it with fewer --workers"
             ) from error
 
-    with worker_processes(workers, _start, setup) as executor:
+    with worker_processes(workers, _start, samplers) as executor:
         yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run, task)), first)
 
 
 @contextmanager
-def _ray(workers: int | None, setup: Setup) -> Iterator[Pool]:
+def _ray(workers: int | None, samplers: Mapping[str, TypeSampler]) -> Iterator[Pool]:
     """Actors of a Ray cluster, each with one task at a time; the others wait here."""
     require("--engine ray", "ray", extra="ray")
     import ray
@@ -187,7 +150,7 @@ def _ray(workers: int | None, setup: Setup) -> Iterator[Pool]:
         size = workers or cpus
         if not 0 < size <= cpus:
             raise TaskError(f"{size} workers were asked for, and the Ray cluster has {cpus} CPUs")
-        shared = ray.put(setup)
+        shared = ray.put(samplers)
         remote = ray.remote(num_cpus=1)(Worker)
         actors = ActorPool([remote.remote(shared) for _ in range(size)])
 

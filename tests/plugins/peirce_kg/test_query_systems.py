@@ -20,7 +20,7 @@ from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
 from peirce_kg.encoding.literal_inputs import UnsupportedQueryError
 from peirce_kg.engine.answers import to_ids
-from peirce_kg.evaluation import table
+from peirce_kg.evaluation import not_supported, protocol, table
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
 from rich.console import Console
 from shared_folder import ROOT
@@ -71,21 +71,20 @@ def test_it_learns_and_says_what_it_cannot(name: str, task: KgQa, data: KgQaData
     assert losses[-1] < 0.9 * losses[0]
     report = task.report(model, data, "test")
     assert model.training
-    silent = {"betae": {"2m"}, "cone": {"2m"}, "lmpnn": set()}.get(name, {"2in"})
-    assert set(report.unsupported) == silent
-    assert all(set(report.cells[kind]) == {"entailed", "inferred"} for kind in {"1p", "up"} - silent)
-    assert all(report.cells[kind] == {} for kind in silent)
+    refused = {"betae": {"2m"}, "cone": {"2m"}, "lmpnn": set()}.get(name, {"2in"})
+    assert set(report.unsupported) == refused
+    assert all(set(report.cells[kind]) == {"entailed", "inferred"} for kind in {"1p", "up"} - refused)
+    assert all(report.cells[kind] == {} for kind in refused)
     shown = Console(width=200, record=True, quiet=True)
     shown.print(table([report], "systems"))
-    if silent:
-        assert f"{name} does not support {next(iter(silent))}" in " ".join(report.silence().split())
-        assert report.metrics()["inexpressible/types"] == 1
+    said = not_supported(name, report.unsupported)
+    if refused:
+        assert f"{name} does not support {next(iter(refused))}" in said
+        assert report.metrics()["unsupported/types"] == 1
     how, *left_out = task.remarks(model, data, "test")
-    assert how == f"MRR and Hits@k: {report.protocol}."
+    assert how == f"MRR and Hits@k: {protocol(report.filtering)}."
     kinds = len(report.cells)
-    assert left_out == (
-        [f"Means are over {kinds - 1} of {kinds} types: {report.silence()}."] if silent else []
-    )
+    assert left_out == ([f"Means are over {kinds - 1} of {kinds} types: {said}."] if refused else [])
 
 
 def test_the_page_names_every_system() -> None:

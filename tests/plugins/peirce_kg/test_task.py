@@ -4,7 +4,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import peirce
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,9 +12,7 @@ from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.registry import Registry, load_spec
 from peirce.training import TrainingOptions, train
-from peirce_kg.encoding.assets import TRIPLES, VOCABULARY
 from peirce_kg.encoding.vocabulary import PAD
-from peirce_kg.evaluation import evaluate, oracle_scorer
 from peirce_kg.graphs.graph import SPLITS
 from peirce_kg.kg import app as kg
 from peirce_kg.queries.types import load_types, select
@@ -204,13 +201,6 @@ def test_padding_does_not_change_scores(task: KgQa, data: KgQaData, registry: Re
     assert np.allclose(together, alone, atol=1e-4)
 
 
-def test_oracle_on_the_task_s_own_queries(data: KgQaData) -> None:
-    report = evaluate(
-        "oracle", data.sets["test"], oracle_scorer(data.graph.index("test")), entities=data.graph.entities
-    )
-    assert report.mean("inferred").mrr == 1.0
-
-
 def test_evaluated_types_may_differ_and_shortfalls_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     options = KgQaOptions(
         graph="nations", types=("1p",), eval_types=("2p",), train_queries=5000, eval_queries=4
@@ -219,10 +209,6 @@ def test_evaluated_types_may_differ_and_shortfalls_are_said(capsys: pytest.Captu
     assert [q.type.name for q in data.sets["train"]] == ["1p"]
     assert [q.type.name for q in data.sets["test"]] == ["2p"]
     assert "of 5,000 asked for, the graph has only: 1p " in capsys.readouterr().err
-
-
-def test_assets(task: KgQa, data: KgQaData) -> None:
-    assert set(task.assets(data)) == {VOCABULARY, TRIPLES}
 
 
 def test_mistakes_are_named(task: KgQa, data: KgQaData, registry: Registry) -> None:
@@ -235,13 +221,6 @@ def test_mistakes_are_named(task: KgQa, data: KgQaData, registry: Registry) -> N
     )
     with pytest.raises(TaskError, match="has no head 'entities'"):
         task.metrics(other, data, "test")
-
-
-def test_the_plug_in_registers_the_task() -> None:
-    from peirce_kg import plugin
-
-    assert Registry.of(plugin).get("tasks", "kgqa") is KgQa
-    assert issubclass(KgQa, peirce.model.Task)
 
 
 def test_a_spec_that_does_not_suit_is_told_so(

@@ -22,7 +22,7 @@ from peirce_kg.graphs.graph import SPLITS, Graph, from_names, load_graph
 from peirce_kg.kg import app
 from peirce_kg.queries.language import parse
 from peirce_kg.queries.types import QueryType, load_types, select
-from peirce_kg.sampling.files import TypeAsked, read_queries, read_type
+from peirce_kg.sampling.files import read_queries
 from peirce_kg.sampling.jobs import describe, run
 from peirce_kg.sampling.quantities import quantities
 from peirce_kg.sampling.sampler import BLOCK, sample
@@ -105,6 +105,7 @@ def test_two_processes_give_the_same_bytes(graph: Graph, alone: dict[str, bytes]
     assert _sampled(tmp_path, graph, workers=2) == alone
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(find_spec("ray") is None, reason="the extra `ray` is not installed")
 def test_a_ray_cluster_gives_the_same_bytes(folder: Path, alone: dict[str, bytes], tmp_path: Path) -> None:
     workers = str(min(2, os.cpu_count() or 1))
@@ -147,6 +148,7 @@ def test_a_killed_run_goes_on_and_gives_the_same_bytes(
     assert set(seen) == {name for name in NAMES if f"{name}.parquet" not in there}
 
 
+@pytest.mark.thorough
 def test_workers_end_with_the_process_that_they_work_for(folder: Path, tmp_path: Path) -> None:
     command = [*_command(folder, tmp_path), "--workers", "2"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -224,36 +226,61 @@ def test_overwriting_removes_queries_alone(graph: Graph, tmp_path: Path) -> None
     assert [len(queries) for queries in read_queries(tmp_path, graph, "train")] == [6]
 
 
+@pytest.mark.thorough
 def test_a_folder_is_sampled_into_by_one_process(folder: Path, graph: Graph, tmp_path: Path) -> None:
     wanted = describe(TYPES[:1], {"2i": 5}, graph, "train", 0, 100)
-    refused: list[subprocess.CompletedProcess[str]] = []
 
     def meanwhile(name: str, count: int, seconds: float) -> None:
-        refused.append(
-            subprocess.run(_command(folder, tmp_path), capture_output=True, text=True, check=False)
-        )
+        second = subprocess.run(_command(folder, tmp_path), capture_output=True, text=True, check=False)
+        assert second.returncode == 2
+        assert f" writes to {tmp_path / 'train'}; wait until it has ended" in second.stderr
 
     assert [len(one.answers) for one in run(tmp_path, wanted, graph, watch=meanwhile)] == [5]
-    (second,) = refused
-    assert second.returncode == 2
-    assert f"process {os.getpid()} on " in second.stderr
-    assert f" writes to {tmp_path / 'train'}; wait until it has ended" in second.stderr
-    assert [len(one.answers) for one in run(tmp_path, wanted, graph)] == [5]
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["2i.parquet", "sample.json", "train"]
 
 
-def test_files_of_other_types_are_refused(graph: Graph, tmp_path: Path) -> None:
-    place = tmp_path / "train"
-    run(tmp_path, describe(TYPES[:2], {"2i": 5, "pi": 5}, graph, "train", 0, 100), graph)
-    (place / "2i.parquet").write_bytes((place / "pi.parquet").read_bytes())
-    with pytest.raises(TaskError, match=r"2i\.parquet holds queries of another type"):
-        read_queries(tmp_path, graph, "train")
-    table = pq.read_table(place / "pi.parquet")
-    words = table.set_column(table.schema.get_field_index("r1"), "r1", [["x"] * len(table)])
-    for damaged in (words, table.drop_columns("answers_test")):
-        pq.write_table(damaged.replace_schema_metadata(table.schema.metadata), place / "pi.parquet")
-        with pytest.raises(TaskError, match="pi queries lacks a column of numbers"):
-            read_type(place, TypeAsked("pi", str(TYPES[1].query), True, 5), "train")
+def test_a_file_says_whose_it_is_and_is_held_to_that(graph: Graph, folder: Path, tmp_path: Path) -> None:
+    other = from_names("other", {s: [("a", "r", "b")] if s == "train" else [] for s in SPLITS})
+    kept = {}
+    for name, seed, split in (("mine", 0, "train"), ("seed", 1, "train"), ("split", 0, "valid")):
+        run(tmp_path / name, describe(TYPES[:2], {"2i": 5, "pi": 5}, graph, split, seed, 100), graph)
+        kept[name] = (tmp_path / name / split / "2i.parquet").read_bytes()
+    place = tmp_path / "mine" / "train"
+    kept["type"] = (place / "pi.parquet").read_bytes()
+    for whose in ("seed", "split", "type"):
+        (place / "2i.parquet").write_bytes(kept[whose])
+        with pytest.raises(TaskError, match=rf"2i\.parquet holds queries of another {whose} "):
+            read_queries(tmp_path / "mine", graph, "train")
+    (place / "2i.parquet").write_bytes(kept["mine"])
+    table = pq.read_table(place / "2i.parquet")
+    about = dict(table.schema.metadata)
+    for changed, problem in (
+        ({b"graph": b"0"}, "another graph"),
+        ({"r1": [0] * 4 + [99]}, "ids of relations that are not 0 to 9"),
+        ({"s1": [0] * 4 + [-1]}, "ids of entities that are not 0 to 299"),
+        ({"s1": [0] * 4 + [None]}, "lacks a column of numbers, a row has none"),
+        ({"answers_test": [[300]] * 5}, "ids of entities"),
+        ({"answers_test": [[0]] * 4 + [None]}, "a row has none"),
+        ({"answers_test": [[None]] * 5}, "a row has none"),
+        ({"r1": ["x"] * 5}, "2i queries lacks a column of numbers"),
+        ({"r2": None}, "2i queries lacks a column of numbers"),
+    ):
+        (key, value), new = next(iter(changed.items())), table
+        if isinstance(key, str):
+            new = table.drop_columns(key)
+            new = new if value is None else new.append_column(key, [value])
+        metadata = {**about, **changed} if isinstance(key, bytes) else about
+        pq.write_table(new.replace_schema_metadata(metadata), place / "2i.parquet")
+        with pytest.raises(TaskError, match=problem):
+            read_queries(tmp_path / "mine", graph, "train")
+    old = {key: about[key] for key in (b"type", b"formula")}  # as peirce 0.2 wrote it
+    pq.write_table(table.replace_schema_metadata(old), place / "2i.parquet")
+    assert len(read_queries(tmp_path / "mine", graph, "train")) == 2
+    with pytest.raises(TaskError, match="sampled from another graph than 'other'"):
+        read_queries(tmp_path / "mine", other, "train")
+    place.rename(tmp_path / "mine" / "test")
+    with pytest.raises(TaskError, match="test holds train queries"):
+        read_queries(tmp_path / "mine", graph, "test")
     never = QueryType("never", parse("r1(s1,f) & !r1(s1,f)"), True)
     run(tmp_path, describe([never], {"never": 5}, graph, "valid", 0, 100), graph)
     with pytest.raises(TaskError, match="hold no query"):
