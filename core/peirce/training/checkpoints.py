@@ -21,7 +21,6 @@ from torch import Tensor
 
 from peirce.errors import TaskError
 from peirce.files import check_file, digest_of, read_json, sync
-from peirce.files import tensor_header as header_of
 
 FORMAT = 1
 """The newest format of checkpoints that this version reads, and the one that it writes."""
@@ -112,8 +111,7 @@ class Checkpoints:
         """Remove what a training left in the middle of a checkpoint; who owns the directory alone calls this."""
         for end in (_WRITING, _REPLACED):
             for left in self.folder.glob(f".step-*{end}"):
-                if _NAME.fullmatch(left.name[1 : -len(end)]):
-                    shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(left, ignore_errors=True)
         with suppress(OSError):
             self.folder.rmdir()
 
@@ -125,11 +123,10 @@ class Checkpoints:
 
     def paths(self) -> list[Path]:
         """The folders of the checkpoints, oldest first."""
-        if not self.folder.is_dir():
-            return []
-        named = [(int(match[1]), p) for p in self.folder.iterdir() if (match := _NAME.fullmatch(p.name))]
-        found = [(step, path) for step, path in named if any(_own(path))]
-        return [path for _, path in sorted(found)]
+        found = self.folder.iterdir() if self.folder.is_dir() else ()
+        return sorted(
+            (p for p in found if _NAME.fullmatch(p.name) and any(_own(p))), key=lambda p: int(p.name[5:])
+        )
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint that is as it was written, and what is wrong with those that are newer.
@@ -166,19 +163,12 @@ def _read(path: Path) -> Checkpoint:
             "Peirce reads; upgrade peirce"
         )
     for name, digest in files.items():
-        file = path / name
-        if not file.is_file():
-            raise DamagedError(f"{name} is missing")
         try:
-            # Before its digest is computed, since the header tells how large the file may be.
-            if name.endswith(_TENSORS):
-                header_of(file)
-            else:
-                check_file(file)
+            check_file(path / name)
+            if digest_of(path / name) != digest:
+                raise DamagedError(f"{name} is not what was written (its digest differs)")
         except OSError as error:
             raise DamagedError(f"{name} cannot be read ({error})") from error
-        if digest_of(file) != digest:
-            raise DamagedError(f"{name} is not what was written (its digest differs)")
     tensors = {Path(name).stem: load_file(path / name) for name in files if name.endswith(_TENSORS)}
     return Checkpoint(path, _json(path / _STATE), tensors)
 

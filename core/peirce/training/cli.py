@@ -16,7 +16,7 @@ from peirce.errors import TaskError, unknown
 if TYPE_CHECKING:
     from peirce.training.options import TrainResult
 
-_Set = Annotated[
+SetOptions = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
@@ -26,7 +26,10 @@ _Set = Annotated[
         "`peirce train --settings --task NAME` lists them.",
     ),
 ]
-
+Task = Annotated[
+    str | None,
+    typer.Option("--task", metavar="NAME", help="A registered task; `peirce list tasks` shows them."),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="What all that is random depends on.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")]
@@ -44,14 +47,11 @@ def train_command(
             help="A spec file, or the name of a ready spec; with --from, the saved model's own if absent.",
         ),
     ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option("--task", metavar="NAME", help="A registered task; `peirce list tasks` shows them."),
-    ] = None,
+    task: Task = None,
     directory: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
     ] = None,
-    settings: _Set = None,
+    settings: SetOptions = None,
     start: Annotated[
         Path | None,
         typer.Option(
@@ -87,15 +87,13 @@ def train_command(
     if spec is None and start is None:
         raise TaskError("give a spec, or a saved model to start from with --from")
     check_fresh(resume=resume, overwrite=overwrite)
-    part = _task(task)
-    given = read_settings(settings or (), part)
+    given = read_settings(settings or (), _task(task))
     from peirce.extras import require_training
     from peirce.training.loop import train as run
     from peirce.training.options import make_task, training_options
-
-    require_training()
     from peirce.training.warm_start import saved_spec
 
+    require_training()
     made, options = make_task(task, given.task), training_options(given.train)
     result = run(
         load_spec(spec, given.spec) if spec is not None else saved_spec(str(start), given.spec),
@@ -166,7 +164,7 @@ def evaluate_command(
     split: Annotated[
         str, typer.Option("--split", metavar="NAME", help="The part of the data to evaluate on.")
     ] = "test",
-    settings: _Set = None,
+    settings: SetOptions = None,
     device: Annotated[str | None, typer.Option("--device", help="Such as cpu or cuda:0.")] = None,
     json: Json = False,
 ) -> None:
@@ -181,31 +179,30 @@ def evaluate_command(
 
     if not directory.is_dir():
         raise TaskError(f"there is no trained model at {directory}: it is not a directory")
-    record = read_training(directory)
-    if record is None and task is None:
+    record = read_training(directory) or {"task": {"name": None, "options": {}}, "seed": 0}
+    name = task or record["task"]["name"]
+    if name is None:
         raise TaskError(f"{directory} has no training.json that tells its task; name one with --task")
-    trained_on = record["task"]["name"] if record is not None else None
-    name = task or str(trained_on)
     part = _task(name)
     given = read_settings(settings or (), part)
     for prefix, others in (("train", given.train), ("model", given.spec)):
         if others:
             keys = ", ".join(others)
             raise TaskError(f"a trained model is evaluated as it is; leave out the {prefix} settings: {keys}")
-    before = dict(record["task"]["options"]) if record is not None and part.name == trained_on else {}
+    before = dict(record["task"]["options"]) if part.name == record["task"]["name"] else {}
     model = load(directory, device=device)
     if (directory / ASSETS / TOKENIZER_FILE).is_file():
         before.pop(TOKENIZER, None)  # where it lay when the model was trained; the model keeps it
     made = with_tokenizer(make_task(name, {**before, **given.task}), directory)
     data = made.prepare()
     check_data(model, directory, made, data)
-    metrics = run(model, made, data, split, seed=record["seed"] if record is not None else 0)
+    metrics = run(model, made, data, split, seed=record["seed"])
     remarks = made.remarks(model, data, split)
     if json:
         where = {"directory": str(directory), "task": part.name, "split": split}
         _print_json("peirce.evaluate/1", **where, metrics=metrics, remarks=remarks)
-        return
-    _table({split: metrics}, f"{directory} on {part.name}", remarks)
+    else:
+        _table({split: metrics}, f"{directory} on {part.name}", remarks)
 
 
 @frozen
@@ -230,14 +227,7 @@ def read_settings(texts: Sequence[str], part: type[Any]) -> Settings:
     from peirce.spec import parse_override
     from peirce.training.options import TrainingOptions
 
-    tasks, training = (list(attrs.fields_dict(cls)) for cls in (part.Options, TrainingOptions))
-    known = [
-        *tasks,
-        *(f"task.{name}" for name in tasks),
-        *(f"train.{name}" for name in training),
-        "model.dims",
-        "model.*",
-    ]
+    own = {"task": list(attrs.fields_dict(part.Options)), "train": list(attrs.fields_dict(TrainingOptions))}
     found: dict[str, dict[str, Any]] = {"task": {}, "train": {}, "model": {}}
     for text in texts:
         key, value = parse_override(text)
@@ -245,28 +235,22 @@ def read_settings(texts: Sequence[str], part: type[Any]) -> Settings:
         if prefix == "model" and dot:
             found["model"][key] = value
             continue
-        if prefix == "train" and dot and prefix not in tasks:
-            first, own = rest.partition(".")[0], training
-        else:
-            rest = rest if prefix == "task" and dot and prefix not in tasks else key
-            prefix, first, own = "task", rest.partition(".")[0], tasks
-        if first not in own:
+        if not dot or prefix not in own or prefix in own["task"]:
+            prefix, rest = "task", key
+        *tables, last = rest.split(".")
+        if (*tables, last)[0] not in own[prefix]:
+            dotted = [f"{prefix}.{name}" for prefix, names in own.items() for name in names]
+            known = [*own["task"], *dotted, "model.dims", "model.*"]
             raise TaskError(f"--set {text}: {unknown('setting', key, known)}")
-        _put(found[prefix], rest, value)
+        table = found[prefix]
+        for name in tables:
+            table = table.setdefault(name, {})
+            if not isinstance(table, dict):
+                raise TaskError(
+                    f"--set {rest}: {name} was set to {table!r} before, which has no keys; leave one out"
+                )
+        table[last] = value
     return Settings(found["task"], found["train"], found["model"])
-
-
-def _put(table: dict[str, Any], dotted: str, value: Any) -> None:
-    """Set a value at a dotted key, through nested tables."""
-    *tables, last = dotted.split(".")
-    for name in tables:
-        inner = table.setdefault(name, {})
-        if not isinstance(inner, dict):
-            raise TaskError(
-                f"--set {dotted}: {name} was set to {inner!r} before, which has no keys; leave one out"
-            )
-        table = inner
-    table[last] = value
 
 
 def _list_settings(task: str | None, *, json: bool) -> None:

@@ -101,26 +101,21 @@ def draw(
     figure = Figure(figsize=(8, 6 if evaluations else 4), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(2 if evaluations else 1, 1, sharex=True, squeeze=False)[:, 0]
-    steps = np.arange(1, len(losses) + 1)
-    above = panels[0]
+    steps, above = np.arange(1, len(losses) + 1), panels[0]
     above.plot(steps, losses, color="tab:blue", alpha=0.3, linewidth=0.8, label="loss")
-    window = max(1, len(losses) // 50)
-    if window > 1:
+    if (window := len(losses) // 50) > 1:
         means = np.convolve(losses, np.full(window, 1 / window), mode="valid")
         above.plot(steps[window - 1 :], means, color="tab:blue", label=f"mean of {window} steps")
-    above.set_ylabel("loss")
-    above.set_title(title)
+    above.set(ylabel="loss", title=title)
     rate = above.twinx()
     rate.plot(steps, rates, color="tab:orange", linewidth=0.9, label="learning rate")
     rate.set_ylabel("learning rate")
     lines = [*above.get_lines(), *rate.get_lines()]
     above.legend(lines, [str(line.get_label()) for line in lines], loc="upper right")
     if evaluations:
-        below = panels[1]
-        below.plot(
-            [e["step"] for e in evaluations], [e["value"] for e in evaluations], marker="o", color="tab:green"
-        )
-        below.set_ylabel(str(evaluations[0]["monitor"]))
+        places, values = ([each[key] for each in evaluations] for key in ("step", "value"))
+        panels[1].plot(places, values, marker="o", color="tab:green")
+        panels[1].set_ylabel(str(evaluations[0]["monitor"]))
     panels[-1].set_xlabel("step")
     picture = BytesIO()
     figure.savefig(picture, format="png", dpi=120)

@@ -115,40 +115,40 @@ class TrainingOptions:
     test_split: str = "test"
 
     def __attrs_post_init__(self) -> None:
-        steps = "both are" if self.steps is not None else "neither is"
-        for wrong, message in (
-            (
-                (self.steps is None) == (self.epochs is None),
-                f"training needs either steps or epochs, and {steps} given; set one, such as train.steps=1000",
-            ),
-            (
-                self.patience and not self.evaluate_every,
-                "patience counts evaluations, and there are none; set train.evaluate_every, such as 100",
-            ),
-            (
-                self.steps is not None and self.warmup > self.steps,
-                f"warmup lasts {self.warmup} steps, longer than the training's {self.steps}; lower train.warmup",
-            ),
-            (
-                self.warmup and self.warmup_ratio,
-                "train.warmup and train.warmup_ratio say the same in two ways; leave one out",
-            ),
-            (
-                self.end_lr > self.lr,
-                f"train.end_lr is {self.end_lr}, above the highest learning rate, train.lr={self.lr}; lower it",
-            ),
-            (
-                self.power != 1 and self.schedule != "poly",
-                f"train.power belongs to train.schedule=poly, and the schedule is {self.schedule}; set that, or leave "
-                "the power out",
-            ),
-            (
-                self.precision == "fp16" and self.parallel == "fsdp",
-                "train.precision=fp16 does not go with train.parallel=fsdp; use bf16, which needs no scaling",
-            ),
-        ):
+        def refuse(wrong: object, message: str) -> None:
             if wrong:
                 raise TaskError(message)
+
+        given = "both are" if self.steps is not None else "neither is"
+        refuse(
+            (self.steps is None) == (self.epochs is None),
+            f"training needs either steps or epochs, and {given} given; set one, such as train.steps=1000",
+        )
+        refuse(
+            self.patience and not self.evaluate_every,
+            "patience counts evaluations, and there are none; set train.evaluate_every, such as 100",
+        )
+        refuse(
+            self.steps is not None and self.warmup > self.steps,
+            f"warmup lasts {self.warmup} steps, longer than the training's {self.steps}; lower train.warmup",
+        )
+        refuse(
+            self.warmup and self.warmup_ratio,
+            "train.warmup and train.warmup_ratio say the same in two ways; leave one out",
+        )
+        refuse(
+            self.end_lr > self.lr,
+            f"train.end_lr is {self.end_lr}, above the highest learning rate, train.lr={self.lr}; lower it",
+        )
+        refuse(
+            self.power != 1 and self.schedule != "poly",
+            f"train.power belongs to train.schedule=poly, and the schedule is {self.schedule}; set that, or leave the "
+            "power out",
+        )
+        refuse(
+            self.precision == "fp16" and self.parallel == "fsdp",
+            "train.precision=fp16 does not go with train.parallel=fsdp; use bf16, which needs no scaling",
+        )
 
     @property
     def falls(self) -> bool:

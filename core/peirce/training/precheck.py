@@ -21,32 +21,33 @@ def precheck(spec: Spec, registry: Registry) -> None:
     Raises:
         PlanError: every such mistake, with its place and the nearest valid name.
     """
-    if problems := list(_problems(spec, registry)):
-        raise PlanError("\n".join(problems))
-
-
-def _problems(spec: Spec, registry: Registry) -> Iterator[str]:
-    try:
-        architecture = registry.get("architectures", spec.architecture)
-    except RegistryError as error:
-        yield f"{spec.at('model.architecture')}: {error}"
-    else:
-        label = f"dimension of architecture {architecture.name!r}"
-        yield from _unknown_keys(spec, architecture.Dims, spec.dims, "model.dims", label)
-        label = f"option of architecture {architecture.name!r}"
-        yield from _unknown_keys(spec, architecture.Options, spec.options, "model.options", label)
-    for kind, name, options, path in _named(spec):
+    problems: list[str] = []
+    for kind, name, given, path in _named(spec):
         try:
             part = registry.get(kind, name)
         except RegistryError as error:
-            yield f"{spec.at(path)}: {error}"
+            at = f"{path}.architecture" if kind == "architectures" else path
+            problems.append(f"{spec.at(at)}: {error}")
             continue
         label = f"option of {kind.removesuffix('s')} {part.name!r}"
-        yield from _unknown_keys(spec, part.Options, options, path, label)
+        sets = {path: (part.Options, given, label)}
+        if kind == "architectures":
+            dims = f"dimension of architecture {part.name!r}"
+            sets = {
+                f"{path}.dims": (part.Dims, spec.dims, dims),
+                f"{path}.options": (part.Options, given, label),
+            }
+        for place, (cls, options, what) in sets.items():
+            known = [toml_key(field) for field in attrs.fields(cls) if not field.metadata.get(HIDDEN)]
+            wrong = () if rest_field(cls) is not None else (key for key in options if key not in known)
+            problems += [f"{spec.at(f'{place}.{key}')}: {unknown(what, key, known)}" for key in wrong]
+    if problems:
+        raise PlanError("\n".join(problems))
 
 
 def _named(spec: Spec) -> Iterator[tuple[str, str, Mapping[str, Any], str]]:
     """Each part that a spec names: its kind, name and options, and its place."""
+    yield "architectures", spec.architecture, spec.options, "model"
     layer = spec.operators.layer
     for i, operator in enumerate(layer if isinstance(layer, tuple) else ()):
         yield "operators", operator.use, operator.options, f"model.operators.layer.{i}"
@@ -55,14 +56,3 @@ def _named(spec: Spec) -> Iterator[tuple[str, str, Mapping[str, Any], str]]:
     for kind in ("positions", "augmenters", "heads"):
         for i, entry in enumerate(getattr(spec, kind)):
             yield kind, entry.use, entry.options, f"model.{kind}.{i}"
-
-
-def _unknown_keys(
-    spec: Spec, cls: type[Any], given: Mapping[str, Any], path: str, label: str
-) -> Iterator[str]:
-    if rest_field(cls) is not None:
-        return
-    known = [toml_key(field) for field in attrs.fields(cls) if not field.metadata.get(HIDDEN)]
-    for key in given:
-        if key not in known:
-            yield f"{spec.at(f'{path}.{key}')}: {unknown(label, key, known)}"

@@ -26,10 +26,7 @@ def accelerator_of(options: TrainingOptions) -> Any:
     """
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState, PartialState
-    from accelerate.utils import (
-        DistributedDataParallelKwargs,
-        GradientAccumulationPlugin,
-    )
+    from accelerate.utils import DistributedDataParallelKwargs, GradientAccumulationPlugin
 
     alone = not PartialState._shared_state or PartialState().num_processes == 1
     AcceleratorState._reset_state(reset_partial_state=alone)

@@ -82,17 +82,12 @@ def read_training(directory: Path) -> dict[str, Any] | None:
         raise TaskError(
             f"{path} cannot be read: {error}; restore it from where the model was trained"
         ) from error
-    if not isinstance(record, dict) or record.get("schema") != _SCHEMA_TRAINING:
-        raise TaskError(f"{path} is no record of a training that this version reads ({_SCHEMA_TRAINING})")
-    task, seed = record.get("task"), record.get("seed")
-    if not (
-        isinstance(task, dict)
-        and isinstance(task.get("name"), str)
-        and isinstance(task.get("options"), dict)
-        and isinstance(seed, int)
-    ):
-        raise TaskError(
-            f"{path} is damaged: it must have a task with its name and options, and a seed; restore it from where the "
-            "model was trained"
-        )
-    return record
+    match record:
+        case {"schema": str(schema)} if schema != _SCHEMA_TRAINING:
+            raise TaskError(f"{path} is no record of a training that this version reads ({_SCHEMA_TRAINING})")
+        case {"task": {"name": str(), "options": dict()}, "seed": int()}:
+            return dict(record)
+    raise TaskError(
+        f"{path} is damaged: it must have a task with its name and options, and a seed; restore it from where the "
+        "model was trained"
+    )

@@ -178,12 +178,12 @@ class SavedModel:
             TaskError: a size or a tensor of the body is missing, unknown or of another shape; all of them are named.
         """
         ours, theirs = (_by_head(each.state_dict()) for each in (model, self.model))
-        problems = [*_other_sizes(model, self.model), *_differ(ours[""], theirs[""])]
+        problems = _differ(ours[""], theirs[""])
+        problems = [*_other_sizes(model, self.model, length=bool(problems)), *problems]
         if problems:
             raise TaskError(
-                f"spec {model.spec.name!r} cannot start from {self.directory}: {_hint(model, self.model)}"
-                f"{'; '.join(problems)}. Only heads may differ: give no spec to take the saved one's, "
-                "or change yours to agree"
+                f"spec {model.spec.name!r} cannot start from {self.directory}: {'; '.join(problems)}. Only heads may "
+                "differ: give no spec to take the saved one's, or change yours to agree"
             )
         heads, saved = ({head.as_: head.use for head in each.spec.heads} for each in (model, self.model))
         fits = [
@@ -237,10 +237,10 @@ def _differ(ours: Tensors, theirs: Tensors) -> list[str]:
     ]
 
 
-def _other_sizes(model: Model, saved: Model) -> Iterator[str]:
+def _other_sizes(model: Model, saved: Model, *, length: bool) -> Iterator[str]:
     """Sizes that differ; tensors alone do not tell 12 heads of 64 from 24 heads of 32.
 
-    The longest input may differ, as long as no tensor has another shape.
+    The longest input may differ, unless a tensor has another shape, which a table of positions would have.
     """
     if model.spec.architecture != saved.spec.architecture:
         yield f"the architecture is {model.spec.architecture!r} and was {saved.spec.architecture!r}"
@@ -249,21 +249,8 @@ def _other_sizes(model: Model, saved: Model) -> Iterator[str]:
         one, other = ours.get(name, 0), theirs.get(name, 0)
         if one != other and name != "max_length":
             yield f"{name} is {one} and was {other}"
-
-
-def _hint(model: Model, saved: Model) -> str:
-    """The sentence for a table of positions that is too short."""
-    ours, theirs = model.plan.dims.max_length, saved.plan.dims.max_length
-    state = saved.state_dict()
-    if ours == theirs or not any(
-        name in state and (tensor.shape[:1], state[name].shape[:1]) == ((ours,), (theirs,))
-        for name, tensor in model.state_dict().items()
-    ):
-        return ""
-    return (
-        f"model.input.max_length is {ours} and was {theirs}, and the saved model learned a vector for each of its "
-        f"{theirs} positions; set model.input.max_length={theirs}. "
-    )
+        elif one != other and length:
+            yield f"model.input.max_length is {one} and was {other}"
 
 
 def _changed(spec: Spec, saved: Spec) -> tuple[str, ...]:
