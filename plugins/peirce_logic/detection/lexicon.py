@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from attrs import evolve, field, frozen
 from peirce.errors import InputError, unknown
-from peirce.files import DEEPEST, read_toml
+from peirce.files import read_toml
 from peirce.spec import StructureError, structured
 
 from peirce_logic.relations import RELATIONS
@@ -121,84 +121,7 @@ def read_lexicon(path: str | os.PathLike[str] | None = None) -> Lexicon:
         InputError: the file cannot be read, or holds no lexicon.
     """
     file = ENGLISH if path is None else Path(path)
-    return Lexicon(_keywords(_read(file), file, (file.resolve(),)))
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return read_toml(file)
-    except FileNotFoundError:
-        raise InputError(f"there is no lexicon {file}; name a TOML file of keywords") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"lexicon {file} cannot be read: {why}; it is a TOML file of keywords") from error
-
-
-def _keywords(content: dict[str, Any], file: Path, seen: tuple[Path, ...]) -> list[Keyword]:
-    if content.pop("format", FORMAT) != FORMAT:
-        raise InputError(f"lexicon {file} has another format than {FORMAT}; upgrade peirce")
-    content.pop("language", None)
-    base = content.pop("extends", None)
-    found: list[Keyword] = []
-    if base is not None:
-        if not isinstance(base, str):
-            raise InputError(f"lexicon {file} extends {base!r}; name another lexicon, such as 'english'")
-        parent = ENGLISH if base == "english" else file.parent / base
-        if not parent.exists():
-            raise InputError(
-                f"lexicon {file} extends {base!r}, and there is no file {parent}; name 'english', or the file of "
-                "another lexicon"
-            )
-        inherited = _read(parent)
-        place = parent.resolve()
-        if place in seen:
-            raise InputError(f"lexicon {file} extends itself, by way of {parent}")
-        if len(seen) >= DEEPEST:
-            raise InputError(f"lexicon {file}: more than {DEEPEST} lexicons extend each other; join some")
-        found = _keywords(inherited, parent, (*seen, place))
-    for relation, content_of in content.items():
-        if relation not in dict(RELATIONS):
-            raise InputError(f"lexicon {file}: {unknown('relation', relation, [n for n, _ in RELATIONS])}")
-        if not isinstance(content_of, dict):
-            raise InputError(
-                f"lexicon {file}: {relation} is {content_of!r:.80}, and must be a table of keywords, [{relation}]"
-            )
-        try:
-            table: _Table = structured(_Table, content_of)
-        except StructureError as error:
-            raise InputError(f"lexicon {file}: [{relation}] {error}") from None
-        own = {k.words: k for k in found if k.relation == relation}
-        joined = _joined(own, relation, table, file)
-        found = [
-            k if k.relation != relation else joined.pop(k.words)
-            for k in found
-            if k.relation != relation or k.words in joined
-        ]
-        found += joined.values()
-    return found
-
-
-def _joined(
-    own: dict[tuple[str, ...], Keyword], relation: str, table: _Table, file: Path
-) -> dict[tuple[str, ...], Keyword]:
-    """The keywords of a relation: those that it has from another lexicon, and those of its table."""
-    where = f"lexicon {file}: [{relation}]"
-    for text in table.remove:
-        if own.pop(_words(text), None) is None:
-            raise InputError(f"{where} remove: {unknown('keyword', text, map(str, own.values()))}")
-    for keyword in _of_relation(relation, table, file):
-        other = own.setdefault(keyword.words, keyword)
-        if other.kind != keyword.kind:
-            raise InputError(
-                f"{where} has {str(keyword)!r} as {keyword.kind} and as {other.kind}; leave one out, or `remove` that "
-                "of the lexicon that this one extends"
-            )
-        own[keyword.words] = keyword
-    for text, order in table.order.items():
-        if (words := _words(text)) not in own:
-            raise InputError(f"{where} order: {unknown('keyword', text, map(str, own.values()))}")
-        own[words] = evolve(own[words], order=order)
-    return own
+    return Lexicon(_keywords(file, (file.resolve(),)).values())
 
 
 @frozen(kw_only=True)
@@ -212,26 +135,73 @@ class _Table:
     remove: tuple[str, ...] = ()
 
 
-def _of_relation(relation: str, table: _Table, file: Path) -> Iterable[Keyword]:
+def _keywords(file: Path, seen: tuple[Path, ...]) -> dict[tuple[str, tuple[str, ...]], Keyword]:
+    """The keywords of a file and of those that it extends, by relation and words."""
+    try:
+        content = read_toml(file)
+    except FileNotFoundError:
+        raise InputError(f"there is no lexicon {file}; name a TOML file of keywords") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"lexicon {file} cannot be read: {why}; it is a TOML file of keywords") from error
+    if content.pop("format", FORMAT) != FORMAT:
+        raise InputError(f"lexicon {file} has another format than {FORMAT}; upgrade peirce")
+    content.pop("language", None)
+    found: dict[tuple[str, tuple[str, ...]], Keyword] = {}
+    if (base := content.pop("extends", None)) is not None:
+        parent = ENGLISH if base == "english" else file.parent / str(base)
+        if parent.resolve() in seen:
+            raise InputError(f"lexicon {file} extends itself, by way of {parent}")
+        if not parent.exists():
+            raise InputError(
+                f"lexicon {file} extends {base!r}, and there is no file {parent}; name 'english', or the file of "
+                "another lexicon"
+            )
+        found = _keywords(parent, (*seen, parent.resolve()))
+    for relation, given in content.items():
+        if relation not in dict(RELATIONS):
+            raise InputError(f"lexicon {file}: {unknown('relation', relation, [n for n, _ in RELATIONS])}")
+        where = f"lexicon {file}: [{relation}]"
+        try:
+            table: _Table = structured(_Table, given)
+        except StructureError as error:
+            raise InputError(f"{where} {error}") from None
+
+        def there(what: str, text: str, relation: str = relation, where: str = where) -> Keyword:
+            if keyword := found.get((relation, _words(text))):
+                return keyword
+            known = [str(each) for (of, _), each in found.items() if of == relation]
+            raise InputError(f"{where} {what}: {unknown('keyword', text, known)}")
+
+        for text in table.remove:
+            del found[relation, there("remove", text).words]
+        for keyword in _of_relation(relation, table, where):
+            other = found.setdefault((relation, keyword.words), keyword)
+            if other.kind != keyword.kind:
+                raise InputError(
+                    f"{where} has {str(keyword)!r} as {keyword.kind} and as {other.kind}; leave one out, or `remove` "
+                    "that of the lexicon that this one extends"
+                )
+            found[relation, keyword.words] = keyword
+        for text, order in table.order.items():
+            keyword = there("order", text)
+            found[relation, keyword.words] = evolve(keyword, order=order)
+    return found
+
+
+def _of_relation(relation: str, table: _Table, where: str) -> Iterator[Keyword]:
+    spans = dict(RELATIONS)[relation]
     for kind in KINDS:
         entries = getattr(table, kind)
-        if (kind == "unary") != (dict(RELATIONS)[relation] == 1) and entries:
+        if (kind == "unary") != (spans == 1) and entries:
             raise InputError(
-                f"lexicon {file}: {relation} joins {dict(RELATIONS)[relation]} span(s), and its {kind} keywords "
-                f"join {1 if kind == 'unary' else 2}; list them under another relation"
+                f"{where} joins {spans} span(s), and its {kind} keywords join {1 if kind == 'unary' else 2}; list them "
+                "under another relation"
             )
         for entry in entries:
             text, *example = (entry,) if isinstance(entry, str) else entry or ("",)
-            words = _words(text)
-            if not words:
-                raise InputError(f"lexicon {file}: [{relation}] {kind} has an empty keyword")
-            if len(example) > 1:
+            if not (words := _words(text)) or len(example) > 1:
                 raise InputError(
-                    f"lexicon {file}: [{relation}] {kind}: {text[:80]!r} has {len(example)} examples; give one at most"
+                    f"{where} {kind} has {entry!r}; write a keyword, or a keyword and one example"
                 )
-            yield Keyword(
-                words=words,
-                relation=relation,
-                kind=kind,
-                example="".join(example),
-            )
+            yield Keyword(words=words, relation=relation, kind=kind, example="".join(example))
