@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import tomlkit
+from attrs import frozen
 from peirce.compose import build
-from peirce.errors import ModelFileError, unknown
+from peirce.errors import ModelFileError
 from peirce.model import Model, check_published, published_config, published_tensors
 from peirce.registry import Registry
-from peirce.spec import Spec
+from peirce.spec import Spec, StructureError, structured
 from torch import Tensor
 
 NAMES = {
@@ -33,15 +34,33 @@ NAMES = {
 """The tensors of one direction of one layer, and ours."""
 EMBEDDINGS = ("embedding.weight", "embed.weight")
 INITIAL = "h0"
-READ = ("d_hidden", "n_roles", "d_embed")
-OPTIONAL = ("n_layers", "n_embed", "bidirectional", "birnn")
-FIXED: Mapping[str, Any] = {"n_slices": 1, "n_heads": 1, "model_type": "plain", "elmo": False}
-"""Settings that have one value here; another value would be another network."""
 TRAINING = (
     "seed", "save_path", "data_path", "att_layers", "n_classes", "classifier", "pooling", "cuda", "finetune_elmo",
     "seq_length", "lr", "clip", "batch_size", "save_every", "epochs", "dp_ratio", "d_input",
 )  # fmt: skip
 """Settings of the training and of what reads the states."""
+
+
+@frozen(kw_only=True)
+class Settings:
+    """The published settings that say which network it is; `Literal` where another value is another network."""
+
+    d_hidden: int
+    n_roles: int
+    d_embed: int
+    n_layers: int = 1
+    n_embed: int | None = None
+    bidirectional: bool = False
+    birnn: bool = False
+    n_slices: Literal[1] = 1
+    n_heads: Literal[1] = 1
+    model_type: Literal["plain"] = "plain"
+    elmo: Literal[False] = False
+
+    @property
+    def both(self) -> bool:
+        """Whether it reads from both sides."""
+        return self.bidirectional or self.birnn
 
 
 def import_tpru(
@@ -66,7 +85,7 @@ def import_tpru(
     spec = _spec(settings, found, name or directory.resolve().name, config)
     model = build(spec, registry=registry, seed=0)
     state = model.state_dict()
-    table = _table(found, settings["n_layers"], settings["bidirectional"])
+    table = _table(found, settings.n_layers, settings.both)
     initial = _initial(found, table)
     if any(bool(found[key].any()) for key in initial):
         raise ModelFileError(
@@ -80,33 +99,15 @@ def import_tpru(
     return model
 
 
-def _settings(path: Path) -> dict[str, Any]:
-    settings = published_config(path)
-    known = (*READ, *OPTIONAL, *FIXED, *TRAINING)
-    problems = [f"{key} is missing" for key in READ if key not in settings]
-    problems += [unknown("setting", key, known) for key in settings if key not in known]
-    problems += [
-        f"{key} is {settings[key]!r}, and what can be imported has {value!r}"
-        for key, value in FIXED.items()
-        if key in settings and settings[key] != value
-    ]
-    problems += [
-        f"{key} is {settings[key]!r}, and must be a count"
-        for key in (*READ, "n_layers", "n_embed")
-        if key in settings and (type(settings[key]) is not int or settings[key] < 1)
-    ]
-    problems += [
-        f"{key} is {settings[key]!r}, and must be true or false"
-        for key in ("bidirectional", "birnn")
-        if key in settings and type(settings[key]) is not bool
-    ]
-    if problems:
-        raise ModelFileError(f"{path} cannot be imported: {'; '.join(problems)}")
-    both = bool(settings.get("bidirectional") or settings.get("birnn"))
-    return {**settings, "n_layers": settings.get("n_layers", 1), "bidirectional": both}
+def _settings(path: Path) -> Settings:
+    given = {key: value for key, value in published_config(path).items() if key not in TRAINING}
+    try:
+        return structured(Settings, given)
+    except StructureError as error:
+        raise ModelFileError(f"{path} cannot be imported: {error}") from None
 
 
-def _spec(settings: Mapping[str, Any], found: Mapping[str, Tensor], name: str, source: Path) -> Spec:
+def _spec(settings: Settings, found: Mapping[str, Tensor], name: str, source: Path) -> Spec:
     """The network of the settings; the table's rows count the tokens.
 
     Raises:
@@ -122,10 +123,10 @@ def _spec(settings: Mapping[str, Any], found: Mapping[str, Tensor], name: str, s
         raise ModelFileError(
             f"{next(iter(counts))} has no rows; give the weights of a model that was trained"
         )
-    vocabulary = next(iter(counts.values()), settings.get("n_embed"))
-    if vocabulary != settings.get("n_embed", vocabulary):
+    vocabulary = next(iter(counts.values()), settings.n_embed)
+    if vocabulary != (settings.n_embed or vocabulary):
         raise ModelFileError(
-            f"{source} says n_embed = {settings['n_embed']}, and {next(iter(counts))} has {vocabulary} rows; give the "
+            f"{source} says n_embed = {settings.n_embed}, and {next(iter(counts))} has {vocabulary} rows; give the "
             "two files of one model"
         )
     if vocabulary is None:
@@ -133,15 +134,15 @@ def _spec(settings: Mapping[str, Any], found: Mapping[str, Tensor], name: str, s
             f"{source} has no n_embed and the weights no {EMBEDDINGS[0]}, so nothing says how many tokens there are; "
             "add one of them"
         )
-    both = settings["bidirectional"]
-    options = {"roles": settings["n_roles"], "tanh": False, "state_map": True, "bias": True}
+    both = settings.both
+    options = {"roles": settings.n_roles, "tanh": False, "state_map": True, "bias": True}
     plain = {
         "name": name,
         "architecture": "recurrent",
         "dims": {
-            "layers": settings["n_layers"],
-            "unary": settings["d_hidden"] * (2 if both else 1),
-            "embedding": settings["d_embed"],
+            "layers": settings.n_layers,
+            "unary": settings.d_hidden * (2 if both else 1),
+            "embedding": settings.d_embed,
         },
         "options": {"directions": "both" if both else "forward", "pooler": False},
         "input": {"vocabulary": vocabulary, "token_types": 0},
