@@ -225,6 +225,11 @@ def _tell(error: Exception, *, document: bool) -> NoReturn:
         error = disk_error(error, what, "what was whole before is as it was") or error
     if isinstance(error, PeirceError):
         text, code = str(error), 1 if isinstance(error, WriteError | PluginError | UnavailableError) else 2
+    elif isinstance(error, BlockingIOError) or "can't start new thread" in str(error):
+        text, code = (
+            f"no more processes or threads can be started ({printable(error)}); end some, or raise `ulimit -u`",
+            1,
+        )
     elif isinstance(error, OSError):
         # A folder without permission, a name that is too long: the user's to put right.
         text, code = f"{printable(error)}; check the path, its permissions and the space there", 2

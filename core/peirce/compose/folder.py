@@ -13,8 +13,7 @@ from attrs import frozen
 
 from peirce.compose.staleness import stale
 from peirce.errors import ModelFileError, PeirceError, RegistryError
-from peirce.files import tensor_header
-from peirce.model import PROVENANCE, SPEC, WEIGHTS, Report, SavedFiles, saved_files
+from peirce.model import PROVENANCE, SPEC, WEIGHTS, Report, saved_files
 from peirce.registry import runtime_of
 from peirce.spec import Spec
 
@@ -69,7 +68,10 @@ def verify_folder(directory: Path) -> FolderReport:
             damaged = files.damaged()
             sizes = {PROVENANCE: (directory / PROVENANCE).stat().st_size, **files.sizes()}
             notes = [f"{name} is not what was saved: its content has another digest" for name in damaged]
-            notes += [note for name, note in _unreadable(files).items() if name not in damaged]
+            try:
+                Spec.from_toml(files.text(SPEC), source=SPEC)
+            except (PeirceError, ValueError) as error:
+                notes += [] if SPEC in damaged else [f"{SPEC} cannot be read: {error}"]
     except ModelFileError as error:
         if not any((directory / name).exists() for name in (SPEC, WEIGHTS, PROVENANCE)):
             raise
@@ -112,16 +114,3 @@ def _beside(path: Path) -> tuple[str, str] | None:
         return UNKNOWN, str(error)  # whole, and exported by others
     told = stale(path, runtime)
     return (STALE, told) if told else (state, "")
-
-
-def _unreadable(files: SavedFiles) -> dict[str, str]:
-    found = {}
-    try:
-        Spec.from_toml(files.text(SPEC), source=SPEC)
-    except (PeirceError, ValueError) as error:
-        found[SPEC] = f"{SPEC} cannot be read: {error}"
-    try:
-        tensor_header(files.path(WEIGHTS))
-    except OSError as error:
-        found[WEIGHTS] = f"{WEIGHTS} cannot be read: {error}"
-    return found

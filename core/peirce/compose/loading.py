@@ -16,7 +16,6 @@ from peirce.compose.filling import Unfilled
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import ModelFileError, PeirceError, SpecError
-from peirce.files import tensor_header
 from peirce.model import PROVENANCE, SPEC, WEIGHTS, Model, SavedFiles, saved_files
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
@@ -121,13 +120,7 @@ def _read_spec(files: SavedFiles) -> Spec:
 
 def _check_weights(files: SavedFiles, model: Model) -> dict[str, str]:
     """Hold the header of a weights file against the model, before a tensor is read; the dtype of each tensor."""
-    path = files.directory / WEIGHTS
-    try:
-        header = tensor_header(files.path(WEIGHTS))
-    except OSError as error:
-        raise ModelFileError(
-            f"{path} is no complete safetensors file ({error}); it is truncated or foreign: save or copy it again"
-        ) from error
+    path, header = files.directory / WEIGHTS, files.weights()
     found, types = {name: list(shape) for name, shape in header.shapes.items()}, header.dtypes
     state = model.state_dict()
     wanted = {name: list(value.shape) for name, value in state.items()}

@@ -16,7 +16,17 @@ from typing import IO, Any
 from attrs import field, frozen
 
 from peirce.errors import ModelFileError
-from peirce.files import NO_DIGESTS, check_file, digest_of, digests_checked, limit, plain_text, read_json
+from peirce.files import (
+    NO_DIGESTS,
+    TensorHeader,
+    check_file,
+    digest_of,
+    digests_checked,
+    limit,
+    plain_text,
+    read_json,
+    tensor_header,
+)
 
 SPEC, WEIGHTS, PROVENANCE, ASSETS = "spec.toml", "weights.safetensors", "provenance.json", "assets"
 PROVENANCE_FORMAT = 2
@@ -83,6 +93,20 @@ class SavedFiles:
             raise FileNotFoundError(errno.ENOENT, "it is no file of this model", str(self.directory / name))
         return self._handles[name]
 
+    def weights(self) -> TensorHeader:
+        """What the file of the weights holds.
+
+        Raises:
+            ModelFileError: its header is none, or tells of other bytes than the file has.
+        """
+        try:
+            return tensor_header(self.path(WEIGHTS))
+        except OSError as error:
+            raise ModelFileError(
+                f"{self.directory / WEIGHTS} is no complete safetensors file ({error}); it is truncated or foreign: "
+                "save or copy it again"
+            ) from error
+
     def damaged(self) -> list[str]:
         """The names of the open files that are not what was saved, as far as there are digests."""
         if self.digests is None:
@@ -130,6 +154,8 @@ def saved_files(
                     raise
                 continue
             if _stamp(directory) == before:
+                if WEIGHTS not in without:
+                    files.weights()  # before all bytes are read, since only its header tells how many there should be
                 if digests_checked(digests):
                     files.check()
                 yield files
