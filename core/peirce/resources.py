@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ def packaged_registry() -> Path:
     return inside if inside.exists() else _PACKAGE.parents[1] / "registry.toml"
 
 
+@cache
 def machine_memory() -> float:
     """The bytes of memory that this process may take at most; infinity where the system does not say."""
     found = float("inf")

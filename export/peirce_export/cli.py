@@ -167,7 +167,7 @@ def run(
 ) -> None:
     """Run an exported file on the arrays of an .npz file, or ask it a question, without torch."""
     from peirce.compose import Session
-    from peirce.parts import check_sizes
+    from peirce.model import check_sizes
 
     from peirce_export.arrays import read_arrays, save_arrays
 

@@ -19,7 +19,8 @@ from attrs import frozen
 from numpy.typing import NDArray
 from peirce.compose import Session
 from peirce.errors import InputError, unknown
-from peirce.parts import Signature, check_sizes
+from peirce.model import check_sizes
+from peirce.parts import Signature
 
 from peirce_export.cases import Case, inputs, real_of
 

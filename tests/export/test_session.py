@@ -101,7 +101,7 @@ def test_lists_are_taken_as_arrays(session: Session) -> None:
         ({"input_ids": np.full((2, 3), -1)}, "input 'input_ids' holds -1"),
         (
             {"input_ids": np.zeros((0, 3), np.int64)},
-            r"input 'input_ids' has shape \[0, 3\]: dim 0 \(batch\) is empty",
+            r"input 'input_ids' has shape \[0, 3\], but dim 0 \(batch\) is empty",
         ),
     ],
 )

@@ -6,10 +6,10 @@ Nothing here, nor anything that it imports, may import torch: a serving machine 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,22 @@ from numpy.typing import NDArray
 from peirce.compose.staleness import StaleWarning, stale
 from peirce.errors import InputError, ModelFileError, RegistryError, unknown
 from peirce.files import digests_checked
-from peirce.model import Callback, Generated, LoadedModel, OnDevice, Runtime, decoding, fitting, generate
-from peirce.parts import Signature, TensorSpec, check_sizes, room, within_memory
+from peirce.model import (
+    Callback,
+    Generated,
+    Inputs,
+    LoadedModel,
+    OnDevice,
+    Runtime,
+    decoding,
+    free_tokens,
+    generate,
+    refuse_if_out_of_memory,
+)
+from peirce.parts import Signature
 from peirce.registry import runtime_of
+
+T = TypeVar("T")
 
 MOST_THREADS = 1024
 """The most threads: more are no faster, and a runtime would really start them."""
@@ -108,6 +121,7 @@ class Session:
         self.role: str = file.role
         specs = (*self.signature.inputs, *self.signature.outputs)
         self._dtypes = {spec.name: file.dtype(spec.name) for spec in specs}
+        self._inputs = Inputs(self.signature, (np.ndarray, OnDevice), self._dtypes, _bounds, self._item)
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """The numpy dtype of an input or output; bfloat16 outputs come as float32, which numpy has."""
@@ -128,12 +142,11 @@ class Session:
             InputError: a name, dtype, rank, dim or id that the signature does not allow; it names the input.
         """
         names = self._named(outputs)
-        held = {name: v.numpy() if isinstance(v, OnDevice) else v for name, v in _mapping(inputs).items()}
-        feeds: dict[str, Any] = self._feeds(held)
+        here = {name: v.numpy() if isinstance(v, OnDevice) else v for name, v in _mapping(inputs).items()}
+        feeds = self._feeds(here)
         if not names:
             return {}
-        with within_memory(lambda: _shapes(feeds)):
-            return dict(zip(names, self._opened().run(feeds, names), strict=True))
+        return dict(zip(names, _run(feeds, lambda: self._opened().run(feeds, names)), strict=True))
 
     def run_on_device(
         self, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None
@@ -152,8 +165,7 @@ class Session:
         """
         names = self._named(outputs)
         feeds = self._feeds(inputs)
-        with within_memory(lambda: _shapes(feeds)):
-            return dict(zip(names, self._opened().run_on_device(feeds, names), strict=True))
+        return dict(zip(names, _run(feeds, lambda: self._opened().run_on_device(feeds, names)), strict=True))
 
     def generate(
         self, inputs: Mapping[str, Any], said: Callback | None = None, **settings: Any
@@ -172,14 +184,14 @@ class Session:
             InputError: an input or a setting is wrong, or the file was not exported to generate.
             ModelFileError: the file of the step is missing, or belongs to another model.
         """
-        how = decoding(**settings)
+        decoding(settings)
         opened = self._opened()
         begin, feeds = opened.stepper(), self._feeds(inputs)
-        if opened.generated is not None:
-            free = room(self.signature, opened.generated, feeds[opened.generated].shape[1])
-            how = fitting(how, free, asked="max_new" in settings)
-        with within_memory(lambda: _shapes(feeds)):
-            return generate(begin(feeds), how, said)
+        free, name = None, opened.generated
+        if name is not None:
+            free = free_tokens(self.signature, name, feeds[name].shape[1])
+        how = decoding(settings, free)
+        return _run(feeds, lambda: generate(begin(feeds), how, said))
 
     def close(self) -> None:
         """Let go of the model's memory; the session cannot run after it."""
@@ -212,78 +224,28 @@ class Session:
         return self._file
 
     def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        inputs = _mapping(inputs)
-        known = [spec.name for spec in self.signature.inputs]
-        for name in inputs:
-            if name not in known:
-                raise InputError(unknown("input", name, known))
-        bound: dict[str, tuple[int, str]] = {}
-        feeds: dict[str, Any] = {}
-        for spec in self.signature.inputs:
-            if spec.name in inputs:
-                feeds[spec.name] = self._checked(spec, inputs[spec.name], bound)
-        here = not any(word in name.lower() for name in self.providers for word in ("cuda", "tensorrt"))
-        sizes = {dim: size for dim, (size, _) in bound.items()}
-        check_sizes(self.signature, sizes, self._item() if here else None)
-        for spec in self.signature.inputs:
-            if spec.name not in feeds:
-                feeds[spec.name] = self._filled(spec, bound)
-        return feeds
+        """The checked inputs, and the default of each that is absent, in the order of the signature."""
+        given = {name: _array(name, value) for name, value in _mapping(inputs).items()}
+        sizes = self._inputs.check(given)
+        for spec, shape in self._inputs.defaults(given, sizes):
+            given[spec.name] = np.full(shape, spec.default, self._dtypes[spec.name])
+        return {spec.name: given[spec.name] for spec in self.signature.inputs}
 
-    def _item(self) -> int:
-        """Bytes of a floating number, as far as an output has any."""
+    def _item(self) -> int | None:
+        """Bytes of a floating number, as far as an output has any; None where a GPU computes."""
+        if any(word in name.lower() for name in self.providers for word in ("cuda", "tensorrt")):
+            return None
         real = [self._dtypes[spec.name].itemsize for spec in self.signature.outputs if spec.dtype == "float"]
         return max(real, default=1)
 
-    def _checked(self, spec: TensorSpec, value: Any, bound: dict[str, tuple[int, str]]) -> Any:
-        wanted = self.dtype(spec.name)
-        try:
-            array: Any = value if isinstance(value, OnDevice) else np.asarray(value)
-        except ValueError as error:
-            raise InputError(f"input {spec.name!r} is no array: {error}") from error
-        if array.dtype != wanted:
-            raise InputError(
-                f"input {spec.name!r} is {array.dtype}, but the model takes {wanted}; "
-                f"convert it with .astype({wanted.name!r})"
-            )
-        if len(array.shape) != len(spec.dims):
-            raise InputError(
-                f"input {spec.name!r} has shape {list(array.shape)}, but the model takes {_dims(spec)}: "
-                f"{len(spec.dims)} dims"
-            )
-        for axis, (dim, size) in enumerate(zip(spec.dims, array.shape, strict=True)):
-            if size == 0:
-                raise InputError(
-                    f"input {spec.name!r} has shape {list(array.shape)}: dim {axis} ({dim}) is empty"
-                )
-            expected, owner = bound.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (dim, "")
-            if size != expected:
-                because = f"that is the {dim!r} of {owner!r}" if owner else "it is fixed"
-                raise InputError(
-                    f"input {spec.name!r} has shape {list(array.shape)}, but dim {axis} of {_dims(spec)} "
-                    f"must be {expected}: {because}"
-                )
-        if isinstance(array, OnDevice):
-            return array
-        if spec.high is not None and ((low := array.min()) < 0 or array.max() >= spec.high):
-            wrong = low if low < 0 else array.max()
-            raise InputError(f"input {spec.name!r} holds {wrong}, but valid values are 0 to {spec.high - 1}")
-        return array
 
-    def _filled(self, spec: TensorSpec, bound: Mapping[str, tuple[int, str]]) -> NDArray[Any]:
-        if spec.required or spec.default is None:
-            raise InputError(
-                f"input {spec.name!r} is missing: {self.dtype(spec.name)} {_dims(spec)}"
-                + (f", {spec.meaning}" if spec.meaning else "")
-            )
-        free = [dim for dim in spec.dims if isinstance(dim, str) and dim not in bound]
-        if free:
-            raise InputError(
-                f"input {spec.name!r} is missing, and no given input says how large {', '.join(free)} is; "
-                "give it"
-            )
-        shape = [dim if isinstance(dim, int) else bound[dim][0] for dim in spec.dims]
-        return np.full(shape, spec.default, self.dtype(spec.name))
+def _run(feeds: Mapping[str, Any], compute: Callable[[], T]) -> T:
+    """Compute; where memory runs out, the error names the shapes of the inputs."""
+    try:
+        return compute()
+    except Exception as error:
+        refuse_if_out_of_memory(error, feeds)
+        raise
 
 
 def _mapping(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -292,9 +254,12 @@ def _mapping(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     return inputs
 
 
-def _shapes(feeds: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    return {name: array.shape for name, array in feeds.items()}
+def _array(name: str, value: Any) -> Any:
+    try:
+        return value if isinstance(value, OnDevice) else np.asarray(value)
+    except ValueError as error:
+        raise InputError(f"input {name!r} is no array: {error}") from error
 
 
-def _dims(spec: TensorSpec) -> str:
-    return f"[{', '.join(map(str, spec.dims))}]"
+def _bounds(values: Any) -> tuple[Any, Any] | None:
+    return None if isinstance(values, OnDevice) else (values.min(), values.max())

@@ -16,8 +16,11 @@ from .generation import Generated as Generated
 from .generation import Ids as Ids
 from .generation import Stepper as Stepper
 from .generation import decoding as decoding
-from .generation import fitting as fitting
 from .generation import generate as generate
+from .inputs import Inputs as Inputs
+from .inputs import check_sizes as check_sizes
+from .inputs import free_tokens as free_tokens
+from .inputs import refuse_if_out_of_memory as refuse_if_out_of_memory
 from .manifest import ASSETS as ASSETS
 from .manifest import CONTENT as CONTENT
 from .manifest import PROVENANCE as PROVENANCE

@@ -7,15 +7,15 @@ serving machine needs no torch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import Attribute, evolve, field, frozen, validators
+from attrs import Attribute, evolve, field, fields, frozen, validators
 from numpy.typing import NDArray
 
-from peirce.errors import InputError
+from peirce.errors import InputError, unknown
 
 Logits = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -101,45 +101,33 @@ class Stepper(Protocol):
         ...
 
 
-def decoding(**settings: Any) -> Decoding:
+def decoding(settings: Mapping[str, Any], free: int | None = None) -> Decoding:
     """Settings as a value.
 
+    Args:
+        settings: by name, as `Decoding` says.
+        free: how many tokens the model may append; None for any number. Where `max_new` is not among the settings, it
+            is no more.
+
     Raises:
-        InputError: an unknown or impossible one.
+        InputError: an unknown or impossible one, or there is no room for `max_new` tokens.
     """
-    from attrs import fields
-
-    from peirce.errors import unknown
-
     known = [attribute.name for attribute in fields(Decoding)]
     for name in settings:
         if name not in known:
             raise InputError(unknown("setting of generation", name, known))
     try:
-        return Decoding(**settings)
+        how = Decoding(**settings)
     except (ValueError, TypeError) as error:
         raise InputError(f"generation: {error.args[0] if error.args else error}") from error
-
-
-def fitting(how: Decoding, room: int | None, *, asked: bool) -> Decoding:
-    """The settings with no more tokens than there is room for.
-
-    Args:
-        how: the settings.
-        room: how many tokens the model may append; None for any number.
-        asked: whether `max_new` was asked for, which is then not lowered.
-
-    Raises:
-        InputError: there is no room for what was asked.
-    """
-    if room is None or how.max_new <= room:
+    if free is None or how.max_new <= free:
         return how
-    if asked or room < 1:
+    if "max_new" in settings or free < 1:
         raise InputError(
-            f"max_new is {how.max_new}, and the longest prompt leaves room for {max(room, 0)} tokens "
+            f"max_new is {how.max_new}, and the longest prompt leaves room for {max(free, 0)} tokens "
             "(model.input.max_length of the spec); lower max_new, or shorten the prompts"
         )
-    return evolve(how, max_new=room)
+    return evolve(how, max_new=free)
 
 
 def generate(stepper: Stepper, how: Decoding, said: Callback | None = None) -> tuple[Generated, ...]:

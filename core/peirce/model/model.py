@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +11,7 @@ from attrs import evolve
 from torch import Tensor, nn
 
 from peirce.errors import InputError, PlanError, unknown
+from peirce.model.inputs import Inputs, free_tokens, refuse_if_out_of_memory
 from peirce.parts import (
     Architecture,
     Encoded,
@@ -18,13 +19,9 @@ from peirce.parts import (
     Head,
     Plan,
     Signature,
-    TensorSpec,
     Tokens,
     call_named,
-    check_sizes,
     merge,
-    room,
-    within_memory,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +54,9 @@ class Model(nn.Module):
             {each.prefix: self.network.own_head(each) or each.build(plan.dims) for each in plan.heads}
         )
         self.signature = self._sign()
+        dtypes = {spec.name: _DTYPES[spec.dtype] for spec in self.signature.inputs if spec.dtype in _DTYPES}
+        self._inputs = Inputs(self.signature, Tensor, dtypes, _bounds, self._item)
+        self._names = [spec.name for spec in self.signature.outputs]
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
         """Run the model on named inputs.
@@ -72,15 +72,18 @@ class Model(nn.Module):
         """
         if torch.compiler.is_compiling():
             return self._outputs(*self.network(inputs))
-        self._check(inputs)
-        with within_memory(lambda: _shapes(inputs)):
+        self._inputs.check(inputs)
+        try:
             return self._outputs(*self.network(inputs))
+        except Exception as error:
+            refuse_if_out_of_memory(error, inputs)
+            raise
 
     def _outputs(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         outputs: dict[str, Any] = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
         for prefix, head in self.heads.items():
             outputs |= _named(prefix, call_named(f"head {prefix!r}", head, encoded, tokens))
-        return {spec.name: outputs[spec.name] for spec in self.signature.outputs}
+        return {name: outputs[name] for name in self._names}
 
     def advance(
         self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor]
@@ -102,9 +105,12 @@ class Model(nn.Module):
         if torch.compiler.is_compiling():
             return self._advance(inputs, cache)
         if not cache:
-            self._check(inputs)
-        with within_memory(lambda: _shapes(inputs)):
+            self._inputs.check(inputs)
+        try:
             return self._advance(inputs, cache)
+        except Exception as error:
+            refuse_if_out_of_memory(error, inputs)
+            raise
 
     def _advance(
         self, inputs: Mapping[str, Tensor], cache: Mapping[str, Tensor]
@@ -134,17 +140,16 @@ class Model(nn.Module):
         Raises:
             InputError: the model does not generate, or an input or a setting is wrong.
         """
-        from peirce.model.generation import decoding, fitting, generate
+        from peirce.model.generation import decoding, generate
         from peirce.model.stepping import ModelStepper
 
-        how, training = decoding(**settings), self.training
+        decoding(settings)
+        training = self.training
         self.eval()
         try:
-            self.generating()
-            self._check(inputs)
             name, _ = self.generates()
-            free = room(self.signature, name, inputs[name].shape[1])
-            how = fitting(how, free, asked="max_new" in settings)
+            self._inputs.check(inputs)
+            how = decoding(settings, free_tokens(self.signature, name, inputs[name].shape[1]))
             return generate(ModelStepper(self, inputs, cache=cache), how)
         finally:
             self.train(training)
@@ -265,21 +270,10 @@ class Model(nn.Module):
                 )
         return Signature(inputs, outputs)
 
-    def _check(self, inputs: Mapping[str, Tensor]) -> None:
-        known = {spec.name: spec for spec in self.signature.inputs}
-        sizes: dict[str, tuple[int, str]] = {}
-        for name, value in inputs.items():
-            if name not in known:
-                raise InputError(unknown("input", name, known))
-            _check_tensor(known[name], value, sizes)
-        missing = [name for name, spec in known.items() if spec.required and name not in inputs]
-        if missing:
-            raise InputError(
-                f"missing input {', '.join(map(repr, missing))}; the model takes {', '.join(known)}"
-            )
-        here = all(value.device.type == "cpu" for value in inputs.values())
-        found = {dim: size for dim, (size, _) in sizes.items()}
-        check_sizes(self.signature, found, self.dtype.itemsize if here else None)
+    def _item(self) -> int | None:
+        """The bytes of a floating number; None on an accelerator."""
+        some = next(p for p in self.parameters() if p.is_floating_point())
+        return some.itemsize if some.is_cpu else None
 
 
 def _output(prefix: str, name: str) -> str:
@@ -291,35 +285,9 @@ def _named(prefix: str, predictions: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {_output(prefix, name): value for name, value in predictions.items()}
 
 
-def _shapes(inputs: Mapping[str, Tensor]) -> dict[str, Sequence[int]]:
-    return {name: value.shape for name, value in inputs.items()}
-
-
-def _check_tensor(spec: TensorSpec, value: Tensor, sizes: dict[str, tuple[int, str]]) -> None:
-    if not isinstance(value, Tensor):
-        raise InputError(
-            f"input {spec.name!r} must be a tensor, and is a {type(value).__name__}"
-            + ("; leave it out instead" if value is None and not spec.required else "")
-        )
-    if spec.dtype in _DTYPES and value.dtype != _DTYPES[spec.dtype]:
-        raise InputError(
-            f"input {spec.name!r} must be {spec.dtype}, and is {str(value.dtype).removeprefix('torch.')}"
-        )
-    if value.dim() != len(spec.dims):
-        raise InputError(
-            f"input {spec.name!r} must have the dims {list(spec.dims)}, and has the shape {list(value.shape)}"
-        )
-    for dim, size in zip(spec.dims, value.shape, strict=True):
-        expected, origin = (
-            sizes.setdefault(dim, (size, spec.name)) if isinstance(dim, str) else (dim, "the signature")
-        )
-        if size != expected:
-            raise InputError(f"input {spec.name!r} has {size} along {dim!r}, where {origin} has {expected}")
-        if size == 0 and dim == "length":
-            raise InputError(f"input {spec.name!r} has no tokens; a text has at least one, if only padding")
-    if spec.high is not None and value.device.type == "cpu" and value.numel():
-        # On an accelerator the values are not at hand, and fetching them would hold it up at every step.
-        low, high = torch.aminmax(value)
-        if low < 0 or high >= spec.high:
-            wrong = int(low if low < 0 else high)
-            raise InputError(f"input {spec.name!r} holds {wrong}, but valid values are 0 to {spec.high - 1}")
+def _bounds(values: Tensor) -> tuple[int, int] | None:
+    """The least and the greatest value; None on an accelerator, which fetching them would hold up at every step."""
+    if not values.is_cpu or not values.numel():
+        return None
+    low, high = torch.aminmax(values)
+    return int(low), int(high)

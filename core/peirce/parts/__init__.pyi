@@ -11,9 +11,6 @@ from .caching import layer_cached_states as layer_cached_states
 from .caching import named_of_layer as named_of_layer
 from .caching import of_layer as of_layer
 from .caching import through as through
-from .capacity import check_sizes as check_sizes
-from .capacity import room as room
-from .capacity import within_memory as within_memory
 from .documented import arguments as arguments
 from .documented import fields as fields
 from .documented import first_line as first_line

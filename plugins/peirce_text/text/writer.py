@@ -75,7 +75,7 @@ class TextWriter:
         if not prompts:
             raise TaskError("there is no prompt; give a text, which may be empty")
         how = {"eos_id": self.tokenizer.sep_id, **settings}
-        decoding(**how)
+        decoding(how)
         rows = [self._row(prompt) for prompt in prompts]
         texts = self.generate(self._inputs(rows), **how)
         return [

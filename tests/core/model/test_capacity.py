@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from peirce.errors import InputError, OutOfMemoryError, lacks_memory
-from peirce.model import Decoding, fitting
-from peirce.parts import Signature, TensorSpec, check_sizes, room, within_memory
+from peirce.model import check_sizes, decoding, free_tokens, refuse_if_out_of_memory
+from peirce.parts import Signature, TensorSpec
 from peirce.resources import machine_memory
 
 ROW = ("batch", "length")
@@ -42,14 +42,12 @@ def test_a_batch_whose_outputs_fill_the_machine_is_refused() -> None:
 
 
 def test_more_tokens_than_there_is_room_for() -> None:
-    assert [room(SIGNATURE, "input_ids", length) for length in (1, 60, 64)] == [64, 5, 1]
-    assert room(SIGNATURE, "attention_mask", 60) == 5
-    how = Decoding(max_new=9)
-    assert fitting(how, None, asked=True) is how
-    assert fitting(how, 9, asked=True) is how
-    assert fitting(how, 5, asked=False).max_new == 5
+    assert [free_tokens(SIGNATURE, "input_ids", length) for length in (1, 60, 64)] == [64, 5, 1]
+    assert free_tokens(SIGNATURE, "attention_mask", 60) == 5
+    assert [decoding({"max_new": 9}, free).max_new for free in (None, 9)] == [9, 9]
+    assert decoding({}, 5).max_new == 5
     with pytest.raises(InputError, match="max_new is 9, and the longest prompt leaves room for 5 tokens"):
-        fitting(how, 5, asked=True)
+        decoding({"max_new": 9}, 5)
 
 
 @pytest.mark.parametrize(
@@ -69,12 +67,7 @@ def test_more_tokens_than_there_is_room_for() -> None:
 )
 def test_a_lack_of_memory_is_one_error_whoever_raises_it(error: Exception) -> None:
     assert lacks_memory(error)
+    ids = {"ids": np.zeros((2, 3))}
     with pytest.raises(OutOfMemoryError, match=r"^there is not enough memory for the inputs ids \[2, 3\] \("):
-        _raise(error)
-    with pytest.raises(ValueError, match=r"^another$"):
-        _raise(ValueError("another"))
-
-
-def _raise(error: Exception) -> None:
-    with within_memory(lambda: {"ids": (2, 3)}):
-        raise error
+        refuse_if_out_of_memory(error, ids)
+    refuse_if_out_of_memory(ValueError("another"), ids)

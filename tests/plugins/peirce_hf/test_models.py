@@ -388,7 +388,7 @@ def test_inputs_that_peirce_does_not_have(registry: Registry) -> None:
         made(tokens, output_attentions=True)
     with pytest.raises(InputError, match="'position_ids'"):
         made(tokens, position_ids=tokens)
-    with pytest.raises(InputError, match="missing input 'input_ids'"):
+    with pytest.raises(InputError, match="input 'input_ids' is missing"):
         made()
     with pytest.raises(InputError, match="resize_token_embeddings"):
         made.set_input_embeddings(nn.Embedding(3, 24))

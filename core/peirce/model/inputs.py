@@ -1,0 +1,222 @@
+"""A model's inputs, checked once at its boundary: by the model in torch, by a session, and by a server in front of it.
+
+This module knows neither torch nor numpy, so that a session refuses by it what the model refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from peirce.errors import InputError, OutOfMemoryError, lacks_memory, unknown
+from peirce.parts import Signature, TensorSpec, terms
+from peirce.resources import machine_memory
+
+_LIVE = 2
+"""Tensors of the largest kind that exist at once at least: what a layer reads, and what it writes."""
+_ITEM = {"int64": 8, "bool": 1}
+_KNOWN_SIZES = 4096
+"""Of so many sizes of batches it is kept that they fit."""
+
+
+class Inputs:
+    """What a model takes: a batch is checked by it once, and whoever is called further inside trusts it.
+
+    Args:
+        signature: of the model.
+        kinds: the classes of arrays that hold an input.
+        dtypes: the arrays' dtype of each input; one that is not named here is a floating one of any width.
+        bounds: the least and the greatest value of an array; None where its values are not at hand, as on a GPU.
+        item: the bytes of a floating number where outputs lie in this machine's memory, and None where they do not.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        kinds: type | tuple[type, ...],
+        dtypes: Mapping[str, Any],
+        bounds: Callable[[Any], tuple[Any, Any] | None],
+        item: Callable[[], int | None],
+    ) -> None:
+        self.signature = signature
+        self._specs = {spec.name: spec for spec in signature.inputs}
+        self._required = [spec for spec in signature.inputs if spec.required]
+        self._kinds, self._dtypes, self._bounds, self._item = kinds, dtypes, bounds, item
+        self._fitting: set[tuple[Any, ...]] = set()
+
+    def check(self, batch: Mapping[str, Any]) -> dict[str, int]:
+        """Refuse a batch that the signature does not allow, or that no memory of this machine holds.
+
+        Args:
+            batch: arrays by the name of their input; optional ones may be absent.
+
+        Returns:
+            The size of each symbolic dim.
+
+        Raises:
+            InputError: an unknown or missing input, or a dtype, size or value that it cannot have.
+        """
+        sizes: dict[str, int] = {}
+        for name, array in batch.items():
+            spec = self._specs.get(name)
+            if spec is None:
+                raise InputError(unknown("input", name, self._specs))
+            if not isinstance(array, self._kinds):
+                raise InputError(self._no_array(spec, array))
+            dtype, shape = self._dtypes.get(name), array.shape
+            if dtype is not None and array.dtype != dtype:
+                raise InputError(
+                    f"input {name!r} is {_named(array.dtype)}, but the model takes {_named(dtype)}; convert it"
+                )
+            if len(shape) != len(spec.dims):
+                raise InputError(
+                    _misshapen(spec, shape, f"the model takes {_dims(spec)}: {len(spec.dims)} dims")
+                )
+            for dim, size in zip(spec.dims, shape, strict=True):
+                if size != (sizes.setdefault(dim, size) if isinstance(dim, str) else dim) or not size:
+                    raise InputError(self._wrong_size(spec, shape, batch))
+            if spec.high is not None and (found := self._bounds(array)) is not None:
+                low, high = found
+                if low < 0 or high >= spec.high:
+                    raise InputError(
+                        f"input {name!r} holds {int(low if low < 0 else high)}, but valid values are 0 to "
+                        f"{spec.high - 1}"
+                    )
+        for spec in self._required:
+            if spec.name not in batch:
+                raise InputError(self._missing(spec))
+        key = tuple(sizes.values())
+        if key not in self._fitting:
+            check_sizes(self.signature, sizes, self._item())
+            if len(self._fitting) < _KNOWN_SIZES:
+                self._fitting.add(key)
+        return sizes
+
+    def defaults(
+        self, batch: Mapping[str, Any], sizes: Mapping[str, int]
+    ) -> Iterator[tuple[TensorSpec, list[int]]]:
+        """The absent inputs of a checked batch, each with the shape in which its default stands for it.
+
+        Raises:
+            InputError: one has no default, or no given input says how large it is.
+        """
+        for spec in self.signature.inputs:
+            if spec.name in batch:
+                continue
+            if spec.default is None:
+                raise InputError(self._missing(spec))
+            free = [dim for dim in spec.dims if isinstance(dim, str) and dim not in sizes]
+            if free:
+                raise InputError(
+                    f"input {spec.name!r} is missing, and no given input says how large {', '.join(free)} is; give it"
+                )
+            yield spec, [dim if isinstance(dim, int) else sizes[dim] for dim in spec.dims]
+
+    def _no_array(self, spec: TensorSpec, value: object) -> str:
+        kind = self._kinds[0] if isinstance(self._kinds, tuple) else self._kinds
+        optional = "; leave it out instead" if value is None and not spec.required else ""
+        return f"input {spec.name!r} must be a {kind.__name__}, and is a {type(value).__name__}{optional}"
+
+    def _missing(self, spec: TensorSpec) -> str:
+        dtype = self._dtypes.get(spec.name)
+        kind = spec.dtype if dtype is None else _named(dtype)
+        return f"input {spec.name!r} is missing: {kind} {_dims(spec)}" + (
+            f", {spec.meaning}" if spec.meaning else ""
+        )
+
+    def _wrong_size(self, spec: TensorSpec, shape: tuple[int, ...], batch: Mapping[str, Any]) -> str:
+        """What is wrong with the first size of a shape that is wrong."""
+        first: dict[str, tuple[int, str]] = {}
+        for name, array in batch.items():
+            for axis, (dim, size) in enumerate(zip(self._specs[name].dims, array.shape, strict=True)):
+                known, owner = first.setdefault(dim, (size, name)) if isinstance(dim, str) else (dim, "")
+                if name != spec.name:
+                    continue
+                if size == 0:
+                    return _misshapen(spec, shape, f"dim {axis} ({dim}) is empty, and has one {dim} at least")
+                if size != known:
+                    because = f"that is the {dim!r} of {owner!r}" if owner else "it is fixed"
+                    return _misshapen(spec, shape, f"dim {axis} of {_dims(spec)} must be {known}: {because}")
+        raise AssertionError("every size is right")
+
+
+def check_sizes(signature: Signature, sizes: Mapping[str, int], item: int | None) -> None:
+    """Refuse inputs that are longer than a model reads, or whose outputs no memory of this machine holds.
+
+    Args:
+        signature: of the model.
+        sizes: of its symbolic dims, as the inputs have them.
+        item: bytes of a floating number; None where this machine's memory is not what counts, as on an accelerator.
+
+    Raises:
+        InputError: names the dim or the output, with both numbers.
+    """
+    largest = signature.largest
+    for symbol, size in sizes.items():
+        if size > largest.get(symbol, size):
+            raise InputError(
+                f"the {symbol} of the inputs is {size:,}, and the model reads at most {largest[symbol]:,} "
+                "(model.input.max_length of its spec); shorten them, or raise model.input.max_length and train again"
+            )
+    if item is None:
+        return
+    needed, name = max(
+        ((_bytes(spec, sizes, item), spec.name) for spec in signature.outputs), default=(0, "")
+    )
+    memory = machine_memory()
+    if _LIVE * needed > memory:
+        shown = ", ".join(f"{symbol} {size:,}" for symbol, size in sizes.items())
+        raise InputError(
+            f"inputs of {shown} need at least {_LIVE * needed / 1e9:,.1f} GB of memory, since {name!r} alone has "
+            f"{needed / 1e9:,.1f} GB; this machine has {memory / 1e9:,.1f} GB: give fewer or shorter rows at a time"
+        )
+
+
+def free_tokens(signature: Signature, name: str, length: int) -> int | None:
+    """How many tokens a model may append to an input; the last of them is not read again. None for any number.
+
+    Args:
+        signature: of the model.
+        name: the input that tokens are appended to.
+        length: how long it is, padding included.
+    """
+    largest = signature.largest
+    bounds = [largest[dim] for dim in signature.input(name).dims if isinstance(dim, str) and dim in largest]
+    return min(bounds) - length + 1 if bounds else None
+
+
+def refuse_if_out_of_memory(error: Exception, batch: Mapping[str, Any]) -> None:
+    """Where an error says that memory ran out, say so with the shapes of the batch, and what to do.
+
+    Raises:
+        OutOfMemoryError: torch or the runtime of a file had not enough memory.
+    """
+    if isinstance(error, OutOfMemoryError) or not lacks_memory(error):
+        return
+    shown = ", ".join(f"{name} {list(array.shape)}" for name, array in batch.items())
+    cause = " ".join(str(error).split())[:200] or type(error).__name__
+    raise OutOfMemoryError(
+        f"there is not enough memory for the inputs {shown} ({cause}); give fewer or shorter rows at a time"
+    ) from error
+
+
+def _bytes(spec: TensorSpec, sizes: Mapping[str, int], item: int) -> int:
+    """The bytes of an output; a dim that no input tells counts as one."""
+    count = _ITEM.get(spec.dtype, item)
+    for dim in spec.dims:
+        if isinstance(dim, str):
+            dim = sum(int(term) if term.isdigit() else sizes.get(term, 0) for term in terms(dim))
+        count *= max(dim, 1)
+    return count
+
+
+def _misshapen(spec: TensorSpec, shape: tuple[int, ...], what: str) -> str:
+    return f"input {spec.name!r} has shape {list(shape)}, but {what}"
+
+
+def _named(dtype: object) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _dims(spec: TensorSpec) -> str:
+    return f"[{', '.join(map(str, spec.dims))}]"
