@@ -258,7 +258,7 @@ def _link(entry: Registered) -> str:
 
 
 def _summary(entry: Registered) -> str:
-    from peirce.parts import first_line
+    from peirce.registry import first_line
 
     return _escaped(first_line(entry.part))
 

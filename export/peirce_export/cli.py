@@ -220,8 +220,7 @@ def _named(args: Sequence[str]) -> str:
 
 def _whole(to: str) -> tuple[Any, list[str]]:
     """The command with an exporter's own options, and those options as they are typed."""
-    from peirce.parts import fields
-    from peirce.registry import default_registry
+    from peirce.registry import default_registry, fields
     from peirce.spec import parse_override
 
     kind = default_registry().get("exporters", to).Options

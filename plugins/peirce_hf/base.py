@@ -16,7 +16,8 @@ from peirce.compose import ProvenanceWarning, differences, provenance_of, resolv
 from peirce.errors import InputError, ModelFileError, SpecError
 from peirce.kernels import FusedLinear
 from peirce.model import Model
-from peirce.parts import Dtype, Plan, TokenInput
+from peirce.networks import TokenInput
+from peirce.parts import Dtype, Plan
 from peirce.registry import default_registry
 from peirce.spec import Spec, to_plain
 from peirce.training import layers_of

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.errors import InputError
-from peirce.parts import Augmenter, Dims, TensorSpec, Tokens, narrow
+from peirce.parts import Augmenter, Dims, TensorSpec, Tokens, small_normal
 from torch import Tensor, nn
 
 from peirce_logic.relations import LOGICAL_ID_COUNT as LOGICAL_ID_COUNT
@@ -47,8 +47,8 @@ class Logical(Augmenter):
         width = options.width or dims.unary
         self.embedding = nn.Embedding(LOGICAL_ID_COUNT, width)
         self.projection = nn.Linear(dims.unary + width, dims.unary)
-        narrow(self.embedding)
-        narrow(self.projection)
+        small_normal(self.embedding)
+        small_normal(self.projection)
         self.gate = nn.Parameter(torch.zeros(())) if options.gate else None
 
     def inputs(self) -> tuple[TensorSpec, ...]:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import at_least_float32
-from peirce.parts import Augmenter, Dims, Tokens, narrow
+from peirce.parts import Augmenter, Dims, Tokens, small_normal
 from torch import Tensor, nn
 
 LEAST_SUM = 1e-7
@@ -53,7 +53,7 @@ class TensorProduct(Augmenter):
         self.writer = nn.Linear(size, dims.unary, bias=False) if size != dims.unary else None
         for linear in (self.reader, self.unbinding, self.binding, self.writer):
             if linear is not None:
-                narrow(linear)
+                small_normal(linear)
 
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         """[b, x, d1] -> [b, x, d1]."""

@@ -18,8 +18,7 @@ import pytest
 from code_blocks import FENCE, blocks, run_page
 from peirce.commands.lines import packaged_lines
 from peirce.commands.main import commands, loaded_command
-from peirce.parts import fields
-from peirce.registry import KINDS, Registry, ready_specs
+from peirce.registry import KINDS, Registry, fields, ready_specs
 from peirce.testing.checks import CHECKS
 from shared_folder import ROOT
 

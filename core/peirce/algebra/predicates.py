@@ -16,6 +16,9 @@ NORM_EPS = 1e-12
 """Added to the variance by every norm; zero in float16, which is why norms compute in float32."""
 
 
+_EXACT = (torch.float32, torch.float64)
+
+
 class Predicates(NamedTuple):
     """The atoms of one point of the network; an architecture with one branch has no binary atoms.
 
@@ -28,7 +31,7 @@ class Predicates(NamedTuple):
 
 def at_least_float32(values: Tensor) -> Tensor:
     """The values in the precision that norms and softmaxes compute in: float32, or float64 if they already are."""
-    return values if values.dtype == torch.float64 else values.float()
+    return values if values.dtype in _EXACT else values.float()
 
 
 def standardise(atoms: Tensor, weight: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
@@ -42,6 +45,8 @@ def standardise(atoms: Tensor, weight: Tensor | None = None, bias: Tensor | None
     Returns:
         [..., d], in the dtype of `atoms`.
     """
+    if atoms.dtype in _EXACT and (weight is None or weight.dtype == atoms.dtype):
+        return F.layer_norm(atoms, atoms.shape[-1:], weight, bias, NORM_EPS)
     exact = at_least_float32(atoms)
     weight, bias = (None if each is None else each.to(exact.dtype) for each in (weight, bias))
     return F.layer_norm(exact, exact.shape[-1:], weight, bias, NORM_EPS).to(atoms.dtype)

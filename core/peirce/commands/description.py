@@ -8,8 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from peirce.parts import fields
-from peirce.registry import Registered, Registry
+from peirce.registry import Registered, Registry, fields
 
 
 def identity(entry: Registered) -> dict[str, Any]:

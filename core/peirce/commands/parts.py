@@ -9,8 +9,7 @@ import typer
 from peirce.commands.description import description, facts, identity, tables
 from peirce.commands.show import Json, as_json, as_table, console
 from peirce.errors import RegistryError, unknown
-from peirce.parts import first_line
-from peirce.registry import KINDS, Registered, Registry, default_registry
+from peirce.registry import KINDS, Registered, Registry, default_registry, first_line
 
 
 def list_parts(

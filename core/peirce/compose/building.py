@@ -12,7 +12,7 @@ from peirce.compose.provenance import provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import InputError, PeirceError, SpecError
 from peirce.model import Model
-from peirce.parts import Architecture, ModulePart, Plan, initialise, watched
+from peirce.parts import Architecture, ModulePart, Plan, initialise, noting_defaults
 from peirce.registry import Registry, default_registry, load_spec
 from peirce.resources import machine_memory
 from peirce.spec import Spec
@@ -48,7 +48,7 @@ def build(
     _refuse_beyond_memory(plan, registry)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**64:
         raise InputError(f"seed is {seed!r}; it must be an integer of at most 64 bits")
-    with Seeded(seed), watched() as given:
+    with Seeded(seed), noting_defaults() as given:
         try:
             model = Model(plan, provenance_of(plan, registry))
         except (MemoryError, RuntimeError) as error:

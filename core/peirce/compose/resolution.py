@@ -13,8 +13,8 @@ from attrs import frozen
 
 from peirce.algebra import Scope
 from peirce.errors import PlanError, RegistryError, SpecError
+from peirce.networks import recur
 from peirce.parts import (
-    BRANCH_NAMES,
     Architecture,
     Dims,
     Head,
@@ -28,9 +28,6 @@ from peirce.parts import (
     RecurrentOperator,
     StateOperator,
     Writer,
-    recur,
-    sizes_of,
-    why_refused,
 )
 from peirce.spec import OperatorSpec, Spec, parse_shorthand, structure_options
 
@@ -38,6 +35,7 @@ if TYPE_CHECKING:
     from peirce.registry import Registry
 
 
+_ATOMS = {"U": "unary", "B": "binary"}
 _NO_HEADS = torch.nn.ModuleDict()
 """The container of a model's heads, empty: no head's prefix may be one of its attributes."""
 
@@ -153,7 +151,7 @@ def _dims(spec: Spec, cls: type[Architecture], options: Any, model_dims: Any) ->
         pad_id=spec.input.pad_id,
         dropout=spec.regularisation.dropout,
         architecture=cls.name,
-        **sizes_of(cls, options, model_dims),
+        **cls.sizes(options, model_dims),
     )
 
 
@@ -245,7 +243,7 @@ def _operator(
     for branch in {kernel.branch, premise.branch, output.branch}:
         if branch not in cls.branches and not cls.fixed_layer:
             finder.refuse(
-                f"it uses {BRANCH_NAMES[branch]} atoms, which architecture {cls.name!r} does not keep",
+                f"it uses {_ATOMS[branch]} atoms, which architecture {cls.name!r} does not keep",
                 what,
                 path,
             )
@@ -349,7 +347,7 @@ def _beside(
         path = f"model.{kind}.{i}"
         found = finder.find(kind, entry.use, entry.options, path, path)
         finder.refuse(misfit(found.part), str(found), path)
-        finder.check(found, path, why_refused, dims, scope)
+        finder.check(found, path, _checked, dims, scope)
         planned.append(found)
     return tuple(planned)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import attrs
 
-from peirce.parts import RecurrentOperator, arguments
+from peirce.parts import RecurrentOperator
+from peirce.registry import arguments
 from peirce.spec import FORMAT, HIDDEN, REST, HeadSpec, OperatorSpec, PartSpec, Spec, thaw, toml_key
 
 if TYPE_CHECKING:

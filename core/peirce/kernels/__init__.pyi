@@ -5,6 +5,8 @@ from .blocks import portion as portion
 from .fusion import FusedLinear as FusedLinear
 from .fusion import fold_in as fold_in
 from .fusion import folded as folded
+from .fusion import write as write
 from .pair_bias import PairBias as PairBias
 from .pair_bias import pair_scores as pair_scores
 from .pair_bias import pair_values as pair_values
+from .weighing import weigh as weigh

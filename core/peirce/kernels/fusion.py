@@ -2,13 +2,18 @@
 
 A fused map reads all the channels that a stage takes from one branch in one product, or writes all that it gives to
 one branch in one. In inference the concatenated weights are kept until an optimizer steps or a parameter changes. Where
-gradients are wanted each pass concatenates them, so that gradients reach every parameter; or each map is a product of
-its own (`read_each`, `write_each`). For an export `folded` makes the concatenated weights constant.
+gradients are wanted each pass concatenates them, so that gradients reach every parameter. For an export `folded` makes
+the concatenated weights constant.
+
+Maps of [b, x, 8] atoms to 4 and 6 channels have weights [4, 8] and [6, 8]. Read together, they are one [10, 8], and the
+product's [b, x, 10] is cut into [b, x, 4] and [b, x, 6]. Written together, maps of [b, x, 4] and [b, x, 6] channels to
+[b, x, 8] have weights [8, 4] and [8, 6]; they are one [8, 10] on the joined [b, x, 10], and the product adds up what
+each would give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -63,48 +68,39 @@ class FusedLinear(nn.Module):
         self._kept: tuple[object, Weights] | None = None
         self._folded: Weights | None = None
 
-    def read(self, atoms: Tensor) -> Tensor:
-        """[..., d] -> [..., sum of widths]: every map of one input, side by side, in one product."""
-        return F.linear(atoms, *self.weights())
-
-    def read_each(self, atoms: Tensor) -> list[Tensor]:
-        """[..., d] -> one [..., width] a map, in one product each."""
+    def read(self, atoms: Tensor) -> Sequence[Tensor]:
+        """[..., d] -> one [..., width] a map, in one product unless they are not fused."""
+        if self.fuse:
+            return F.linear(atoms, *self.weights()).split_with_sizes(self.widths, -1)
         return [F.linear(atoms, *_scaled(linear, scale)) for linear, scale in self.maps]
-
-    def write(self, channels: Sequence[Tensor]) -> Tensor:
-        """One [..., width] a map -> [..., d]: the sum of the maps, in one product."""
-        if len(channels) == 1:
-            return F.linear(channels[0], *_scaled(*self.maps[0]))
-        return F.linear(torch.cat(list(channels), -1), *self.weights())
-
-    def write_each(self, channels: Sequence[Tensor]) -> Tensor:
-        """The same in one product each, added as it is made, so that the channels are never joined."""
-        first, *rest = channels
-        parts = [_scaled(linear, scale) for linear, scale in self.maps]
-        biases = [bias for _, bias in parts if bias is not None]
-        written = F.linear(first, parts[0][0], sum(biases[1:], biases[0]) if biases else None)
-        flat = written.flatten(0, -2)
-        for x, (weight, _) in zip(rest, parts[1:], strict=True):
-            flat = torch.addmm(flat, x.flatten(0, -2), weight.t())
-        return flat.view(written.shape)
 
     def weights(self) -> Weights:
         """The weight and bias of the one product."""
         if self._folded is not None:
             return self._folded
+        if len(self.maps) == 1 and self.maps[0][1] == 1.0:
+            return self.maps[0][0].weight, self.maps[0][0].bias
         if torch.compiler.is_compiling():
             return self._join()
         if torch.is_grad_enabled():  # the parameters are about to change, and with them the joined weights
             self._kept = None
             return self._join()
-        parameters = [p for linear, _ in self.maps for p in linear.parameters()]
-        if any(p.is_inference() for p in parameters):
+        try:
+            state = [_Steps.count]
+            for linear, _ in self.maps:
+                for p in linear._parameters.values():
+                    if p is not None:
+                        state += (id(p), p._version, p.data_ptr())
+        except RuntimeError:  # parameters that were made in inference mode have no version
             return self._join()
-        own = ((id(p), p._version, p.data_ptr(), p.dtype, p.device) for p in parameters)
-        state = (_Steps.count, *own)
         if self._kept is None or self._kept[0] != state:
             self._kept = (state, self._join())
         return self._kept[1]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> FusedLinear:
+        """Forget the joined weights where a model changes its dtype or device."""
+        self._kept = None
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _join(self) -> Weights:
         parts = [_scaled(linear, scale) for linear, scale in self.maps]
@@ -116,6 +112,30 @@ class FusedLinear(nn.Module):
             return weight, torch.cat([w.new_zeros(len(w)) if b is None else b for w, b in parts])
         first, *rest = (b for b in biases if b is not None)
         return weight, sum(rest, first)
+
+
+def write(channels: Sequence[Tensor], weight: Tensor, bias: Tensor | None, *, joined: bool) -> Tensor:
+    """The sum of maps of different channels.
+
+    Args:
+        channels: one [..., width] a map.
+        weight: [d, sum of widths], as `FusedLinear.weights` gives it.
+        bias: [d].
+        joined: in one product; otherwise one each, added as it is made, so that the channels are never joined.
+
+    Returns:
+        [..., d].
+    """
+    if len(channels) == 1 or joined:
+        return F.linear(channels[0] if len(channels) == 1 else torch.cat(list(channels), -1), weight, bias)
+    first, *rest = channels
+    own, *others = weight.split_with_sizes([each.shape[-1] for each in channels], 1)
+    total = F.linear(first.flatten(0, -2), own, bias)
+    for each, other in zip(rest, others, strict=True):
+        total.addmm_(
+            each.flatten(0, -2).to(total.dtype), other.to(total.dtype).t()
+        )  # autocast leaves it alone
+    return total.view(*first.shape[:-1], -1)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class Inputs:
     def __init__(
         self,
         signature: Signature,
-        kinds: type | tuple[type, ...],
+        kinds: Any,
         dtypes: Mapping[str, Any],
         bounds: Callable[[Any], tuple[Any, Any] | None],
         item: Callable[[], int | None],

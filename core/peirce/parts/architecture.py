@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from torch import Tensor, nn
@@ -105,13 +103,6 @@ class Architecture(Part, nn.Module, ABC):
         """Run the network. `inputs` holds what `inputs` declares; absent optional inputs are missing."""
 
 
-def sizes_of(architecture: type[Architecture], options: Any, dims: Any) -> Mapping[str, int]:
-    """What an architecture's `sizes` gives; one written for version 0.1 takes no options."""
-    if len(signature(architecture.sizes).parameters) == 1:
-        return architecture.sizes(dims)  # type: ignore[call-arg]
-    return architecture.sizes(options, dims)
-
-
 class GenerativeArchitecture(Architecture):
     """An architecture that infers the atoms of new tokens from the cached state of those before them.
 
@@ -120,13 +111,6 @@ class GenerativeArchitecture(Architecture):
     """
 
     generated: ClassVar[str] = "input_ids"
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        if "memory" in vars(cls) and "cached_state" not in vars(cls):  # as version 0.1 called it
-            message = f"{cls.__qualname__}: call the method cached_state, not memory"
-            warnings.warn(message, DeprecationWarning, stacklevel=3)  # past the metaclass
-            cls.cached_state = vars(cls)["memory"]  # type: ignore[method-assign]
 
     @abstractmethod
     def cached_state(self) -> tuple[TensorSpec, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-NARROW_STD = 0.02
+SMALL_STD = 0.02
 """BERT's standard deviation."""
 
 _KINDS = (nn.Linear, nn.Embedding)
@@ -33,7 +33,7 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def watched() -> Iterator[set[int]]:
+def noting_defaults() -> Iterator[set[int]]:
     """Within it, note what torch gives to the maps and embeddings that this thread makes.
 
     Returns:
@@ -52,12 +52,12 @@ def watched() -> Iterator[set[int]]:
         _notes.fingerprints = before
 
 
-def narrow(module: nn.Linear | nn.Embedding) -> None:
-    """Give a map or an embedding BERT's narrow start, for a part that is used by itself.
+def small_normal(module: nn.Linear | nn.Embedding) -> None:
+    """Give a map or an embedding BERT's small normal weights, for a part that is used by itself.
 
     It does not count as the part's choice: in a model the spec's `init_std` replaces it.
     """
-    nn.init.normal_(module.weight, std=NARROW_STD)
+    nn.init.normal_(module.weight, std=SMALL_STD)
     bias = getattr(module, "bias", None)
     if bias is not None:
         nn.init.zeros_(bias)
@@ -70,7 +70,7 @@ def initialise(model: nn.Module, std: float, fingerprints: set[int]) -> None:
     Args:
         model: the model; only linear maps and embeddings are initialised.
         std: of the weights; biases become zero, and so does the padding row of an embedding that has one.
-        fingerprints: what `watched` noted while the model was made.
+        fingerprints: what `noting_defaults` noted while the model was made.
     """
     for module in model.modules():
         if not isinstance(module, _KINDS):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable
-from inspect import signature
 from typing import Any, TypeVar
 
 import torch
@@ -38,13 +37,6 @@ class ModulePart(Part, nn.Module, ABC):
         It is called once, after a model is built and initialised, and never when one is loaded: what it changes is in
         the state dict.
         """
-
-
-def why_refused(part: type[ModulePart], options: Any, dims: Dims, scope: str) -> str | None:
-    """What the `check` of a position, an augmenter or a head answers; one written for version 0.1 takes no scope."""
-    if len(signature(part.check).parameters) == 2:
-        return part.check(options, dims)  # type: ignore[call-arg]
-    return part.check(options, dims, scope)
 
 
 def call_named(what: str, function: Callable[..., T], *arguments: Any) -> T:

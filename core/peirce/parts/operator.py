@@ -5,7 +5,6 @@ Shapes follow the axis legend of `peirce.algebra`.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -44,7 +43,6 @@ class Reader:
             is: v(a) and v(a, y) are attended, v(x, a) is not, since x is the row that infers. In generation these
             channels are cached for the tokens that follow. Where rows come in blocks, each block is given all of
             them. A decoder reads those of its source tokens beside its own. A unary softmax kernel must be attended.
-        looked_at: the name of `cached` in version 0.1; deprecated.
     """
 
     branch: Branch
@@ -55,14 +53,6 @@ class Reader:
     scale: float = 1.0
     tokens_last: bool = False
     cached: bool = False
-    looked_at: bool | None = field(default=None, eq=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        if self.looked_at is not None:
-            message = f"Reader: write cached={self.looked_at}, not looked_at={self.looked_at}"
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-            object.__setattr__(self, "cached", self.looked_at)
-            object.__setattr__(self, "looked_at", None)
 
 
 @frozen(kw_only=True)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Sequence
+from typing import Any
 
+import torch
+import torch.nn.functional as F
 from attrs import frozen
+from torch import Tensor
 
+from peirce.algebra import Scope
 from peirce.errors import PlanError
+from peirce.kernels import PairBias, pair_scores, pair_values
 from peirce.parts.base import Dims
-from peirce.parts.operator import Branch, Operator, Reader, Writer
+from peirce.parts.operator import Operator, Reader, Writer
 from peirce.parts.tracing import made_by
 from peirce.spec import ScopeSpec, Spec
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from peirce.algebra import Scope
-
-
-BRANCH_NAMES: Mapping[Branch, str] = {"U": "unary", "B": "binary"}
 
 
 @frozen(kw_only=True)
@@ -58,11 +56,38 @@ class PlannedOperator(Planned):
     premise: Reader | None = None
     output: Writer | None = None
 
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        """What the operator infers; the nodes of an exported graph say that they are its own."""
+    def deduce(
+        self, kernel: Tensor, premise: Tensor, scope: Scope, biases: Sequence[PairBias] = ()
+    ) -> Tensor:
+        """What the operator infers, with the terms of pair biases and the activation.
+
+        FOLNet, Appendix E: a bias's key term is prod and its value term mu, with premises that depend on the positions
+        alone. Nodes of an exported graph say that they are the operator's own.
+        """
         assert self.operator is not None
-        with made_by(str(self)):
-            return self.operator.infer(kernel, premise, scope)
+        if torch.compiler.is_exporting():
+            with made_by(str(self)):
+                result = self.operator.infer(kernel, premise, scope)
+        else:
+            result = self.operator.infer(kernel, premise, scope)
+        for bias in biases:
+            result = self._with_pairs(result, kernel, premise, bias)
+        if self.activation == "none":
+            return result
+        # The implication's activation on logits: ln(1 + 2 exp z), or its ReLU bound; FOLNet, eq. 9, 27-29.
+        shifted = result + math.log(2.0)
+        return F.softplus(shifted) if self.activation == "modus_ponens" else F.relu(shifted)
+
+    def _with_pairs(self, result: Tensor, kernel: Tensor, premise: Tensor, bias: PairBias) -> Tensor:
+        """Static key and query terms for an operator that scores pairs, a value term for one that sums values."""
+        if self.part.pair == "value" and bias.value is not None:
+            return result + pair_values(kernel, bias)
+        if self.part.pair != "score" or (bias.key is None and bias.query is None and bias.score is None):
+            return result
+        assert self.kernel is not None
+        assert self.premise is not None
+        key = premise * self.kernel.scale if bias.query is not None else None
+        return result + pair_scores(kernel * self.premise.scale, bias, key)
 
 
 @frozen(kw_only=True)

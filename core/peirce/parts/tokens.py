@@ -1,11 +1,14 @@
-"""A batch as parts see it."""
+"""A batch as parts see it, and the contract of augmenters, which enrich the embeddings of its tokens."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
+
+from peirce.parts.module import ModulePart
 
 
 @dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes
@@ -32,3 +35,15 @@ class Tokens:
     def rows(self, values: Tensor, axis: int = 1) -> Tensor:
         """The rows' part of values that hold one for each token along `axis`."""
         return values if self.before is None else values.narrow(axis, self.before, self.length - self.before)
+
+
+class Augmenter(ModulePart):
+    """Changes the embeddings of the tokens before positions and token types are added."""
+
+    @abstractmethod
+    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
+        """[b, x, d1] -> [b, x, d1]."""
+
+    def words(self, embeddings: Tensor) -> Tensor:
+        """The word embeddings that heads tie to, [v, d1] -> [v, d1], where a token's id alone decides the change."""
+        return embeddings

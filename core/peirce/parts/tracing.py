@@ -1,13 +1,15 @@
-"""What code that may be traced asks: whether shapes may depend on values, and whose nodes those of a graph are."""
+"""How a pass computes: traced or not, on behalf of which part, and in which precision."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 from torch.fx.traceback import annotate, preserve_node_meta
 
 PART = "peirce.part"
@@ -31,3 +33,20 @@ def made_by(part: str) -> AbstractContextManager[None]:
     if not torch.compiler.is_exporting():
         return nullcontext()
     return annotate({PART: re.sub(r"^(\w+) '(.+)'$", r"\1s.\2", part)})
+
+
+def without_autocast(values: Tensor) -> AbstractContextManager[Any]:
+    """A context in which autocast leaves operations on the device of these values alone."""
+    kind = values.device.type
+    if dense(values) or not torch.is_autocast_enabled(kind):
+        return nullcontext()
+    return torch.autocast(kind, enabled=False)
+
+
+class Linear(nn.Linear):
+    """A linear map in the precision of what it maps, not in that of its weights."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        """[..., n] -> [..., m]."""
+        bias = None if self.bias is None else self.bias.to(values.dtype)
+        return F.linear(values, self.weight.to(values.dtype), bias)

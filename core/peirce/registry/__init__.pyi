@@ -8,6 +8,9 @@ from .discovery import switched_off as switched_off
 from .distributions import Announced as Announced
 from .distributions import announcements as announcements
 from .distributions import set_aside_unreadable as set_aside_unreadable
+from .documented import arguments as arguments
+from .documented import fields as fields
+from .documented import first_line as first_line
 from .file import EXPERIMENTS as EXPERIMENTS
 from .file import KINDS as KINDS
 from .file import PREFERABLE as PREFERABLE

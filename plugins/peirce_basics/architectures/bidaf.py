@@ -8,16 +8,9 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import evolve, field, frozen, validators
-from peirce.parts import (
-    Architecture,
-    Encoded,
-    Plan,
-    Scope,
-    TensorSpec,
-    TokenInput,
-    Tokens,
-    unary_output,
-)
+from peirce.algebra import Scope
+from peirce.networks import TokenInput, unary_output
+from peirce.parts import Architecture, Encoded, Plan, TensorSpec, Tokens
 from torch import Tensor, nn
 
 from peirce_basics.architectures.recurrent import (

@@ -8,24 +8,19 @@ from typing import Literal, cast
 import torch
 import torch.nn.functional as F
 from attrs import evolve, field, frozen, validators
+from peirce.algebra import Scope
 from peirce.errors import InputError, PlanError
-from peirce.parts import (
+from peirce.networks import (
     CachedState,
-    Encoded,
-    GenerativeArchitecture,
-    Plan,
     Pooler,
-    RecurrentOperator,
-    Scope,
-    TensorSpec,
     TokenInput,
-    Tokens,
-    named_of_layer,
-    of_layer,
+    cache_from_layer,
+    cache_of_layer,
     pooled_output,
     recur,
     unary_output,
 )
+from peirce.parts import Encoded, GenerativeArchitecture, Plan, RecurrentOperator, TensorSpec, Tokens
 from peirce.spec import Spec
 from torch import Tensor, nn
 
@@ -176,9 +171,9 @@ class Recurrent(GenerativeArchitecture):
         atoms = self._dropped(self.input.unary(tokens))
         real = None if tokens.real is None else tokens.rows(tokens.real)
         for i, layer in enumerate(cast(Iterable[Layer], self.layers)):
-            atoms, state = layer.follow(atoms, of_layer(i, cache) or None, real)
+            atoms, state = layer.follow(atoms, cache_of_layer(i, cache) or None, real)
             atoms = self._dropped(atoms)
-            kept |= named_of_layer(i, state)
+            kept |= cache_from_layer(i, state)
         return self._end(atoms, tokens, scope), tokens, kept
 
     def _end(self, atoms: Tensor, tokens: Tokens, scope: Scope) -> Encoded:
@@ -238,7 +233,7 @@ def _states(i: int, layer: Layer) -> list[TensorSpec]:
             name=name, dtype="float", dims=("batch", *value.shape),
             meaning=f"The state of layer {i} after the tokens before.",
         )
-        for name, value in named_of_layer(i, dict(layer.forwards.initial())).items()
+        for name, value in cache_from_layer(i, dict(layer.forwards.initial())).items()
     ]  # fmt: skip
 
 

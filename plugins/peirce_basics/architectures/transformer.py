@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import Attended, Norm, Predicates, Scope
 from peirce.kernels import FusedLinear, PairBias
-from peirce.parts import (
+from peirce.networks import (
     CachedState,
+    Pooler,
+    Projections,
+    TokenInput,
+    layer_cached_states,
+    pooled_output,
+    run_layers,
+    unary_output,
+)
+from peirce.parts import (
     Encoded,
     GenerativeArchitecture,
     Plan,
     PlannedOperator,
-    Pooler,
-    Projections,
+    Reader,
     StateOperator,
     TensorSpec,
-    TokenInput,
     Tokens,
-    activate,
-    add_pairs,
-    layer_cached_states,
-    pooled_output,
-    through,
-    unary_output,
 )
 from torch import Tensor, nn
 
@@ -132,7 +133,7 @@ class Transformer(GenerativeArchitecture):
         """Embed, attend layer by layer, pool."""
         tokens = self.input.tokens(inputs)
         scope = self.input.scope(tokens)
-        atoms, _ = through(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
+        atoms, _ = run_layers(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
         return self._end(atoms, tokens, scope), tokens
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
@@ -142,11 +143,11 @@ class Transformer(GenerativeArchitecture):
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
-        """The same for tokens that follow others, O(T) each."""
+        """Infer the atoms of tokens that follow others, O(T) each."""
         tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
         begun = self._begin(tokens, scope)
-        atoms, own = through(self.layers, begun, scope, self.input.pairs(tokens), cache)
+        atoms, own = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
         return self._end(atoms, tokens, scope), tokens, kept | own
 
     def _begin(self, tokens: Tokens, scope: Scope) -> Tensor:
@@ -184,6 +185,7 @@ class Layer(nn.Module):
         self.norms = nn.ModuleList(
             Norm(dims.unary, affine=options.affine_norm) for _ in range(1 + len(states))
         )
+        self._norms = tuple(self.norms)
         self.pre = options.norm == "pre"
         self.rate = dims.dropout
 
@@ -191,20 +193,23 @@ class Layer(nn.Module):
         self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias], cache: CachedState | None = None
     ) -> tuple[Tensor, CachedState]:
         """[b, x, d1] -> [b, x, d1], and the keys and values for later tokens."""
-        kept: dict[str, Tensor] = {}
-        atoms = self._stage(0, atoms, lambda x: self.attention(x, scope, biases, cache or {}, kept))
-        for i, operator in enumerate(self._states, 1):
-            atoms = self._stage(i, atoms, lambda x, op=operator: op(Predicates(x), scope).unary)  # type: ignore[misc]
+        first, *others = self._norms
+        increment, kept = self.attention(first(atoms) if self.pre else atoms, scope, biases, cache or {})
+        atoms = self._added(atoms, increment, first)
+        for norm, operator in zip(others, self._states, strict=True):
+            increment = operator(Predicates(norm(atoms) if self.pre else atoms), scope).unary
+            atoms = self._added(atoms, increment, norm)
         return atoms, kept
 
-    def kept(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+    def cached_channels(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The keys and values, by name: read from the unary atoms, and their channels."""
         return {name: ("U", self.attention.shapes[name]) for name in (KEY, VALUE)}
 
-    def _stage(self, i: int, atoms: Tensor, stage: Callable[[Tensor], Tensor]) -> Tensor:
-        increment = stage(self.norms[i](atoms) if self.pre else atoms)
-        atoms = atoms + F.dropout(increment, self.rate, self.training)
-        return atoms if self.pre else self.norms[i](atoms)
+    def _added(self, atoms: Tensor, increment: Tensor, norm: nn.Module) -> Tensor:
+        if self.training:
+            increment = F.dropout(increment, self.rate)
+        atoms = atoms + increment
+        return atoms if self.pre else norm(atoms)
 
 
 class Attention(nn.Module):
@@ -221,54 +226,35 @@ class Attention(nn.Module):
         super().__init__()
         self.score, self.value = score, value
         self.rate = plan.dims.dropout
-        self.fuse = plan.fuse
-        assert score.kernel is not None
-        assert score.premise is not None
-        assert value.premise is not None
         readers = {QUERY: score.kernel, KEY: score.premise, VALUE: value.premise}
-        self.shapes = {name: tuple(reader.shape.values()) for name, reader in readers.items()}
-        maps = [
-            (scoring.kernel, score.kernel.scale),
-            (scoring.premise, score.premise.scale),
-            (summing.premise, value.premise.scale),
-        ]
-        self.reader = FusedLinear(maps, "outputs", fuse=plan.fuse)
+        self.shapes = {name: tuple(cast(Reader, each).shape.values()) for name, each in readers.items()}
+        maps = zip((scoring.kernel, scoring.premise, summing.premise), readers.values(), strict=True)
+        scaled = [(cast(nn.Linear, each), cast(Reader, reader).scale) for each, reader in maps]
+        self.reader = FusedLinear(scaled, "outputs", fuse=plan.fuse)
         self.writer = FusedLinear([(summing.output, 1.0)], "inputs", fuse=plan.fuse)
         self.attended = Attended()
 
     def forward(
-        self,
-        atoms: Tensor,
-        scope: Scope,
-        biases: Sequence[PairBias],
-        cache: CachedState,
-        kept: dict[str, Tensor],
-    ) -> Tensor:
-        """[b, x, d1] -> [b, x, d1].
+        self, atoms: Tensor, scope: Scope, biases: Sequence[PairBias], cache: CachedState
+    ) -> tuple[Tensor, CachedState]:
+        """[b, x, d1] -> [b, x, d1], and the keys and values of all tokens.
 
         Args:
             atoms: of the rows.
             scope: who may attend to whom.
             biases: pair biases.
             cache: keys and values of the tokens before, [b, a, h, s].
-            kept: filled with the keys and values of all tokens.
         """
-        pieces = (
-            self.reader.read(atoms).split_with_sizes(self.reader.widths, -1)
-            if self.fuse
-            else self.reader.read_each(atoms)
+        rows = atoms.shape[:2]
+        query, key, values = (
+            piece.view(*rows, *shape)
+            for piece, shape in zip(self.reader.read(atoms), self.shapes.values(), strict=True)
         )
-        channels = {
-            name: piece.view(*piece.shape[:-1], *shape)
-            for piece, (name, shape) in zip(pieces, self.shapes.items(), strict=True)
-        }
-        for name in (KEY, VALUE):
-            own = channels[name]
-            kept[name] = torch.cat([cache[name], own], 1) if name in cache else own
-        query, key, values = channels[QUERY], kept[KEY], kept[VALUE]
-        scores = add_pairs(self.score, self.score.infer(query, key, scope), query, key, biases)
-        weights = self.attended(scope.softmax(activate(self.score.activation, scores)))
-        weights = F.dropout(weights, self.rate, self.training)
-        summed = self.value.infer(weights, values, scope)
-        summed = add_pairs(self.value, summed, weights, values, biases)
-        return self.writer.write([activate(self.value.activation, summed).flatten(2)])
+        if cache:
+            key, values = torch.cat([cache[KEY], key], 1), torch.cat([cache[VALUE], values], 1)
+        scores = self.score.deduce(query, key, scope, biases)
+        weights = self.attended(scope.softmax(scores))
+        if self.training:
+            weights = F.dropout(weights, self.rate)
+        summed = self.value.deduce(weights, values, scope, biases)
+        return F.linear(summed.flatten(2), *self.writer.weights()), {KEY: key, VALUE: values}

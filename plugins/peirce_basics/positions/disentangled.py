@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, Tokens, new_table, offsets, reach
+from peirce.parts import Dims, PairPosition, Tokens, distance_limit, new_table, offsets
 from torch import Tensor, nn
 
 
@@ -68,7 +68,7 @@ class Disentangled(PairPosition):
 
     def pairs(self, tokens: Tokens) -> list[PairBias]:
         """One bias a layer, over the distances x - y that the sequence can have."""
-        far = reach(self.options.clip, tokens.length)
+        far = distance_limit(self.options.clip, tokens.length)
         ids = far - offsets(tokens).clamp(-far, far)
         table = F.dropout(self.distances.weight, self.rate, self.training)
         forth = torch.arange(-far, far + 1, device=ids.device)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import field, frozen, validators
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, Tokens, layer_biases, new_table, offsets, reach
+from peirce.parts import Dims, PairPosition, Tokens, distance_limit, layer_biases, new_table, offsets
 from torch import Tensor, nn
 
 TERMS = ("key", "key+value")
@@ -55,7 +55,7 @@ class Shaw(PairPosition):
 
     def pairs(self, tokens: Tokens) -> list[PairBias]:
         """One bias a layer, over the distances that the sequence can have."""
-        far = reach(self.clip, tokens.length)
+        far = distance_limit(self.clip, tokens.length)
         ids = offsets(tokens).clamp(-far, far) + far
         keys = [self._vectors(table, far) for table in self.keys]
         values = [self._vectors(table, far) for table in self.values]

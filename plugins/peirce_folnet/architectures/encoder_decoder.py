@@ -15,21 +15,11 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import Predicates, Scope
 from peirce.errors import PlanError
-from peirce.parts import (
-    CachedState,
-    Dtype,
-    Encoded,
-    GenerativeArchitecture,
-    Plan,
-    TensorSpec,
-    Tokens,
-    layer_cached_states,
-    named_of_layer,
-    through,
-)
+from peirce.networks import CachedState, Norms, cache_from_layer, layer_cached_states, run_layers
+from peirce.parts import Dtype, Encoded, GenerativeArchitecture, Plan, TensorSpec, Tokens
 from torch import Tensor, nn
 
-from peirce_folnet.architectures.folnet import FolNet, FolNetDims, FolNetOptions, Layer, Norms
+from peirce_folnet.architectures.folnet import FolNet, FolNetDims, FolNetOptions, Layer
 
 IDS, MASK, TYPES, TARGET = "input_ids", "attention_mask", "token_type_ids", "target"
 """What is known of each column: its id, whether it is real, its sequence, and whether it is the target's."""
@@ -90,10 +80,10 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         self.plan = plan
         wiring = FolNetOptions(wiring=options.wiring, affine_norm=options.affine_norm, pooler=False)
         self.encoder = FolNet(wiring, plan)
-        self.input_norm = Norms(plan, affine=options.affine_norm)
+        self.input_norm = Norms(plan.dims, affine=options.affine_norm)
         count = options.decoder_layers or dims.layers
         self.layers = nn.ModuleList(Layer(plan, wiring, source=True) for _ in range(count))
-        self.final_norm = Norms(plan, affine=options.affine_norm)
+        self.final_norm = Norms(plan.dims, affine=options.affine_norm)
         unknown = [spec.name for spec in self.encoder.inputs() if spec.name not in (IDS, MASK, TYPES)]
         if unknown:
             raise PlanError(
@@ -178,7 +168,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         tokens = self._tokens(kept, before)
         scope = Scope.padding(tokens.real, before) & Scope.past(tokens.length, ids.device, before)
         begun = self._begin(tokens, kept, scope)
-        state, own = through(self.layers, begun, scope, [()] * len(self.layers), cache)
+        state, own = run_layers(self.layers, begun, scope, [()] * len(self.layers), cache)
         unary, binary = self.final_norm(state, scope)
         return Encoded(unary, binary, None, scope, self.encoder.input.words()), tokens, kept | own
 
@@ -195,7 +185,7 @@ class FolNetEncoderDecoder(GenerativeArchitecture):
         }
         source = Predicates(encoded.unary, encoded.binary)
         for i, layer in enumerate(self.layers):
-            cache |= named_of_layer(i, cast(Layer, layer).read_source(source, encoded.scope))
+            cache |= cache_from_layer(i, cast(Layer, layer).read_source(source, encoded.scope))
         return cache
 
     def _tokens(self, known: CachedState, before: int) -> Tokens:

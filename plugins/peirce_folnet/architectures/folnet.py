@@ -8,27 +8,23 @@ from typing import Literal, cast
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.algebra import Norm, Predicates, Scope
+from peirce.algebra import Predicates, Scope
 from peirce.kernels import PairBias, portion
-from peirce.parts import (
+from peirce.networks import (
     CachedState,
-    Encoded,
-    GenerativeArchitecture,
-    Plan,
+    Mixing,
+    Norms,
     Pooler,
     Projections,
-    RowMixing,
     SourceReader,
-    StateOperator,
-    TensorSpec,
     TokenInput,
-    Tokens,
     binary_output,
     layer_cached_states,
     pooled_output,
-    through,
+    run_layers,
     unary_output,
 )
+from peirce.parts import Encoded, GenerativeArchitecture, Plan, StateOperator, TensorSpec, Tokens
 from torch import Tensor, nn
 
 
@@ -110,9 +106,9 @@ class FolNet(GenerativeArchitecture):
         dims = plan.dims
         self.plan = plan
         self.input = TokenInput(plan, sorted(self.places))
-        self.input_norm = Norms(plan, affine=options.affine_norm)
+        self.input_norm = Norms(plan.dims, affine=options.affine_norm)
         self.layers = nn.ModuleList(Layer(plan, options) for _ in range(dims.layers))
-        self.final_norm = Norms(plan, affine=options.affine_norm)
+        self.final_norm = Norms(plan.dims, affine=options.affine_norm)
         self.diagonal_in = nn.Linear(dims.unary, dims.binary) if options.diag_link else None
         self.diagonal_out = nn.Linear(dims.binary, dims.unary) if options.diag_link else None
         self.pooler = Pooler(dims.unary) if options.pooler else None
@@ -155,7 +151,7 @@ class FolNet(GenerativeArchitecture):
     def _encode(self, tokens: Tokens) -> Encoded:
         """All layers, for the examples of `tokens`."""
         scope = self.input.scope(tokens)
-        state, _ = through(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
+        state, _ = run_layers(self.layers, self._begin(tokens, scope), scope, self.input.pairs(tokens))
         return self._end(state, tokens, scope)
 
     def cached_state(self) -> tuple[TensorSpec, ...]:
@@ -165,11 +161,11 @@ class FolNet(GenerativeArchitecture):
     def advance(
         self, inputs: Mapping[str, Tensor], cache: CachedState
     ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
-        """The same for tokens that follow others: O(T) each, and O(T^2 d2) where relations are composed."""
+        """Infer the atoms of tokens that follow others: O(T) each, and O(T^2 d2) where relations are composed."""
         tokens, kept = self.input.following(inputs, cache)
         scope = self.input.scope(tokens)
         begun = self._begin(tokens, scope)
-        state, own = through(self.layers, begun, scope, self.input.pairs(tokens), cache)
+        state, own = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
         return self._end(state, tokens, scope), tokens, kept | own
 
     def _end(self, state: Predicates, tokens: Tokens, scope: Scope) -> Encoded:
@@ -195,28 +191,6 @@ class FolNet(GenerativeArchitecture):
         return Predicates(*(F.dropout(atoms, rate, self.training) for atoms in state))
 
 
-class Norms(nn.Module):
-    """One norm for each branch; atoms outside the scope become exact zeros after it."""
-
-    def __init__(self, plan: Plan, *, affine: bool) -> None:
-        super().__init__()
-        self.unary = Norm(plan.dims.unary, affine=affine)
-        self.binary = Norm(plan.dims.binary, affine=affine)
-
-    def forward(self, state: Predicates, scope: Scope) -> Predicates:
-        """Both branches, in the dtype that they come in."""
-        assert state.binary is not None
-        return Predicates(self.of_unary(state.unary, scope), self.of_binary(state.binary, scope))
-
-    def of_unary(self, atoms: Tensor, scope: Scope) -> Tensor:
-        """[b, x, d1] -> [b, x, d1]."""
-        return scope.zero_unary(self.unary(atoms))
-
-    def of_binary(self, atoms: Tensor, scope: Scope) -> Tensor:
-        """[b, x, y, d2] -> [b, x, y, d2]; the rows may be a block."""
-        return scope.zero_binary(self.binary(atoms))
-
-
 class Layer(nn.Module):
     """One step of deduction. The operators own their parameters: `operators.K.NAME`.
 
@@ -231,53 +205,37 @@ class Layer(nn.Module):
         states: list[StateOperator] = [p.build(plan.dims) for p in plan.state]
         named = [*zip(plan.mixing, projections, strict=True), *zip(plan.state, states, strict=True)]
         self.operators = nn.ModuleList(nn.ModuleDict({p.name: module}) for p, module in named)
-        self.mixing = RowMixing(plan, projections)
+        self.mixing = Mixing(plan, projections)
         self.source = SourceReader(plan, projections) if source else None
         self._states = tuple(states)
         self.parallel = options.wiring == "parallel"
         self.rate = plan.dims.dropout
-        self.mixing_norm = Norms(plan, affine=options.affine_norm)
-        self.state_norm = None if self.parallel else Norms(plan, affine=options.affine_norm)
+        self.mixing_norm = Norms(plan.dims, affine=options.affine_norm)
+        self.state_norm = None if self.parallel else Norms(plan.dims, affine=options.affine_norm)
 
     def forward(
         self, state: Predicates, scope: Scope, biases: Sequence[PairBias], cache: CachedState | None = None
     ) -> tuple[Predicates, CachedState]:
         """Add what the operators infer from the normalised atoms; return keys and values for later tokens too."""
-        if not self.parallel and self.mixing.by_rows(state.binary, biases):
-            state, kept = self._by_rows(state, scope, biases, cache)
-        else:
-            normal = self.mixing_norm(state, scope)
-            increment, kept = self.mixing(normal, scope, biases, cache)
-            state = self._add(state, increment)
+        normal = self.mixing_norm(state, scope) if self.parallel else state
+        state, kept = self.mixing(state, self.mixing_norm, scope, biases, cache)
         for operator in self._states:
             if self.state_norm is not None:
                 normal = self.state_norm(state, scope)
             state = self._add(state, operator(normal, scope))
         return state, kept
 
-    def _by_rows(
-        self, state: Predicates, scope: Scope, biases: Sequence[PairBias], cache: CachedState | None
-    ) -> tuple[Predicates, CachedState]:
-        """The mixing stage with few tensors that hold every pair."""
-        assert state.binary is not None
-        norms = self.mixing_norm
-        normal = norms.of_unary(state.unary, scope)
-        deduced, kept = self.mixing.deduce(normal, state.binary, norms.binary, scope, biases, cache)
-        unary = state.unary + F.dropout(deduced.unary, self.rate, self.training)
-        return Predicates(unary, deduced.binary), kept
-
     def read_source(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
         """A decoder layer's keys and values of the source tokens, by name, from the encoder's final atoms and scope."""
         assert self.source is not None
         return self.source(source, scope)
 
-    def kept(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+    def cached_channels(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The operators' keys and values, by name: the branch that they are read from, and their channels."""
-        return {name: (branch, shape) for name, (branch, shape) in self.mixing.cached_channels().items()}
+        return dict(self.mixing.cached_channels())
 
     def _add(self, state: Predicates, increment: Predicates) -> Predicates:
         unary = state.unary + F.dropout(increment.unary, self.rate, self.training)
-        if increment.binary is None:
+        if increment.binary is None or state.binary is None:
             return Predicates(unary, state.binary)
-        assert state.binary is not None
         return Predicates(unary, state.binary + F.dropout(increment.binary, self.rate, self.training))

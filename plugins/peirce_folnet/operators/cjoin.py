@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from attrs import field, frozen, validators
 from peirce.algebra import Scope
+from peirce.kernels import weigh
 from peirce.parts import Dims, Operator, Reader, Writer
 from torch import Tensor
 
@@ -70,8 +71,8 @@ class CJoin(Operator):
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         """[b, a, g, n], [b, a, x, g] -> [b, x, g, n]."""
-        return scope.weigh(
-            kernel, premise.transpose(1, 2) if self.options.premise == "published" else premise
+        return weigh(
+            kernel, premise.transpose(1, 2) if self.options.premise == "published" else premise, scope
         )
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:

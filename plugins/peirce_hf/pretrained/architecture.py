@@ -9,7 +9,8 @@ import torch
 from attrs import evolve, field, frozen
 from peirce.errors import PlanError
 from peirce.extras import quiet_transformers
-from peirce.parts import Architecture, Plan, TensorSpec, TokenInput
+from peirce.networks import TokenInput
+from peirce.parts import Architecture, Plan, TensorSpec
 from peirce.registry import in_a_line
 from peirce.spec import Spec
 from torch import Tensor, nn

@@ -8,17 +8,8 @@ from typing import ClassVar, Literal, cast
 
 from attrs import frozen
 from peirce.errors import PlanError
-from peirce.parts import (
-    Encoded,
-    Head,
-    Plan,
-    PlannedHead,
-    Pooler,
-    TensorSpec,
-    Tokens,
-    pooled_output,
-    unary_output,
-)
+from peirce.networks import Pooler, pooled_output, unary_output
+from peirce.parts import Encoded, Head, Plan, PlannedHead, TensorSpec, Tokens
 from torch import Tensor, nn
 
 from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, SourceOptions

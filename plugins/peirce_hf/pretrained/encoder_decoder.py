@@ -12,7 +12,8 @@ from typing import ClassVar, Literal
 import torch
 import torch.nn.functional as F
 from peirce.algebra import Scope
-from peirce.parts import CachedState, Encoded, GenerativeArchitecture, TensorSpec, Tokens
+from peirce.networks import CachedState
+from peirce.parts import Encoded, GenerativeArchitecture, TensorSpec, Tokens
 from torch import Tensor
 
 from peirce_hf.pretrained.architecture import PretrainedArchitecture, SourceOptions

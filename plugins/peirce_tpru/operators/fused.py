@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from peirce.parts import full_precision
+from peirce.parts import without_autocast
 from torch import Tensor
 from torch.autograd import Function
 
@@ -31,7 +31,7 @@ def recurrence(
         The states, [x, b, d], in the dtype of `read`; computed in at least float32.
     """
     kind = torch.promote_types(read.dtype, torch.float32)
-    with full_precision(read):
+    with without_autocast(read):
         given = [each.to(kind) for each in (read, weight, offset, roles)]
         states: Tensor = _Recurrence.apply(*given, tanh, smallest)  # type: ignore[no-untyped-call]
     return states.to(read.dtype)

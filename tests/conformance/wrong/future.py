@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from peirce.algebra import Scope
+from peirce.kernels import weigh
 from peirce.parts import Operator, Reader, Writer
 from torch import Tensor
 
@@ -30,7 +31,7 @@ class Weighing(Operator):
         return Writer(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        return scope.weigh(kernel, premise)
+        return weigh(kernel, premise, scope)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         tokens, heads, sizes = range(len(kernel)), range(self.dims.heads), range(self.dims.head_size)

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
+from peirce.kernels import PairBias
 from peirce.parts import (
     BinaryPosition,
     Dims,
-    PairBias,
     PairPosition,
     TensorSpec,
     Tokens,

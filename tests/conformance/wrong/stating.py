@@ -7,7 +7,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Dims, Predicates, Scope, StateOperator
+from peirce.algebra import Predicates, Scope
+from peirce.parts import Dims, StateOperator
 from torch import Tensor, nn
 
 from wrong import Pair

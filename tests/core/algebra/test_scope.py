@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from peirce.algebra import Scope
-from peirce.algebra.scope import CAUSAL_BLOCK
+from peirce.kernels import weigh
+from peirce.kernels.weighing import CAUSAL_BLOCK
 
 
 def literal_weigh(logits: torch.Tensor, values: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
@@ -46,7 +47,7 @@ def test_weigh_is_its_definition(kind: str, length: int, spread: float, seed: in
     assert scope.pairs is not None
     pairs = scope.pairs.expand(batch, -1, -1)
     expected = literal_weigh(logits, values, pairs)
-    got = scope.weigh(logits.requires_grad_(), values)
+    got = weigh(logits.requires_grad_(), values, scope)
     assert torch.allclose(got, expected, rtol=1e-9, atol=1e-9)
     got.sum().backward()
     assert logits.grad is not None
@@ -57,9 +58,9 @@ def test_causal_weights_do_not_round_with_the_future() -> None:
     logits = torch.zeros(1, 40, 1, 1)
     values = torch.randn(1, 40, 40, 1, generator=torch.Generator().manual_seed(0)).tril()
     values = Scope.past(40).zero_binary(values)
-    calm = Scope.past(40).weigh(logits, values)
+    calm = weigh(logits, values, Scope.past(40))
     logits[:, 30:] = 1e6
-    stormy = Scope.past(40).weigh(logits, values)
+    stormy = weigh(logits, values, Scope.past(40))
     assert torch.equal(calm[:, :30], stormy[:, :30])
     assert stormy.isfinite().all()
 
@@ -109,6 +110,6 @@ def test_dropped_weights_keep_their_mean(kind: str) -> None:
     logits = torch.zeros(400, length, 2, 3)
     values = scope.zero_binary(torch.ones(400, length, length, 2))
     torch.manual_seed(0)
-    dropped = scope.dropping(0.5).weigh(logits, values)
+    dropped = weigh(logits, values, scope.dropping(0.5))
     assert dropped.std() > 0.1
     assert dropped.mean(0).sub(1).abs().max() < 0.25

@@ -13,6 +13,7 @@ from attrs import field, frozen
 from peirce.compose import build, load, summarise
 from peirce.errors import PlanError
 from peirce.kernels import PairBias, pair_scores
+from peirce.networks import TokenInput, unary_output
 from peirce.parts import (
     Architecture,
     Dims,
@@ -21,10 +22,8 @@ from peirce.parts import (
     PairPosition,
     Plan,
     TensorSpec,
-    TokenInput,
     Tokens,
     UnaryPosition,
-    unary_output,
 )
 from peirce.registry import Registry, hookimpl
 from peirce.spec import Spec

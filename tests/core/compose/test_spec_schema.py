@@ -13,8 +13,7 @@ from attrs import frozen
 from jsonschema import Draft202012Validator
 from peirce.compose import spec_schema
 from peirce.compose.schema import _type
-from peirce.parts import arguments
-from peirce.registry import Registry, default_registry, load_spec, ready_specs
+from peirce.registry import Registry, arguments, default_registry, load_spec, ready_specs
 
 
 @pytest.fixture(scope="module")

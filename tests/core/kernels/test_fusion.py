@@ -8,14 +8,14 @@ import peirce
 import pytest
 import torch
 from peirce.kernels import FusedLinear, folded
-from peirce.parts.mixing import Mixing
+from peirce.networks import Mixing
 from peirce.registry import Registry
 from peirce.spec import Spec
 from small_specs import FOLNET, TRANSFORMER
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-PROJECTIONS = {"aten::mm", "aten::addmm"}
+PROJECTIONS = {"aten::mm", "aten::addmm", "aten::addmm_"}
 
 
 class CountProducts(TorchDispatchMode):
@@ -119,13 +119,15 @@ def test_kept_weights_follow_the_steps_of_optimizers(fused: bool) -> None:
     atoms = torch.randn(5, 3)
     for _ in range(3):
         with torch.no_grad():
-            before = joined.read(atoms)  # kept from here on, and never joined with gradients
+            before = torch.cat(
+                list(joined.read(atoms)), -1
+            )  # kept from here on, and never joined with gradients
         for linear, _ in maps:
             for parameter in linear.parameters():
                 parameter.grad = torch.ones_like(parameter)
         optimizer.step()
         with torch.no_grad():
-            after = joined.read(atoms)
+            after = torch.cat(list(joined.read(atoms)), -1)
         expected = torch.cat([scale * linear(atoms) for linear, scale in maps], -1)
         assert not torch.allclose(after, before)
         torch.testing.assert_close(after, expected.detach())

@@ -12,7 +12,8 @@ import torch
 from attrs import evolve
 from peirce.compose import build, resolve
 from peirce.errors import PlanError
-from peirce.parts import Augmenter, Dims, Encoded, TensorSpec, Tokens, pooled_output, unary_output
+from peirce.networks import pooled_output, unary_output
+from peirce.parts import Augmenter, Dims, Encoded, TensorSpec, Tokens
 from peirce.registry import Registry
 from peirce_basics import plugin as basics
 from peirce_basics.architectures.recurrent import Recurrent, RecurrentDims, RecurrentOptions
@@ -51,16 +52,6 @@ class Pairs(Recurrent):
         return encoded._replace(pooled=encoded.pooled.repeat(1, 3)), tokens
 
 
-class Older(Headless):
-    """As an architecture of version 0.1 states its sizes."""
-
-    name = "older"
-
-    @classmethod
-    def sizes(cls, dims: FolNetDims) -> Mapping[str, int]:  # type: ignore[override]
-        return FolNet.sizes(FolNetOptions(), dims)
-
-
 class Shifts(Augmenter):
     """Adds a number for each head."""
 
@@ -87,7 +78,7 @@ class Widens(Augmenter):
 def own() -> Registry:
     """The parts above beside those that ship."""
     parts = SimpleNamespace(
-        register_architectures=peirce.hookimpl(lambda: [Headless, Pairs, Older]),
+        register_architectures=peirce.hookimpl(lambda: [Headless, Pairs]),
         register_augmenters=peirce.hookimpl(lambda: [Shifts, Widens]),
     )
     return Registry.of(basics, folnet, parts)
@@ -115,13 +106,6 @@ def test_an_operator_that_needs_heads_is_refused_where_there_are_none(own: Regis
     with pytest.raises(PlanError, match="operator 'mu' cannot be used here: it needs the size 'heads'"):
         resolve(spec.replace({"model.operators.layer": "m.t"}), own)
     assert resolve(spec.replace({"model.operators.layer": [{"use": "trans"}]}), own)
-
-
-def test_sizes_of_version_0_1_still_count(own: Registry) -> None:
-    older, newer = (
-        resolve(FOLNET.replace({"model.architecture": name}), own).dims for name in ("older", "folnet")
-    )
-    assert older == newer
 
 
 def test_a_part_that_needs_heads_is_refused_when_it_is_built(own: Registry) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
 from peirce.compose import build, load
-from peirce.parts import Augmenter, Dims, Tokens, initialise, narrow, watched
+from peirce.compose.filling import Seeded
+from peirce.parts import Augmenter, Dims, Tokens, initialise, noting_defaults, small_normal
 from peirce.registry import Registry, hookimpl
 from small_specs import TRANSFORMER
 from torch import Tensor, nn
@@ -32,7 +34,7 @@ class Chooses(Augmenter):
         self.padded = nn.Embedding(7, dims.unary, padding_idx=0)
         self.left = nn.Linear(dims.unary, dims.unary)
         self.narrowed = nn.Linear(dims.unary, dims.unary)
-        narrow(self.narrowed)
+        small_normal(self.narrowed)
 
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         return embeddings + self.zeroed(embeddings)
@@ -73,19 +75,45 @@ def test_what_no_part_initialises_has_the_spec_s_spread(parts: Registry) -> None
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
 
 
-def test_watching_is_of_one_thread_and_ends() -> None:
-    original = nn.Linear.reset_parameters
+def test_notes_are_of_one_thread() -> None:
     maps: list[nn.Linear] = []
-    with watched() as found:
+    with noting_defaults() as found:
         worker = threading.Thread(target=lambda: maps.append(nn.Linear(4, 4)))
         worker.start()
         worker.join()
         maps.append(nn.Linear(4, 4))
-    assert nn.Linear.reset_parameters is original
     elsewhere, here = (each.weight.detach().clone() for each in maps)
     initialise(nn.ModuleList(maps), 1.0, found)
     assert torch.equal(maps[0].weight, elsewhere)
     assert not torch.equal(maps[1].weight, here)
+
+
+def test_a_seed_gives_the_numbers_of_torch_s_own_generator_and_leaves_it_alone() -> None:
+    def draws() -> list[Tensor]:
+        made = [nn.Linear(4, 3), nn.Embedding(5, 2), nn.LSTM(3, 2)]
+        drawn = [torch.randn(3), torch.rand(2, 2), torch.randperm(9), nn.init.orthogonal_(torch.empty(3, 3))]
+        return [*(p.detach() for module in made for p in module.parameters()), *drawn]
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(7)
+        expected = draws()
+    before = torch.get_rng_state()
+    with Seeded(7):
+        found = draws()
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_models_built_in_threads_are_those_built_alone(parts: Registry) -> None:
+    def made(seed: int) -> list[Tensor]:
+        return [p.detach() for p in build(SPEC, seed=seed, registry=parts).parameters()]
+
+    seeds = [7, 8, 7, 9]
+    alone = [made(seed) for seed in seeds]
+    with ThreadPoolExecutor(len(seeds)) as threads:
+        together = [*threads.map(made, seeds)]
+    for one, other in zip(alone, together, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def test_a_saved_model_keeps_what_its_parts_chose(parts: Registry, tmp_path: Any) -> None:

@@ -11,7 +11,8 @@ import pytest
 import torch
 from peirce.compose import build, load
 from peirce.errors import PlanError
-from peirce.parts import Dims, RecurrentOperator, recur
+from peirce.networks import recur
+from peirce.parts import Dims, RecurrentOperator
 from peirce.registry import Registry
 from peirce_basics import plugin as basics
 from peirce_basics.operators.gru import GRU

@@ -21,7 +21,6 @@ from peirce.parts import (
     Position,
     RecurrentOperator,
     StateOperator,
-    sizes_of,
 )
 from peirce.registry import KINDS
 from peirce.testing.check import Case, check, expected_failures
@@ -176,7 +175,7 @@ def _architecture(part: type[Architecture]) -> list[str]:
     from peirce.testing.composed import SIZES
 
     sizes = {f.name: SIZES.get(f.name, 4) for f in attrs.fields(part.Dims) if f.default is attrs.NOTHING}
-    given = sizes_of(part, example_options(part), part.Dims(**sizes))
+    given = part.sizes(example_options(part), part.Dims(**sizes))
     unknown = sorted(set(given) - known)
     if unknown:
         wrong.append(f"sizes gives {', '.join(unknown)}, which peirce.parts.base.Dims does not have")

@@ -8,7 +8,8 @@ import attrs
 import torch
 from torch import Tensor
 
-from peirce.parts import Operator, RecurrentOperator, recur
+from peirce.networks import recur
+from peirce.parts import Operator, RecurrentOperator
 from peirce.testing.check import Case, check, holds
 from peirce.testing.checks.declared import NETWORK
 from peirce.testing.compare import finite, same

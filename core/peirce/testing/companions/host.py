@@ -8,28 +8,22 @@ from typing import Any, Literal
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.algebra import Norm, Predicates, Scope
+from peirce.algebra import Predicates, Scope
 from peirce.kernels import PairBias
-from peirce.parts import (
-    PLACES,
+from peirce.networks import (
     CachedState,
-    Dims,
-    Encoded,
-    GenerativeArchitecture,
     Mixing,
-    NoOptions,
-    Plan,
+    Norms,
     Pooler,
     Projections,
-    TensorSpec,
     TokenInput,
-    Tokens,
     binary_output,
     layer_cached_states,
     pooled_output,
-    through,
+    run_layers,
     unary_output,
 )
+from peirce.parts import PLACES, Encoded, GenerativeArchitecture, NoOptions, Plan, TensorSpec, Tokens
 
 
 @frozen(kw_only=True)
@@ -84,7 +78,7 @@ class Host(GenerativeArchitecture):
         self.dims = plan.dims
         self.input = TokenInput(plan, sorted(self.places))
         self.layers = nn.ModuleList(_Layer(plan) for _ in range(plan.dims.layers))
-        self.norm = _Norms(plan.dims)
+        self.norm = Norms(plan.dims)
         self.pooler = Pooler(plan.dims.unary)
 
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -117,24 +111,10 @@ class Host(GenerativeArchitecture):
         """The final atoms of the rows, and what the layers keep of them."""
         scope = self.input.scope(tokens)
         begun = Predicates(self.input.unary(tokens), self.input.binary(tokens))
-        state, own = through(self.layers, begun, scope, self.input.pairs(tokens), cache)
+        state, own = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
         unary, binary = self.norm(state, scope)
         real = None if tokens.real is None else tokens.rows(tokens.real)
         return Encoded(unary, binary, self.pooler(unary, real), scope, self.input.words()), own
-
-
-class _Norms(nn.Module):
-    """A norm for each branch, with exact zeros outside the scope."""
-
-    def __init__(self, dims: Dims) -> None:
-        super().__init__()
-        self.unary, self.binary = Norm(dims.unary, affine=False), Norm(dims.binary, affine=False)
-
-    def forward(self, state: Predicates, scope: Scope) -> Predicates:
-        assert state.binary is not None
-        return Predicates(
-            scope.zero_unary(self.unary(state.unary)), scope.zero_binary(self.binary(state.binary))
-        )
 
 
 class _Layer(nn.Module):
@@ -146,20 +126,19 @@ class _Layer(nn.Module):
         self.operators = nn.ModuleList(projections)
         self.mixing = Mixing(plan, projections)
         self.states = nn.ModuleList(planned.build(plan.dims) for planned in plan.state)
-        self.norm = _Norms(plan.dims)
+        self.norm = Norms(plan.dims)
 
     def forward(
         self, state: Predicates, scope: Scope, biases: Sequence[PairBias], cache: CachedState | None = None
     ) -> tuple[Predicates, CachedState]:
-        increment, kept = self.mixing(self.norm(state, scope), scope, biases, cache)
-        state = _sum(state, increment)
+        state, kept = self.mixing(state, self.norm, scope, biases, cache)
         for operator in self.states:
             state = _sum(state, operator(self.norm(state, scope), scope))
         return state, kept
 
-    def kept(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+    def cached_channels(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """The operators' keys and values, by name: the branch that they are read from, and their channels."""
-        return {name: (branch, shape) for name, (branch, shape) in self.mixing.cached_channels().items()}
+        return dict(self.mixing.cached_channels())
 
 
 def _sum(state: Predicates, increment: Predicates) -> Predicates:

@@ -9,23 +9,25 @@ from typing import Any, Literal, cast
 from attrs import field, frozen, validators
 from torch import Tensor, nn
 
-from peirce.parts import (
+from peirce.networks import (
     CachedState,
+    Pooler,
+    TokenInput,
+    cache_from_layer,
+    cache_of_layer,
+    pooled_output,
+    recur,
+    unary_output,
+)
+from peirce.parts import (
     Dims,
     Encoded,
     GenerativeArchitecture,
     NoOptions,
     Plan,
-    Pooler,
     RecurrentOperator,
     TensorSpec,
-    TokenInput,
     Tokens,
-    named_of_layer,
-    of_layer,
-    pooled_output,
-    recur,
-    unary_output,
 )
 
 
@@ -130,7 +132,7 @@ class RecurrentHost(GenerativeArchitecture):
                 name=name, dtype="float", dims=("batch", *value.shape), meaning="The state of a layer."
             )
             for i, layer in enumerate(self._layers())
-            for name, value in named_of_layer(i, layer.initial()).items()
+            for name, value in cache_from_layer(i, layer.initial()).items()
         ]
         return (*self.input.cached_state(), *states)
 
@@ -149,8 +151,8 @@ class RecurrentHost(GenerativeArchitecture):
         real = None if tokens.real is None else tokens.rows(tokens.real)
         atoms = self.input.unary(tokens)
         for i, layer in enumerate(self._layers()):
-            atoms, state = recur(layer, atoms, of_layer(i, cache) or None, real)
-            kept |= named_of_layer(i, state)
+            atoms, state = recur(layer, atoms, cache_of_layer(i, cache) or None, real)
+            kept |= cache_from_layer(i, state)
         atoms = scope.zero_unary(atoms)
         return Encoded(atoms, None, self.pooler(atoms, real), scope, self.input.words()), kept
 

@@ -9,7 +9,8 @@ from attrs import define
 from torch import Tensor
 
 from peirce.algebra import Predicates, Scope
-from peirce.parts import Dims, Operator, StateOperator, recur
+from peirce.networks import recur
+from peirce.parts import Dims, Operator, StateOperator
 from peirce.testing.subjects.base import Outputs, atoms
 from peirce.testing.subjects.sized import SizedSubject
 from peirce.testing.views import SCOPE_KINDS, Slot, View

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, final
 
 import torch
 from attrs import define, evolve
 from torch import nn
 
-from peirce.parts import Dims, Operator, RecurrentOperator, StateOperator, why_refused
+from peirce.parts import Dims
 from peirce.testing.composed import randomised
 from peirce.testing.subjects.base import Subject
 from peirce.testing.views import SCOPE_KINDS
@@ -39,10 +38,7 @@ class SizedSubject(Subject):
 
 def refusal(part: type[Any], options: Any, dims: Dims) -> str | None:
     """Why a part cannot work; None if it takes some kind of scope."""
-    operator = issubclass(part, Operator | StateOperator | RecurrentOperator)
-    answers = [
-        (part.check if operator else partial(why_refused, part))(options, dims, kind) for kind in SCOPE_KINDS
-    ]
+    answers = [part.check(options, dims, kind) for kind in SCOPE_KINDS]
     return None if None in answers else str(answers[0])
 
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from peirce.parts import Operator, Reader, Scope, Writer
+from peirce.algebra import Scope
+from peirce.parts import Operator, Reader, Writer
 from torch import Tensor
 
 

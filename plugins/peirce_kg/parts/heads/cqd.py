@@ -16,9 +16,10 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import at_least_float32
 from peirce.errors import ExportError
-from peirce.parts import Encoded, TensorSpec, Tokens, dense, ranking_loss
+from peirce.parts import Encoded, TensorSpec, Tokens, dense
 from torch import Tensor
 
+from peirce_kg.parts.heads.losses import ranking_loss
 from peirce_kg.parts.heads.sets import SetRanking
 from peirce_kg.parts.ranking import RankingOptions
 from peirce_kg.parts.systems.complex_numbers import times

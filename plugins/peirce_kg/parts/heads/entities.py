@@ -8,8 +8,10 @@ from typing import ClassVar, Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, ranking_loss
+from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens
 from torch import Tensor
+
+from peirce_kg.parts.heads.losses import ranking_loss
 
 
 @frozen(kw_only=True)

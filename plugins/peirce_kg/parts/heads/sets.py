@@ -18,16 +18,15 @@ from peirce.parts import (
     Encoded,
     TensorSpec,
     Tokens,
-    check_distribution,
     check_labels,
     dense,
-    full_precision,
-    ranking_loss,
+    without_autocast,
 )
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from peirce_kg.parts.heads.entities import Entities
+from peirce_kg.parts.heads.losses import check_distribution, ranking_loss
 from peirce_kg.parts.heads.special import digamma, log_gamma
 from peirce_kg.parts.ranking import RankingOptions
 from peirce_kg.parts.systems.literals import TARGETS
@@ -108,7 +107,7 @@ class SetRanking(Entities):
 
     def _scored(self, sets: Tensor, entities: Tensor) -> Tensor:
         """Distances are sums of many small numbers, which half precision does not hold."""
-        with full_precision(sets):
+        with without_autocast(sets):
             return self.scores(at_least_float32(sets), at_least_float32(entities))
 
 

@@ -6,7 +6,16 @@ from typing import Literal
 
 from attrs import field, frozen, validators
 from peirce.kernels import PairBias
-from peirce.parts import Dims, PairPosition, TensorSpec, Tokens, layer_biases, new_table, offsets, reach
+from peirce.parts import (
+    Dims,
+    PairPosition,
+    TensorSpec,
+    Tokens,
+    distance_limit,
+    layer_biases,
+    new_table,
+    offsets,
+)
 from torch import Tensor, nn
 
 TERMS = ("key", "key+value")
@@ -76,7 +85,7 @@ class LogiRPE(PairPosition):
     def pairs(self, tokens: Tokens) -> list[PairBias]:
         """One bias a layer, over the distances that the sequence can have."""
         kinds = tokens.inputs["token_kinds"]
-        far = reach(self.options.max_distance, tokens.length)
+        far = distance_limit(self.options.max_distance, tokens.length)
         ids = kinds.unsqueeze(1) * (far + 1) + offsets(tokens).abs().clamp_max(far)
         keys = [self._vectors(table, far) for table in self.keys]
         values = [self._vectors(table, far) for table in self.values]

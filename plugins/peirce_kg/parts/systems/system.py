@@ -12,17 +12,8 @@ import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import Scope, at_least_float32
 from peirce.errors import PlanError
-from peirce.parts import (
-    Architecture,
-    Augmenter,
-    Encoded,
-    Place,
-    Plan,
-    TensorSpec,
-    Tokens,
-    full_precision,
-    unary_output,
-)
+from peirce.networks import unary_output
+from peirce.parts import Architecture, Augmenter, Encoded, Place, Plan, TensorSpec, Tokens, without_autocast
 from torch import Tensor, nn
 
 from peirce_kg.parts.systems.literals import (
@@ -241,7 +232,7 @@ class QuerySystem(Executor, Architecture):
         for augmenter in cast(Any, self.augmenters):
             words = augmenter.words(words)
         kind, words = words.dtype, at_least_float32(words)
-        with full_precision(words):
+        with without_autocast(words):
             unary, points = self.execute(literals, words), self.points(words)
         real = inputs.get("attention_mask")
         length = literals.tails.shape[1]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 from peirce.compose import build
-from peirce.parts import Dims, recur
+from peirce.networks import recur
+from peirce.parts import Dims
 from peirce.spec import Spec
 from peirce_tpru.operators.tpru import TPRU, TPRUOptions
 from peirce_tpru.published import NAMES

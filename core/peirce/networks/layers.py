@@ -1,4 +1,4 @@
-"""The cached state of architectures: a pass through layers, and flat names for what each layer caches."""
+"""What layers share in every network: a pass through them, names for what each caches, and the pooled output."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from torch import Tensor, nn
 
 from peirce.algebra import Scope
 from peirce.kernels import PairBias
-from peirce.parts.mixing import CachedState
-from peirce.parts.signature import TensorSpec
+from peirce.networks.mixing import CachedState
+from peirce.parts import TensorSpec
 
 
 class CachingLayer(Protocol):
     """A layer that caches channels for later tokens."""
 
-    def kept(self) -> Mapping[str, tuple[str, tuple[int, ...]]]:
+    def cached_channels(self) -> Mapping[str, tuple[str, tuple[int, ...]]]:
         """By name, the branch that the channels are read from and their sizes."""
         ...
 
@@ -31,11 +31,11 @@ def layer_cached_states(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
             meaning=f"What layer {i} attends to of the tokens before.",
         )
         for i, layer in enumerate(cast(Iterable[CachingLayer], layers))
-        for name, (branch, shape) in layer.kept().items()
+        for name, (branch, shape) in layer.cached_channels().items()
     )
 
 
-def through(
+def run_layers(
     layers: Iterable[nn.Module],
     state: Any,
     scope: Scope,
@@ -53,22 +53,57 @@ def through(
     """
     kept: dict[str, Tensor] = {}
     for i, (layer, each) in enumerate(zip(layers, biases, strict=True)):
-        state, own = layer(state, scope, each, None if cache is None else of_layer(i, cache))
+        state, own = layer(state, scope, each, None if cache is None else cache_of_layer(i, cache))
         if cache is not None:
-            kept |= named_of_layer(i, own)
+            kept |= cache_from_layer(i, own)
     return state, kept
 
 
-def named_of_layer(layer: int, own: CachedState) -> dict[str, Tensor]:
+def cache_from_layer(layer: int, own: CachedState) -> dict[str, Tensor]:
     """What one layer caches, by its names in the cached state of all."""
     return {_flat(layer, name): value for name, value in own.items()}
 
 
-def of_layer(layer: int, cache: CachedState) -> dict[str, Tensor]:
-    """The inverse of `named_of_layer`, for one layer of the cached state of all."""
+def cache_of_layer(layer: int, cache: CachedState) -> dict[str, Tensor]:
+    """The inverse of `cache_from_layer`, for one layer of the cached state of all."""
     start = _flat(layer, "")
     return {name.removeprefix(start): value for name, value in cache.items() if name.startswith(start)}
 
 
 def _flat(layer: int, name: str) -> str:
     return f"memory_{layer}_{name}"
+
+
+class Pooler(nn.Module):
+    """tanh of a linear map of one token's atoms: the first real token, where [CLS] stands in a text."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+
+    def forward(self, unary: Tensor, real: Tensor | None) -> Tensor:
+        """[b, x, d1], bool [b, x] or None -> [b, d1]."""
+        if real is None:
+            first = unary[:, 0]
+        else:
+            index = real.long().argmax(1)
+            first = unary.gather(1, index[:, None, None].expand(-1, 1, unary.shape[-1])).squeeze(1)
+        return self.dense(first).tanh()
+
+
+def unary_output(width: int) -> TensorSpec:
+    """The final unary atoms."""
+    dims = ("batch", "length", width)
+    return TensorSpec(name="unary", dtype="float", dims=dims, meaning="Final properties of each token.")
+
+
+def binary_output(width: int) -> TensorSpec:
+    """The final binary atoms."""
+    dims = ("batch", "length", "length", width)
+    return TensorSpec(name="binary", dtype="float", dims=dims, meaning="Final relations between tokens.")
+
+
+def pooled_output(width: int) -> TensorSpec:
+    """The pooled output."""
+    dims = ("batch", width)
+    return TensorSpec(name="pooled", dtype="float", dims=dims, meaning="One vector for the whole input.")

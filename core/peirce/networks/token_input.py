@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import torch
 from attrs import evolve
@@ -12,24 +12,21 @@ from torch import Tensor, nn
 from peirce.algebra import Scope
 from peirce.errors import InputError
 from peirce.kernels import PairBias
-from peirce.parts.augmenter import Augmenter
-from peirce.parts.mixing import CachedState
-from peirce.parts.module import call_named
-from peirce.parts.position import (
+from peirce.networks.mixing import CachedState
+from peirce.parts import (
     PLACES,
+    Augmenter,
     BinaryPosition,
     PairPosition,
-    Place,
+    Plan,
     Position,
     ScopePosition,
+    TensorSpec,
+    Tokens,
     UnaryPosition,
+    call_named,
+    merge,
 )
-from peirce.parts.signature import TensorSpec, merge
-from peirce.parts.tokens import Tokens
-
-if TYPE_CHECKING:
-    from peirce.parts.plan import Plan
-
 
 T = TypeVar("T")
 
@@ -50,10 +47,19 @@ class TokenInput(nn.Module):
         self.token_type = nn.Embedding(dims.token_types, dims.unary) if dims.token_types else None
         self.positions = nn.ModuleList(planned.build(dims) for planned in plan.positions)
         self.augmenters = nn.ModuleList(planned.build(dims) for planned in plan.augmenters)
-        self._places = frozenset(places)
+        self._at = {
+            place: [p for p in self.positions if place in places and isinstance(p, base)]
+            for place, base in PLACES.items()
+        }
+        self._specs = self._make_specs()
+        # What is known of every token, by the axis of tokens; it is cached for later ones.
+        self._of_tokens = [(s, s.dims.index("length")) for s in self._specs if s.dims.count("length") == 1]
 
     def specs(self) -> tuple[TensorSpec, ...]:
         """The inputs: the standard ones, then those of the positions and augmenters."""
+        return self._specs
+
+    def _make_specs(self) -> tuple[TensorSpec, ...]:
         dims, scope = self.plan.dims, self.plan.scope
         row = ("batch", "length")
         standard = [
@@ -102,7 +108,8 @@ class TokenInput(nn.Module):
         ids = inputs["input_ids"]
         length = ids.shape[1]
         real = inputs.get("attention_mask") if self.plan.scope.mask_padding else None
-        if real is None:
+        if real is None or _all_true(real):
+            real = None
             index = torch.arange(length, device=ids.device).unsqueeze(0)
         else:
             index = (real.long().cumsum(1) - 1).clamp_min(0)
@@ -121,7 +128,7 @@ class TokenInput(nn.Module):
                 default=None,
                 meaning=f"`{spec.name}` of the tokens before.",
             )
-            for spec in self._of_tokens()
+            for spec, _ in self._of_tokens
         )
 
     def following(self, inputs: Mapping[str, Tensor], cache: CachedState) -> tuple[Tokens, dict[str, Tensor]]:
@@ -136,16 +143,12 @@ class TokenInput(nn.Module):
         """
         ids = inputs["input_ids"]
         joined, kept = dict(inputs), {}
-        for spec in self._of_tokens():
-            axis = spec.dims.index("length")
+        for spec, axis in self._of_tokens:
             new = inputs[spec.name] if spec.name in inputs else _filled(spec, ids)
             past = cache.get(_kept(spec.name))
             joined[spec.name] = kept[_kept(spec.name)] = new if past is None else torch.cat([past, new], axis)
         before = cache[_kept("input_ids")].shape[1] if cache else None
         return self.tokens(joined, before), kept
-
-    def _of_tokens(self) -> list[TensorSpec]:
-        return [spec for spec in self.specs() if spec.dims.count("length") == 1]
 
     def scope(self, tokens: Tokens) -> Scope:
         """The scope that the spec asks for, restricted by the positions that act on it.
@@ -154,13 +157,15 @@ class TokenInput(nn.Module):
         """
         scope = Scope.padding(tokens.real, tokens.before)
         kind = self.plan.scope.kind
-        if kind == "causal" or tokens.before is not None:
+        if tokens.before is not None and _one_row(tokens):
+            pass  # the last token sees all that are before it
+        elif kind == "causal" or tokens.before is not None:
             scope = scope & Scope.past(tokens.length, tokens.index.device, tokens.before)
         elif kind == "prefix":
             scope = scope & Scope.prefix(tokens.inputs["prefix_length"], tokens.index)
         elif kind == "relation":
             scope = scope & Scope.relation(tokens.inputs["relation"])
-        for position in cast(Iterable[ScopePosition], self._at("scope")):
+        for position in cast(Iterable[ScopePosition], self._at["scope"]):
             restriction = self._ask(position, position.scope, tokens)
             scope = scope & Scope.relation(restriction)
         return scope
@@ -169,13 +174,15 @@ class TokenInput(nn.Module):
         """[b, x, d1]: augmented embeddings, token types and unary positions, before any norm."""
         atoms = self.embedding(tokens.rows(tokens.inputs["input_ids"]))
         for augmenter in self.augmenters:
-            atoms = self._ask(augmenter, lambda a=augmenter, before=atoms: _like(before, a(before, tokens)))
+            atoms = self._ask(
+                augmenter, lambda a=augmenter, before=atoms: _same_width(before, a(before, tokens))
+            )
         if self.token_type is not None:
             types = tokens.inputs.get("token_type_ids")
             atoms = atoms + (
                 self.token_type.weight[0] if types is None else self.token_type(tokens.rows(types))
             )
-        for position in cast(Iterable[UnaryPosition], self._at("unary")):
+        for position in cast(Iterable[UnaryPosition], self._at["unary"]):
             atoms = self._ask(position, lambda p=position, a=atoms: a + p.unary(tokens))
         return atoms
 
@@ -183,14 +190,16 @@ class TokenInput(nn.Module):
         """[v, d1]: the word embeddings that heads tie to, as the augmenters change them."""
         words = self.embedding.weight
         for augmenter in cast(Iterable[Augmenter], self.augmenters):
-            words = self._ask(augmenter, lambda a=augmenter, before=words: _like(before, a.words(before)))
+            words = self._ask(
+                augmenter, lambda a=augmenter, before=words: _same_width(before, a.words(before))
+            )
         return words
 
     def binary(self, tokens: Tokens) -> Tensor:
         """[b, x, y, d2]: the sum of the binary positions, zero without any, before any norm."""
         batch = tokens.inputs["input_ids"].shape[0]
         rows = tokens.rows(tokens.index).shape[1]
-        atoms = [self._ask(p, p.binary, tokens) for p in cast(Iterable[BinaryPosition], self._at("binary"))]
+        atoms = [self._ask(p, p.binary, tokens) for p in cast(Iterable[BinaryPosition], self._at["binary"])]
         if not atoms:
             return self.embedding.weight.new_zeros(batch, rows, tokens.length, self.plan.dims.binary)
         first, *rest = atoms
@@ -198,7 +207,7 @@ class TokenInput(nn.Module):
 
     def pairs(self, tokens: Tokens) -> list[tuple[PairBias, ...]]:
         """The pair biases of each layer."""
-        biases = [self._ask(p, p.pairs, tokens) for p in cast(Iterable[PairPosition], self._at("pair"))]
+        biases = [self._ask(p, p.pairs, tokens) for p in cast(Iterable[PairPosition], self._at["pair"])]
         return [tuple(bias[layer] for bias in biases) for layer in range(self.plan.dims.layers)]
 
     def _ask(self, part: nn.Module, method: Callable[..., T], *arguments: object) -> T:
@@ -206,18 +215,28 @@ class TokenInput(nn.Module):
         kind = "augmenter" if isinstance(part, Augmenter) else "position"
         return call_named(f"{kind} {part.name!r}", method, *arguments)
 
-    def _at(self, place: Place) -> list[nn.Module]:
-        """The positions that serve a place, if the architecture has it."""
-        return [p for p in self.positions if place in self._places and isinstance(p, PLACES[place])]
 
-
-def _like(before: Tensor, after: Tensor) -> Tensor:
+def _same_width(before: Tensor, after: Tensor) -> Tensor:
     """What an augmenter gives for [b, x, d1], whose channels it keeps in their number."""
     if after.dim() != before.dim() or after.shape[-1] != before.shape[-1]:
         raise ValueError(
             f"it gives shape {list(after.shape)} for atoms of shape {list(before.shape)}; give as many channels"
         )
     return after
+
+
+def _all_true(mask: Tensor) -> bool:
+    """Whether a mask is known to mask nothing, so that nothing need be masked.
+
+    It is looked at on a CPU alone: a GPU would be waited for, and a traced graph must not depend on it.
+    """
+    plain = type(mask) is Tensor and mask.is_cpu and not torch.compiler.is_compiling()
+    return plain and bool(mask.all())
+
+
+def _one_row(tokens: Tokens) -> bool:
+    """Whether one token alone follows those before it, in a pass that is not traced."""
+    return not torch.compiler.is_compiling() and tokens.length - (tokens.before or 0) == 1
 
 
 _TYPES = {"int64": torch.int64, "bool": torch.bool}

@@ -1,0 +1,567 @@
+"""From a plan's operators to one stage of a network.
+
+`Mixing` wires the operators of a layer that mix tokens: it normalises the atoms, reads kernels and premises from the
+branches, keeps their mask contract, and adds what they infer. Its projections are fused, and a third party's operator
+is fused like any other.
+
+One description holds for every pass, whether all rows are worked on at once or block by block. Take `j.t`, a join that
+writes properties and a trans that writes relations, for b examples of x tokens, h heads and d binary channels:
+
+    1. unary atoms   [b, x, d1] -> values of join           [b, x, h, s]   from all tokens
+    2. binary atoms  [b, x, y, d2] -> premise of trans      [b, a, y, d]   early: rows attend to it, so all is read
+    3. each block of rows x of an example:
+       its binary atoms -> kernel of join   [1, rows, a, h]                late: only these rows need it
+                           kernel of trans  [1, rows, a, d]
+       join  -> [1, rows, h, s]   kept for the product that writes properties
+       trans -> [1, rows, y, d] -> product -> + binary atoms of the block
+    4. what join inferred for all rows [b, x, h, s] -> product -> + unary atoms
+
+So of what has all pairs only (2) and the new atoms ever exist whole, and (3) stays in a CPU's cache. Without blocks
+everything is read in (2), in one product, and all operators infer at once; (3) is the product that writes relations.
+An operator whose kernel is attended to, as that of cjoin is, needs every row at once in either case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from peirce.algebra import Attended, Norm, Predicates, Scope, standardise
+from peirce.kernels import FusedLinear, PairBias, blocked, blocked_training, in_blocks, write
+from peirce.parts import Branch, Dims, Plan, PlannedOperator, Reader, Writer
+
+CachedState = Mapping[str, Tensor]
+"""The cached keys and values of earlier tokens, by name: channels of `cached` readers, [b, a, *shape] from unary
+atoms and [b, a, y, *shape] from binary ones."""
+Place = tuple[int, str]
+"""An operator's number in the stage, and the role of what it reads."""
+Channels = dict[Place, Tensor]
+
+
+class Norms(nn.Module):
+    """One norm for each branch; atoms outside the scope become exact zeros after it."""
+
+    def __init__(self, dims: Dims, *, affine: bool = False) -> None:
+        super().__init__()
+        self.unary = Norm(dims.unary, affine=affine)
+        self.binary = Norm(dims.binary, affine=affine)
+
+    def forward(self, state: Predicates, scope: Scope) -> Predicates:
+        """Both branches, in the dtype that they come in."""
+        assert state.binary is not None
+        return Predicates(
+            scope.zero_unary(self.unary(state.unary)), scope.zero_binary(self.binary(state.binary))
+        )
+
+
+class Projections(nn.Module):
+    """The projections of one operator, under the names that the state dict keeps: kernel, premise, output.
+
+    Args:
+        dims: the sizes.
+        kernel: what the kernel is read from.
+        premise: what the premise is read from.
+        output: what the result is written to.
+        source: whether the `cached` readers also read a source's final atoms, as `source_kernel` or
+            `source_premise`. A decoder's do.
+    """
+
+    def __init__(
+        self,
+        dims: Dims,
+        kernel: Reader | None = None,
+        premise: Reader | None = None,
+        output: Writer | None = None,
+        *,
+        source: bool = False,
+    ) -> None:
+        super().__init__()
+        readers = {role: reader for role, reader in (("kernel", kernel), ("premise", premise)) if reader}
+        for role, reader in readers.items():
+            self.add_module(role, _linear(dims, reader))
+        if output is not None:
+            self.output = nn.Linear(_count(output), _width(dims, output), bias=output.bias)
+        for role, reader in readers.items():
+            if source and reader.cached:
+                self.add_module(f"source_{role}", _linear(dims, reader))
+
+
+class Mask(IntEnum):
+    """What happens to channels after they are read; groups of one kind stand side by side in a product."""
+
+    DROPPED_SOFTMAX = 0
+    SOFTMAX = 1
+    ZERO_OUTSIDE_SCOPE = 2
+    NONE = 3
+
+
+class Group(NamedTuple):
+    """The channels that one operator reads from a branch as its kernel or its premise.
+
+    `cached_as` is the name of the channels in the cached state; None where they are not cached.
+    """
+
+    place: Place
+    branch: Branch
+    mask: Mask
+    shape: tuple[int, ...]
+    scale: float
+    tokens_last: bool
+    cached_as: str | None
+
+    @classmethod
+    def of(cls, operator: int, role: str, reader: Reader, planned: PlannedOperator) -> Group:
+        """The group that the `role` of an operator, the one at place `operator` of its layer, reads."""
+        mask = Mask.NONE
+        if reader.branch == "B" and reader.activation == "softmax":
+            mask = Mask.DROPPED_SOFTMAX if reader.dropout else Mask.SOFTMAX
+        elif reader.branch == "B" and planned.part.scope_rule == "reduce":
+            mask = Mask.ZERO_OUTSIDE_SCOPE
+        return cls(
+            (operator, role),
+            reader.branch,
+            mask,
+            shape=tuple(reader.shape.values()),
+            scale=reader.scale,
+            tokens_last=reader.tokens_last,
+            cached_as=f"{operator}_{planned.name}_{role}" if reader.cached else None,
+        )
+
+    @property
+    def width(self) -> int:
+        """How many channels there are."""
+        return math.prod(self.shape)
+
+    def with_cached(self, channels: Tensor, cache: CachedState) -> Tensor:
+        """The cached channels of the tokens before, then those of the rows.
+
+        Relations of earlier tokens to later ones are zero: a token does not attend to later ones.
+        """
+        assert self.cached_as is not None
+        if self.cached_as not in cache:
+            return channels
+        past = cache[self.cached_as]
+        if self.branch == "B":
+            later = channels.shape[2] - past.shape[2]
+            past = torch.cat([past, past.new_zeros(*past.shape[:2], later, *past.shape[3:])], 2)
+        return torch.cat([past, channels], 1)
+
+
+class Product:
+    """Channel groups of one branch that one matrix product reads.
+
+    Args:
+        groups: whose channels they are.
+        operators: the projections of every operator of the stage.
+        tokens_last: whether channels come first and tokens last in memory: [b, x, y, c] is a view of [c, b, x, y].
+        fuse: whether an export should fold the product's weights into one constant.
+        prefix: before the role in a projection's name.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        operators: Sequence[Projections],
+        *,
+        tokens_last: bool = False,
+        fuse: bool = True,
+        prefix: str = "",
+    ) -> None:
+        self.groups = sorted(groups, key=lambda group: group.mask)
+        maps = [(operators[g.place[0]].get_submodule(prefix + g.place[1]), g.scale) for g in self.groups]
+        self.reader = FusedLinear(cast(Any, maps), "outputs", fuse=fuse)
+        self.tokens_last = tokens_last
+        self.widths = self.reader.widths
+        # The widths of the groups with each mask; the totals of softmaxes, of premises and of what has no mask.
+        self._by_mask = [[g.width for g in self.groups if g.mask == mask] for mask in Mask]
+        dropped, plain, zeroed, rest = map(sum, self._by_mask)
+        self._runs, self._softmaxes = [dropped + plain, zeroed, rest], [dropped, plain]
+
+    def read(
+        self, atoms: Tensor, weight: Tensor, bias: Tensor | None, scope: Scope, rate: float = 0.0
+    ) -> Channels:
+        """The channels of each group, normalised, dropped or zeroed as its mask says.
+
+        Args:
+            atoms: [b, x, d1] or [b, x, y, d2].
+            weight: as the reader's `weights` gives it.
+            bias: likewise.
+            scope: of the rows x.
+            rate: at which softmax weights are dropped.
+        """
+        if self.tokens_last:
+            flat = atoms.flatten(0, 2).t()
+            read = weight @ flat if bias is None else torch.addmm(bias.unsqueeze(1), weight, flat)
+            # Each group is a stretch of memory of its own, and so is its gradient.
+            pieces = [
+                self._mask_one(piece.view(-1, *atoms.shape[:3]).permute(1, 2, 3, 0), group, scope, rate)
+                for piece, group in zip(read.split_with_sizes(self.widths), self.groups, strict=True)
+            ]
+        else:
+            pieces = self._mask_all(F.linear(atoms, weight, bias), scope, rate)
+        return {
+            group.place: piece.view(*piece.shape[:-1], *group.shape)
+            for group, piece in zip(self.groups, pieces, strict=True)
+        }
+
+    def _mask_one(self, channels: Tensor, group: Group, scope: Scope, rate: float) -> Tensor:
+        if group.mask <= Mask.SOFTMAX:
+            channels = scope.softmax(channels, tokens_last=True)
+            return _drop(channels, rate) if group.mask == Mask.DROPPED_SOFTMAX else channels
+        return scope.zero_binary(channels) if group.mask == Mask.ZERO_OUTSIDE_SCOPE else channels
+
+    def _mask_all(self, read: Tensor, scope: Scope, rate: float) -> list[Tensor]:
+        """One softmax serves all kernels, and one mask all premises."""
+        if self._runs[2] == read.shape[-1]:
+            return list(_split(read, self.widths))
+        kernels, premises, others = _split(read, self._runs)
+        if self._runs[0]:
+            kernels = scope.softmax(kernels)
+        if self._runs[1]:
+            premises = scope.zero_binary(premises)
+        dropped, plain = _split(kernels, self._softmaxes) if self._runs[0] else (kernels, kernels)
+        if self._softmaxes[0]:
+            dropped = _drop(dropped, rate)
+        every = zip((dropped, plain, premises, others), self._by_mask, strict=True)
+        return [piece for run, widths in every if widths for piece in _split(run, widths)]
+
+
+class _Way(NamedTuple):
+    """How a pass works through the binary branch: what is read before the rows, and what with each block of them."""
+
+    early: list[Product]
+    late: list[Product]
+    at_once: list[int]
+    in_blocks: bool = False
+    apart: bool = False
+
+
+class Mixing(nn.Module):
+    """The operators of one layer that mix tokens, in parallel.
+
+    Args:
+        plan: the plan; its `mixing` operators are wired.
+        operators: the projections of each operator, owned by the layer under their canonical names.
+    """
+
+    def __init__(self, plan: Plan, operators: Sequence[Projections]) -> None:
+        super().__init__()
+        self.plans, self.dropout, self.fuse = plan.mixing, plan.dims.dropout, plan.fuse
+        self.groups = [
+            Group.of(i, role, reader, planned)
+            for i, planned in enumerate(self.plans)
+            for role, reader in (("kernel", planned.kernel), ("premise", planned.premise))
+            if reader is not None
+        ]
+        outputs = [cast(Writer, planned.output) for planned in self.plans]
+        self._outputs = [_count(output) for output in outputs]
+        self._writes: dict[str, list[int]] = {
+            branch: [i for i, output in enumerate(outputs) if output.branch == branch] for branch in "UB"
+        }
+        self._writers = {
+            branch: FusedLinear([(operators[i].output, 1.0) for i in own], "inputs", fuse=plan.fuse)
+            for branch, own in self._writes.items()
+            if own
+        }
+        unary, binary = ([g for g in self.groups if g.branch == branch] for branch in "UB")
+        every = list(range(len(self.plans)))
+        at_once = [i for i, planned in enumerate(self.plans) if cast(Reader, planned.kernel).cached]
+        early = [g for g in binary if g.cached_as is not None or g.place[0] in at_once]
+        late = [g for g in binary if g not in early]
+        self._unary_whole = [Product(unary, operators, fuse=plan.fuse)] if unary else []
+        self._unary_apart = [Product([g], operators, fuse=False) for g in unary]
+        self._whole = _Way([Product(binary, operators, fuse=plan.fuse)] if binary else [], [], every)
+        self._apart = _Way([Product([g], operators, fuse=False) for g in binary], [], every, apart=True)
+        self._rows = _Way(_by_layout(early, operators), _by_layout(late, operators), at_once, in_blocks=True)
+        products = [*self._unary_whole, *self._whole.early, *self._rows.early, *self._rows.late]
+        self.fused = nn.ModuleList([*(p.reader for p in products), *self._writers.values()])
+        attended = {i: Attended() for i, planned in enumerate(self.plans) if _is_attention(planned)}
+        self.attended = nn.ModuleDict({str(i): module for i, module in attended.items()})
+        self._attended = tuple(attended.get(i) for i in every)
+
+    def forward(
+        self,
+        state: Predicates,
+        norms: Norms,
+        scope: Scope,
+        biases: Sequence[PairBias] = (),
+        cache: CachedState | None = None,
+    ) -> tuple[Predicates, CachedState]:
+        """The atoms with what the operators infer from the normalised atoms added, dropped out in training.
+
+        Args:
+            state: unary [b, x, d1], binary [b, x, y, d2].
+            norms: of both branches.
+            scope: who may attend to whom.
+            biases: pair biases to add beside the operators that score pairs and sum values.
+            cache: the keys and values of the tokens before; None when every token is a row and none follows.
+
+        Returns:
+            The new atoms, and the keys and values for later tokens. Without `cache` there are none of these.
+        """
+        binary = state.binary
+        assert binary is not None
+        way = self._way(binary, biases)
+        normal = scope.zero_unary(norms.unary(state.unary))
+        channels: Channels = {}
+        for product in self._unary_apart if way.apart else self._unary_whole:
+            channels |= product.read(normal, *product.reader.weights(), scope)
+        if way.early:
+            channels |= self._read_early(way, binary, norms.binary, scope)
+        kept = {} if cache is None else self._extend_cache(channels, cache)
+        results = {i: self._infer(i, channels, scope, biases) for i in way.at_once}
+        if way.in_blocks:
+            binary = self._infer_late(way, binary, norms.binary, scope, biases, channels, results)
+        elif "B" in self._writers:
+            weights = self._writers["B"].weights()
+            binary = self._written(binary, results, *weights, joined=not way.apart)
+        unary = state.unary
+        if "U" in self._writers:
+            own = [results[i].flatten(2) for i in self._writes["U"]]
+            increment = write(own, *self._writers["U"].weights(), joined=not way.apart)
+            unary = unary + _drop(increment, self._rate)
+        return Predicates(unary, binary), kept
+
+    def is_read(self) -> bool:
+        """Whether a hook reads the weights of its attention in this pass."""
+        return any(
+            each is not None and each.is_read for each in cast(Sequence[Attended | None], self._attended)
+        )
+
+    def cached_channels(self) -> dict[str, tuple[Branch, tuple[int, ...]]]:
+        """What is cached for later tokens: by name, the branch that it is read from and its channels."""
+        return {g.cached_as: (g.branch, g.shape) for g in self.groups if g.cached_as is not None}
+
+    @property
+    def _rate(self) -> float:
+        """The rate at which this pass drops weights and increments."""
+        return self.dropout if self.training else 0.0
+
+    def _way(self, atoms: Tensor, biases: Sequence[PairBias]) -> _Way:
+        """By blocks of rows where the atoms are large and a CPU computes, unless a hook reads whole attention weights.
+
+        In training each map is else a product of its own: joining the weights, the channels of every pair and their
+        gradients costs more than one large product gains. Blocks are not used there where pair biases want gradients,
+        whose products have blocks of their own.
+        """
+        if not self.fuse:
+            return self._apart
+        if blocked_training(atoms):
+            wanted = any(isinstance(t, Tensor) and t.requires_grad for bias in biases for t in bias)
+            return self._apart if wanted or self.is_read() else self._rows
+        by_rows = blocked(atoms) and not self.training and not self.is_read()
+        return self._rows if by_rows else self._whole
+
+    def _extend_cache(self, channels: Channels, cache: CachedState) -> dict[str, Tensor]:
+        """Put the cached channels in front of the rows' own; return both as the next cache."""
+        kept = {}
+        for group in self.groups:
+            if group.cached_as is not None:
+                kept[group.cached_as] = channels[group.place] = group.with_cached(
+                    channels[group.place], cache
+                )
+        return kept
+
+    def _infer(
+        self, i: int, channels: Mapping[Place, Tensor], scope: Scope, biases: Sequence[PairBias]
+    ) -> Tensor:
+        planned, attended = self.plans[i], self._attended[i]
+        kernel, premise = channels[i, "kernel"], channels[i, "premise"]
+        if attended is not None:
+            kernel = attended(kernel)
+        if self._rate and cast(Reader, planned.kernel).branch == "U" and cast(Reader, planned.kernel).dropout:
+            scope = scope.dropping(self._rate)
+        return planned.deduce(kernel, premise, scope, biases)
+
+    def _read_early(self, way: _Way, atoms: Tensor, norm: Norm, scope: Scope) -> Channels:
+        """Read keys, values and what is needed of all rows at once, each group in its own layout."""
+        weights = _weights(norm, way.early)
+        if not way.in_blocks:
+            return self._read(way.early, atoms, weights, scope)
+        batch, length, width = atoms.shape[:3]
+        groups = [group for product in way.early for group in product.groups]
+
+        def read(items: slice, rows: slice, own: Tensor, *weights: Tensor | None) -> list[Tensor]:
+            found = self._read(way.early, own, weights, scope.part(items, rows))
+            return [found[group.place].flatten(3) for group in groups]
+
+        places = [
+            atoms.new_empty(batch, group.width, length, width).permute(0, 2, 3, 1)
+            if group.tokens_last
+            else atoms.new_empty(batch, length, width, group.width)
+            for group in groups
+        ]
+        pieces = in_blocks(
+            read, places, channels=_widest(way.early), rows=[atoms], whole=weights, random=self._rate > 0
+        )
+        return {
+            group.place: piece.view(batch, length, width, *group.shape)
+            for group, piece in zip(groups, pieces, strict=True)
+        }
+
+    def _infer_late(
+        self,
+        way: _Way,
+        binary: Tensor,
+        norm: Norm,
+        scope: Scope,
+        biases: Sequence[PairBias],
+        channels: Channels,
+        results: dict[int, Tensor],
+    ) -> Tensor:
+        """Infer what is not inferred yet, block by block, and write it; what writes properties goes to `results`."""
+        late = [i for i in range(len(self.plans)) if i not in results]
+        cached = {group.place for group in self.groups if group.cached_as is not None}
+        by_rows = [place for place in channels if place[0] in late and place not in cached]
+        by_items = [place for place in channels if place[0] in late and place in cached]
+        ready = [i for i in results if i in self._writes["B"]]
+        unary = [i for i in late if i in self._writes["U"]]
+        writer = self._writers["B"].weights() if "B" in self._writers else (None, None)
+
+        def infer(items: slice, rows: slice, own: Tensor, *tensors: Tensor | None) -> list[Tensor]:
+            given = iter(tensors)
+            found = {i: cast(Tensor, next(given)) for i in ready}
+            mine = {place: cast(Tensor, next(given)) for place in (*by_rows, *by_items)}
+            *weights, weight, bias = given
+            part, near = scope.part(items, rows), [each.part(items, rows) for each in biases]
+            mine |= self._read(way.late, own, weights, part)
+            found |= {i: self._infer(i, mine, part, near) for i in late}
+            written = own.clone() if weight is None else self._written(own, found, weight, bias, joined=False)
+            return [written, *(found[i].flatten(2) for i in unary)]
+
+        places = [torch.empty_like(binary)]
+        places += [binary.new_empty(*binary.shape[:2], self._outputs[i]) for i in unary]
+        deduced, *others = in_blocks(
+            infer,
+            places,
+            channels=_widest(way.late),
+            rows=[binary, *(results[i] for i in ready), *(channels[place] for place in by_rows)],
+            items=[channels[place] for place in by_items],
+            whole=[*_weights(norm, way.late), *writer],
+            random=self._rate > 0,
+        )
+        results |= zip(unary, others, strict=True)
+        return deduced
+
+    def _read(
+        self, products: Sequence[Product], atoms: Tensor, weights: Sequence[Tensor | None], scope: Scope
+    ) -> Channels:
+        """Normalise binary atoms, all rows or a block, and read channels; `weights` are those of `_weights`."""
+        scale, shift, *maps = weights
+        normal = scope.zero_binary(standardise(atoms, scale, shift))
+        channels: Channels = {}
+        for product, weight, bias in zip(products, maps[::2], maps[1::2], strict=True):
+            channels |= product.read(normal, cast(Tensor, weight), bias, scope, self._rate)
+        return channels
+
+    def _written(
+        self,
+        atoms: Tensor,
+        results: Mapping[int, Tensor],
+        weight: Tensor,
+        bias: Tensor | None,
+        *,
+        joined: bool,
+    ) -> Tensor:
+        """Binary atoms, all rows or a block, and what their operators write to them, [b, x, y, d2]."""
+        own = [results[i].flatten(3) for i in self._writes["B"]]
+        return atoms + _drop(write(own, weight, bias, joined=joined), self._rate)
+
+
+class SourceReader(nn.Module):
+    """A decoder's keys and values of its source tokens: its operators' channels, read from the source's final atoms.
+
+    Args:
+        plan: the plan.
+        operators: the projections of each mixing operator, made with `source`.
+
+    Source: FOLNet (Chen, 2023), Appendix A.5: premises of join and assoc and kernels of cjoin are joined to the
+    decoder's own, and trans reads the encoder's relations v^E.
+    """
+
+    def __init__(self, plan: Plan, operators: Sequence[Projections]) -> None:
+        super().__init__()
+        groups = [
+            Group.of(i, role, reader, planned)
+            for i, planned in enumerate(plan.mixing)
+            for role, reader in (("kernel", planned.kernel), ("premise", planned.premise))
+            if reader is not None and reader.cached
+        ]
+        self.products = {
+            branch: Product(own, operators, fuse=plan.fuse, prefix="source_")
+            for branch in "UB"
+            if (own := [g for g in groups if g.branch == branch])
+        }
+        self.fused = nn.ModuleList(product.reader for product in self.products.values())
+
+    def forward(self, source: Predicates, scope: Scope) -> dict[str, Tensor]:
+        """The cached state of a decoder's layer before its first token.
+
+        Args:
+            source: the encoder's final atoms; unary [b, a, d1], binary [b, a, y, d2].
+            scope: the encoder's.
+        """
+        cache = {}
+        for branch, product in self.products.items():
+            atoms = source.unary if branch == "U" else source.binary
+            assert atoms is not None
+            channels = product.read(atoms, *product.reader.weights(), scope)
+            cache.update({cast(str, g.cached_as): channels[g.place] for g in product.groups})
+        return cache
+
+
+def _by_layout(groups: Sequence[Group], operators: Sequence[Projections]) -> list[Product]:
+    """One product for each layout that there is."""
+    apart = ((last, [g for g in groups if g.tokens_last == last]) for last in (True, False))
+    return [Product(own, operators, tokens_last=last) for last, own in apart if own]
+
+
+def _weights(norm: Norm, products: Sequence[Product]) -> list[Tensor | None]:
+    """What is needed of a norm's and of products' parameters: a scale and a shift each."""
+    return [norm.weight, norm.bias, *(each for product in products for each in product.reader.weights())]
+
+
+def _widest(products: Sequence[Product]) -> int:
+    """The most channels that one product reads."""
+    return max((sum(product.widths) for product in products), default=1)
+
+
+def _split(channels: Tensor, widths: Sequence[int]) -> Sequence[Tensor]:
+    """[..., sum of widths] -> one [..., width] each; where one is all of it, it is not copied, and stands for each."""
+    if channels.shape[-1] in widths:
+        return [channels] * len(widths)
+    return channels.split_with_sizes(list(widths), -1)
+
+
+def _drop(values: Tensor, rate: float) -> Tensor:
+    return F.dropout(values, rate) if rate else values
+
+
+def _is_attention(planned: PlannedOperator) -> bool:
+    """Whether an operator sums values by weights between tokens, as join does."""
+    kernel = planned.kernel
+    return (
+        planned.part.pair == "value"
+        and kernel is not None
+        and kernel.branch == "B"
+        and kernel.activation == "softmax"
+    )
+
+
+def _linear(dims: Dims, reader: Reader) -> nn.Linear:
+    return nn.Linear(_width(dims, reader), _count(reader), bias=reader.bias)
+
+
+def _width(dims: Dims, channels: Reader | Writer) -> int:
+    return dims.unary if channels.branch == "U" else dims.binary
+
+
+def _count(channels: Reader | Writer) -> int:
+    """How many channels there are, of all names."""
+    return math.prod(channels.shape.values())
