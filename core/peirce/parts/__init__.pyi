@@ -1,10 +1,10 @@
 from .architecture import Architecture as Architecture
 from .architecture import GenerativeArchitecture as GenerativeArchitecture
 from .base import API as API
+from .base import SUPPORTED_API as SUPPORTED_API
 from .base import Dims as Dims
 from .base import NoOptions as NoOptions
 from .base import Part as Part
-from .base import SUPPORTED_API as SUPPORTED_API
 from .head import Encoded as Encoded
 from .head import Head as Head
 from .initialisation import initialise as initialise
@@ -24,8 +24,8 @@ from .plan import Plan as Plan
 from .plan import Planned as Planned
 from .plan import PlannedHead as PlannedHead
 from .plan import PlannedOperator as PlannedOperator
-from .position import BinaryPosition as BinaryPosition
 from .position import PLACES as PLACES
+from .position import BinaryPosition as BinaryPosition
 from .position import PairPosition as PairPosition
 from .position import Place as Place
 from .position import Position as Position
@@ -43,8 +43,8 @@ from .signature import merge as merge
 from .signature import terms as terms
 from .tokens import Augmenter as Augmenter
 from .tokens import Tokens as Tokens
-from .tracing import Linear as Linear
 from .tracing import PART as PART
+from .tracing import Linear as Linear
 from .tracing import dense as dense
 from .tracing import noting_parts as noting_parts
 from .tracing import without_autocast as without_autocast

@@ -11,7 +11,7 @@ from attrs import field, frozen, validators
 
 from peirce.errors import SpecError, TaskError
 from peirce.model import AnyTask
-from peirce.parts import fields
+from peirce.registry import fields
 from peirce.spec import structure, thaw
 
 if TYPE_CHECKING:

@@ -13,15 +13,7 @@ import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
 from peirce.algebra import at_least_float32
-from peirce.parts import (
-    Dims,
-    Encoded,
-    TensorSpec,
-    Tokens,
-    check_labels,
-    dense,
-    without_autocast,
-)
+from peirce.parts import Dims, Encoded, TensorSpec, Tokens, check_labels, dense, without_autocast
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
