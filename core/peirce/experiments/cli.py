@@ -113,86 +113,70 @@ Settings = Annotated[
 ]
 
 
-@app.command("run")
-def run_experiment(
-    name: Name,
-    data: Data,
-    scale: Scale = "",
-    directory: Directory = None,
-    seeds: Seeds = "0,1,2",
-    only: Rows = None,
-    settings: Settings = None,
-    json: Json = False,
-) -> None:
-    """Train and evaluate what a table needs and is not there yet; write it as Markdown, CSV and a picture."""
-    _do(name, data, scale, directory, seeds, only, settings, json=json, only_evaluate=False)
+def _command(command: str, about: str, *, only_evaluate: bool) -> None:
+    """Add a command that does an experiment."""
+
+    @app.command(command, help=about)
+    def do(
+        name: Name,
+        data: Data,
+        scale: Scale = "",
+        directory: Directory = None,
+        seeds: Seeds = "0,1,2",
+        only: Rows = None,
+        settings: Settings = None,
+        json: Json = False,
+    ) -> None:
+        from rich.console import Console
+
+        from peirce.experiments.matrix import KEPT
+        from peirce.extras import require_training
+        from peirce.model import ExperimentRequest
+        from peirce.spec import parse_override
+        from peirce.training import alone_in
+
+        require_training()
+        found = _experiments()
+        if name not in found:
+            raise TaskError(unknown("experiment", name, found))
+        experiment = found[name]
+        if scale and scale not in experiment.scales:
+            raise TaskError(unknown("scale", scale, experiment.scales))
+        rows = (*experiment.rows, *experiment.more)
+        for label in only or ():
+            if label not in rows:
+                raise TaskError(f"--row: {unknown('row', label, rows)}")
+        request = ExperimentRequest(
+            data=data,
+            directory=directory or Path(experiment.folder),
+            scale=scale or next(iter(experiment.scales)),
+            rows=tuple(only or ()),
+            seeds=read_seeds(seeds),
+            settings=dict(map(parse_override, settings or ())),
+            command=shlex.join(["peirce", *sys.argv[1:]]),
+            only_evaluate=only_evaluate,
+        )
+        with writing(f"results in {request.directory}", KEPT), alone_in(request.directory):
+            report = experiment.run(request, Console(stderr=True))
+        if json:
+            files = list(map(str, report.files))
+            as_json(SCHEMA, experiment=name, facts=report.facts, figures=report.figures, files=files)
+            return
+        console = Console()
+        console.print(report.shown)
+        console.print(", ".join(map(str, report.files)), highlight=False, soft_wrap=True)
 
 
-@app.command("evaluate")
-def evaluate_experiment(
-    name: Name,
-    data: Data,
-    scale: Scale = "",
-    directory: Directory = None,
-    seeds: Seeds = "0,1,2",
-    only: Rows = None,
-    settings: Settings = None,
-    json: Json = False,
-) -> None:
-    """Evaluate again the models that `run` trained into the folder, train nothing, and write the table anew."""
-    _do(name, data, scale, directory, seeds, only, settings, json=json, only_evaluate=True)
-
-
-def _do(
-    name: str,
-    data: str,
-    scale: str,
-    directory: Path | None,
-    seeds: str,
-    only: list[str] | None,
-    settings: list[str] | None,
-    *,
-    json: bool,
-    only_evaluate: bool,
-) -> None:
-    from rich.console import Console
-
-    from peirce.experiments.matrix import KEPT
-    from peirce.extras import require_training
-    from peirce.model import ExperimentRequest
-    from peirce.spec import parse_override
-    from peirce.training import alone_in
-
-    require_training()
-    found = _experiments()
-    if name not in found:
-        raise TaskError(unknown("experiment", name, found))
-    experiment = found[name]
-    if scale and scale not in experiment.scales:
-        raise TaskError(unknown("scale", scale, experiment.scales))
-    rows = (*experiment.rows, *experiment.more)
-    for label in only or ():
-        if label not in rows:
-            raise TaskError(f"--row: {unknown('row', label, rows)}")
-    request = ExperimentRequest(
-        data=data,
-        directory=directory or Path(experiment.folder),
-        scale=scale or next(iter(experiment.scales)),
-        rows=tuple(only or ()),
-        seeds=read_seeds(seeds),
-        settings=dict(map(parse_override, settings or ())),
-        command=shlex.join(["peirce", *sys.argv[1:]]),
-        only_evaluate=only_evaluate,
-    )
-    with writing(f"results in {request.directory}", KEPT), alone_in(request.directory):
-        report = experiment.run(request, Console(stderr=True))
-    if json:
-        files = list(map(str, report.files))
-        as_json(SCHEMA, experiment=name, facts=report.facts, figures=report.figures, files=files)
-        return
-    console = Console()
-    console.print(report.shown)
-    console.print(", ".join(map(str, report.files)), highlight=False, soft_wrap=True)
+_command(
+    "run",
+    "Train and evaluate what a table needs and is not there yet; write it as Markdown, CSV and a picture.",
+    only_evaluate=False,
+)
+_command(
+    "evaluate",
+    "Evaluate again the models that `run` trained into the folder, train nothing, and write the table anew.",
+    only_evaluate=True,
+)
 
 
 def read_seeds(text: str) -> tuple[int, ...]:

@@ -98,6 +98,7 @@ class Cell:
         training: how.
         run: what the cell is known by, which is its folder's name; `identity` makes one.
         start: the saved model that it starts from, if any.
+        start_digest: SHA-256 of its weights.
     """
 
     label: str
@@ -107,6 +108,7 @@ class Cell:
     training: TrainingOptions
     run: str
     start: Path | None = None
+    start_digest: str = ""
 
     @property
     def spec_digest(self) -> str:
@@ -267,7 +269,7 @@ class Matrix(ABC, Generic[C, R]):
         done = {cell.run for cell in cells if self.complete([row for row in kept if row.run == cell.run])}
         for cell in cells:
             if self.only_evaluate or cell.run not in done:
-                self._check_data(cell)
+                self.check_data(cell)
         for number, cell in enumerate(cells, 1):
             title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
             if self.only_evaluate and cell.run not in trained:
@@ -284,17 +286,28 @@ class Matrix(ABC, Generic[C, R]):
             say(f"{title}: {self.said(cell, own)}" + (f" (done before, run {cell.run})" if found else ""))
         return [row for cell in cells for row in kept if row.run == cell.run]
 
-    def _check_data(self, cell: C) -> None:
-        """Refuse a cell that was trained on what lies elsewhere, before any cell takes its time."""
-        from peirce.training import differences, plain, read_training
+    def check_data(self, cell: C) -> None:
+        """Refuse a cell that was trained otherwise, such as on what lies elsewhere, before any cell takes its time.
+
+        Raises:
+            TaskError: names what differs.
+        """
+        from peirce.training import HARMLESS, differences, plain, read_training
 
         record = read_training(self.path(cell))
-        if record is None or cell.start is not None:
+        if record is None:
             return
-        ours, theirs = (
-            {f"task.{key}": value for key, value in options.items()}
-            for options in (plain(cell.task.options), record["task"]["options"])
-        )
+
+        def told(options: Any, training: Any, seed: int, start: str | None) -> dict[str, Any]:
+            found = {f"task.{key}": value for key, value in options.items()}
+            if cell.start is not None:  # its folder's name does not tell these
+                found |= {f"train.{key}": value for key, value in training.items() if key not in HARMLESS}
+                found |= {"seed": seed, "weights to start from": start}
+            return found
+
+        ours = told(plain(cell.task.options), plain(cell.training), cell.seed, cell.start_digest)
+        begun = record.get("start") or {}
+        theirs = told(record["task"]["options"], record["training"], record["seed"], begun.get("digest"))
         if differing := differences(ours, theirs):
             raise TaskError(
                 f"{self.path(cell)} was trained otherwise: {differing}. Give what was given then, or write elsewhere "

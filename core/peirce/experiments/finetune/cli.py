@@ -109,11 +109,10 @@ def _settings(texts: Sequence[str], part: type[Any]) -> dict[str, Any]:
     from peirce.training import read_settings
 
     read = read_settings(texts, part)
-    return {
-        **{f"task.{key}": value for key, value in read.task.items()},
-        **{f"train.{key}": value for key, value in read.train.items()},
-        **read.spec,
-    }
+    own = {"task": read.task, "train": read.train}
+    return {f"{prefix}.{key}": value for prefix, found in own.items() for key, value in found.items()} | dict(
+        read.spec
+    )
 
 
 def _each(text: str | None, part: type[Any]) -> tuple[str, list[Any]] | None:
@@ -138,23 +137,23 @@ def _check(part: type[Any], given: Mapping[str, Any], each: tuple[str, list[Any]
     """Refuse options that the task does not take, before a grid is looked for; lists are checked point by point."""
     from peirce.training import make_task
 
-    plain = {key: value for key, value in given.items() if not isinstance(value, list)}
-    for settings in [{**plain, each[0]: value} for value in each[1]] if each else [plain]:
+    single = {key: value for key, value in given.items() if not isinstance(value, list)}
+    for settings in [{**single, each[0]: value} for value in each[1]] if each else [single]:
         make_task(part.name, {key[5:]: v for key, v in settings.items() if key.startswith("task.")})
 
 
 def _show_plan(cases: Sequence[Case], seeds: Sequence[int], json: bool) -> None:
     from peirce.experiments.finetune.grid import shown
 
+    points = [(case.name, point) for case in cases for point in case.points]
     if json:
         listed = [
-            {"case": case.name or None, "point": point.name, "settings": dict(point.settings)}
-            for case in cases
-            for point in case.points
+            {"case": name or None, "point": point.name, "settings": dict(point.settings)}
+            for name, point in points
         ]
         as_json("peirce.finetune-plan/1", seeds=list(seeds), points=listed)
         return
-    rows = [(case.name, point.name, shown(point.settings)) for case in cases for point in case.points]
+    rows = [(name, point.name, shown(point.settings)) for name, point in points]
     as_table(("case", "point", "settings"), rows, title=f"{len(rows)} points, {len(seeds)} seeds each")
 
 
@@ -163,41 +162,27 @@ def _show(results: Results, directory: Path) -> None:
     from peirce.experiments.finetune.grid import shown
     from peirce.experiments.finetune.results import best
 
-    metric = results.recipe.metric
-    rows = []
+    metric, split, rows = results.recipe.metric, results.recipe.split, []
     for name, outcomes in results.cases.items():
         found = best(outcomes, results.recipe)
         if found is None:
             rows.append((name, "every run failed", "", "", ""))
             continue
-        typical = found.typical
-        others = {key: value for key, value in found.medians.items() if key != metric}
-        rows.append(
-            (
-                name,
-                shown(found.point.values) or "as given",
-                f"{found.median:.4f}",
-                _listed(others),
-                typical.directory if typical else "",
-            )
-        )
-    average = results.average
-    if average is not None:
+        others = [f"{key} {value:.4f}" for key, value in found.medians.items() if key != metric]
+        more = ", ".join(others[:8]) + (" ..." if others[8:] else "")
+        where = found.typical.directory if found.typical else ""
+        rows.append((name, shown(found.point.values) or "as given", f"{found.median:.4f}", more, where))
+    if results.average is not None:
         out = [name for name in results.cases if name in results.recipe.unaveraged]
-        rows.append(("average" + (f" without {', '.join(out)}" if out else ""), "", f"{average:.4f}", "", ""))
+        without = f" without {', '.join(out)}" if out else ""
+        rows.append((f"average{without}", "", f"{results.average:.4f}", "", ""))
+    count = len(results.seeds)
     title = (
-        f"medians over {len(results.seeds)} seed{'s' if len(results.seeds) > 1 else ''} on split "
-        f"{results.recipe.split}; the best point is chosen by {metric} on the same split"
+        f"medians over {count} seed{'s' if count > 1 else ''} on split {split}; the best point is chosen by {metric} "
+        "on the same split"
     )
     as_table(("case", "best point", metric, "other metrics", "typical run"), rows, title=title)
-    failed = [run for run in results.runs if run.error]
-    for run in failed:
-        typer.echo(f"failed: {run.directory}: {run.error}", err=True)
+    for run in results.runs:
+        if run.error:
+            typer.echo(f"failed: {run.directory}: {run.error}", err=True)
     typer.echo(f"all {len(results.runs)} runs are in {directory}; results.json and results.csv list them")
-
-
-def _listed(metrics: Mapping[str, float]) -> str:
-    few = list(metrics.items())[:8]
-    return ", ".join(f"{name} {value:.4f}" for name, value in few) + (
-        " ..." if len(metrics) > len(few) else ""
-    )

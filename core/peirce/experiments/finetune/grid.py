@@ -64,13 +64,10 @@ def cases(
         TaskError: a case stands twice, or the recipe has no grid for one.
     """
     defaults = {f"task.{f.name}": f.default for f in attrs.fields(options)}
-    found = []
+    found: dict[str, Case] = {}
     for value in each[1] if each else (None,):
-        base = {**recipe.settings, **given}
-        if each:
-            base[each[0]] = value
-        grid = _grid(recipe, {**defaults, **base})
-        axes: dict[str, Sequence[Any]] = {key: values for key, values in grid.items() if key not in given}
+        base = {**recipe.settings, **given, **({each[0]: value} if each else {})}
+        axes = {key: own for key, own in _grid(recipe, {**defaults, **base}).items() if key not in given}
         for key, own in given.items():
             if isinstance(own, list) and _searched(key, options):
                 if not own:
@@ -78,24 +75,24 @@ def cases(
                         f"--set {key}: an empty list leaves nothing to search; give at least one value"
                     )
                 axes[key] = own
-        found.append(Case(_safe(str(value)) if each else "", tuple(_points(base, axes))))
-    names = [case.name for case in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise TaskError(f"--each names {twice!r} twice; leave one out")
-    return found
+        name = _safe(str(value)) if each else ""
+        if name in found:
+            raise TaskError(f"--each names {name!r} twice; leave one out")
+        found[name] = Case(name, tuple(_points(base, axes)))
+    return list(found.values())
 
 
 def _grid(recipe: Recipe, settings: Settings) -> Mapping[str, Sequence[Any]]:
     for grid in recipe.grid:
         if grid.suits(settings):
             return grid.values
-    if recipe.grid:
-        wanted = "; or ".join(
-            ", ".join(f"{key} is one of {', '.join(map(str, values))}" for key, values in grid.only.items())
-            for grid in recipe.grid
-        )
+    wanted = [
+        ", ".join(f"{key} is one of {', '.join(map(str, values))}" for key, values in grid.only.items())
+        for grid in recipe.grid
+    ]
+    if wanted:
         raise TaskError(
-            f"the recipe has no grid for these settings: it has one where {wanted}; set one of them"
+            f"the recipe has no grid for these settings: it has one where {'; or '.join(wanted)}; set one of them"
         )
     return {}
 

@@ -84,8 +84,7 @@ def load_recipe(name: str | Path) -> Recipe:
     Raises:
         TaskError: there is no such recipe, or it is not valid.
     """
-    ready = ready_recipes()
-    text = str(name)
+    text, ready = str(name), ready_recipes()
     if not text.endswith(".toml") and "/" not in text and "\\" not in text:
         if text not in ready:
             raise TaskError(unknown("recipe", text, ready))
@@ -93,18 +92,17 @@ def load_recipe(name: str | Path) -> Recipe:
     path = Path(name)
     try:
         table = read_toml(path)
+        found = table.get("format", FORMAT)
+        if isinstance(found, int) and found > FORMAT:
+            raise TaskError(
+                f"recipe {path}: format {found} is newer than {FORMAT}, the newest that this version of Peirce reads; "
+                "upgrade peirce"
+            )
+        recipe = structure(Recipe, table, where=_At(path), path=(), label="key of a recipe")
     except OSError as error:
         raise TaskError(f"recipe {path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise TaskError(f"recipe {path} is no TOML: {error}") from error
-    found = table.get("format", FORMAT)
-    if isinstance(found, int) and found > FORMAT:
-        raise TaskError(
-            f"recipe {path}: format {found} is newer than {FORMAT}, the newest that this version of Peirce reads; "
-            "upgrade peirce"
-        )
-    try:
-        recipe = structure(Recipe, table, where=_At(path), path=(), label="key of a recipe")
     except SpecError as error:
         raise TaskError(f"recipe {error}") from error
     for key in (*recipe.settings, *(key for grid in recipe.grid for key in (*grid.values, *grid.only))):

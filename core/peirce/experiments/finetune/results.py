@@ -1,4 +1,4 @@
-"""What came out: runs, the medians of points over seeds, the best point of each case; as JSON, CSV and tables."""
+"""What came out: runs, the medians of points over seeds, the best point of each case; as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 from attrs import frozen
 
 from peirce.experiments.finetune.grid import Case, Point
@@ -54,50 +55,50 @@ class Outcome:
     Args:
         point: the point.
         runs: a run for each seed.
-        metric: what it is judged by.
-        median: the median over seeds of that metric; None if half of the runs failed, or gave no number.
-        medians: the same of every metric, over the runs that did not fail.
+        median: the median over seeds of the recipe's metric; None if half of the runs failed, or gave no number.
+        medians: of every metric, the median over the runs that did not fail.
+        typical: the run whose metric is nearest to the median; None without one.
     """
 
     point: Point
     runs: tuple[Run, ...]
-    metric: str
     median: float | None
     medians: Mapping[str, float]
+    typical: Run | None
 
-    @property
-    def typical(self) -> Run | None:
-        """The run whose metric is nearest to the median."""
-        median = self.median
-        if median is None:
-            return None
-        sound = [run for run in self.runs if not run.error]
-        return min(sound, key=lambda run: abs(run.metrics[self.metric] - median))
+    def plain(self) -> dict[str, Any]:
+        """As what JSON holds, without the runs."""
+        point = {"point": self.point.name, "values": dict(self.point.values)}
+        return {**point, "median": self.median, "medians": dict(self.medians)}
 
 
 def outcome(point: Point, runs: Sequence[Run], recipe: Recipe) -> Outcome:
     """The medians of a point's runs; one that failed counts as the worst."""
     worst = math.inf if recipe.falls else -math.inf
     values = [run.metrics.get(recipe.metric, math.nan) if not run.error else worst for run in runs]
-    median = statistics.median(worst if math.isnan(value) else value for value in values)
-    sound = [run.metrics for run in runs if not run.error]
-    names = dict.fromkeys(name for metrics in sound for name in metrics)
+    found = statistics.median(worst if math.isnan(value) else value for value in values)
+    median = found if math.isfinite(found) else None
+    sound = [run for run in runs if not run.error]
+    names = dict.fromkeys(name for run in sound for name in run.metrics)
     return Outcome(
         point=point,
         runs=tuple(runs),
-        metric=recipe.metric,
-        median=median if math.isfinite(median) else None,
+        median=median,
         medians={
-            name: statistics.median(metrics[name] for metrics in sound if name in metrics) for name in names
+            name: statistics.median(run.metrics[name] for run in sound if name in run.metrics)
+            for name in names
         },
+        typical=min(sound, key=lambda run: abs(run.metrics[recipe.metric] - found))
+        if median is not None
+        else None,
     )
 
 
 def best(outcomes: Iterable[Outcome], recipe: Recipe) -> Outcome | None:
     """The point with the best median; of equals, the first."""
-    ranked = [o for o in outcomes if o.median is not None]
-    sign = -1.0 if recipe.falls else 1.0
-    return max(ranked, key=lambda o: sign * (o.median or 0.0), default=None)
+    ranked = [(each.median, each) for each in outcomes if each.median is not None]
+    choose = min if recipe.falls else max
+    return choose(ranked, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
 @frozen(kw_only=True)
@@ -128,19 +129,16 @@ class Results:
         by: dict[tuple[str, str], list[Run]] = {}
         for run in sorted(runs, key=lambda run: facts["seeds"].index(run.seed)):
             by.setdefault((run.case, run.point.name), []).append(run)
-        return cls(
-            recipe=recipe,
-            cases={
-                case.name: tuple(
-                    outcome(point, by[case.name, point.name], recipe)
-                    for point in case.points
-                    if (case.name, point.name) in by
-                )
-                for case in cases
-            },
-            expected=len(facts["seeds"]) * sum(len(case.points) for case in cases),
-            **facts,
-        )
+        outcomes = {
+            case.name: tuple(
+                outcome(point, by[case.name, point.name], recipe)
+                for point in case.points
+                if (case.name, point.name) in by
+            )
+            for case in cases
+        }
+        expected = len(facts["seeds"]) * sum(len(case.points) for case in cases)
+        return cls(recipe=recipe, cases=outcomes, expected=expected, **facts)
 
     @property
     def runs(self) -> list[Run]:
@@ -150,10 +148,10 @@ class Results:
     @property
     def average(self) -> float | None:
         """The mean of the best medians over the cases that count; None until each of them has one."""
-        counted = [name for name in self.cases if name not in self.recipe.unaveraged]
-        medians = [(o.median if o else None) for o in (best(self.cases[n], self.recipe) for n in counted)]
-        known = [median for median in medians if median is not None]
-        return sum(known) / len(known) if known and len(known) == len(medians) and len(medians) > 1 else None
+        counted = [own for name, own in self.cases.items() if name not in self.recipe.unaveraged]
+        found = [best(own, self.recipe) for own in counted]
+        known = [each.median for each in found if each is not None and each.median is not None]
+        return sum(known) / len(known) if len(known) == len(counted) > 1 else None
 
     def plain(self) -> dict[str, Any]:
         """As what JSON holds."""
@@ -171,14 +169,16 @@ class Results:
             "runs": {"done": len(self.runs), "all": self.expected},
             "average": self.average,
             "unaveraged": [name for name in self.cases if name in recipe.unaveraged],
-            "cases": [
-                {
-                    "case": name or None,
-                    "best": _best_plain(best(outcomes, recipe)),
-                    "points": [_plain(o) for o in outcomes],
-                }
-                for name, outcomes in self.cases.items()
-            ],
+            "cases": [self._case(name, outcomes) for name, outcomes in self.cases.items()],
+        }
+
+    def _case(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+        found = best(outcomes, self.recipe)
+        typical = found.typical if found is not None else None
+        return {
+            "case": name or None,
+            "best": found and {**found.plain(), "directory": typical and typical.directory},
+            "points": [{**each.plain(), "runs": list(map(_run, each.runs))} for each in outcomes],
         }
 
     def write(self, directory: Path) -> None:
@@ -197,33 +197,6 @@ class Results:
         write_csv(directory / TABLE, ["case", *keys, "seed", *metrics, "seconds", "directory", "error"], rows)
 
 
-def _plain(found: Outcome) -> dict[str, Any]:
-    return {
-        **_medians(found),
-        "runs": [
-            {
-                "seed": run.seed,
-                "directory": run.directory,
-                "metrics": dict(run.metrics),
-                "seconds": run.seconds,
-                "error": run.error or None,
-            }
-            for run in found.runs
-        ],
-    }
-
-
-def _best_plain(found: Outcome | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    typical = found.typical
-    return {**_medians(found), "directory": typical.directory if typical else None}
-
-
-def _medians(found: Outcome) -> dict[str, Any]:
-    return {
-        "point": found.point.name,
-        "values": dict(found.point.values),
-        "median": found.median,
-        "medians": dict(found.medians),
-    }
+def _run(run: Run) -> dict[str, Any]:
+    told = attrs.asdict(run, recurse=False, filter=lambda each, _: each.name not in ("case", "point"))
+    return {**told, "metrics": dict(run.metrics), "error": run.error or None}

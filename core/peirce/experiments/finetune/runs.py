@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,17 +15,15 @@ from peirce.experiments.finetune.grid import Case, Point, shown
 from peirce.experiments.finetune.recipe import Recipe
 from peirce.experiments.finetune.results import Results, Run
 from peirce.experiments.matrix import KEPT, Cell, Matrix, settings_by_part
-from peirce.files import open_file, tensor_header, writing
+from peirce.files import digest_of, writing
 from peirce.model import WEIGHTS
 from peirce.registry import Registry, default_registry
 from peirce.training import (
-    HARMLESS,
     Checkpoints,
     TrainResult,
     alone_in,
     is_first_process,
     make_task,
-    plain,
     read_training,
     saved_spec,
     training_options,
@@ -66,25 +62,23 @@ class Search(Matrix[SearchCell, Run]):
 
     def cells(self) -> Iterator[SearchCell]:
         """Each point of each case with each seed."""
-        split = self.recipe.split
+        splits = {"valid_split": self.recipe.split, "test_split": self.recipe.split}
         for case in self.cases:
             for point in case.points:
                 model, task, training = settings_by_part(point.settings)
-                spec = saved_spec(self.model, model)
-                made = make_task(self.recipe.task, task, self.registry)
-                options = training_options({"valid_split": split, "test_split": split, **training})
+                common: dict[str, Any] = {
+                    "label": " ".join(filter(None, (case.name, shown(point.values)))),
+                    "spec": saved_spec(self.model, model),
+                    "task": make_task(self.recipe.task, task, self.registry),
+                    "training": training_options({**splits, **training}),
+                    "start": self.model,
+                    "start_digest": self.digest,
+                    "case": case.name,
+                    "point": point,
+                }
                 for seed in self.seeds:
-                    yield SearchCell(
-                        label=" ".join(filter(None, (case.name, shown(point.values)))),
-                        seed=seed,
-                        spec=spec,
-                        task=made,
-                        training=options,
-                        run=str(Path(case.name) / point.name / f"seed-{seed}"),
-                        start=self.model,
-                        case=case.name,
-                        point=point,
-                    )
+                    run = str(Path(case.name) / point.name / f"seed-{seed}")
+                    yield SearchCell(**common, seed=seed, run=run)
 
     def kept(self, cells: Sequence[SearchCell]) -> list[Run]:
         """The runs whose record is there.
@@ -92,34 +86,15 @@ class Search(Matrix[SearchCell, Run]):
         Raises:
             TaskError: a folder holds another run.
         """
-        return [run for cell in cells if (run := self._finished(cell)) is not None]
-
-    def _finished(self, cell: SearchCell) -> Run | None:
-        """The run that is already there; None if there is none, or it was interrupted."""
-        path = self.path(cell)
-        record = read_training(path)
-        if record is None:
-            return None
-        ours = {
-            "task": {"name": self.recipe.task, "options": _as_json(plain(cell.task.options))},
-            "training": _but_harmless(_as_json(plain(cell.training))),
-            "seed": cell.seed,
-            "model": self.digest,
-        }
-        theirs = {
-            "task": record["task"],
-            "training": _but_harmless(record["training"]),
-            "seed": record["seed"],
-            "model": (record.get("start") or {}).get("digest"),
-        }
-        if differing := [key for key, value in ours.items() if value != theirs[key]]:
-            raise TaskError(
-                f"{path} holds a run with another {' and another '.join(differing)}; give another directory, or remove "
-                "that one"
-            )
-        split = cell.training.test_split
-        metrics = {name: float(v) for name, v in record["metrics"].get(split, {}).items() if v is not None}
-        return _run(cell, metrics, float(record["seconds"]))
+        found = []
+        for cell in cells:
+            record = read_training(self.path(cell))
+            if record is not None:
+                self.check_data(cell)
+                metrics = record["metrics"].get(cell.training.test_split, {})
+                known = {name: float(value) for name, value in metrics.items() if value is not None}
+                found.append(_run(cell, known, float(record["seconds"])))
+        return found
 
     def measured(
         self, cell: SearchCell, trained: TrainResult, data: Any, before: Sequence[Run]
@@ -192,18 +167,14 @@ def search(
         TaskError: there is no saved model, or its directory is the search's own.
     """
     saved_spec(model)
-    if not (model / WEIGHTS).is_file():
-        raise TaskError(
-            f"there are no weights in {model}; give the directory of a trained or an imported model"
-        )
     if model.resolve() == directory.resolve():
         raise TaskError(f"{directory} holds the model to start from; give another directory for the runs")
     try:
-        tensor_header(model / WEIGHTS)
-        with open_file(model / WEIGHTS) as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it is one
+        digest = digest_of(model / WEIGHTS)
     except OSError as error:
-        raise TaskError(f"{model / WEIGHTS} cannot be read: {error}; save or copy it again") from error
+        raise TaskError(
+            f"the weights in {model} cannot be read: {error}; give the directory of a trained or an imported model"
+        ) from error
     return Search(
         model=model,
         digest=digest,
@@ -217,21 +188,5 @@ def search(
 
 
 def _run(cell: SearchCell, metrics: Mapping[str, float], seconds: float, error: str = "") -> Run:
-    return Run(
-        case=cell.case,
-        point=cell.point,
-        seed=cell.seed,
-        directory=cell.run,
-        metrics=dict(metrics),
-        seconds=seconds,
-        error=error,
-    )
-
-
-def _but_harmless(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if key not in HARMLESS}
-
-
-def _as_json(value: Any) -> Any:
-    """As it comes back from a file."""
-    return json.loads(json.dumps(value))
+    facts: dict[str, Any] = {"case": cell.case, "point": cell.point, "seed": cell.seed, "directory": cell.run}
+    return Run(**facts, metrics=dict(metrics), seconds=seconds, error=error)

@@ -112,7 +112,7 @@ def test_a_search_is_run_once_and_its_models_are_evaluated(
     # Other settings in the same place are refused.
     code, text = finetune(tmp_path, *SMALL, "--set", "train.weight_decay=0.5")
     assert code == 2
-    assert "another training" in text
+    assert "was trained otherwise: train.weight_decay is 0.5 and was" in text
 
     done = CliRunner().invoke(evaluate, [str(directory), "--split", "valid", "--json"])
     assert done.exit_code == 0, done.output
