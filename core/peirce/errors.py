@@ -104,11 +104,17 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception says; even one, of a plug-in's, whose message cannot be made."""
+    """What an exception says."""
     try:
         return str(error)
-    except BaseException:
+    except Exception:
         return "(its message cannot be made)"
+
+
+def one_line(error: BaseException) -> str:
+    """What an exception is and says, in one line and not at any length."""
+    said = printable(" ".join(message_of(error).split()), 1000)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def escaped(text: object) -> str:
@@ -131,6 +137,16 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     """The known names, most similar to `name` first."""
     start = str(name)[:_LONGEST_NAME]
     return sorted(known, key=lambda other: (-SequenceMatcher(None, start, other).ratio(), other))
+
+
+def unusable(what: object, reason: object) -> str:
+    """The one sentence for a part, or what belongs to one, that does not work where a spec has it.
+
+    Args:
+        what: such as `position 'shaw'`.
+        reason: why, and what to do instead.
+    """
+    return f"{what} cannot be used here: {reason}"
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:

@@ -31,6 +31,19 @@ def require(feature: str, *packages: str, extra: str, instead: str = "") -> None
         )
 
 
+def shadowed(error: BaseException) -> str | None:
+    """Which folder breaks an import: one without code that is called as a package that an error names; None if none is.
+
+    Python takes a folder such as `onnx`, of exported files, for the package where that is not installed.
+    """
+    name = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
+    spec = find_spec(name) if name else None
+    if spec is None or spec.origin is not None or not spec.submodule_search_locations:
+        return None
+    folder = next(iter(spec.submodule_search_locations))
+    return f"The folder {folder} stands in the place of the package {name}: rename it, or install the package"
+
+
 PICTURES = (".svg", ".png", ".pdf")
 """Endings of files that pictures can have."""
 

@@ -14,12 +14,11 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 """Arguments as strings, `beside` and environment variables by name."""
 
 
-def install(folder: Path, *distributions: Path) -> Path:
-    """Let pip install distributions into a folder, each built as a wheel; the folder."""
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index"]
-    command = [*pip, "--target", str(folder), *map(str, distributions)]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
-    return folder
+def python_prints(program: str) -> str:
+    """The last line that a program prints, in a process of its own."""
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]
 
 
 def exit_code(*arguments: object) -> int:

@@ -1,6 +1,7 @@
-from .importing import made as made
-from .importing import vacant as vacant
 from .show import Json as Json
+from .show import application as application
 from .show import as_json as as_json
 from .show import as_table as as_table
 from .show import group as group
+from .show import made as made
+from .show import vacant as vacant

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,6 @@ from peirce.onnx_providers import plugin_devices, plugin_providers
 
 _FATAL = 4
 LACKS = "a library, a driver or a device that it needs is missing"
-_EXTRAS = {
-    "onnx": ("onnx", "onnxscript", "onnxruntime"),
-    "gpu": ("onnx", "onnxscript", "onnxruntime-gpu"),
-    "train": ("accelerate", "tensorboard", "matplotlib"),
-    "kg": ("lark", "matplotlib", "networkx", "pykeen", "pyarrow"),
-    "ray": ("ray",),
-    "text": ("tokenizers", "datasets", "scikit-learn", "pytorch-optimizer"),
-    "transformers": ("transformers",),
-    "logic": ("spacy", "rouge-score"),
-    "testing": ("pytest", "hypothesis"),
-    "tensorrt": ("tensorrt", "cuda-bindings", "onnx", "onnxscript", "onnxruntime"),
-    "tensorrt-rtx": ("tensorrt-rtx-cu13", "cuda-bindings", "onnx", "onnxscript", "onnxruntime"),
-    "triton": ("tritonclient", "grpcio", "packaging", "protobuf", "onnx", "onnxscript", "onnxruntime"),
-}
 # One ONNX graph, `y = Identity(x)` for a float32 vector, so that a provider can be started without onnx.
 _IDENTITY = bytes.fromhex(
     "08083a390a100a017812017922084964656e746974791201675a100a0178120b0a09080112050a0312016e62100a0179"
@@ -88,22 +75,19 @@ def _onnxruntime() -> list[dict[str, Any]]:
         return [_found("onnxruntime", "not installed; pip install 'peirce[onnx]'", "absent")]
     checks = []
     if len(both) == 2:
-        checks.append(
-            _found(
-                "onnxruntime",
-                "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: CUDA "
-                "is lost: pip uninstall -y onnxruntime onnxruntime-gpu, then pip install the one that you want",
-                "failed",
-            )
+        said = (
+            "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: CUDA is lost: pip uninstall "
+            "-y onnxruntime onnxruntime-gpu, then pip install the one that you want"
         )
+        checks.append(_found("onnxruntime", said, "failed"))
     try:
         import onnxruntime
     except (ImportError, OSError) as error:
         return [*checks, _found("onnxruntime", f"cannot be imported: {error}", "failed")]
     onnxruntime.set_default_logger_severity(_FATAL)  # what it would log is in the findings
     checks.append(_found("onnxruntime", f"{onnxruntime.__version__} from {' and '.join(both)}"))
-    checks += [_provider(onnxruntime, name) for name in onnxruntime.get_available_providers()]
-    return checks + [_plugin_provider(onnxruntime, name) for name in plugin_providers()]
+    names = (*onnxruntime.get_available_providers(), *plugin_providers())
+    return checks + [_provider(onnxruntime, name) for name in names]
 
 
 def _provider(onnxruntime: Any, name: str) -> dict[str, Any]:
@@ -111,33 +95,21 @@ def _provider(onnxruntime: Any, name: str) -> dict[str, Any]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL
     try:
-        # The fallback is to the CPU, and prints that to standard output.
-        session = onnxruntime.InferenceSession(_IDENTITY, options, providers=[name], enable_fallback=0)
-        started = _starts(session, name)
-    except Exception as error:
-        cause = _missing(onnxruntime, name) or " ".join(str(error).split())
-        return _found(f"provider {name}", f"does not start: {cause}", "warning")
-    if started:
-        return _found(f"provider {name}", "starts")
-    return _found(
-        f"provider {name}", f"is listed but does not start: {_missing(onnxruntime, name) or LACKS}", "warning"
-    )
-
-
-def _plugin_provider(onnxruntime: Any, name: str) -> dict[str, Any]:
-    """Whether a provider that a package of its own brings starts."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = _FATAL
-    try:
-        options.add_provider_for_devices(plugin_devices(name), {})
-        started = _starts(onnxruntime.InferenceSession(_IDENTITY, options), name)
+        if name in plugin_providers():
+            options.add_provider_for_devices(plugin_devices(name), {})
+            session = onnxruntime.InferenceSession(_IDENTITY, options)
+        else:
+            # The fallback is to the CPU, and prints that to standard output.
+            session = onnxruntime.InferenceSession(_IDENTITY, options, providers=[name], enable_fallback=0)
+        started, cause = _starts(session, name), None
     except InputError as error:
         return _found(f"provider {name}", error, "warning")
     except Exception as error:
-        return _found(f"provider {name}", f"does not start: {' '.join(str(error).split())}", "warning")
-    if not started:
-        return _found(f"provider {name}", "finds its GPU but does not compute on it", "warning")
-    return _found(f"provider {name}", "starts")
+        started, cause = False, " ".join(str(error).split())
+    if started:
+        return _found(f"provider {name}", "starts")
+    said = _missing(onnxruntime, name) or cause or LACKS
+    return _found(f"provider {name}", f"is listed but does not start: {said}", "warning")
 
 
 def _starts(session: Any, name: str) -> bool:
@@ -162,9 +134,13 @@ def _missing(onnxruntime: Any, name: str) -> str | None:
 
 
 def _extras() -> list[dict[str, Any]]:
+    extras: dict[str, dict[str, str | None]] = {}
+    for line in requires("peirce") or ():
+        found = re.fullmatch(r"([\w.-]+)[^;]*; .*extra == ['\"]([\w-]+)['\"].*", line)
+        if found is not None and found[1] != "peirce":  # which names its own extras
+            extras.setdefault(found[2], {})[found[1]] = _version(found[1])
     checks = []
-    for extra, distributions in _EXTRAS.items():
-        versions = {name: _version(name) for name in distributions}
+    for extra, versions in extras.items():
         missing = [name for name, found in versions.items() if found is None]
         said = ", ".join(f"{name} {found}" for name, found in versions.items() if found)
         if missing:

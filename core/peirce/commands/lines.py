@@ -1,55 +1,136 @@
-"""The lines of help of the commands that ship with Peirce: what plug-ins say, in a file that `peirce --help` reads.
-
-`python -m peirce.commands.lines` writes that file anew.
-"""
+"""Which commands there are, each with its line of help; nothing here imports a command or a plug-in."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import ast
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
-from peirce.files import write_whole
+from attrs import frozen
 
+from peirce.registry import Announced, Plugin, RegistryFile, announcements, installed_plugins, switched_off
+
+_log = logging.getLogger("peirce")
+GROUP = "peirce.commands"
 CORE = {
-    "list": "peirce.commands.parts:list_parts",
-    "describe": "peirce.commands.parts:describe",
-    "plugins": "peirce.commands.plugins:app",
-    "spec": "peirce.commands.spec:spec",
-    "summary": "peirce.commands.spec:summary",
-    "doctor": "peirce.commands.doctor:doctor",
+    "list": ("peirce.commands.parts:list_parts", "List the registered parts."),
+    "describe": (
+        "peirce.commands.parts:describe",
+        "Describe a part: typing, options, shapes, source, plug-in.",
+    ),
+    "plugins": ("peirce.commands.plugins:app", "List, switch, prefer, add and check plug-ins."),
+    "spec": ("peirce.commands.spec:spec", "Check specs, list the ready ones, print the JSON Schema."),
+    "summary": (
+        "peirce.commands.spec:summary",
+        "Print a model's typed plan, parameters, FLOPs and bytes.",
+    ),
+    "doctor": (
+        "peirce.commands.doctor:doctor",
+        "Report what is installed, what works, what is in force.",
+    ),
 }
-"""The commands of this room."""
+"""The commands of this room, which none may replace: with them a plug-in is switched off."""
 GROUPS = {"import": "Make a model of a checkpoint that others published."}
 """The commands that packages add to: an entry point `import.NAME` is `peirce import NAME`."""
-_LINES = {
-    "list": "List the registered parts.",
-    "describe": "Describe a part: typing, options, shapes, source, plug-in.",
-    "plugins": "List, switch, prefer, add and check plug-ins.",
-    "spec": "Check specs, list the ready ones, print the JSON Schema.",
-    "summary": "Print a model's typed plan, parameters, FLOPs and bytes.",
-    "doctor": "Report what is installed, what works, what is in force.",
+_ABOVE = {
     "train": "Train a model of a spec on a task.",
     "evaluate": "Evaluate a trained model on a task.",
     "finetune": "Train a saved model on a task, over a grid and several seeds.",
     "experiments": "Do again what the tables of a paper show, at a scale of one's own.",
 }
-"""The lines of the core's commands, those of the rooms above this one included; the core is no plug-in."""
-_FILE = Path(__file__).with_name("lines.json")
+"""The lines of the core's commands in the rooms above this one; the core is no plug-in."""
 
 
-def packaged_lines() -> dict[str, str]:
-    """The line of each command that ships with Peirce, from the file."""
-    return json.loads(_FILE.read_text(encoding="utf-8"))
+@frozen(kw_only=True)
+class Command:
+    """A command that has not been imported.
+
+    Args:
+        name: what the user types; `import.folnet` is the command `folnet` of the group `import`.
+        help: one line.
+        target: `module:attribute`, for a command of the core.
+        entries: every distribution's entry point of that name; more than one that is on is an error when it runs.
+    """
+
+    name: str
+    help: str
+    target: str = ""
+    entries: tuple[Announced, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The name as it is typed."""
+        return self.name.replace(".", " ")
+
+    def on(self, file: RegistryFile, installed: Iterable[Plugin]) -> tuple[Announced, ...]:
+        """The entry points of which no plug-in is switched off.
+
+        Args:
+            file: the registry.toml in force.
+            installed: every plug-in that is installed.
+        """
+        return tuple(entry for entry in self.entries if not switched_off(entry, file, installed))
 
 
-def announced_lines() -> Mapping[str, str]:
-    """The same from the plug-ins themselves, which are imported."""
-    from peirce.registry import Catalogue, installed_plugins
+def commands() -> tuple[Command, ...]:
+    """Every command there is: the core's, then the announced ones by name."""
+    claims: dict[str, list[Announced]] = {}
+    for entry in sorted(announcements(GROUP), key=lambda entry: (entry.name, entry.distribution)):
+        group, dot, _ = entry.name.partition(".")
+        if entry.name in CORE or entry.name in GROUPS:
+            _log.warning(
+                "%s announces a command %r, which is the core's; it is not used",
+                entry.distribution,
+                entry.name,
+            )
+        elif dot and group not in GROUPS:
+            _log.warning(
+                "%s announces a command %r; of groups that packages add to there is %s, so it is not used",
+                *(entry.distribution, entry.name, ", ".join(GROUPS)),
+            )
+        else:
+            claims.setdefault(entry.name, []).append(entry)
+    lines = _lines()
+    own = [Command(name=name, help=line, target=target) for name, (target, line) in CORE.items()]
+    return (
+        *own,
+        *(
+            Command(name=name, help=_help(entries, lines), entries=tuple(entries))
+            for name, entries in claims.items()
+        ),
+    )
 
-    ours = Catalogue.of(*(plugin.name for plugin in installed_plugins() if plugin.distribution == "peirce"))
-    return _LINES | {entry.name: entry.part for entry in ours.entries("commands")}
+
+def _help(entries: list[Announced], lines: dict[tuple[str, str], str]) -> str:
+    first = entries[0]
+    if len(entries) > 1:
+        return f"(announced by {' and '.join(entry.distribution for entry in entries)})"
+    return lines.get((first.distribution, first.name)) or _ABOVE.get(first.name) or first.summary
 
 
-if __name__ == "__main__":
-    write_whole(_FILE, json.dumps(announced_lines(), indent=2, ensure_ascii=False) + "\n")
+def _lines() -> dict[tuple[str, str], str]:
+    """By distribution and command, what `register_commands` of plug-ins returns, read from the source and not run."""
+    found: dict[tuple[str, str], str] = {}
+    for plugin in installed_plugins():
+        with suppress(Exception):  # a plug-in that cannot be read so, which loading it will report
+            for statement in ast.parse(_source(plugin.module).read_bytes()).body:
+                if isinstance(statement, ast.FunctionDef) and statement.name == "register_commands":
+                    (returned,) = (node for node in ast.walk(statement) if isinstance(node, ast.Return))
+                    table = ast.literal_eval(returned.value or ast.Constant(None))
+                    found |= {(str(plugin.distribution), name): line for name, line in table.items()}
+    return found
+
+
+def _source(module: str) -> Path:
+    """The file of a module. Only its top package is looked for, because looking inside it would import it."""
+    top, *below = module.split(".")
+    spec = find_spec(top)
+    assert spec is not None, f"there is no module {top}"
+    assert spec.origin is not None, f"{top} has no file"
+    if not below:
+        return Path(spec.origin)
+    path = Path(spec.origin).parent.joinpath(*below)
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")

@@ -10,21 +10,23 @@ Ctrl-C, 143 by SIGTERM.
 from __future__ import annotations
 
 import io
-import logging
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
-from typing import Annotated, Any, NoReturn, TextIO
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from peirce.commands.ending import INTERRUPTED, Terminated, ending_in_order
-from peirce.commands.lines import CORE, GROUPS, packaged_lines
-from peirce.commands.running import Command, Misuse, loaded_command, run_command
-from peirce.commands.show import as_json
+from peirce.commands.lines import GROUP, GROUPS, Command, commands
+from peirce.commands.show import application, as_json, group
 from peirce.errors import (
     PeirceError,
     PluginError,
@@ -32,60 +34,29 @@ from peirce.errors import (
     UnavailableError,
     WriteError,
     lacks_memory,
+    one_line,
     printable,
 )
-from peirce.extras import safe_path
+from peirce.extras import safe_path, shadowed
 from peirce.files import NO_DIGESTS, disk_error
 from peirce.registry import (
     VARIABLE,
-    Announced,
     announcements,
     find_registry_file,
-    in_a_line,
     installed_plugins,
-    set_aside_unreadable,
+    named_modules,
+    off_error,
+    switched_off,
 )
 
-_log = logging.getLogger("peirce")
-GROUP = "peirce.commands"
 TRACEBACK = "PEIRCE_TRACEBACK"
 """With this variable, an error is shown with its traceback."""
-
-
-def commands() -> tuple[Command, ...]:
-    """Every command there is: the core's, then the announced ones by name; none is imported."""
-    helps = packaged_lines()
-    found = {
-        name: Command(name=name, help=helps.get(name, ""), target=target) for name, target in CORE.items()
-    }
-    claims: dict[str, list[Announced]] = {}
-    for entry in sorted(announcements(GROUP), key=lambda entry: (entry.name, entry.distribution)):
-        claims.setdefault(entry.name, []).append(entry)
-    for name, entries in claims.items():
-        if (
-            name in CORE or name in GROUPS
-        ):  # with them a plug-in is switched off, so that none may stand in their way
-            _log.warning(
-                "%s announces a command %r, which is the core's; it is not used",
-                entries[0].distribution,
-                name,
-            )
-            continue
-        group, dot, _ = name.partition(".")
-        if dot and group not in GROUPS:
-            _log.warning(
-                "%s announces a command %r; of groups that packages add to there is %s, so it is not used",
-                entries[0].distribution,
-                name,
-                ", ".join(GROUPS),
-            )
-            continue
-        found[name] = Command(name=name, help=_help(entries, helps), entries=tuple(entries))
-    return tuple(found.values())
+INTERRUPTED = 128 + signal.SIGINT
+"""The exit code of a command that Ctrl-C ended."""
 
 
 class _Commands(typer.core.TyperGroup):
-    """The commands; those of plug-ins that are switched off are not listed."""
+    """The commands. Those of plug-ins that are switched off are not listed, and each is imported when it runs."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
@@ -97,118 +68,133 @@ class _Commands(typer.core.TyperGroup):
         within = "" if ctx.parent is None else f"{ctx.info_name} "
         return [name for name in super().list_commands(ctx) if within + name not in off]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments before a command."""
-        with _cut():
-            return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Find a command and run it."""
-        with _cut():
-            return super().invoke(ctx)
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command and import it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        known = getattr(getattr(command, "callback", None), "stands_for", None)
+        return name, command if known is None else loaded_command(known), rest
 
 
-class _StandIn(typer.core.TyperCommand):
-    """A command that is not imported yet: its arguments, a `--` among them, are left to it."""
+def loaded_command(command: Command) -> Any:
+    """What runs a command, with its module imported.
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep them as they are."""
-        ctx.args = args
-        return args
-
-
-@contextmanager
-def _cut() -> Iterator[None]:
-    """What typer says of arguments is no longer than what Peirce says."""
+    Raises:
+        RegistryError: several distributions announce it, its plug-in is switched off, or it needs a module that is not
+            installed.
+        PluginError: it cannot be imported, or is no command.
+    """
+    owner, target = "peirce", command.target
+    if command.entries:
+        file, installed = find_registry_file(), installed_plugins()
+        on = command.on(file, installed)
+        if not on:
+            off = switched_off(command.entries[0], file, installed)
+            raise off_error(f"command {command.words!r}", off)
+        if len(on) > 1:
+            raise RegistryError(
+                f"command {command.words!r} is announced by {' and '.join(entry.distribution for entry in on)}; "
+                "uninstall all but one, or switch their plug-ins off with `peirce plugins disable PLUGIN`"
+            )
+        owner, target = on[0].distribution, on[0].target
+    module, _, attribute = target.partition(":")
     try:
-        yield
-    except Misuse as error:
-        said = vars(error)  # help is a message, too, of many lines
-        said["message"] = "\n".join(map(printable, said["message"].split("\n")))
+        found = attrgetter(attribute)(import_module(module))
+        if isinstance(found, typer.Typer):
+            return typer.main.get_command(found)
+        app = application()
+        app.command(help=None)(found)
+        return typer.main.get_command(app)
+    except PeirceError:
         raise
+    except ModuleNotFoundError as error:
+        remedy = "`pip install 'peirce[all]'` installs what the commands of peirce need"
+        raise RegistryError(
+            f"command {command.words!r} of {owner} needs the module {error.name!r}, which is not installed; "
+            + (remedy if owner == "peirce" else "install it")
+        ) from error
+    except Exception as error:
+        raise PluginError(
+            f"command {command.words!r} ({target}) of {owner} cannot be loaded: {one_line(error)}. {_MORE}"
+        ) from error
 
 
-def application() -> typer.Typer:
-    """The whole command line, with a stand-in for each command that imports it when it runs."""
-    app = _group("peirce", "Compose logic-biased neural networks, train them, export them and run them.")
+def whole_application() -> typer.Typer:
+    """The whole command line, with a stand-in for each command that is imported when it runs."""
+    app = group("Compose logic-biased neural networks, train them, export them and run them.", cls=_Commands)
     app.callback()(_global_options)
-    groups = {name: _group(name, help) for name, help in GROUPS.items()}
-    for group in groups.values():
-        app.add_typer(group)
+    groups = {name: group(help, cls=_Commands) for name, help in GROUPS.items()}
+    for name, below in groups.items():
+        app.add_typer(below, name=name)
     for command in commands():
         of, _, word = command.name.rpartition(".")
-        (groups[of] if of else app).command(word, cls=_StandIn, help=command.help, add_help_option=False)(
-            _stand_in(command)
-        )
+        (groups[of] if of else app).command(word, help=command.help)(_stand_in(command))
     return app
 
 
-def _group(name: str, help: str) -> typer.Typer:
-    return typer.Typer(
-        name=name,
-        cls=_Commands,
-        help=help,
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
+def _stand_in(command: Command) -> Any:
+    def run() -> None:
+        raise AssertionError("the command itself runs")
+
+    run.__dict__["stands_for"] = command
+    return run
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    given = sys.argv[1:] if arguments is None else arguments
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed before Python began
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A name that is no UTF-8, or a sign that a terminal's encoding lacks, is shown as an escape.
         sys.stdout.reconfigure(errors="backslashreplace")
-    printed = _Printed(sys.stdout)
-    set_aside_unreadable()
     try:
         # No process that a command starts imports from the working directory.
-        with (
-            safe_path(),
-            ending_in_order(),
-            _warnings_in_lines(),
-            redirect_stdout(printed) if "--json" in given else nullcontext(),
-        ):
+        with safe_path(), _signals() as came, _warnings_in_lines():
             try:
-                typer.main.get_command(application()).main(args=list(given), prog_name="peirce")
+                typer.main.get_command(whole_application()).main(args=given, prog_name="peirce")
             finally:
                 sys.stdout.flush()  # a disk that takes no more is told of here, and not when Python has ended
-    except KeyboardInterrupt:
-        _say_ended("Ctrl-C", INTERRUPTED)
-    except SystemExit as end:
-        # Of Ctrl-C within a command typer makes an exit.
-        if isinstance(end, Terminated) or end.code == INTERRUPTED:
-            _say_ended("Ctrl-C" if end.code == INTERRUPTED else "a signal", end.code)
-        raise
+    except (KeyboardInterrupt, SystemExit) as end:
+        code = INTERRUPTED if isinstance(end, KeyboardInterrupt) else end.code
+        if code != INTERRUPTED:  # of Ctrl-C within a command typer makes an exit
+            raise
+        by = "a signal" if came else "Ctrl-C"
+        with suppress(OSError):
+            typer.secho(f"ended by {by}; what was whole is kept, and nothing else", err=True)
+        sys.exit(128 + came[0] if came else code)
     except BrokenPipeError:
         # Whoever read the output, such as `head`, has closed it; flushing at exit would complain once more.
         _mute()
         sys.exit(1)
     except Exception as error:
-        _tell(error, document="--json" in given and not printed.anything)
+        _tell(error, document="--json" in given)
 
 
-def _say_ended(by: str, code: Any) -> NoReturn:
-    with suppress(OSError):
-        typer.secho(f"ended by {by}; what was whole is kept, and nothing else", err=True)
-    sys.exit(code)
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Within it SIGTERM and SIGHUP end a command as Ctrl-C does; gives a list that gets the signal that came.
 
+    A second one ends the process at once. Who ignores them or has a handler of their own keeps it.
+    """
+    came: list[int] = []
 
-class _Printed:
-    """A stream that knows whether anything was written to it."""
+    def end(number: int, frame: Any) -> NoReturn:
+        signal.signal(number, signal.SIG_DFL)
+        came.append(number)
+        raise KeyboardInterrupt
 
-    def __init__(self, stream: TextIO) -> None:
-        self.stream, self.anything = stream, False
-
-    def write(self, text: str) -> int:
-        """Write text."""
-        self.anything = self.anything or bool(text)
-        return self.stream.write(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    ours = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        ours = []
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield came
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _tell(error: Exception, *, document: bool) -> NoReturn:
@@ -230,17 +216,17 @@ def _tell(error: Exception, *, document: bool) -> NoReturn:
             f"no more processes or threads can be started ({printable(error)}); end some, or raise `ulimit -u`",
             1,
         )
-    elif isinstance(error, OSError):
-        # A folder without permission, a name that is too long: the user's to put right.
-        text, code = f"{printable(error)}; check the path, its permissions and the space there", 2
     elif lacks_memory(error):
         cause = printable(" ".join(str(error).split()), 300) or type(error).__name__
         text, code = f"there is not enough memory ({cause}); lower the batch or the sizes of the model", 2
+    elif failed := _failed_plugin(error):
+        text, code = f"{failed}. {_MORE}", 1
+    elif isinstance(error, OSError):
+        # A folder without permission, a name that is too long: the user's to put right.
+        text, code = f"{printable(error)}; check the path, its permissions and the space there", 2
     else:
-        text = (
-            f"{in_a_line(error)}. This is a fault of Peirce; {TRACEBACK}=1 shows the traceback, for a report"
-        )
-        code = 1
+        cause = shadowed(error) or "This is a fault of Peirce"
+        text, code = f"{one_line(error)}. {cause}; {_MORE}, for a report", 1
     with suppress(OSError):
         typer.secho(f"error: {text}", err=True, fg="red")
     try:
@@ -250,6 +236,25 @@ def _tell(error: Exception, *, document: bool) -> NoReturn:
     except OSError:
         _mute()
     sys.exit(code)
+
+
+_MORE = f"{TRACEBACK}=1 shows the traceback"
+
+
+def _failed_plugin(error: Exception) -> str | None:
+    """The plug-in or the command of another distribution whose code an exception came through, and where."""
+    with suppress(RegistryError):
+        plugins = (*installed_plugins(), *named_modules(find_registry_file()))
+        owners = {entry.module: f"a command of {entry.distribution}" for entry in announcements(GROUP)}
+        owners |= {plugin.module: f"plug-in {plugin.name}" for plugin in plugins}
+        tops = {module.partition(".")[0]: owner for module, owner in owners.items()}
+        for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+            top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+            if top in tops and not top.startswith("peirce"):
+                code = frame.f_code
+                where = f"in {code.co_qualname}, {Path(code.co_filename).name} line {line}"
+                return f"{tops[top]} failed: {one_line(error)} ({where})"
+    return None
 
 
 @contextmanager
@@ -304,23 +309,6 @@ def _print_version(wanted: bool) -> None:
 
         typer.echo(f"peirce {__version__}")
         raise typer.Exit
-
-
-def _stand_in(command: Command) -> Any:
-    def run(context: typer.Context) -> None:
-        run_command(command, loaded_command(command), context.args)
-
-    return run
-
-
-def _help(entries: Sequence[Announced], helps: Mapping[str, str]) -> str:
-    (first, *others) = entries
-    if others:
-        return f"(announced by {' and '.join(entry.distribution for entry in entries)})"
-    if first.distribution == "peirce":
-        return helps.get(first.name, "")
-    # Help shows the first sentence alone, and who gives the command belongs to it.
-    return f"{first.summary.partition('. ')[0].rstrip('.')} ({first.distribution})".strip()
 
 
 if __name__ == "__main__":

@@ -18,17 +18,10 @@ import typer
 from attrs import define, field, frozen
 
 from peirce.commands.show import as_table
+from peirce.progress import progress_bars
 
 _OUTCOMES = ("passed", "failed", "expected failure", "not run", "does not apply")
 _TAIL = 20_000
-_PYTEST = """
-import pytest
-from peirce.registry import set_aside_unreadable
-set_aside_unreadable()
-raise SystemExit(pytest.main())
-"""
-_PYTEST_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
-"""What would change how the suite runs."""
 
 
 @frozen(kw_only=True)
@@ -107,15 +100,18 @@ def run_suite(
         configuration = folder / "pytest.ini"
         configuration.write_text("[pytest]\n", encoding="utf-8")
         report.touch()
-        command = [sys.executable, "-P", "-c", _PYTEST, "--pyargs", "peirce.testing.suite"]
+        command = [sys.executable, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite"]
         command += ["--peirce-plugin", plugin, f"--peirce-report={report}"]
         command += ["-c", str(configuration), "--noconftest", "-p", "no:cacheprovider"]
         command += ["-p", "peirce.testing.plugin", *(["--peirce-strict"] if strict else [])]
         command += [*(["--peirce-thorough"] if thorough else []), *(["-k", keyword] if keyword else [])]
         command += ["--peirce-tensorrt"] if tensorrt else []
         command += [f"--peirce-expect={each}" for each in expected]
-        environment = {name: value for name, value in os.environ.items() if name not in _PYTEST_VARIABLES}
-        environment |= {
+        environment = {
+            **os.environ,
+            **dict.fromkeys(
+                ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"), ""
+            ),  # which would change how the suite runs
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "drawn"),
         }
@@ -186,23 +182,13 @@ def _take(event: dict[str, Any], result: CheckedPlugin, advance: Advance) -> Non
 def _bar(title: str) -> Iterator[Advance]:
     """A progress bar on stderr, on a terminal that somebody watches."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (
-        TextColumn(f"checking {title}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("loading", total=None)
+    with progress_bars(console if console.is_terminal else None) as progress:
+        task = progress.add_task(f"checking {title}", total=None, shown="loading")
 
         def advance(total: int | None, last: str) -> None:
-            if total is not None:
-                progress.update(task, total=total, description=last)
-            else:
-                progress.update(task, advance=1, description=last)
+            counted = {"advance": 1} if total is None else {"total": total}
+            progress.update(task, **counted, shown=last)  # type: ignore[arg-type]
 
         yield advance

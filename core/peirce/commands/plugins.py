@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +22,9 @@ from peirce.registry import (
     edit_registry_file,
     find_registry_file,
     installed_plugins,
+    is_module_name,
     known_names,
+    named_modules,
     named_plugin,
 )
 
@@ -31,6 +32,7 @@ app = group("List, switch, prefer, add and check plug-ins.")
 _PluginName = Annotated[
     str, typer.Argument(metavar="PLUGIN", help="distribution:entry-point, or module:NAME.")
 ]
+_LOADED = ("parts", "specs", "runtimes", "commands", "parsers", "failure")
 
 
 @app.command("list")
@@ -55,8 +57,7 @@ def list_plugins(
             conflicts=conflicts,
         )
     else:
-        columns = ["plugin", "state", "version", "module"]
-        columns += ["parts", "specs", "runtimes", "commands", "parsers", "failure"] if load else []
+        columns = ["plugin", "state", "version", "module", *(_LOADED if load else ())]
         as_table(["plug-in", *columns[1:]], ([_cell(row[column]) for column in columns] for row in rows))
         typer.echo(f"registry: {file.where} ({file.origin})")
         for conflict in conflicts:
@@ -93,12 +94,7 @@ def prefer(
         )
     file = find_registry_file()
     owner = _known(plugin, file)
-    _edit(
-        file,
-        lambda document: _table(document, "prefer").update({part: owner}),
-        {"prefer": {part: owner}},
-        json,
-    )
+    _edit(file, lambda document: _table(document, "prefer").update({part: owner}), json, prefer={part: owner})
 
 
 @app.command()
@@ -106,7 +102,7 @@ def add(
     module: Annotated[str, typer.Argument(metavar="MODULE", help="A module's full name.")], json: Json = False
 ) -> None:
     """Load a further module as a plug-in."""
-    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", module):
+    if not is_module_name(module):
         raise RegistryError(f"{module!r} is no module name; one looks like my_lab.ops")
     file = find_registry_file()
 
@@ -116,13 +112,10 @@ def add(
             modules.append(module)
 
     # Only the top package is looked for, because looking for a module inside it would import it.
-    absent = find_spec(module.partition(".")[0]) is None
-    notes = []
-    if absent:
-        notes.append(
-            f"no module {module.partition('.')[0]!r} is on the import path now; set PYTHONPATH or install it"
-        )
-    target = _edit(file, change, {"modules": [module]}, json, notes)
+    top, notes = module.partition(".")[0], []
+    if find_spec(top) is None:
+        notes.append(f"no module {top!r} is on the import path now; set PYTHONPATH or install it")
+    target = _edit(file, change, json, notes, modules=[module])
     if target != file.path or not file.imports_modules:
         typer.echo(
             f"modules of a file that is merely found are not imported: run with `--registry {target}`, "
@@ -200,20 +193,18 @@ def check(
 def _to_check(given: str) -> Plugin:
     """The plug-in that is meant; one of a module that there is not is most likely a slip in a plug-in's name."""
     plugin, _ = named_plugin(given)
-    if plugin.distribution is None and not given.startswith("module:") and not _exists(plugin.module):
-        raise RegistryError(
-            f"{unknown('plug-in', given, known_names())}. There is no module of that name either"
-        )
+    if plugin.distribution is None and not given.startswith("module:"):
+        try:
+            absent = find_spec(plugin.module) is None
+        except ModuleNotFoundError:
+            absent = True
+        except Exception:
+            absent = False  # a package above it fails, which loading it will report
+        if absent:
+            raise RegistryError(
+                f"{unknown('plug-in', given, known_names(installed_plugins()))}. There is no module of that name either"
+            )
     return plugin
-
-
-def _exists(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-    except Exception:
-        return True  # a package above it fails, which loading it will report
 
 
 def _row(file: RegistryFile, plugin: Plugin, registry: Registry | None) -> dict[str, Any]:
@@ -227,7 +218,7 @@ def _row(file: RegistryFile, plugin: Plugin, registry: Registry | None) -> dict[
         "distribution": plugin.distribution,
         "version": plugin.version,
         "module": plugin.module,
-        **dict.fromkeys(("parts", "specs", "runtimes", "commands", "parsers", "failure")),
+        **dict.fromkeys(_LOADED),
     }
     if registry is None:
         return row
@@ -243,9 +234,7 @@ def _row(file: RegistryFile, plugin: Plugin, registry: Registry | None) -> dict[
     return row | {
         "parts": sum(len(own(kind)) for kind in KINDS),
         "specs": len(own("specs")),
-        "runtimes": own("runtimes"),
-        "commands": own("commands"),
-        "parsers": own("parsers"),
+        **{kind: own(kind) for kind in ("runtimes", "commands", "parsers")},
     }
 
 
@@ -254,7 +243,7 @@ def _cell(value: object) -> object:
 
 
 def _all(file: RegistryFile) -> tuple[Plugin, ...]:
-    return (*installed_plugins(), *(Plugin(name=f"module:{name}", module=name) for name in file.modules))
+    return (*installed_plugins(), *named_modules(file))
 
 
 def _known(given: str, file: RegistryFile) -> str:
@@ -278,23 +267,21 @@ def _switch(given: str, state: str, json: bool) -> None:
         spelt = next((key for key in table if canonical(key) == plugin), plugin)
         table[spelt] = state
 
-    _edit(file, change, {"plugins": {plugin: state}}, json)
+    _edit(file, change, json, plugins={plugin: state})
 
 
 def _table(document: Any, name: str) -> Any:
     import tomlkit
 
-    if name not in document:
-        document[name] = tomlkit.table()
-    return document[name]
+    return document.setdefault(name, tomlkit.table())
 
 
 def _edit(
     file: RegistryFile,
     change: Callable[[Any], None],
-    content: dict[str, Any],
     json: bool,
     notes: list[str] | None = None,
+    **content: Any,
 ) -> Path:
     existed = (Path.cwd() / "registry.toml").exists()
     target = edit_registry_file(file, change)
@@ -302,12 +289,11 @@ def _edit(
     if json:
         as_json("peirce.plugins.edit/1", file=str(target), created=created, change=content, notes=notes or [])
         return target
-    if created:
-        typer.echo(
-            f"created {target}, since {file.where} ships with Peirce; it is in force in this folder and below"
-        )
-    else:
-        typer.echo(f"edited {target}")
+    typer.echo(
+        f"created {target}, since {file.where} ships with Peirce; it is in force in this folder and below"
+        if created
+        else f"edited {target}"
+    )
     for note in notes or []:
         typer.echo(f"note: {note}")
     return target

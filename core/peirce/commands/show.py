@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from peirce.errors import escaped
-from peirce.registry import output_back
+from peirce.errors import ModelFileError, escaped
 
 METAVARS = {
     "SPEC": "a spec: a path that ends in `.toml` or has a separator, or a ready spec's name",
@@ -45,15 +45,14 @@ METAVARS = {
 """What stands for a value in the help of commands, each always for the same."""
 
 
-def group(help: str) -> typer.Typer:
-    """An application of several commands, with the settings that all of them share."""
-    return typer.Typer(
-        help=help,
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
+def application(**more: Any) -> typer.Typer:
+    """An application with the settings that all commands share."""
+    return typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, **more)
+
+
+def group(help: str, **more: Any) -> typer.Typer:
+    """An application of several commands."""
+    return application(help=help, no_args_is_help=True, **more)
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -63,9 +62,8 @@ _PIPED_WIDTH = 200
 def as_json(schema: str, **content: Any) -> None:
     """Print one object whose `schema` names its layout and version, such as `peirce.list/1`."""
     text = json.dumps({"schema": schema, **content}, indent=2, ensure_ascii=False, default=str)
-    with output_back():
-        # What is escaped can only stand inside a string, where JSON writes it so.
-        typer.echo(escaped(text))
+    # What is escaped can only stand inside a string, where JSON writes it so.
+    typer.echo(escaped(text))
 
 
 def as_table(headings: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
@@ -87,3 +85,25 @@ def console() -> Any:
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False)
+
+
+def vacant(output: Path, names: tuple[str, ...], overwrite: bool) -> None:
+    """Refuse a folder that holds what would be written, unless it may be replaced.
+
+    Raises:
+        ModelFileError: it holds some of the names.
+    """
+    there = [name for name in names if (output / name).exists()]
+    if there and not overwrite:
+        raise ModelFileError(
+            f"{output} holds {' and '.join(there)} already; choose another folder, or give --overwrite to replace it"
+        )
+
+
+def made(json: bool, result: Mapping[str, object]) -> None:
+    """Print what an import has made."""
+    if json:
+        as_json("peirce.import/1", **result)
+        return
+    for key, value in result.items():
+        typer.echo(f"{key}: {value}")

@@ -12,7 +12,7 @@ from attrs import frozen
 from torch import Tensor
 
 from peirce.algebra import Scope
-from peirce.errors import PlanError
+from peirce.errors import PlanError, unusable
 from peirce.kernels import PairBias, pair_scores, pair_values
 from peirce.parts.base import Dims
 from peirce.parts.operator import Operator, Reader, Writer
@@ -39,7 +39,7 @@ class Planned:
         try:
             return self.part(self.options, dims)
         except PlanError as error:
-            raise PlanError(f"{self} cannot be used here: {error}") from error
+            raise PlanError(unusable(self, error)) from error
 
     def __str__(self) -> str:
         """The kind and the name, as messages give them."""

@@ -1,58 +1,137 @@
-"""Which plug-ins there are, and which of them a registry is to load; nothing here imports one."""
+"""Which plug-ins there are, from the entry points of installed distributions; nothing here imports one."""
 
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Iterable
-from itertools import takewhile
+from functools import cache
+from importlib.metadata import distributions
 from types import ModuleType
+from typing import Any
 
-from peirce.errors import RegistryError, unknown
-from peirce.registry.distributions import Announced, announcements
+from attrs import frozen
+
+from peirce.errors import RegistryError, one_line, unknown
 from peirce.registry.file import RegistryFile, canonical
-from peirce.registry.names import Plugin
 
-GROUP = "peirce.plugins"
 _log = logging.getLogger("peirce")
+
+
+@frozen(kw_only=True)
+class Plugin:
+    """A plug-in that is installed or named, loaded or not.
+
+    Args:
+        name: `distribution:entry-point`, or `module:NAME`.
+        module: the module that it is.
+        distribution: the distribution that announces it; None for a module that is only named.
+        version: the distribution's version.
+    """
+
+    name: str
+    module: str
+    distribution: str | None = None
+    version: str | None = None
+
 
 Wanted = tuple[Plugin, object]
 """A plug-in, and its module; None where it is to be imported."""
 
 
+@frozen(kw_only=True)
+class Announced:
+    """One entry point.
+
+    Args:
+        name: what it is called.
+        target: `module`, or `module:attribute`.
+        distribution: the distribution's name, as package indexes spell it.
+        version: the distribution's version.
+        summary: what its metadata say of it in a line; may be empty.
+    """
+
+    name: str
+    target: str
+    distribution: str
+    version: str | None
+    summary: str
+
+    @property
+    def module(self) -> str:
+        """The module of the target."""
+        return self.target.partition(":")[0]
+
+
+def announcements(group: str) -> tuple[Announced, ...]:
+    """The entry points of a group; a distribution of which the metadata cannot be read is named and passed over."""
+    found: dict[str, list[Announced]] = {}
+    for distribution in distributions():
+        try:
+            points = distribution.entry_points.select(group=group)
+            if (
+                not points
+            ):  # most announce nothing, and their metadata, which take longer to read, are of no interest
+                continue
+            metadata: Any = distribution.metadata
+            name = canonical(metadata["Name"])
+            own = [
+                Announced(
+                    name=point.name,
+                    target=point.value.partition("[")[0].replace(" ", ""),
+                    distribution=name,
+                    version=metadata["Version"],
+                    summary=metadata["Summary"] or "",
+                )
+                for point in points
+            ]
+        except Exception as error:
+            _warn(str(getattr(distribution, "_path", "of unknown place")), one_line(error))
+        else:
+            found.setdefault(
+                name, own
+            )  # of two of one name, Python imports that which comes first on the path
+    return tuple(entry for own in found.values() for entry in own)
+
+
+@cache
+def _warn(where: str, why: str) -> None:
+    _log.warning("the distribution %s cannot be read: %s; reinstall it, or remove that folder", where, why)
+
+
 def installed_plugins() -> tuple[Plugin, ...]:
     """Every plug-in that an installed distribution announces, sorted; none is imported."""
-    found: dict[str, Plugin] = {}
-    for entry in announcements(GROUP):
-        owner = canonical(entry.distribution)
-        name = f"{owner}:{entry.name}"
-        found.setdefault(
-            name, Plugin(name=name, module=entry.target, distribution=owner, version=entry.version)
+    found = (
+        Plugin(
+            name=f"{entry.distribution}:{entry.name}",
+            module=entry.target,
+            distribution=entry.distribution,
+            version=entry.version,
         )
-    return tuple(found[name] for name in sorted(found))
+        for entry in announcements("peirce.plugins")
+    )
+    return tuple(sorted(found, key=lambda plugin: plugin.name))
 
 
 def switched_off(entry: Announced, file: RegistryFile, installed: Iterable[Plugin]) -> tuple[str, ...]:
     """The plug-ins that an entry point beside them, such as a command, belongs to, where all of them are off.
 
-    It belongs to those of its distribution whose modules are nearest to its own: `lab.logic.cli` to `lab.logic.plugin`
-    rather than to `lab.text.plugin`. What ships with the core itself belongs to none.
+    It belongs to those of its distribution in its own top package, else to all of its distribution; what the core
+    itself announces belongs to none.
     """
-    owner = canonical(entry.distribution)
-    plugins = [plugin for plugin in installed if plugin.distribution == owner]
-    shared = [shared_packages(plugin.module, entry.module) for plugin in plugins]
-    nearest = max(shared, default=0)
-    if not plugins or (nearest == 0 and owner == "peirce"):
-        return ()
-    own = [plugin.name for plugin, much in zip(plugins, shared, strict=True) if much == nearest]
-    return () if any(file.is_on(name) for name in own) else tuple(own)
+    own = [plugin for plugin in installed if plugin.distribution == entry.distribution]
+    top = entry.module.partition(".")[0]
+    near = [plugin for plugin in own if plugin.module.partition(".")[0] == top]
+    names = [plugin.name for plugin in near or (() if top == "peirce" else own)]
+    return () if any(map(file.is_on, names)) else tuple(names)
 
 
-def shared_packages(one: str, other: str) -> int:
-    """How many packages two modules share, from the top."""
-    pairs = zip(one.partition(":")[0].split("."), other.split("."), strict=False)
-    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+def off_error(what: str, plugins: tuple[str, ...]) -> RegistryError:
+    """The error for what belongs to plug-ins that are switched off, such as `command 'greet'`."""
+    return RegistryError(
+        f"{what} belongs to {' and '.join(plugins)}, which is switched off; `peirce plugins enable {plugins[0]}` "
+        "switches it on"
+    )
 
 
 def active_plugins(
@@ -67,21 +146,25 @@ def active_plugins(
     Raises:
         RegistryError: an extra plug-in is not installed.
     """
-    installed = installed_plugins()
+    installed, named = installed_plugins(), named_modules(file)
     wanted: list[Wanted] = [named_plugin(one, installed) for one in extra]
     wanted += [(plugin, None) for plugin in installed if file.is_on(plugin.name)]
-    named = [Plugin(name=f"module:{name}", module=name) for name in file.modules]
     if named and not file.imports_modules:
         _log.warning(
             "%s names modules (%s), which are not imported from a file that was merely found; to import "
             "them, run with `--registry %s` or set PEIRCE_REGISTRY to it",
             *(file.where, ", ".join(file.modules), file.where),
         )
-    elif named:
+    else:
         wanted += [(plugin, None) for plugin in named if file.is_on(plugin.name)]
     unique = {plugin.name: (plugin, module) for plugin, module in reversed(wanted)}
     off = [plugin.name for plugin in (*installed, *named) if plugin.name not in unique]
     return tuple(reversed(unique.values())), tuple(off)
+
+
+def named_modules(file: RegistryFile) -> tuple[Plugin, ...]:
+    """The plug-ins that registry.toml names as modules."""
+    return tuple(Plugin(name=f"module:{name}", module=name) for name in file.modules)
 
 
 def named_plugin(given: str | object, installed: Iterable[Plugin] | None = None) -> Wanted:
@@ -98,11 +181,14 @@ def named_plugin(given: str | object, installed: Iterable[Plugin] | None = None)
     plugins = installed_plugins() if installed is None else tuple(installed)
     if isinstance(given, str):
         return _plugin_by_name(given, plugins), None
-    module = given.__name__ if isinstance(given, ModuleType) else _object_name(given)
-    for plugin in plugins:
-        if module == plugin.module and isinstance(given, ModuleType):
-            return plugin, given
-    return Plugin(name=f"module:{module}", module=module, version=getattr(given, "__version__", None)), given
+    if isinstance(given, ModuleType):
+        found = next((plugin for plugin in plugins if plugin.module == given.__name__), None)
+        name = given.__name__
+    else:
+        found, kind = None, given if isinstance(given, type) else type(given)
+        name = f"{kind.__module__}.{kind.__qualname__}" + ("" if kind is given else f".{id(given):x}")
+    made = Plugin(name=f"module:{name}", module=name, version=getattr(given, "__version__", None))
+    return found or made, given
 
 
 def _plugin_by_name(given: str, installed: Iterable[Plugin]) -> Plugin:
@@ -110,13 +196,18 @@ def _plugin_by_name(given: str, installed: Iterable[Plugin]) -> Plugin:
     for plugin in installed:
         if name in (plugin.name, plugin.module):
             return plugin
-    if name.startswith("module:"):
-        return Plugin(name=name, module=name.removeprefix("module:"))
-    if alone := announced_by(name, installed):
-        return alone
-    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name):
-        raise RegistryError(unknown("plug-in", given, known_names(installed)))
-    return Plugin(name=f"module:{name}", module=name)
+    if not name.startswith("module:"):
+        if alone := announced_by(name, installed):
+            return alone
+        if not is_module_name(name):
+            raise RegistryError(unknown("plug-in", given, known_names(installed)))
+    module = name.removeprefix("module:")
+    return Plugin(name=f"module:{module}", module=module)
+
+
+def is_module_name(name: str) -> bool:
+    """Whether a text may be the full name of a module."""
+    return all(map(str.isidentifier, name.split(".")))
 
 
 def announced_by(distribution: str, plugins: Iterable[Plugin]) -> Plugin | None:
@@ -132,18 +223,8 @@ def announced_by(distribution: str, plugins: Iterable[Plugin]) -> Plugin | None:
     return own[0] if own else None
 
 
-def known_names(plugins: Iterable[Plugin] | None = None) -> tuple[str, ...]:
-    """What plug-ins may be called: their names, and the distributions that announce one each.
-
-    Args:
-        plugins: all that are installed when it is absent.
-    """
-    plugins = installed_plugins() if plugins is None else tuple(plugins)
+def known_names(plugins: Iterable[Plugin]) -> tuple[str, ...]:
+    """What plug-ins may be called: their names, and the distributions that announce one each."""
+    plugins = tuple(plugins)
     counts = Counter(plugin.distribution for plugin in plugins if plugin.distribution is not None)
     return (*(name for name, count in counts.items() if count == 1), *(plugin.name for plugin in plugins))
-
-
-def _object_name(given: object) -> str:
-    if isinstance(given, type):
-        return f"{given.__module__}.{given.__qualname__}"
-    return f"{type(given).__module__}.{type(given).__qualname__}.{id(given):x}"

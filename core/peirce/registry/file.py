@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import site
-import sysconfig
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from attrs import field, frozen
+from attrs import Attribute, evolve, field, frozen
 
-from peirce.errors import RegistryError, unknown
-from peirce.files import read_text, read_toml, write_whole
+from peirce.errors import RegistryError, SpecError, unknown
+from peirce.files import read_text, write_whole
 from peirce.resources import packaged_registry
+from peirce.spec import HIDDEN, Document, parse_document, read_document, structure
 
 FORMAT = 1
 VARIABLE = "PEIRCE_REGISTRY"
@@ -33,13 +31,44 @@ EXPERIMENTS = "experiments"
 PREFERABLE = (*KINDS, *ANNOUNCED, EXPERIMENTS, "letters")
 """The kinds of names that may have several owners, of which registry.toml prefers one."""
 
-Origin = Literal["given", "environment", "found", "packaged"]
-_KEYS = ("format", "default", "modules", "plugins", "prefer", "aliases")
 _OURS = re.compile(rf"^\s*format\s*=\s*{FORMAT}\s*(#.*)?$", re.MULTILINE)
+Origin = Literal["given", "environment", "found", "packaged"]
+Switch = Literal["on", "off"]
 
 
-def _frozen_mapping(mapping: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(dict(mapping))
+def canonical(plugin: str) -> str:
+    """`distribution:entry-point` with the distribution's name as package indexes spell it."""
+    distribution, separator, entry = plugin.partition(":")
+    if distribution == "module":
+        return plugin
+    return re.sub(r"[-_.]+", "-", distribution).lower() + separator + entry
+
+
+def _switches(table: Mapping[str, Switch]) -> Mapping[str, Switch]:
+    return MappingProxyType({canonical(plugin): state for plugin, state in table.items()})
+
+
+def _frozen(table: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType(dict(table))
+
+
+def _owners(table: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType({name: canonical(plugin) for name, plugin in table.items()})
+
+
+def _keys_of(*kinds: str) -> Callable[[Any, Attribute[Any], Mapping[str, str]], None]:
+    """The keys of a table are `KIND.NAME`."""
+
+    def check(instance: Any, attribute: Attribute[Any], table: Mapping[str, str]) -> None:
+        for key in table:
+            kind, dot, _ = key.partition(".")
+            if not dot or kind not in kinds:
+                raise ValueError(
+                    f"'{attribute.name}' must have keys such as \"{kinds[0]}.NAME\", not {key!r}: "
+                    + unknown("kind", kind, kinds)
+                )
+
+    return check
 
 
 @frozen(kw_only=True)
@@ -50,20 +79,24 @@ class RegistryFile:
         path: the file; None for a value that was made in a program.
         origin: how it was found: `given` by --registry or by a caller, `environment`, `found` by the upward
             search, or `packaged`.
+        format: the version of the file's format.
         default: whether plug-ins that it does not name are on.
         modules: further plug-in modules.
         plugins: `on` or `off` by `distribution:entry-point`.
         prefer: the owner by `KIND.NAME`, or by `letters.LETTER`.
         aliases: the name of a part by `KIND.ALIAS`.
+        commands: what version 0.1.0 wrote there; it has no meaning.
     """
 
-    path: Path | None = None
-    origin: Origin = "given"
-    default: Literal["on", "off"] = "on"
+    path: Path | None = field(default=None, metadata={HIDDEN: True})
+    origin: Origin = field(default="given", metadata={HIDDEN: True})
+    format: int = FORMAT
+    default: Switch = "on"
     modules: tuple[str, ...] = field(default=(), converter=tuple)
-    plugins: Mapping[str, str] = field(factory=dict, converter=_frozen_mapping)
-    prefer: Mapping[str, str] = field(factory=dict, converter=_frozen_mapping)
-    aliases: Mapping[str, str] = field(factory=dict, converter=_frozen_mapping)
+    plugins: Mapping[str, Switch] = field(factory=dict, converter=_switches)
+    prefer: Mapping[str, str] = field(factory=dict, converter=_owners, validator=_keys_of(*PREFERABLE))
+    aliases: Mapping[str, str] = field(factory=dict, converter=_frozen, validator=_keys_of(*KINDS))
+    commands: Mapping[str, Any] = field(factory=dict, eq=False, repr=False)
 
     @property
     def where(self) -> str:
@@ -88,15 +121,20 @@ class RegistryFile:
             RegistryError: it is absent, is no TOML, has another format, or has an unknown key or wrong value.
         """
         try:
-            data = read_toml(path)
-        except (OSError, UnicodeDecodeError) as error:
-            raise RegistryError(f"cannot read the registry file {path}: {error}") from error
-        except tomllib.TOMLDecodeError as error:
-            raise RegistryError(f"{path} is not valid TOML: {error}") from error
-        except ValueError as error:
-            # Lists nested beyond all use, an integer of thousands of digits.
-            raise RegistryError(f"{path} cannot be read: {error}") from None
-        return cls(path=path, origin=origin, **_checked(data, path))
+            return evolve(_structured(read_document(path, "registry")), path=path, origin=origin)
+        except SpecError as error:
+            raise RegistryError(str(error)) from error
+
+
+def _structured(document: Document) -> RegistryFile:
+    if (found := document.data.get("format")) != FORMAT:
+        raise SpecError(
+            f"{document.locations.at('format')}: format is {found!r}, and this version of Peirce reads {FORMAT}; a "
+            "newer one needs a newer Peirce"
+        )
+    return structure(
+        RegistryFile, document.data, where=document.locations, path=(), label="key of a registry file"
+    )
 
 
 def find_registry_file(path: str | Path | None = None, start: Path | None = None) -> RegistryFile:
@@ -120,11 +158,9 @@ def find_registry_file(path: str | Path | None = None, start: Path | None = None
 
 
 def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> Path:
-    """Edit the file in force, or a new ./registry.toml where that file may not be written.
+    """Edit the file in force, or a copy of the packaged one as ./registry.toml, which is in force from then on.
 
-    The packaged file, and any file inside site-packages, is never written: what it says is copied to
-    ./registry.toml, which is in force from then on. Comments are kept, and the result is checked before it
-    replaces the file.
+    Comments are kept, and the result is checked before it replaces the file.
 
     Args:
         current: the file in force.
@@ -138,13 +174,10 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
     """
     import tomlkit
 
-    source = current.path or packaged_registry()
-    target = source
-    if current.origin == "packaged" or current.path is None or _inside_site_packages(source):
+    source = target = current.path or packaged_registry()
+    if current.path is None or current.origin == "packaged":
         target = Path.cwd() / "registry.toml"
-        if _is_ours(target):
-            source = target
-        elif target.exists():
+        if target.exists() and target != source:
             raise RegistryError(
                 f"{target} exists and is not a registry file of Peirce (it lacks `format = {FORMAT}`); go to "
                 f"another folder, or name a file with --registry"
@@ -152,9 +185,11 @@ def edit_registry_file(current: RegistryFile, change: Callable[[Any], None]) -> 
     document = tomlkit.parse(read_text(source))
     change(document)
     text = tomlkit.dumps(document)
-    _checked(tomllib.loads(text), target)
     try:
+        _structured(parse_document(text, str(target)))
         write_whole(target, text)
+    except SpecError as error:
+        raise RegistryError(str(error)) from error
     except OSError as error:
         raise RegistryError(f"cannot write {target}: {error}; name another file with --registry") from error
     return target
@@ -165,66 +200,9 @@ def singular(kind: str) -> str:
     return "ready spec" if kind == "specs" else kind.removesuffix("s")
 
 
-def canonical(plugin: str) -> str:
-    """`distribution:entry-point` with the distribution's name as package indexes spell it."""
-    distribution, separator, entry = plugin.partition(":")
-    if distribution == "module":
-        return plugin
-    return re.sub(r"[-_.]+", "-", distribution).lower() + separator + entry
-
-
 def _is_ours(path: Path) -> bool:
     """Whether a registry.toml is a file of Peirce; others may use that name too."""
     try:
         return bool(_OURS.search(read_text(path)))
     except (OSError, UnicodeDecodeError):
         return False
-
-
-def _inside_site_packages(path: Path) -> bool:
-    folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()}
-    folders.add(site.getusersitepackages())
-    resolved = path.resolve()
-    return any(resolved.is_relative_to(Path(folder).resolve()) for folder in folders if folder)
-
-
-def _checked(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    if data.get("format") != FORMAT:
-        found = f"format = {data['format']!r}" if "format" in data else "no format"
-        raise RegistryError(
-            f"{path} has {found}; this version of Peirce reads format = {FORMAT}; a newer one needs a newer "
-            f"Peirce"
-        )
-    for key in data:
-        if key not in (*_KEYS, "commands"):  # copies of the file of version 0.1.0 may have that table
-            raise RegistryError(f"{path}: {unknown('key', key, _KEYS)}")
-    default = data.get("default", "on")
-    if default not in ("on", "off"):
-        raise RegistryError(f'{path}: default must be "on" or "off", not {default!r}')
-    modules = data.get("modules", [])
-    if not isinstance(modules, list) or not all(isinstance(name, str) for name in modules):
-        raise RegistryError(f'{path}: modules must be a list of module names such as ["my_lab.ops"]')
-    tables = {key: _table(data, key, path) for key in ("plugins", "prefer", "aliases")}
-    for name, state in tables["plugins"].items():
-        if state not in ("on", "off"):
-            raise RegistryError(f'{path}: plugins."{name}" must be "on" or "off", not {state!r}')
-    for table, kinds in (("prefer", PREFERABLE), ("aliases", KINDS)):
-        for name in tables[table]:
-            kind = name.partition(".")[0]
-            if kind not in kinds or "." not in name:
-                raise RegistryError(
-                    f'{path}: {table}."{name}" must be "KIND.NAME"; {unknown("kind", kind, kinds)}'
-                )
-    tables["plugins"] = {canonical(name): state for name, state in tables["plugins"].items()}
-    tables["prefer"] = {name: canonical(owner) for name, owner in tables["prefer"].items()}
-    return {"default": default, "modules": tuple(modules), **tables}
-
-
-def _table(data: Mapping[str, Any], key: str, path: Path) -> dict[str, str]:
-    table = data.get(key, {})
-    if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
-        raise RegistryError(
-            f"{path}: [{key}] must hold strings by name; a name with a dot or a colon is quoted, "
-            f'such as "operators.prod" or "peirce:folnet"'
-        )
-    return table

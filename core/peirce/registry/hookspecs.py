@@ -90,7 +90,10 @@ def register_pipelines() -> Mapping[str, str]:
 
 @hookspec
 def register_commands() -> Mapping[str, str]:
-    """Add lines of help, one for each command that the package announces in `peirce.commands`."""
+    """Add lines of help, one for each command that the package announces in `peirce.commands`.
+
+    `peirce --help` reads them from the source and runs nothing, so it returns the dictionary as it stands there.
+    """
     raise NotImplementedError
 
 

@@ -1,68 +1,49 @@
-"""Loading plug-ins: each is imported, asked, validated and taken whole, or quarantined whole with its cause.
-
-A plug-in is validated on a manager of its own, so that one that fails leaves nothing behind.
-"""
+"""Loading plug-ins: each is imported, asked, validated and taken whole, or quarantined whole with its cause."""
 
 from __future__ import annotations
 
-import inspect
+import sys
+import threading
 import traceback
 from collections.abc import Iterable
-from functools import partial
+from contextlib import redirect_stdout
 from importlib import import_module
+from typing import Any
 
 import pluggy
 from attrs import frozen
 
-from peirce.errors import unknown
+from peirce.errors import one_line, unknown
 from peirce.registry import hookspecs
-from peirce.registry.announced import READERS, Read
+from peirce.registry.discovery import Plugin, Wanted
 from peirce.registry.file import ANNOUNCED, EXPERIMENTS, KINDS
-from peirce.registry.foreign import ForeignError, in_a_line, run_foreign
-from peirce.registry.names import Plugin, Quarantined, Registered
-from peirce.registry.rules import why_no_part
+from peirce.registry.names import Registered
+from peirce.registry.rules import read_hook
+
+_HOOKS = tuple(f"register_{kind}" for kind in (*KINDS, *ANNOUNCED, EXPERIMENTS))
+_LOADING = threading.RLock()
+"""One thread loads plug-ins at a time: modules are imported, and what they print goes to standard error."""
 
 
 @frozen(kw_only=True)
-class Loaded:
-    """What came of loading plug-ins.
+class Quarantined:
+    """A plug-in of which nothing is used.
 
     Args:
-        plugins: those that could be loaded, in order, each once.
-        registered: everything that they register; several may claim one name.
-        quarantined: those that could not be loaded.
+        plugin: its name.
+        distribution: the distribution that announces it; None for a module that is only named.
+        version: the distribution's version.
+        cause: why, in one line.
+        detail: the traceback of an import that failed; empty otherwise.
+        parts: kind and name of what it was about to register, as far as that is known.
     """
 
-    plugins: tuple[Plugin, ...]
-    registered: tuple[Registered, ...]
-    quarantined: tuple[Quarantined, ...]
-
-
-def load(plugins: Iterable[tuple[Plugin, object]], kinds: Iterable[str]) -> Loaded:
-    """Load plug-ins.
-
-    Args:
-        plugins: each with its module, or with None to import it; one module is loaded once, under its first name.
-        kinds: what they are asked for; the hook of each is `register_KIND`.
-    """
-    kinds = tuple(kinds)
-    modules: list[object] = []
-    loaded: list[Plugin] = []
-    registered: list[Registered] = []
-    quarantined: list[Quarantined] = []
-    for plugin, module in plugins:
-        try:
-            module = run_foreign(partial(import_module, plugin.module)) if module is None else module
-            if any(module is another for another in modules):
-                continue
-            own = run_foreign(partial(_registered, plugin, module, kinds))
-        except ForeignError as error:
-            quarantined.append(_quarantine(plugin, error.__cause__ or error))
-            continue
-        modules.append(module)
-        loaded.append(plugin)
-        registered += own
-    return Loaded(plugins=tuple(loaded), registered=tuple(registered), quarantined=tuple(quarantined))
+    plugin: str
+    distribution: str | None
+    version: str | None
+    cause: str
+    detail: str = ""
+    parts: tuple[tuple[str, str], ...] = ()
 
 
 class _BreachError(Exception):
@@ -73,83 +54,91 @@ class _BreachError(Exception):
         self.parts = tuple(parts)
 
 
-def _manager() -> pluggy.PluginManager:
-    manager = pluggy.PluginManager("peirce")
-    manager.add_hookspecs(hookspecs)
-    return manager
+class PluginManager(pluggy.PluginManager):
+    """The plug-ins of one registry: it calls their hooks, and blocks those that fail."""
 
+    def __init__(self) -> None:
+        super().__init__("peirce")
+        self.add_hookspecs(hookspecs)
 
-def _registered(plugin: Plugin, module: object, kinds: Iterable[str]) -> list[Registered]:
-    """Everything of some kinds that a plug-in registers, validated on a manager that is thrown away."""
-    manager = _manager()
-    _check_hooks(manager, module)
-    manager.register(module, plugin.name)
-    manager.check_pending()
-    registered: list[Registered] = []
-    broken: list[str] = []
-    for kind in kinds:
-        for implementation in getattr(manager.hook, f"register_{kind}").get_hookimpls():
-            # Called one by one, since pluggy passes over a hook that returns None.
-            result = implementation.function()
-            found, why = READERS[kind](result) if kind in READERS else _parts(kind, result)
-            broken += why
-            registered += [
-                Registered(
-                    part=value,
-                    kind=kind,
-                    name=name,
-                    plugin=plugin.name,
-                    distribution=plugin.distribution,
-                    version=plugin.version,
-                )
-                for name, value in found
-            ]
-    names = [(entry.kind, entry.name) for entry in registered]
-    broken += [
-        f"it registers {kind}.{name} twice"
-        for kind, name in sorted(set(names))
-        if names.count((kind, name)) > 1
-    ]
-    if broken:
-        raise _BreachError("; ".join(broken), names)
-    return registered
-
-
-def _parts(kind: str, result: object) -> Read:
-    """The parts of a kind that a hook returns, by name, and why some are none."""
-    if isinstance(result, (str, type)) or not isinstance(result, Iterable):
-        return [], [f"register_{kind} must return a list of classes, not {result!r}"]
-    classes = list(result)
-    named = [(part.name, part) for part in classes if isinstance(getattr(part, "name", None), str)]
-    return named, [why for part in classes if (why := why_no_part(kind, part))]
-
-
-def _check_hooks(manager: pluggy.PluginManager, module: object) -> None:
-    known = [f"register_{kind}" for kind in (*KINDS, *ANNOUNCED, EXPERIMENTS)]
-    for name in dir(module):
-        options = manager.parse_hookimpl_opts(module, name)
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
+        """The marks of a hook; a name that is no hook's, and a hook without marks, are a slip of its author."""
+        options = super().parse_hookimpl_opts(plugin, name)
         if options is None:
-            if name in known and callable(getattr(module, name)):
+            if name in _HOOKS:
                 raise _BreachError(f"{name} is not marked `@peirce.hookimpl`, so that nothing would call it")
-            continue
-        hook = options.get("specname") or name
-        if hook not in known:
-            raise _BreachError(f"{unknown('hook', hook, known)}")
-        if options.get("wrapper") or options.get("hookwrapper"):
-            raise _BreachError(f"{hook} may not be a wrapper: a plug-in adds its own parts only")
-        if inspect.signature(getattr(module, name)).parameters:
-            raise _BreachError(f"{hook} takes no arguments")
+        elif (hook := options.get("specname") or name) not in _HOOKS:
+            raise _BreachError(unknown("hook", hook, _HOOKS))
+        return options
+
+    def load(
+        self, wanted: Iterable[Wanted], kinds: Iterable[str]
+    ) -> tuple[tuple[Plugin, ...], list[Registered], tuple[Quarantined, ...]]:
+        """Load plug-ins.
+
+        Args:
+            wanted: each with its module, or with None to import it; one module is loaded once, under its first name.
+            kinds: what they are asked for; the hook of each is `register_KIND`.
+
+        Returns:
+            The plug-ins that could be loaded, all that they register, and those that could not be loaded.
+        """
+        loaded: list[Plugin] = []
+        registered: list[Registered] = []
+        quarantined: list[Quarantined] = []
+        with _LOADING, redirect_stdout(sys.stderr):
+            for plugin, module in wanted:
+                try:
+                    module = import_module(plugin.module) if module is None else module
+                    if self.is_registered(module):
+                        continue
+                    self.register(module, plugin.name)
+                    registered += self._registered(plugin, module, tuple(kinds))
+                    loaded.append(plugin)
+                except (Exception, SystemExit) as error:  # a script that was named as a plug-in may exit
+                    self.set_blocked(plugin.name)
+                    quarantined.append(_quarantined(plugin, error))
+        return tuple(loaded), registered, tuple(quarantined)
+
+    def _registered(self, plugin: Plugin, module: object, kinds: Iterable[str]) -> list[Registered]:
+        """Everything of some kinds that one of the plug-ins registers."""
+        registered: list[Registered] = []
+        broken: list[str] = []
+        for kind in kinds:
+            caller = self.subset_hook_caller(f"register_{kind}", self.get_plugins() - {module})
+            if not any(hook.plugin is module for hook in caller.get_hookimpls()):
+                continue
+            for result in caller() or [None]:  # pluggy passes over a hook that returns None
+                found, why = read_hook(kind, result)
+                broken += why
+                registered += [
+                    Registered(
+                        part=value,
+                        kind=kind,
+                        name=name,
+                        plugin=plugin.name,
+                        distribution=plugin.distribution,
+                        version=plugin.version,
+                    )
+                    for name, value in found
+                ]
+        names = [(entry.kind, entry.name) for entry in registered]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        broken += [f"it registers {kind}.{name} twice" for kind, name in twice]
+        if broken:
+            raise _BreachError("; ".join(broken), names)
+        return registered
 
 
-def _quarantine(plugin: Plugin, error: BaseException) -> Quarantined:
-    parts = error.parts if isinstance(error, _BreachError) else ()
+def _quarantined(plugin: Plugin, error: BaseException) -> Quarantined:
+    breach = error if isinstance(error, _BreachError) else None
     return Quarantined(
         plugin=plugin.name,
         distribution=plugin.distribution,
         version=plugin.version,
         cause=_cause(plugin, error),
-        detail="" if isinstance(error, _BreachError) else "".join(traceback.format_exception(error)),
-        parts=parts,
+        detail="" if breach else "".join(traceback.format_exception(error)),
+        parts=breach.parts if breach else (),
     )
 
 
@@ -157,7 +146,7 @@ def _cause(plugin: Plugin, error: BaseException) -> str:
     if isinstance(error, _BreachError):
         return str(error)
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
-        if plugin.module == error.name or plugin.module.startswith(error.name + "."):
+        if f"{plugin.module}.".startswith(f"{error.name}."):
             return f"there is no module {error.name!r}"
         return f"it needs the module {error.name!r}, which is not installed"
-    return in_a_line(error)
+    return one_line(error)

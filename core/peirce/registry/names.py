@@ -6,26 +6,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, frozen
 
 from peirce.registry.file import RegistryFile, singular
-
-
-@frozen(kw_only=True)
-class Plugin:
-    """A plug-in that is installed or named, loaded or not.
-
-    Args:
-        name: `distribution:entry-point`, or `module:NAME`.
-        module: the module that it is.
-        distribution: the distribution that announces it; None for a module that is only named.
-        version: the distribution's version.
-    """
-
-    name: str
-    module: str
-    distribution: str | None = None
-    version: str | None = None
 
 
 @frozen(kw_only=True)
@@ -33,7 +16,13 @@ class Registered:
     """What a plug-in registers, and where it comes from.
 
     Args:
-        part: the class of a part, the path of a ready spec, the `module:attribute` of a runtime, or a line of help.
+        part: the class of a part, the path of a ready spec, the `module:attribute` of a runtime, a line of help, or
+            an experiment.
+        kind: its kind, such as `operators`.
+        name: its name.
+        plugin: the plug-in's name.
+        distribution: the distribution that announces the plug-in; None for a module that is only named.
+        version: the distribution's version.
     """
 
     part: Any
@@ -42,24 +31,6 @@ class Registered:
     plugin: str
     distribution: str | None
     version: str | None
-
-
-@frozen(kw_only=True)
-class Quarantined:
-    """A plug-in of which nothing is used.
-
-    Args:
-        cause: why, in one line.
-        detail: the traceback of an import that failed; empty otherwise.
-        parts: kind and name of what it was about to register, as far as that is known.
-    """
-
-    plugin: str
-    distribution: str | None
-    version: str | None
-    cause: str
-    detail: str = ""
-    parts: tuple[tuple[str, str], ...] = ()
 
 
 Key = tuple[str, str]
@@ -97,109 +68,83 @@ class Names:
         return evolve(self, parts=own, letters=MappingProxyType(letters))
 
 
-def settle(
-    parts: Iterable[Registered], file: RegistryFile, quarantined: Iterable[Quarantined], off: Iterable[str]
-) -> Names:
+def settle(claimed: Iterable[Registered], file: RegistryFile, absent: Mapping[str, str]) -> Names:
     """Give every name to one owner.
 
     Args:
-        parts: all that plug-ins register.
+        claimed: all that plug-ins register; several may claim one name.
         file: whom it prefers, and its aliases.
-        quarantined: plug-ins that could not be loaded, for messages.
-        off: plug-ins that are switched off, for messages.
+        absent: why plug-ins register nothing, such as `is switched off`, by name.
     """
-    return _Settling(file, tuple(quarantined), tuple(off)).settle(parts)
+    blocked: dict[Key, str] = {}
+    conflicts: list[str] = []
+
+    def owned(claims: Iterable[tuple[Key, Registered]]) -> dict[Key, Registered]:
+        """The owner of each name that has one: the only one, or the one that `prefer` names."""
+        owners: dict[Key, list[Registered]] = {}
+        for key, entry in claims:
+            owners.setdefault(key, []).append(entry)
+        found: dict[Key, Registered] = {}
+        for key, entries in owners.items():
+            preferred = file.prefer.get(".".join(key))
+            won = [entry for entry in entries if preferred in (None, entry.plugin)]
+            if len(won) == 1:
+                found[key] = won[0]
+            elif won:
+                conflicts.append(_several(key, entries, file))
+            else:  # to take another owner in silence would change models
+                blocked[key] = _astray(key, entries, file, absent)
+        return found
+
+    parts = owned(((entry.kind, entry.name), entry) for entry in claimed)
+    letters = owned(
+        (("letters", entry.part.letter), entry)
+        for entry in parts.values()
+        if entry.kind == "operators" and entry.part.letter is not None
+    )
+    aliases = {}
+    for dotted, name in file.aliases.items():
+        kind, _, alias = dotted.partition(".")
+        aliases[kind, alias] = name
+        if hidden := parts.get((kind, alias)):
+            conflicts.append(
+                f'alias "{dotted}" in {file.where} hides the {singular(kind)} of that name, of '
+                f"{hidden.plugin}; choose another alias"
+            )
+    return Names(
+        parts=parts,
+        letters=MappingProxyType({letter: entry.name for (_, letter), entry in sorted(letters.items())}),
+        aliases=aliases,
+        blocked=blocked,
+        conflicts=tuple(conflicts),
+    )
 
 
-@define
-class _Settling:
-    file: RegistryFile
-    quarantined: tuple[Quarantined, ...]
-    off: tuple[str, ...]
-    blocked: dict[Key, str] = field(factory=dict)
-    conflicts: list[str] = field(factory=list)
+def _several(key: Key, owners: list[Registered], file: RegistryFile) -> str:
+    dotted = ".".join(key)
+    choices = " or ".join(f'`"{dotted}" = "{owner.plugin}"`' for owner in owners)
+    return (
+        f"{_called(key)} has {len(owners)} owners: {_listed(owners)}. Settle it with `peirce plugins prefer {dotted} "
+        f"PLUGIN`, which writes one line under [prefer] of registry.toml: {choices}. In force is {file.where}"
+    )
 
-    def settle(self, claimed: Iterable[Registered]) -> Names:
-        parts = self.parts(claimed)
-        return Names(
-            parts=parts,
-            letters=MappingProxyType(self.letters(parts.values())),
-            aliases=self.aliases(parts),
-            blocked=self.blocked,
-            conflicts=tuple(self.conflicts),
-        )
 
-    def parts(self, claimed: Iterable[Registered]) -> dict[Key, Registered]:
-        claims: dict[Key, list[Registered]] = {}
-        for entry in claimed:
-            claims.setdefault((entry.kind, entry.name), []).append(entry)
-        return self.winners(
-            {key: (f"{singular(key[0])} {key[1]!r}", owners) for key, owners in claims.items()}
-        )
+def _astray(key: Key, owners: list[Registered], file: RegistryFile, absent: Mapping[str, str]) -> str:
+    """What to say when the preferred plug-in is none of the owners."""
+    dotted = ".".join(key)
+    preferred = file.prefer[dotted]
+    return (
+        f'{file.where} prefers "{preferred}" for {_called(key)}, but that plug-in '
+        f"{absent.get(preferred, 'does not register it')}. Owners there are: {_listed(owners)}. Correct or remove the "
+        f'line `"{dotted}" = "{preferred}"` under [prefer]'
+    )
 
-    def letters(self, parts: Iterable[Registered]) -> dict[str, str]:
-        claims: dict[str, list[Registered]] = {}
-        for entry in parts:
-            if entry.kind == "operators" and entry.part.letter is not None:
-                claims.setdefault(entry.part.letter, []).append(entry)
-        what = "letter {!r} of the operators' shorthand"
-        won = self.winners(
-            {("letters", letter): (what.format(letter), claims[letter]) for letter in sorted(claims)}
-        )
-        return {letter: owner.name for (_, letter), owner in won.items()}
 
-    def winners(self, claims: Mapping[Key, tuple[str, list[Registered]]]) -> dict[Key, Registered]:
-        """The owner of each name that has one; `claims` gives what the name is called, and who claims it."""
-        found = {key: self.winner(key, what, owners) for key, (what, owners) in claims.items()}
-        return {key: owner for key, owner in found.items() if owner is not None}
-
-    def winner(self, name: Key, what: str, owners: list[Registered]) -> Registered | None:
-        """The owner of a name, by `prefer` when there are several or when it names another one."""
-        key = ".".join(name)
-        preferred = self.file.prefer.get(key)
-        for owner in owners:
-            if owner.plugin == preferred:
-                return owner
-        if preferred is None and len(owners) == 1:
-            return owners[0]
-        if preferred is None:
-            self.conflicts.append(self.several(key, what, owners))
-        elif len(owners) == 1:
-            # Taking the other owner in silence would change models; the rest of the registry still works.
-            self.blocked[name] = self.astray(key, what, owners)
-        else:
-            self.conflicts.append(self.astray(key, what, owners))
-        return None
-
-    def several(self, key: str, what: str, owners: list[Registered]) -> str:
-        choices = " or ".join(f'`"{key}" = "{owner.plugin}"`' for owner in owners)
-        return (
-            f"{what} has {len(owners)} owners: {_listed(owners)}. Settle it with `peirce plugins prefer {key} "
-            f"PLUGIN`, which writes one line under [prefer] of registry.toml: {choices}. In force is "
-            f"{self.file.where}"
-        )
-
-    def astray(self, key: str, what: str, owners: list[Registered]) -> str:
-        """What to say when the preferred plug-in is none of the owners."""
-        preferred = self.file.prefer[key]
-        state = next((f"is quarantined: {q.cause}" for q in self.quarantined if q.plugin == preferred), None)
-        state = state or ("is switched off" if preferred in self.off else "does not register it")
-        return (
-            f'{self.file.where} prefers "{preferred}" for {what}, but that plug-in {state}. Owners there '
-            f'are: {_listed(owners)}. Correct or remove the line `"{key}" = "{preferred}"` under [prefer]'
-        )
-
-    def aliases(self, parts: Mapping[Key, Registered]) -> dict[Key, str]:
-        aliases = {}
-        for key, name in self.file.aliases.items():
-            kind, _, alias = key.partition(".")
-            if hidden := parts.get((kind, alias)):
-                self.conflicts.append(
-                    f'alias "{key}" in {self.file.where} hides the {singular(kind)} of that name, of '
-                    f"{hidden.plugin}; choose another alias"
-                )
-            aliases[kind, alias] = name
-        return aliases
+def _called(key: Key) -> str:
+    kind, name = key
+    return (
+        f"letter {name!r} of the operators' shorthand" if kind == "letters" else f"{singular(kind)} {name!r}"
+    )
 
 
 def _listed(owners: Iterable[Registered]) -> str:

@@ -1,6 +1,6 @@
-"""Which parts there are: the `Registry`, and the `Catalogue` of what plug-ins announce beside parts.
+"""Which parts there are: the `Registry` of a set of plug-ins.
 
-Both are values; nothing is global but the caches of `default_registry` and `default_catalogue`. `discovery` says which
+It is a value; nothing is global but the caches of `default_registry` and `default_catalogue`. `discovery` says which
 plug-ins there are, `loading` validates each or quarantines it, and `names` settles who owns a name.
 """
 
@@ -11,34 +11,36 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
 from peirce.errors import RegistryError, unknown
-from peirce.registry.discovery import active_plugins, installed_plugins, named_plugin
+from peirce.registry.discovery import Wanted, active_plugins, installed_plugins, named_plugin
 from peirce.registry.file import ANNOUNCED, EXPERIMENTS, KINDS, RegistryFile, find_registry_file, singular
-from peirce.registry.loading import load
-from peirce.registry.names import Plugin, Quarantined, Registered, settle
+from peirce.registry.loading import PluginManager
+from peirce.registry.names import Registered, settle
 
 if TYPE_CHECKING:
     from peirce.model import Experiment
 
 _log = logging.getLogger("peirce")
+_ALL = (*KINDS, *ANNOUNCED, EXPERIMENTS)
 
 
-class Catalogue:
-    """What a set of plug-ins announces beside parts, by name; it does not change once it is made.
+class Registry:
+    """The parts of a set of plug-ins, and what they announce beside them, by name; it does not change once it is made.
+
+    Make one with `Registry.discover` (what is installed and named) or `Registry.of` (the given plug-ins).
 
     Attributes:
+        kinds: what the plug-ins were asked for.
         plugins: those that could be loaded.
         quarantined: those that could not, each with its cause.
         conflicts: what has several owners, each as the sentence that says how to settle it.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ANNOUNCED
-
     def __init__(
         self,
-        plugins: Iterable[tuple[Plugin, object]],
+        plugins: Iterable[Wanted],
         file: RegistryFile,
         off: Iterable[str] = (),
         kinds: Iterable[str] | None = None,
@@ -49,14 +51,14 @@ class Catalogue:
             plugins: each with its module, or with None to import it.
             file: what settles names; its switches have been applied already.
             off: plug-ins that are there and switched off, for messages.
-            kinds: what they are asked for; all that this class knows unless told otherwise.
+            kinds: what they are asked for; everything if None.
         """
-        self.file = file
-        self.off = tuple(off)
-        loaded = load(plugins, self.kinds if kinds is None else kinds)
-        self.plugins: tuple[Plugin, ...] = loaded.plugins
-        self.quarantined: tuple[Quarantined, ...] = loaded.quarantined
-        self._names = settle(loaded.registered, file, loaded.quarantined, self.off)
+        self.file, self.off = file, tuple(off)
+        self.kinds = _ALL if kinds is None else tuple(kinds)
+        self.plugins, registered, self.quarantined = PluginManager().load(plugins, self.kinds)
+        absent = dict.fromkeys(self.off, "is switched off")
+        absent |= {broken.plugin: f"is quarantined: {broken.cause}" for broken in self.quarantined}
+        self._names = settle(registered, file, absent)
         self.conflicts: tuple[str, ...] = self._names.conflicts
 
     @classmethod
@@ -66,7 +68,7 @@ class Catalogue:
         path: str | Path | None = None,
         extra_plugins: Iterable[str | object] = (),
         kinds: Iterable[str] | None = None,
-    ) -> Self:
+    ) -> Registry:
         """Load what is installed and active; conflicts are kept in `conflicts`, and nothing is said of what is broken.
 
         Args:
@@ -84,25 +86,60 @@ class Catalogue:
         return cls(wanted, file, off, kinds)
 
     @classmethod
-    def of(cls, *plugins: str | object, file: RegistryFile | None = None) -> Self:
+    def discover(
+        cls,
+        config: RegistryFile | None = None,
+        path: str | Path | None = None,
+        extra_plugins: Iterable[str | object] = (),
+        kinds: Iterable[str] | None = None,
+    ) -> Registry:
+        """As `survey`, but it warns of each plug-in that could not be loaded, and refuses conflicts.
+
+        Raises:
+            RegistryError: registry.toml cannot be used, or two plug-ins own one name or one letter.
+        """
+        registry = cls.survey(config, path, extra_plugins, kinds)
+        for broken in registry.quarantined:
+            _log.warning(
+                "plug-in %s was not loaded: %s. `peirce plugins check %s` tells more, "
+                "`peirce plugins disable %s` switches it off",
+                *(broken.plugin, broken.cause, broken.plugin, broken.plugin),
+            )
+        return registry._settled()
+
+    @classmethod
+    def of(
+        cls, *plugins: str | object, file: RegistryFile | None = None, kinds: Iterable[str] | None = None
+    ) -> Registry:
         """Load just these plug-ins: modules, their names, objects with hooks, or `distribution:entry-point`.
 
         Raises:
             RegistryError: two of them own one name or one letter.
         """
         installed = installed_plugins()
-        made = cls((named_plugin(one, installed) for one in plugins), file or RegistryFile())
-        return made.settled()
+        wanted = (named_plugin(one, installed) for one in plugins)
+        return cls(wanted, file or RegistryFile(), kinds=kinds)._settled()
 
-    def settled(self) -> Self:
-        """This one.
-
-        Raises:
-            RegistryError: two plug-ins own one name or one letter.
-        """
+    def _settled(self) -> Registry:
         if self.conflicts:
             raise RegistryError("\n".join(self.conflicts))
         return self
+
+    def completed(self, *plugins: str | object) -> Registry:
+        """This registry with the parts of further plug-ins under the names and letters that stand for nothing in it.
+
+        Args:
+            plugins: as for `of`; what one of them registers under a name or a letter that is taken is left out.
+        """
+        installed = installed_plugins()
+        loaded, registered, quarantined = PluginManager().load(
+            (named_plugin(one, installed) for one in plugins), KINDS
+        )
+        more = copy(self)
+        more.plugins += loaded
+        more.quarantined += quarantined
+        more._names = self._names.completed(registered)
+        return more
 
     def entry(self, kind: str, name: str) -> Registered:
         """What a name or an alias of a kind stands for, with its plug-in, distribution and version.
@@ -113,11 +150,13 @@ class Catalogue:
         self._check_kind(kind)
         actual = self._names.aliases.get((kind, name), name)
         found = self._names.parts.get((kind, actual))
-        if found is not None:
-            return found
-        if (kind, actual) in self._names.blocked:
-            raise RegistryError(self._names.blocked[kind, actual])
-        raise RegistryError(self._missing(kind, name, actual))
+        if found is None:
+            raise RegistryError(self._names.blocked.get((kind, actual)) or self._missing(kind, name, actual))
+        return found
+
+    def get(self, kind: str, name: str) -> type[Any]:
+        """The part of a kind that a name or an alias stands for; raises as `entry`."""
+        return self.entry(kind, name).part
 
     def entries(self, kind: str) -> tuple[Registered, ...]:
         """Everything of a kind with where it comes from, sorted by name."""
@@ -132,6 +171,20 @@ class Catalogue:
         """The names of a kind's parts by alias."""
         return {alias: name for (its, alias), name in self._names.aliases.items() if its == kind}
 
+    @property
+    def letters(self) -> Mapping[str, str]:
+        """The names of operators by their letters in the shorthand."""
+        return self._names.letters
+
+    def why_no_letter(self, letter: str) -> str | None:
+        """Why a letter that operators claim stands for none of them; None where none claims it or it does stand."""
+        return self._names.blocked.get(("letters", letter))
+
+    @property
+    def experiments(self) -> Mapping[str, Experiment]:
+        """The experiments by name, in the order in which plug-ins register them."""
+        return {name: found.part for (kind, name), found in self._names.parts.items() if kind == EXPERIMENTS}
+
     def _check_kind(self, kind: str) -> None:
         if kind not in self.kinds:
             raise RegistryError(unknown("part kind", kind, self.kinds))
@@ -140,85 +193,20 @@ class Catalogue:
         what = singular(kind)
         via = f" (alias of {actual!r} in {self.file.where})" if actual != name else ""
         owners = [broken for broken in self.quarantined if (kind, actual) in broken.parts]
+        doubtful = owners or [broken for broken in self.quarantined if not broken.parts]
+        causes = "; ".join(f"{broken.plugin}: {broken.cause}" for broken in doubtful)
         if owners:
-            causes = "; ".join(f"{broken.plugin}: {broken.cause}" for broken in owners)
             return (
                 f"{what} {name!r}{via} belongs to a plug-in that is quarantined. {causes}. "
                 f"`peirce plugins check {owners[0].plugin}` tells more"
             )
         message = unknown(what, actual, (*self.names(kind), *self.aliases(kind))) + via
-        doubtful = [broken for broken in self.quarantined if not broken.parts]
         if doubtful:
-            causes = "; ".join(f"{broken.plugin}: {broken.cause}" for broken in doubtful)
             message += f". It may belong to a plug-in that is quarantined: {causes}"
         if self.off:
-            message += (
-                f". Switched off: {', '.join(self.off)}; `peirce plugins enable PLUGIN` switches one on"
-            )
+            off = ", ".join(self.off)
+            message += f". Switched off: {off}; `peirce plugins enable PLUGIN` switches one on"
         return message
-
-
-class Registry(Catalogue):
-    """The parts of a set of plug-ins, and what they announce beside them; it does not change once it is made.
-
-    Make one with `Registry.discover` (what is installed and named) or `Registry.of` (the given plug-ins).
-    """
-
-    kinds = (*KINDS, *ANNOUNCED, EXPERIMENTS)
-
-    @classmethod
-    def discover(
-        cls,
-        config: RegistryFile | None = None,
-        path: str | Path | None = None,
-        extra_plugins: Iterable[str | object] = (),
-        kinds: Iterable[str] | None = None,
-    ) -> Self:
-        """As `survey`, but it warns of each plug-in that could not be loaded, and refuses conflicts.
-
-        Raises:
-            RegistryError: registry.toml cannot be used, or two plug-ins own one name or one letter.
-        """
-        registry = cls.survey(config, path, extra_plugins, kinds)
-        for broken in registry.quarantined:
-            _log.warning(
-                "plug-in %s was not loaded: %s. `peirce plugins check %s` tells more, "
-                "`peirce plugins disable %s` switches it off",
-                *(broken.plugin, broken.cause, broken.plugin, broken.plugin),
-            )
-        return registry.settled()
-
-    def completed(self, *plugins: str | object) -> Self:
-        """This registry with the parts of further plug-ins under the names and letters that stand for nothing in it.
-
-        Args:
-            plugins: as for `of`; what one of them registers under a name or a letter that is taken is left out.
-        """
-        installed = installed_plugins()
-        loaded = load((named_plugin(one, installed) for one in plugins), KINDS)
-        more = copy(self)
-        more.plugins = (*self.plugins, *loaded.plugins)
-        more.quarantined = (*self.quarantined, *loaded.quarantined)
-        more._names = self._names.completed(loaded.registered)
-        return more
-
-    @property
-    def letters(self) -> Mapping[str, str]:
-        """The names of operators by their letters in the shorthand."""
-        return self._names.letters
-
-    def get(self, kind: str, name: str) -> type[Any]:
-        """The part of a kind that a name or an alias stands for; raises as `entry`."""
-        return self.entry(kind, name).part
-
-    @property
-    def experiments(self) -> Mapping[str, Experiment]:
-        """The experiments by name, in the order in which plug-ins register them."""
-        return {name: found.part for (kind, name), found in self._names.parts.items() if kind == EXPERIMENTS}
-
-    def why_no_letter(self, letter: str) -> str | None:
-        """Why a letter that operators claim stands for none of them; None where none claims it or it does stand."""
-        return self._names.blocked.get(("letters", letter))
 
 
 @cache
@@ -228,6 +216,6 @@ def default_registry() -> Registry:
 
 
 @cache
-def default_catalogue() -> Catalogue:
+def default_catalogue() -> Registry:
     """What is installed and active beside parts, surveyed once a process; it imports no part, and so no torch."""
-    return Catalogue.survey().settled()
+    return Registry.survey(kinds=ANNOUNCED)._settled()

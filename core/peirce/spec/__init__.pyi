@@ -1,5 +1,10 @@
+from .files import Document as Document
 from .files import is_path as is_path
+from .files import parse_document as parse_document
+from .files import parse_override as parse_override
+from .files import read_document as read_document
 from .files import summary_of as summary_of
+from .shorthand import parse_shorthand as parse_shorthand
 from .spec import FORMAT as FORMAT
 from .spec import Activation as Activation
 from .spec import HeadSpec as HeadSpec
@@ -11,8 +16,6 @@ from .spec import Regularisation as Regularisation
 from .spec import ScopeKind as ScopeKind
 from .spec import ScopeSpec as ScopeSpec
 from .spec import Spec as Spec
-from .spec import parse_override as parse_override
-from .spec import parse_shorthand as parse_shorthand
 from .spec import read_spec as read_spec
 from .spec import structure_options as structure_options
 from .spec import to_plain as to_plain

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import tomlkit
 from attrs import Factory, field, frozen
 
 from peirce.errors import SpecError
-from peirce.files import DEEPEST, parse_toml, too_deep, whole_number
+from peirce.files import parse_toml, whole_number
 from peirce.files import read_text as read_file
 from peirce.spec.toml_lines import KeyPath, join_key, key_lines, split_key
 
@@ -40,19 +40,23 @@ class Locations:
                 return place
         return self.source
 
-    def without(self, path: KeyPath) -> Locations:
-        """The locations of what does not lie at or below a path."""
-        kept = {key: place for key, place in self.entries.items() if key[: len(path)] != path}
+    def without(self, *paths: KeyPath) -> Locations:
+        """The locations of what does not lie at or below some paths."""
+        kept = {
+            key: place
+            for key, place in self.entries.items()
+            if not any(key[: len(path)] == path for path in paths)
+        }
         return Locations(kept, self.source)
 
-    def with_entries(self, entries: Mapping[KeyPath, str]) -> Locations:
+    def and_of(self, entries: Mapping[KeyPath, str], source: str) -> Locations:
         """These locations and others, which win."""
-        return Locations({**self.entries, **entries}, self.source)
+        return Locations({**self.entries, **entries}, source)
 
 
 @frozen
 class Document:
-    """A spec as plain tables, with the place of every key."""
+    """A TOML document as plain tables, with the place of every key."""
 
     data: dict[str, Any]
     locations: Locations = Factory(Locations)
@@ -63,86 +67,89 @@ class Document:
         Raises:
             SpecError: a key passes through a plain value, or beyond a list's end.
         """
-        document = self
+        data, locations = deepcopy(self.data), self.locations
         for dotted, value in changes.items():
             try:
                 path = split_key(dotted)
             except ValueError as error:
                 raise SpecError(f"override {dotted!r}: {error}") from None
-            if len(path) > DEEPEST or too_deep(value, DEEPEST - len(path)):
-                raise SpecError(f"override {_cut(dotted)}: {_TOO_DEEP}")
-            data = _set(document.data, path, value, dotted, 0)
-            places = dict.fromkeys([path, *_absent(document.data, path)], f"override {dotted}")
-            document = Document(data, document.locations.without(path).with_entries(places))
-        return document
+            made = [path, *_put(data, path, value, dotted)]
+            place = f"override {dotted}"
+            locations = locations.without(path).and_of(dict.fromkeys(made, place), locations.source)
+        return Document(data, locations)
 
     def merged(self, base: Document) -> Document:
         """This document on top of another: tables are merged, everything else is replaced."""
-        locations = base.locations
-        for path in _replaced(base.data, self.data, ()):
-            locations = locations.without(path)
-        locations = Locations({**locations.entries, **self.locations.entries}, self.locations.source)
-        return Document(_merge(base.data, self.data), locations)
+        replaced: list[KeyPath] = []
+        data = _merge(base.data, self.data, (), replaced)
+        locations = base.locations.without(*replaced)
+        return Document(data, locations.and_of(self.locations.entries, self.locations.source))
 
 
 def read(path_or_name: str | os.PathLike[str], ready: Ready, seen: tuple[str, ...] = ()) -> Document:
-    """The document of a file or of a ready spec, with what it extends merged in."""
+    """The document of a spec's file or of a ready spec, with what it extends merged in."""
     path = find(path_or_name, ready)
-    if "\0" in str(path):
-        raise SpecError(f"{str(path)!r} is no path: it holds a zero byte")
     identity = os.path.realpath(path)
     if identity in seen:
         chain = " extends ".join(_short(name) for name in (*seen[seen.index(identity) :], identity))
         raise SpecError(f"{chain}: a spec cannot extend itself; remove one `extend`")
-    if len(seen) >= DEEPEST:
-        raise SpecError(
-            f"{_short(path)}: more than {DEEPEST} specs extend each other; put some of them together"
-        )
+    return _extended(read_document(path), path.parent, ready, (*seen, identity))
+
+
+def read_text(text: str, source: str, ready: Ready) -> Document:
+    """The document of a spec's text, with what it extends merged in; paths start from the folder of `source`."""
+    return _extended(parse_document(text, source), Path(source).parent, ready, ())
+
+
+def read_document(path: Path, what: str = "spec") -> Document:
+    """A TOML file.
+
+    Args:
+        path: the file.
+        what: what it is, for errors.
+
+    Raises:
+        SpecError: it cannot be read, or is no TOML.
+    """
     try:
         text = read_file(path)
     except FileNotFoundError:
-        raise SpecError(f"no spec file {_short(path)}.{_specs_in(path.parent)}") from None
-    except UnicodeDecodeError as error:
-        raise SpecError(f"{_short(path)}: not UTF-8 text, as TOML must be: {error.reason}") from None
+        raise SpecError(f"no {what} file {_short(path)}.{_specs_in(path.parent)}") from None
     except IsADirectoryError:
-        raise SpecError(f"{_short(path)} is a folder, not a spec.{_specs_in(path)}") from None
-    except OSError as error:
-        raise SpecError(f"{_short(path)}: cannot be read: {error.strerror or error}") from None
-    return read_text(text, _short(path), ready, seen=(*seen, identity), folder=path.parent)
+        raise SpecError(f"{_short(path)} is a folder, not a {what}.{_specs_in(path)}") from None
+    except (OSError, ValueError) as error:  # such as text that is not UTF-8
+        raise SpecError(f"{_short(path)}: cannot be read: {error}") from None
+    return parse_document(text, _short(path))
 
 
-def read_text(
-    text: str, source: str, ready: Ready, seen: tuple[str, ...] = (), folder: Path | None = None
-) -> Document:
-    """The document of a text with what it extends merged in; a relative `extend` starts from `folder`."""
+def parse_document(text: str, source: str) -> Document:
+    """A TOML text.
+
+    Raises:
+        SpecError: it is no TOML.
+    """
     try:
         data = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(_syntax_error(error, text, source)) from None
-    except ValueError as error:
-        # What tomllib lets through: an integer of thousands of digits, a date that there is not.
+    except ValueError as error:  # such as an integer of thousands of digits, which tomllib lets through
         raise SpecError(f"{source}: not valid TOML: {error}") from None
     lines = {path: f"{source}:{line}" for path, line in key_lines(text.replace("\r\n", "\n")).items()}
-    document = Document(data, Locations(lines, source))
-    if "extend" not in data:
+    return Document(data, Locations(lines, source))
+
+
+def _extended(document: Document, folder: Path, ready: Ready, seen: tuple[str, ...]) -> Document:
+    """A document with what it extends merged in; a relative path starts from a folder."""
+    if "extend" not in document.data:
         return document
-    base = data.pop("extend")
+    base = document.data.pop("extend")
     place = document.locations.at(("extend",))
     if not isinstance(base, str):
         raise SpecError(f"{place}: extend must be a string: a path or the name of a ready spec, not {base!r}")
-    if is_path(base):
-        base = str((folder or Path(source).parent) / base)
     try:
-        return document.merged(read(base, ready, seen))
+        return document.merged(read(str(folder / base) if is_path(base) else base, ready, seen))
     except SpecError as error:
         raise SpecError(f"{error}\n  extended at {place}") from error
-
-
-_TOO_DEEP = f"tables and lists are nested more than {DEEPEST} deep; no key of a spec needs that"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) < 80 else f"{text[:76]} ..."
 
 
 def _syntax_error(error: tomllib.TOMLDecodeError, text: str, source: str) -> str:
@@ -192,7 +199,11 @@ def summary_of(path: Path) -> str:
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """The dotted key and the value of `key=value`; a value that is no TOML is a string as it stands."""
+    """The key and the value of `model.dims.layers=2`; the value is TOML, or else a string as it stands.
+
+    Raises:
+        SpecError: there is no `=`, or what stands before it is no dotted key.
+    """
     dotted, equals, value = text.partition("=")
     try:
         if not equals:
@@ -205,57 +216,48 @@ def parse_override(text: str) -> tuple[str, Any]:
     except tomllib.TOMLDecodeError:
         return dotted.strip(), value.strip()
     except ValueError as error:
-        raise SpecError(f"cannot read the value of {_cut(dotted)}: {error}") from None
+        raise SpecError(f"cannot read the value of {dotted}: {error}") from None
 
 
 def write(data: Mapping[str, Any]) -> str:
     """A plain document as TOML."""
+    import tomlkit
+
     return tomlkit.dumps(data)
 
 
-def _set(node: Any, path: KeyPath, value: Any, dotted: str, depth: int) -> Any:
-    """A copy of a table or list with one value changed; missing tables are made."""
-    if depth == len(path):
-        return value
-    part = path[depth]
-    if isinstance(node, Mapping):
-        return {**node, part: _set(node.get(part, {}), path, value, dotted, depth + 1)}
-    here = join_key(path[:depth])
-    if not isinstance(node, list):
-        raise SpecError(f"override {dotted}: {here} is {node!r}, which has no key {part!r}")
-    place = whole_number(part)
-    if place is None or place >= len(node):
-        raise SpecError(
-            f"override {dotted}: {here} is a list of {len(node)}; {part!r} is no index of it, from 0"
-        )
-    changed = list(node)
-    changed[place] = _set(changed[place], path, value, dotted, depth + 1)
-    return changed
-
-
-def _absent(node: Any, path: KeyPath) -> Iterator[KeyPath]:
-    """The tables on the way to a key that a document does not have yet."""
+def _put(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> list[KeyPath]:
+    """Set one value in tables and lists; the paths of the tables that were made on the way."""
+    node: Any = data
+    made = []
     for depth, part in enumerate(path):
-        if isinstance(node, Mapping) and part not in node:
-            yield from (path[:end] for end in range(depth + 1, len(path)))
-            return
-        node = node[part] if isinstance(node, Mapping) else node[int(part)]
+        key: str | int = part
+        if isinstance(node, list):
+            place = whole_number(part)
+            if place is None or place >= len(node):
+                here = f"{join_key(path[:depth])} is a list of {len(node)}"
+                raise SpecError(f"override {dotted}: {here}; {part!r} is no index of it, from 0")
+            key = place
+        elif not isinstance(node, dict):
+            raise SpecError(
+                f"override {dotted}: {join_key(path[:depth])} is {node!r}, which has no key {part!r}"
+            )
+        if depth == len(path) - 1:
+            node[key] = value
+        elif isinstance(node, dict) and part not in node:
+            node[key] = {}
+            made.append(path[: depth + 1])
+        node = node[key]
+    return made
 
 
-def _merge(base: Any, over: Any) -> Any:
+def _merge(base: Any, over: Any, path: KeyPath, replaced: list[KeyPath]) -> Any:
+    """Tables merged, and anything else taken from `over`; the paths of the latter are added to `replaced`."""
     if not (isinstance(base, Mapping) and isinstance(over, Mapping)):
+        replaced.append(path)
         return over
-    merged = {key: _merge(base[key], over[key]) if key in over else base[key] for key in base}
-    return {**merged, **{key: value for key, value in over.items() if key not in base}}
-
-
-def _replaced(base: Any, over: Any, path: KeyPath) -> Iterator[KeyPath]:
-    """The paths whose values the merge takes from `over` whole."""
-    if isinstance(base, Mapping) and isinstance(over, Mapping):
-        for key in base.keys() & over.keys():
-            yield from _replaced(base[key], over[key], (*path, key))
-    elif path:
-        yield path
+    both = {key: _merge(base[key], over[key], (*path, key), replaced) for key in base if key in over}
+    return {**base, **over, **both}
 
 
 def _short(path: str | os.PathLike[str]) -> str:

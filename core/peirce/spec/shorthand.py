@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from peirce.errors import SpecError
-
-Branch = Literal["U", "B"]
-_SIDES: Mapping[Branch, tuple[str, str]] = {"U": ("left", "unary"), "B": ("right", "binary")}
+from peirce.errors import SpecError, unknown
 
 
-def parse_shorthand(text: str, letters: Mapping[str, str], typings: Mapping[str, Branch]) -> tuple[str, ...]:
+def parse_shorthand(
+    text: str, letters: Mapping[str, str], typings: Mapping[str, Literal["U", "B"]]
+) -> tuple[str, ...]:
     """The names of the operators that a shorthand stands for, in its order.
 
     Args:
@@ -23,34 +22,26 @@ def parse_shorthand(text: str, letters: Mapping[str, str], typings: Mapping[str,
     Raises:
         SpecError: an unknown letter, a letter on the wrong side, one that stands twice, or no letter at all.
     """
-    left, _, right = text.partition(".")
-    known = ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters))
+    left, dot, right = text.partition(".")
+    known = [f"{letter} ({letters[letter]})" for letter in sorted(letters)]
     found: list[str] = []
-    sides: tuple[tuple[Branch, str], ...] = (("U", left), ("B", right))
-    for branch, side in sides:
-        for letter in side:
-            name = letters.get(letter)
-            if name is None:
-                raise SpecError(
-                    f"unknown letter {letter!r} in the shorthand {text!r}. Known: {known or 'none'}"
-                )
-            if typings[name] != branch:
-                where, kind = _SIDES[typings[name]]
-                if "." not in text:
-                    raise SpecError(
-                        f"the shorthand {text!r} has no dot, and {letter!r} ({name}) writes {kind} atoms: letters that "
-                        "write binary atoms stand to the right of a dot, as in 'jmc.atp'"
-                    )
-                raise SpecError(
-                    f"{letter!r} ({name}) stands on the wrong side of the dot in the shorthand {text!r}: "
-                    f"it writes {kind} atoms, so it belongs to the {where}"
-                )
-            if name in found:
-                raise SpecError(
-                    f"{letter!r} ({name}) stands twice in the shorthand {text!r}; "
-                    "list the operators as tables to use one twice"
-                )
-            found.append(name)
+    for letter, side in [*((letter, "U") for letter in left), *((letter, "B") for letter in right)]:
+        if letter not in letters:
+            raise SpecError(unknown(f"letter of the shorthand {text!r}", letter, known))
+        name = letters[letter]
+        if typings[name] != side:
+            kind, where = ("unary", "left") if typings[name] == "U" else ("binary", "right")
+            hint = "" if dot else "; the shorthand has no dot, as in 'jmc.atp'"
+            raise SpecError(
+                f"{letter!r} ({name}) stands on the wrong side of the dot in the shorthand {text!r}: "
+                f"it writes {kind} atoms, so it belongs to the {where}{hint}"
+            )
+        if name in found:
+            raise SpecError(
+                f"{letter!r} ({name}) stands twice in the shorthand {text!r}; "
+                "list the operators as tables to use one twice"
+            )
+        found.append(name)
     if not found:
-        raise SpecError(f"the shorthand {text!r} names no operator. Known: {known or 'none'}")
+        raise SpecError(f"the shorthand {text!r} names no operator. Known: {', '.join(known)}")
     return tuple(found)

@@ -16,28 +16,10 @@ import attrs
 from attrs import Factory, field, frozen, validators
 
 from peirce.errors import SpecError
-from peirce.spec import files as spec_files
-from peirce.spec import structuring as spec_structure
-from peirce.spec.files import Locations
-from peirce.spec.shorthand import parse_shorthand
-from peirce.spec.structuring import HIDDEN, KEY, REST
+from peirce.spec.files import Document, Locations, Ready, read, read_text, write
+from peirce.spec.structuring import HIDDEN, KEY, REST, structure, toml_key
 from peirce.spec.toml_lines import split_key
 from peirce.spec.values import FrozenDict, thaw
-
-__all__ = [
-    "HeadSpec",
-    "InputSpec",
-    "OperatorSpec",
-    "OperatorsSpec",
-    "PartSpec",
-    "Regularisation",
-    "ScopeSpec",
-    "Spec",
-    "parse_override",
-    "parse_shorthand",
-    "read_spec",
-    "structure_options",
-]
 
 T = TypeVar("T")
 
@@ -71,9 +53,7 @@ def _output_name(instance: Any, attribute: attrs.Attribute[str], value: str) -> 
 def _not_reserved(
     instance: Any, attribute: attrs.Attribute[Mapping[str, Any]], value: Mapping[str, Any]
 ) -> None:
-    taken = {
-        spec_structure.toml_key(other) for other in attrs.fields(type(instance)) if other is not attribute
-    }
+    taken = {toml_key(other) for other in attrs.fields(type(instance)) if other is not attribute}
     if clash := sorted(taken & set(value)):
         raise ValueError(f"'{attribute.name}' holds {clash[0]!r}, which is a key of the table itself")
 
@@ -188,9 +168,7 @@ class Spec:
     locations: Locations = field(factory=Locations, eq=False, repr=False, metadata={HIDDEN: True})
 
     @classmethod
-    def from_toml(
-        cls, text: str, source: str = "spec.toml", ready: Callable[[str], Path] | None = None
-    ) -> Spec:
+    def from_toml(cls, text: str, source: str = "spec.toml", ready: Ready | None = None) -> Spec:
         """Read a spec from TOML.
 
         Args:
@@ -202,11 +180,11 @@ class Spec:
         Raises:
             SpecError: the text is no valid spec; every mistake is named with its line.
         """
-        return _from_document(spec_files.read_text(text, source, ready or _none_ready))
+        return _from_document(read_text(text, source, ready or _none_ready))
 
     def to_toml(self) -> str:
         """The spec as TOML, defaults written out; `Spec.from_toml` gives an equal spec."""
-        return spec_files.write({"format": FORMAT, "model": to_plain(self)})
+        return write({"format": FORMAT, "model": to_plain(self)})
 
     def replace(self, changes: Mapping[str, Any]) -> Spec:
         """A spec with some values changed.
@@ -217,8 +195,9 @@ class Spec:
         Raises:
             SpecError: a key leads nowhere, or the changed spec is not valid.
         """
-        document = spec_files.Document({"format": FORMAT, "model": to_plain(self)}, self.locations)
-        return _from_document(document.changed(changes))
+        return _from_document(
+            Document({"format": FORMAT, "model": to_plain(self)}, self.locations).changed(changes)
+        )
 
     def at(self, path: str | Sequence[str]) -> str:
         """Where a key stands: `file.toml:12`, or the place of its nearest ancestor that a file gave.
@@ -230,7 +209,7 @@ class Spec:
 
 
 def read_spec(
-    path_or_name: str | os.PathLike[str], overrides: Mapping[str, Any] | None, ready: Callable[[str], Path]
+    path_or_name: str | os.PathLike[str], overrides: Mapping[str, Any] | None, ready: Ready
 ) -> Spec:
     """Read a spec from a file, or a ready spec by its name; `peirce.registry.load_spec` knows the ready ones.
 
@@ -242,7 +221,7 @@ def read_spec(
     Raises:
         SpecError: there is no such file or ready spec, or it is not valid.
     """
-    return _from_document(spec_files.read(path_or_name, ready).changed(overrides or {}))
+    return _from_document(read(path_or_name, ready).changed(overrides or {}))
 
 
 def _none_ready(name: str) -> Path:
@@ -250,15 +229,6 @@ def _none_ready(name: str) -> Path:
         f"no ready spec {name!r} is known here: give `Spec.from_toml` ready=peirce.registry.ready_spec, or read a file "
         "with `peirce.load_spec`"
     )
-
-
-def parse_override(text: str) -> tuple[str, Any]:
-    """The key and the value of `model.dims.layers=2`; the value is TOML, or else a string as it stands.
-
-    Raises:
-        SpecError: there is no `=`, or what stands before it is no dotted key.
-    """
-    return spec_files.parse_override(text)
 
 
 def structure_options(
@@ -276,8 +246,7 @@ def structure_options(
     Raises:
         SpecError: an unknown, missing or wrong option, with its file and line.
     """
-    where = split_key(path)
-    return spec_structure.structure(options_class, mapping, where=spec, path=where, label=kind_label)
+    return structure(options_class, mapping, where=spec, path=split_key(path), label=kind_label)
 
 
 def to_plain(value: Any) -> Any:
@@ -292,7 +261,7 @@ def to_plain(value: Any) -> Any:
         if attribute.metadata.get(REST):
             table |= thaw(item)
         elif attribute.name != "as_" or item != value.use:
-            table[spec_structure.toml_key(attribute)] = to_plain(item)
+            table[toml_key(attribute)] = to_plain(item)
     return table
 
 
@@ -304,7 +273,7 @@ class _File:
     model: Spec
 
 
-def _from_document(document: spec_files.Document) -> Spec:
+def _from_document(document: Document) -> Spec:
     found = document.data.get("format", FORMAT)
     if isinstance(found, int) and found > FORMAT:
         raise SpecError(
@@ -312,7 +281,7 @@ def _from_document(document: spec_files.Document) -> Spec:
             "version of Peirce reads; upgrade peirce"
         )
     where = document.locations
-    spec = spec_structure.structure(_File, document.data, where=where, path=(), label="key of a spec").model
+    spec = structure(_File, document.data, where=where, path=(), label="key of a spec").model
     prefixes: dict[str, int] = {}
     for index, head in enumerate(spec.heads):
         first = prefixes.setdefault(head.as_, index)

@@ -23,6 +23,10 @@ HIDDEN = "hidden"
 KEY = "key"
 """Metadata of a field whose key in TOML is not its name."""
 
+_UNIONS = (Union, types.UnionType)
+_TABLES = (dict, Mapping)
+_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
+
 
 class Located(Protocol):
     """Something that knows where its keys stand; a spec does."""
@@ -31,40 +35,12 @@ class Located(Protocol):
         """`file:line` of a key, or of its nearest known ancestor."""
 
 
-@attrs.frozen
-class _Unknown:
-    key: str
-    known: tuple[str, ...]
-    inside: str | None = None
-    """The table that the key would be right in."""
-
-
-@attrs.frozen
-class _Missing:
-    key: str
-
-
-@attrs.frozen
-class _Brackets:
-    """A header with one bracket where two are meant (`many`), or the other way round."""
-
-    many: bool
-
-
-What = str | _Unknown | _Missing | _Brackets
-Problem = tuple[KeyPath, What]
-
-
 class StructureError(ValueError):
-    """What is wrong inside one value: each problem's path below that value, and what it is."""
+    """What is wrong inside a value: the key of each problem, and a sentence."""
 
-    def __init__(self, *items: Problem) -> None:
-        super().__init__("; ".join(_said((), "key", *item)[1] for item in items))
-        self.items = items
-
-    def below(self, path: KeyPath) -> list[Problem]:
-        """The problems, with their paths from higher up."""
-        return [((*path, *inner), what) for inner, what in self.items]
+    def __init__(self, *problems: tuple[KeyPath, str]) -> None:
+        super().__init__("; ".join(sentence for _, sentence in problems))
+        self.problems = problems
 
 
 def structure(cls: type[T], value: object, *, where: Located, path: KeyPath, label: str) -> T:
@@ -81,44 +57,51 @@ def structure(cls: type[T], value: object, *, where: Located, path: KeyPath, lab
         SpecError: unknown, missing or wrong keys, all of them, each with its location.
     """
     try:
-        return structured(cls, value)
+        return structured(cls, value, path, label)
     except StructureError as error:
-        said = [_said(path, label, *item) for item in error.items]
-        raise SpecError("\n".join(f"{where.at(key)}: {sentence}" for key, sentence in said)) from error
+        raise SpecError("\n".join(f"{where.at(key)}: {said}" for key, said in error.problems)) from error
 
 
-def structured(kind: Any, value: Any) -> Any:
+def structured(kind: Any, value: Any, path: KeyPath = (), label: str | None = None) -> Any:
     """A plain value as a type. Nothing is coerced, since TOML has kinds of its own; an integer may stand for a float.
+
+    Args:
+        kind: the type.
+        value: the value.
+        path: the value's key in its document.
+        label: what a key of the value is called, if it is a table; `key of PATH` if None.
 
     Raises:
         StructureError: the value is no such thing; it holds every problem.
     """
     origin, args = get_origin(kind) or kind, get_args(kind)
     if origin in _UNIONS:
-        arms = sorted(args, key=lambda arm: arm is float)
-        for arm in arms:
+        for arm in sorted(args, key=lambda arm: arm is float):
             if _fits(value, arm):
-                return structured(arm, value)
+                return structured(arm, value, path, label)
     if not _fits(value, kind):
-        raise _wrong(kind, value)
+        raise _wrong(kind, value, path)
     if attrs.has(origin):
-        return _instance(origin, value)
+        return _instance(origin, value, path, label or (f"key of {join_key(path)}" if path else "key"))
     if origin is tuple:
-        kinds = _item_kinds(args, len(value))
-        return tuple(_each(zip(map(str, range(len(value))), kinds, value, strict=True)).values())
+        return tuple(
+            _each(
+                zip(map(str, range(len(value))), _item_kinds(args, len(value)), value, strict=True), path
+            ).values()
+        )
     if origin in _TABLES:
-        return _frozen(_each((key, args[1] if args else Any, item) for key, item in value.items()))
+        kinds = args[1] if args else Any
+        return _frozen(_each(((key, kinds, item) for key, item in value.items()), path), path)
     if kind is Any:
-        return _frozen(value)
-    if kind is int and not -(2**63) <= value < 2**63:
-        # What TOML promises, and what torch can hold.
-        raise _wrong("an integer of at most 64 bits", value)
+        return _frozen(value, path)
+    if kind is int and not -(2**63) <= value < 2**63:  # what TOML promises, and what torch can hold
+        raise _wrong("an integer of at most 64 bits", value, path)
     if kind is float and not abs(value) <= sys.float_info.max:
-        raise _wrong("a finite number", value)
+        raise _wrong("a finite number", value, path)
     return float(value) if kind is float else value
 
 
-def _instance(cls: type, table: Mapping[str, Any]) -> Any:
+def _instance(cls: type, table: Mapping[str, Any], path: KeyPath, label: str) -> Any:
     """An instance of an attrs class from a table, its keys checked; a field may ask for all that are left."""
     attrs.resolve_types(cls)
     rest = rest_field(cls)
@@ -127,87 +110,67 @@ def _instance(cls: type, table: Mapping[str, Any]) -> Any:
     }
     extra = {key: item for key, item in table.items() if key not in fields or fields[key] is rest}
     given: dict[str, Any] = {}
-    problems: list[Problem] = []
+    problems: list[tuple[KeyPath, str]] = []
     for key, field in fields.items():
         if field is not rest and key not in table:
-            problems += [((), _Missing(key))] if field.default is attrs.NOTHING else []
+            if field.default is attrs.NOTHING:
+                problems.append((path, f"missing {label} {key!r}, which is required"))
             continue
         try:
-            value = structured(Mapping, extra) if field is rest else structured(field.type, table[key])
-            given[field.alias or field.name] = value
+            given[field.alias or field.name] = (
+                structured(Mapping, extra, path)
+                if field is rest
+                else structured(field.type, table[key], (*path, key))
+            )
         except StructureError as error:
-            problems += error.below(() if field is rest else (key,))
+            problems += error.problems
     if rest is None:
-        problems += [((key,), _Unknown(key, tuple(fields), _table_with(key, cls))) for key in sorted(extra)]
+        problems += [((*path, key), _unknown(key, cls, tuple(fields), path, label)) for key in sorted(extra)]
     if problems:
         raise StructureError(*problems)
     try:
         return cls(**given)
     except Exception as error:
-        blamed = _blamed(error, cls)
         reason = str(error.args[0]) if error.args else repr(error)
+        # Validators say which field they refuse in no other way than by their message.
+        blamed = next((f for f in attrs.fields(cls) if re.search(rf"\b{f.name}\b", reason)), None)
+        at = path if blamed is None else (*path, toml_key(blamed))
         # The message of an attrs validator starts with the field, which the path names already.
-        said = re.match(r"'\w+' must ", reason) if blamed else None
-        what = f"must {reason[said.end() :]}" if said else f"is refused: {reason}"
-        raise StructureError((blamed, what)) from error
+        said = re.sub(r"^'\w+' must ", "must ", reason) if blamed is not None else reason
+        said = said if said.startswith("must ") else f"is refused: {reason}"
+        raise StructureError((at, f"{join_key(at) or 'the document'} {said}")) from error
 
 
-def _each(items: Iterable[tuple[str, Any, Any]]) -> dict[str, Any]:
+def _each(items: Iterable[tuple[str, Any, Any]], path: KeyPath) -> dict[str, Any]:
     """Every item of a collection (key, type, value) as its type; the problems of all come together."""
     done: dict[str, Any] = {}
-    problems: list[Problem] = []
+    problems: list[tuple[KeyPath, str]] = []
     for key, kind, item in items:
         try:
-            done[key] = structured(kind, item)
+            done[key] = structured(kind, item, (*path, key))
         except StructureError as error:
-            problems += error.below((key,))
+            problems += error.problems
     if problems:
         raise StructureError(*problems)
     return done
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: Any, path: KeyPath) -> Any:
     try:
         return freeze(value)
     except TypeError as error:
-        raise StructureError(((), f"is refused: {error}")) from None
+        raise StructureError((path, f"{join_key(path)} is refused: {error}")) from None
 
 
-def _said(root: KeyPath, label: str, below: KeyPath, what: What) -> tuple[KeyPath, str]:
-    """A problem as a sentence, and the key where it stands."""
-    path = (*root, *below)
-    if isinstance(what, str):
-        return path, f"{join_key(path) or 'the document'} {what}"
-    if isinstance(what, _Brackets):
-        meant, given = ("a list of tables", "one table") if what.many else ("one table", "a list of tables")
-        header = f"[[{join_key(path)}]]" if what.many else f"[{join_key(path)}]"
-        return path, f"{join_key(path)} must be {meant}, not {given}: write {header}"
-    table = below[:-1] if isinstance(what, _Unknown) else below
-    name = label if not table else f"key of {join_key((*root, *table))}"
-    if isinstance(what, _Missing):
-        return path, f"missing {name} {what.key!r}, which is required"
-    said = unknown(name, what.key, what.known)
-    if what.inside is not None:
-        owner = (*path[:-1], what.inside)
-        said += f". It is a key of {join_key(owner)}: write {join_key((*owner, what.key))}"
-    return path, said
-
-
-def _table_with(key: str, cls: type) -> str | None:
-    """The table of a class that has a key which the class itself has not."""
+def _unknown(key: str, cls: type, known: tuple[str, ...], path: KeyPath, label: str) -> str:
+    """The sentence for an unknown key, with the inner table that it would be right in, if there is one."""
+    said = unknown(label, key, known)
     for field in attrs.fields(cls):
         inner = attrs.fields(field.type) if field.type is not None and attrs.has(field.type) else ()
         if key in {toml_key(other) for other in inner if not other.metadata.get(HIDDEN)}:
-            return toml_key(field)
-    return None
-
-
-def _blamed(error: Exception, cls: type) -> KeyPath:
-    """The field that a validator's message names, if it names one: validators say no more than that."""
-    for field in attrs.fields(cls):
-        if re.search(rf"\b{re.escape(field.name)}\b", str(error)):
-            return (toml_key(field),)
-    return ()
+            owner = (*path, toml_key(field))
+            return f"{said}. It is a key of {join_key(owner)}: write {join_key((*owner, key))}"
+    return said
 
 
 def toml_key(field: attrs.Attribute[Any]) -> str:
@@ -218,11 +181,6 @@ def toml_key(field: attrs.Attribute[Any]) -> str:
 def rest_field(cls: type) -> attrs.Attribute[Any] | None:
     """The field of a class that takes the keys that no other field takes."""
     return next((field for field in attrs.fields(cls) if field.metadata.get(REST)), None)
-
-
-_UNIONS = (Union, types.UnionType)
-_TABLES = (dict, Mapping)
-_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
 
 
 def _item_kinds(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
@@ -245,23 +203,22 @@ def _described(kind: Any) -> str:
     return kind if isinstance(kind, str) else _WORDS.get(kind, "a table")
 
 
-def _wrong(kind: Any, value: Any) -> StructureError:
+def _wrong(kind: Any, value: Any, path: KeyPath) -> StructureError:
+    """The error of a value of another type; one for TOML's two kinds of brackets, which are easily mixed up."""
     origin, args = get_origin(kind) or kind, get_args(kind)
+    key = join_key(path)
     if isinstance(value, Mapping) and origin is tuple and args and _is_table(args[0]):
-        return StructureError(((), _Brackets(many=True)))
-    if _is_table(kind) and isinstance(value, list | tuple) and value and all(map(_is_mapping, value)):
-        return StructureError(((), _Brackets(many=False)))
-    text = repr(value)
-    shown = text if len(text) < 60 else f"{text[:56]} ..."
-    return StructureError(((), f"must be {_described(kind)}, not {shown}"))
+        said = f"must be a list of tables, not one table: write [[{key}]]"
+    elif _is_table(kind) and isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+        said = f"must be one table, not a list of tables: write [{key}]"
+    else:
+        shown = repr(value)
+        said = f"must be {_described(kind)}, not {shown if len(shown) < 60 else f'{shown[:56]} ...'}"
+    return StructureError((path, f"{key or 'the document'} {said}"))
 
 
 def _is_table(kind: Any) -> bool:
     return attrs.has(kind) or (get_origin(kind) or kind) in _TABLES
-
-
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -277,4 +234,4 @@ def _fits(value: Any, kind: Any) -> bool:
         return isinstance(value, kind)
     if kind in (int, float):
         return isinstance(value, (int, kind)) and not isinstance(value, bool)
-    return kind is Any or (_is_table(kind) and _is_mapping(value))
+    return kind is Any or (_is_table(kind) and isinstance(value, Mapping))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from peirce.compose import Session
 from peirce.errors import InputError, PeirceError, printable
 from peirce.model import Field, Pipeline
-from peirce.registry import pipeline_named
+from peirce.registry import class_named
 
 from peirce_export.asking import question_of
 from peirce_export.triton.calls import ARRAYS, ServedFile, values_of
@@ -103,7 +103,7 @@ class PipelineModel:
         front = Front.read(folder / FRONT)
         self._version = int(args["model_version"])
         self._behind, self._ready = (front.model, *([front.step[0]] if front.step else [])), False
-        kind = pipeline_named(front.pipeline)
+        kind = class_named("pipelines", front.pipeline, Pipeline)
         self._fields = kind.question
         self._kinds: Mapping[str, Field] = {each.name: each for each in kind.answer}
         served = ServedFile(front.model, front.metadata, self._call, front.step, front.batched)

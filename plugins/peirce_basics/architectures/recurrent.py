@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from attrs import evolve, field, frozen, validators
 from peirce.algebra import Scope
-from peirce.errors import InputError, PlanError
+from peirce.errors import InputError, PlanError, unusable
 from peirce.networks import (
     CachedState,
     Pooler,
@@ -260,10 +260,11 @@ def embedding_of(plan: Plan) -> int:
     width: int = plan.model_dims.embedding or atoms
     for head in plan.heads:
         if head.part.tied and width != atoms:
-            raise PlanError(
-                f"{plan.spec.at(head.path)}: {head} cannot be used here: it decodes with word embeddings, which are "
-                f"{width} wide, and the atoms are {atoms} wide; leave model.dims.embedding out"
+            reason = (
+                f"it decodes with word embeddings, which are {width} wide, and the atoms are {atoms} wide; leave "
+                "model.dims.embedding out"
             )
+            raise PlanError(f"{plan.spec.at(head.path)}: {unusable(head, reason)}")
     return width
 
 

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import torch
 from attrs import evolve, field, frozen
-from peirce.errors import PlanError
+from peirce.errors import PlanError, one_line, unusable
 from peirce.extras import quiet_transformers
 from peirce.networks import TokenInput
 from peirce.parts import Architecture, Plan, TensorSpec
-from peirce.registry import in_a_line
 from peirce.spec import Spec
 from torch import Tensor, nn
 
@@ -87,7 +86,7 @@ class PretrainedArchitecture(Architecture):
         try:
             without_storage(config)
         except REFUSALS as error:
-            return f"config makes no network: {in_a_line(error)}"
+            return f"config makes no network: {one_line(error)}"
         return None
 
     @classmethod
@@ -101,7 +100,7 @@ class PretrainedArchitecture(Architecture):
         except REFUSALS as error:
             said = " ".join(str(error).split())[:500]
             raise PlanError(
-                f"{spec.at('model.options')}: architecture {cls.name!r} cannot be used here: {said}"
+                f"{spec.at('model.options')}: {unusable(f'architecture {cls.name!r}', said)}"
             ) from error
 
     def __init__(self, options: SourceOptions, plan: Plan) -> None:

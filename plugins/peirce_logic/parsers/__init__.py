@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from peirce.registry import Catalogue, class_named
+from peirce.registry import Registry, class_named
 
 from peirce_logic.parsers.parser import Parser
 
 
-def parser_of(name: str, catalogue: Catalogue | None = None) -> Parser:
+def parser_of(name: str, catalogue: Registry | None = None) -> Parser:
     """The parser of a name, as a plug-in announces it by `register_parsers`.
 
     Args:

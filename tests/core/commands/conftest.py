@@ -1,52 +1,64 @@
-"""The `peirce` command in processes of its own, beside distributions that were really installed."""
+"""The `peirce` command in this process, beside distributions that lie in tests/fixtures/site as pip installs them."""
 
 from __future__ import annotations
 
+import logging
 import os
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
+from unittest.mock import patch
 
 import pytest
-from command_line import Run, install, without_registry_file
+from command_line import Run, without_registry_file
+from peirce.commands.main import main
+from peirce.registry import default_catalogue, default_registry
 from shared_folder import ROOT
 
-FIXTURES = ROOT / "tests" / "fixtures"
-NAMES = ("good", "fails", "misspells", "takes", "twin")
-
-
-@pytest.fixture(scope="session")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which pip installed the throw-away distributions, each built as a wheel."""
-    return install(tmp_path_factory.mktemp("installed"), *(FIXTURES / f"peirce-{name}" for name in NAMES))
+SITE = ROOT / "tests" / "fixtures" / "site"
+PLUGINS = {"good": "extra", "fails": "parts", "misspells": "parts", "takes": "parts", "twin": "extra"}
 
 
 @pytest.fixture
-def peirce(distributions: Path, tmp_path: Path) -> Run:
-    """Run `peirce ARGUMENTS` in an empty folder; `beside` names the throw-away distributions that are switched on."""
+def site() -> Path:
+    """The folder of the throw-away distributions."""
+    return SITE
 
-    def run(
-        *arguments: str, beside: tuple[str, ...] | None = (), **environment: str
-    ) -> subprocess.CompletedProcess[str]:
-        folder = without_registry_file(tmp_path / "work")
-        folder.mkdir(exist_ok=True)
-        variables = {k: v for k, v in os.environ.items() if not k.startswith("PEIRCE_")}
-        variables |= {"COLUMNS": "200", "OMP_NUM_THREADS": "1"}
-        variables |= {"PYTHONPATH": str(distributions)} | environment
-        if (
-            beside is not None
-            and "PEIRCE_REGISTRY" not in environment
-            and not (folder / "registry.toml").exists()
-        ):
+
+@pytest.fixture
+def peirce(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> Run:
+    """Run `peirce ARGUMENTS` in an empty folder; `beside` names the throw-away distributions that are switched on."""
+    folder = without_registry_file(tmp_path / "work")
+    folder.mkdir(exist_ok=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(SITE)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PEIRCE_")}
+    kept |= {"COLUMNS": "200", "PYTHONPATH": str(SITE)}
+
+    def run(*arguments: str, beside: tuple[str, ...] | None = (), **variables: str) -> CompletedProcess[str]:
+        if beside is not None and "PEIRCE_REGISTRY" not in variables and not Path("registry.toml").exists():
             file = tmp_path / "these.toml"
-            off = [name for name in NAMES if name not in beside]
-            entries = {"good": "extra", "twin": "extra"}
-            lines = [f'"peirce-{name}:{entries.get(name, "parts")}" = "off"' for name in off]
-            file.write_text("format = 1\n[plugins]\n" + "\n".join(lines) + "\n", encoding="utf-8")
-            variables["PEIRCE_REGISTRY"] = str(file)
-        command = [sys.executable, "-P", "-m", "peirce", *arguments]
-        return subprocess.run(
-            command, cwd=folder, env=variables, capture_output=True, text=True, timeout=600, check=False
+            off = [f'"peirce-{name}:{PLUGINS[name]}" = "off"' for name in PLUGINS if name not in beside]
+            file.write_text("\n".join(["format = 1", "[plugins]", *off]), encoding="utf-8")
+            variables = {"PEIRCE_REGISTRY": str(file), **variables}
+        for cache in (default_registry, default_catalogue):
+            cache.cache_clear()
+        caplog.clear()
+        with (
+            patch.dict(os.environ, {**kept, **variables}, clear=True),
+            caplog.at_level(logging.WARNING),
+            pytest.raises(SystemExit) as ended,
+        ):
+            main(arguments)
+        for cache in (default_registry, default_catalogue):
+            cache.cache_clear()
+        out, err = capsys.readouterr()
+        return CompletedProcess(
+            arguments, int(ended.value.code or 0), out, "\n".join([err, *caplog.messages])
         )
 
     return run

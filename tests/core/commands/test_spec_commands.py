@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from peirce.commands.main import application
+from peirce.commands.main import whole_application
 from peirce.errors import SpecError
 from peirce.registry import ready_specs
 from small_specs import FOLNET
@@ -22,7 +22,7 @@ def small(tmp_path: Path) -> str:
 
 
 def peirce(*arguments: str) -> Result:
-    return CliRunner().invoke(application(), arguments)
+    return CliRunner().invoke(whole_application(), arguments)
 
 
 def read(result: Result) -> dict[str, Any]:

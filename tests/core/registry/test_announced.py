@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Collection, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -11,24 +9,28 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from attrs import frozen
+from command_line import python_prints
 from peirce import hookimpl
 from peirce.errors import RegistryError, SpecError
-from peirce.model import Pipeline, Runner, Say
+from peirce.model import Experiment, ExperimentReport, ExperimentRequest, Pipeline, Runner, Say
 from peirce.parts import Signature
 from peirce.registry import (
-    Catalogue,
+    EXPERIMENTS,
     Registry,
     RegistryFile,
+    class_named,
     default_catalogue,
     load_spec,
-    pipeline_named,
     pipelines_for,
     ready_spec,
     ready_specs,
     runtime_of,
 )
+from peirce.registry.file import ANNOUNCED
 from peirce.spec import Spec
 from peirce_export.onnx.runtime import OnnxRuntime
+from rich.console import Console
 
 SPEC = """\
 # A small one.
@@ -64,7 +66,7 @@ def specs(tmp_path: Path) -> Path:
 
 def test_specs_of_a_folder_and_of_single_files_go_by_their_names(specs: Path, tmp_path: Path) -> None:
     (tmp_path / "single.toml").write_text(SPEC)
-    catalogue = Catalogue.of(plugin(specs=[specs, tmp_path / "single.toml"]))
+    catalogue = Registry.of(plugin(specs=[specs, tmp_path / "single.toml"]))
     assert catalogue.names("specs") == ("single", "small", "smaller")
     assert ready_specs(catalogue)["small"] == specs / "small.toml"
     assert catalogue.entry("specs", "small").plugin == "module:lab"
@@ -73,7 +75,7 @@ def test_specs_of_a_folder_and_of_single_files_go_by_their_names(specs: Path, tm
 
 
 def test_a_ready_spec_is_extended_by_name_and_mistakes_are_placed(specs: Path, tmp_path: Path) -> None:
-    catalogue = Catalogue.of(plugin(specs=[specs]))
+    catalogue = Registry.of(plugin(specs=[specs]))
     mine = tmp_path / "mine.toml"
     mine.write_text('extend = "smaller"\n[model]\nname = ""\n')
     with pytest.raises(SpecError, match=r"mine.toml:3: model.name must not be empty"):
@@ -90,7 +92,7 @@ def test_a_ready_spec_is_extended_by_name_and_mistakes_are_placed(specs: Path, t
 
 
 def test_a_text_knows_the_ready_specs_that_it_is_given(specs: Path) -> None:
-    catalogue = Catalogue.of(plugin(specs=[specs]))
+    catalogue = Registry.of(plugin(specs=[specs]))
     text = 'extend = "small"\nmodel.name = "mine"\n'
     assert Spec.from_toml(text, ready=lambda name: ready_spec(name, catalogue)).architecture == "folnet"
     with pytest.raises(SpecError, match=r"no ready spec 'small' is known here: give `Spec.from_toml` ready="):
@@ -101,15 +103,15 @@ def test_two_owners_of_a_spec_are_an_error_that_settles_it(specs: Path, tmp_path
     other = tmp_path / "small.toml"
     other.write_text(SPEC.replace('"small"', '"other"'))
     plugins = (plugin("one", specs=[specs]), plugin("two", specs=[other]))
-    for made in (Catalogue, Registry):
+    for kinds in (None, ANNOUNCED):
         with pytest.raises(RegistryError, match=r"ready spec 'small' has 2 owners: module:one, module:two"):
-            made.of(*plugins)
+            Registry.of(*plugins, kinds=kinds)
     preferring = RegistryFile(prefer={"specs.small": "module:two"})
-    assert load_spec("small", registry=Catalogue.of(*plugins, file=preferring)).name == "other"
+    assert load_spec("small", registry=Registry.of(*plugins, file=preferring)).name == "other"
 
 
 def test_a_spec_that_a_broken_plugin_may_have_says_so(specs: Path) -> None:
-    catalogue = Catalogue.of(plugin(specs=[specs]), "no_such_lab")
+    catalogue = Registry.of(plugin(specs=[specs]), "no_such_lab")
     with pytest.raises(
         SpecError, match=r"may belong to a plug-in that is quarantined: module:no_such_lab: there is"
     ):
@@ -128,16 +130,16 @@ def test_a_spec_that_a_broken_plugin_may_have_says_so(specs: Path) -> None:
         ({"specs": [Path("/no/such")]}, "which is neither a .toml file nor a folder of such"),
         ({"specs": [Path(__file__)]}, "which is neither a .toml file nor a folder of such"),
         ({"specs": [Path(__file__).parent]}, "which is neither a .toml file nor a folder of such"),
-        ({"runtimes": [".onnx"]}, "register_runtimes must return a mapping from a file's suffix to"),
+        ({"runtimes": [".onnx"]}, "register_runtimes must return a mapping such as {'.onnx': "),
         ({"runtimes": {"onnx": "lab:Session"}}, "returns 'onnx': 'lab:Session'; one looks like '.onnx'"),
-        ({"parsers": ["spacy"]}, "register_parsers must return a mapping from a name to"),
+        ({"parsers": ["spacy"]}, "register_parsers must return a mapping such as"),
         ({"parsers": {"spacy": "lab"}}, "returns 'spacy': 'lab'; one looks like 'spacy'"),
         ({"runtimes": {".onnx": "lab"}}, "returns '.onnx': 'lab'; one looks like"),
         (
             {"pipelines": {"Ask": "lab:Asks"}},
             "returns 'Ask': 'lab:Asks'; one looks like 'ask': 'my_lab.serving:Asks'",
         ),
-        ({"commands": {"greet": None}}, "register_commands must return a mapping from a command to its line"),
+        ({"commands": {"greet": None}}, "returns 'greet': None; one looks like"),
         ({"commands": {"greet": "Two\nlines."}}, "one looks like 'greet': 'Greet somebody.'"),
         ({"commands": {"greet": " "}}, "one looks like 'greet': 'Greet somebody.'"),
     ],
@@ -145,14 +147,14 @@ def test_a_spec_that_a_broken_plugin_may_have_says_so(specs: Path) -> None:
 def test_what_a_hook_may_not_return_quarantines_its_plugin(
     hooks: dict[str, Any], said: str, specs: Path
 ) -> None:
-    for made in (Catalogue, Registry):
-        found = made.of(plugin("broken", **{"specs": [specs]} | hooks))
+    for kinds in (None, ANNOUNCED):
+        found = Registry.of(plugin("broken", **{"specs": [specs]} | hooks), kinds=kinds)
         assert said in found.quarantined[0].cause
         assert found.entries("specs") == ()
 
 
 def test_one_name_twice_in_a_plugin_is_an_error(specs: Path) -> None:
-    found = Catalogue.of(plugin(specs=[specs, specs / "small.toml"]))
+    found = Registry.of(plugin(specs=[specs, specs / "small.toml"]))
     assert found.quarantined[0].cause == "it registers specs.small twice"
 
 
@@ -162,9 +164,9 @@ def test_a_runtime_is_found_by_the_suffix() -> None:
         ".json": "json:JSONDecoder",
         ".gone": "json:Gone",
     }
-    catalogue = Catalogue.of(plugin(runtimes=mine))
+    catalogue = Registry.of(plugin(runtimes=mine))
     assert runtime_of("a/model.PLAN", catalogue) is OnnxRuntime
-    with pytest.raises(RegistryError, match=r"the runtime of .json files, .* is no peirce.model.Runtime"):
+    with pytest.raises(RegistryError, match=r"the runtime of .json files, .* is no Runtime of peirce"):
         runtime_of("model.json", catalogue)
     with pytest.raises(RegistryError, match=r"unknown suffix 'onnx' of a file to run.*Known: "):
         runtime_of("model.onnx", catalogue)
@@ -172,29 +174,25 @@ def test_a_runtime_is_found_by_the_suffix() -> None:
         runtime_of("model.gone", catalogue)
 
 
-def test_an_pipeline_is_found_by_its_name() -> None:
+def test_a_pipeline_is_found_by_its_name() -> None:
     mine = {"ask": "peirce_kg.serving:Asks", "decode": "json:JSONDecoder", "gone": "json:Gone"}
     mine["half"] = "peirce.model:Pipeline"
-    catalogue = Catalogue.of(plugin(pipelines=mine))
-    assert pipeline_named("ask", catalogue).__name__ == "Asks"
-    with pytest.raises(
-        RegistryError, match=r"the pipeline 'decode' of module:lab, .* is no Pipeline of peirce"
-    ):
-        pipeline_named("decode", catalogue)
-    with pytest.raises(RegistryError, match=r"'gone' of module:lab, json:Gone, cannot be imported"):
-        pipeline_named("gone", catalogue)
-    with pytest.raises(
-        RegistryError, match=r"'half' of .* does not define __init__, answers, ask, example; "
-    ):
-        pipeline_named("half", catalogue)
-    with pytest.raises(RegistryError, match=r"unknown pipeline 'asks'. Did you mean 'ask'"):
-        pipeline_named("asks", catalogue)
+    catalogue = Registry.of(plugin(pipelines=mine))
+    assert class_named("pipelines", "ask", Pipeline, catalogue).__name__ == "Asks"
+    for name, said in {
+        "decode": r"the pipeline 'decode' of module:lab, .* is no Pipeline of peirce",
+        "gone": r"'gone' of module:lab, json:Gone, cannot be imported",
+        "half": r"'half' of .* does not define __init__, answers, ask, example; ",
+        "asks": r"unknown pipeline 'asks'. Did you mean 'ask'",
+    }.items():
+        with pytest.raises(RegistryError, match=said):
+            class_named("pipelines", name, Pipeline, catalogue)
 
 
 class Fails(Pipeline):
     @classmethod
     def answers(cls, signature: Signature, assets: Collection[str], generates: bool) -> bool:
-        raise SystemExit("not now")
+        raise RuntimeError("not now")
 
     def __init__(self, folder: Path, model: Runner) -> None:
         pass
@@ -206,23 +204,16 @@ class Fails(Pipeline):
         pass
 
 
-def test_an_pipeline_that_is_none_or_fails_is_named_and_harms_no_other(
+def test_a_pipeline_that_is_none_or_fails_is_named_and_harms_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     mine = {"ask": "peirce_kg.serving:Asks", "join": "os.path:join", "fails": f"{__name__}:Fails"}
-    catalogue = Catalogue.of(plugin(pipelines=mine))
+    catalogue = Registry.of(plugin(pipelines=mine))
     found = pipelines_for(Signature((), ()), {"vocabulary.json", "triples.npz"}, False, catalogue)
     assert list(found) == ["ask"]
     fails, join = (record.getMessage() for record in caplog.records)
-    assert fails == "the pipeline 'fails' of module:lab fails: SystemExit: not now; it is not used"
+    assert fails == "the pipeline 'fails' of module:lab fails: RuntimeError: not now; it is not used"
     assert join.startswith("the pipeline 'join' of module:lab, os.path:join, is no Pipeline of peirce; ")
-
-
-def test_pipelines_need_no_torch() -> None:
-    targets = [entry.part.partition(":")[0] for entry in default_catalogue().entries("pipelines")]
-    assert set(default_catalogue().names("pipelines")) >= {"ask", "classify", "write"}
-    program = f"import sys; sys.modules['torch'] = None; import {', '.join(targets)}"
-    subprocess.run([sys.executable, "-P", "-c", program], check=True)
 
 
 def test_the_entry_point_and_the_hook_name_one_runtime() -> None:
@@ -239,17 +230,61 @@ def test_a_catalogue_has_no_parts() -> None:
 @pytest.mark.parametrize(
     ("asked", "absent"),
     [
-        ('load_spec("tega")', ["torch"]),
-        ('load_spec("folnet-table3-03")', ["torch"]),
-        ('runtime_of("model.onnx")', ["torch"]),
-        ("load_spec(PATH)", ["torch", "peirce_kg", "peirce_basics"]),
+        ('registry.load_spec("tega"), registry.runtime_of("model.onnx")', ["torch"]),
+        ("registry.load_spec(PATH)", ["torch", "peirce_kg", "peirce_basics"]),
+        ("assert len(registry.Registry.discover(kinds=('experiments',)).experiments) > 10", ["torch"]),
+        (
+            "[registry.class_named('pipelines', name, object) for name in"
+            " registry.default_catalogue().names('pipelines')]",
+            ["torch"],
+        ),
     ],
 )
 def test_what_is_asked_for_imports_no_more_than_it_needs(asked: str, absent: list[str], specs: Path) -> None:
-    program = (
-        "import sys\nfrom peirce.registry import load_spec, runtime_of\n"
-        f"PATH = {str(specs / 'small.toml')!r}\n{asked}\n"
-        f"print([name for name in {absent!r} if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    program = f"import sys; from peirce import registry; PATH = {str(specs / 'small.toml')!r}; {asked}"
+    assert python_prints(f"{program}; print([name for name in {absent!r} if name in sys.modules])") == "[]"
+
+
+@frozen(kw_only=True, eq=False)
+class Counted(Experiment):
+    """An experiment that trains nothing."""
+
+    def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
+        return ExperimentReport(figures=[], facts=[request.scale], files=[], shown=self.title)
+
+
+def counted(name: str) -> Counted:
+    return Counted(name=name, title="One", rows=("a",), columns=("b",), scales={"small": "little"})
+
+
+def test_experiments_are_found_by_name_in_their_order() -> None:
+    first, second = counted("lab/two"), counted("lab/one")
+    registry = Registry.of(plugin("lab", experiments=[first, second]))
+    assert list(registry.experiments.items()) == [("lab/two", first), ("lab/one", second)]
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ([Counted], "which is no Experiment; it returns instances, not classes"),
+        ([counted("Table 7")], "an experiment has the name 'Table 7'; names match"),
+        ([counted("one"), counted("one")], "it registers experiments.one twice"),
+        (None, "register_experiments must return a list of experiments, not None"),
+    ],
+)
+def test_what_is_no_experiment_quarantines_its_plugin(found: object, words: str) -> None:
+    registry = Registry.of(plugin("good", experiments=[counted("good")]), plugin("bad", experiments=found))
+    assert list(registry.experiments) == ["good"]
+    assert [words in broken.cause for broken in registry.quarantined] == [True]
+
+
+def test_experiments_alone_call_no_other_hook() -> None:
+    def register_tasks() -> object:
+        raise AssertionError("parts were asked for")
+
+    module = plugin("lab", experiments=[counted("one")])
+    module.__dict__["register_tasks"] = hookimpl(register_tasks)
+    assert Registry.of(module).quarantined
+    registry = Registry.of(module, kinds=[EXPERIMENTS])
+    assert list(registry.experiments) == ["one"]
+    assert not registry.quarantined

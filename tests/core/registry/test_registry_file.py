@@ -64,20 +64,20 @@ def test_files_are_not_merged(elsewhere: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("format = 2\n", "has format = 2; this version of Peirce reads format = 1"),
-        ("default = 'on'\n", "has no format"),
-        ("format = 1\nmodule = []\n", "unknown key 'module'. Did you mean 'modules'?"),
-        ("format = 1\ndefault = 'yes'\n", 'default must be "on" or "off"'),
+        ("format = 2\n", "wrong.toml:1: format is 2, and this version of Peirce reads 1"),
+        ("default = 'on'\n", "format is None"),
+        ("format = 1\nmodule = []\n", "unknown key 'module' of a registry file. Did you mean 'modules'?"),
+        ("format = 1\ndefault = 'yes'\n", "wrong.toml:2: default must be 'on' or 'off'"),
         ("format = 1\nmodules = 'my_lab'\n", "modules must be a list"),
-        ("format = 1\n[plugins]\n'a:b' = true\n", "must hold strings"),
-        ("format = 1\n[plugins]\na.b = 'on'\n", "a name with a dot or a colon is quoted"),
-        ("format = 1\n[plugins]\n'a:b' = 'yes'\n", 'plugins."a:b" must be "on" or "off"'),
+        ("format = 1\n[plugins]\n'a:b' = true\n", """plugins."a:b" must be 'on' or 'off', not True"""),
+        ("format = 1\n[plugins]\na.b = 'on'\n", "plugins.a must be 'on' or 'off', not {'b': 'on'}"),
         (
             "format = 1\n[prefer]\n'operator.prod' = 'a:b'\n",
             "unknown kind 'operator'. Did you mean 'operators'?",
         ),
-        ("format = 1\n[aliases]\n'prod' = 'p'\n", 'must be "KIND.NAME"'),
-        ("format = 1\n[[[\n", "is not valid TOML"),
+        ("format = 1\n[aliases]\n'prod' = 'p'\n", 'aliases must have keys such as "operators.NAME"'),
+        ("format = 1\n[[[\n", "wrong.toml:2, column 3: not valid TOML"),
+        (f"format = 1\nx = {'9' * 5000}", "not valid TOML: Exceeds the limit"),
     ],
 )
 def test_what_a_file_may_not_say(tmp_path: Path, text: str, said: str) -> None:
@@ -89,13 +89,13 @@ def test_what_a_file_may_not_say(tmp_path: Path, text: str, said: str) -> None:
 
 
 def test_a_named_file_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(RegistryError, match="cannot read the registry file"):
+    with pytest.raises(RegistryError, match=r"no registry file .*none.toml"):
         find_registry_file(tmp_path / "none.toml")
 
 
 def test_a_broken_file_of_ours_is_not_passed_over(elsewhere: Path) -> None:
     write(elsewhere / "registry.toml", "format = 1\n[[[\n")
-    with pytest.raises(RegistryError, match="is not valid TOML"):
+    with pytest.raises(RegistryError, match="not valid TOML"):
         find_registry_file()
 
 
@@ -173,19 +173,6 @@ def test_an_edit_of_the_packaged_file_makes_a_new_one(elsewhere: Path) -> None:
     assert find_registry_file().path == target
 
 
-def test_an_edit_never_writes_into_site_packages(
-    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = tmp_path / "site-packages"
-    site.mkdir()
-    installed = write(site / "registry.toml", 'format = 1\n[plugins]\n"a:b" = "off"\n')
-    monkeypatch.setattr("site.getsitepackages", lambda: [str(site)])
-    target = edit_registry_file(find_registry_file(installed), put("plugins", "c:d", "on"))
-    assert target == elsewhere / "registry.toml"
-    assert installed.read_text() == 'format = 1\n[plugins]\n"a:b" = "off"\n'
-    assert dict(RegistryFile.read(target).plugins) == {"a:b": "off", "c:d": "on"}
-
-
 def test_an_edit_spares_another_tool_s_file(elsewhere: Path) -> None:
     other = write(elsewhere / "registry.toml", "[index]\n")
     with pytest.raises(RegistryError, match="is not a registry file of Peirce"):
@@ -195,7 +182,7 @@ def test_an_edit_spares_another_tool_s_file(elsewhere: Path) -> None:
 
 def test_a_wrong_edit_changes_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "r.toml", "format = 1\n[plugins]\n")
-    with pytest.raises(RegistryError, match='must be "on" or "off"'):
+    with pytest.raises(RegistryError, match="must be 'on' or 'off'"):
         edit_registry_file(find_registry_file(path), put("plugins", "c:d", "maybe"))
     assert path.read_text() == "format = 1\n[plugins]\n"
     assert set(os.listdir(tmp_path)) == {"a", "r.toml"}
@@ -204,10 +191,3 @@ def test_a_wrong_edit_changes_nothing(tmp_path: Path) -> None:
 def test_a_copy_of_an_older_file_with_lines_of_help_is_read(tmp_path: Path) -> None:
     path = write(tmp_path / "r.toml", 'format = 1\n[plugins]\n"a:b" = "off"\n[commands]\nlist = "List."\n')
     assert dict(find_registry_file(path).plugins) == {"a:b": "off"}
-
-
-@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 5000], ids=["deep", "digits"])
-def test_what_the_parser_chokes_on_is_one_sentence(value: str, tmp_path: Path) -> None:
-    (tmp_path / "odd.toml").write_text(f"format = 1\nx = {value}\n")
-    with pytest.raises(RegistryError, match=r"odd.toml cannot be read"):
-        RegistryFile.read(tmp_path / "odd.toml")

@@ -199,27 +199,10 @@ def test_a_byte_order_mark_is_no_part_of_a_spec(folder: Path) -> None:
         (f"x = {'[' * 100}{']' * 100}", "nested more than 64 deep"),
         (f"[{'.'.join('a' * 100)}]", "nested more than 64 deep"),
         (f"x = {'9' * 5000}", "not valid TOML: Exceeds the limit"),
-        ('extend = "./a\\u0000.toml"', "holds a zero byte"),
     ],
-    ids=["recursion", "lists", "tables", "digits", "zero"],
+    ids=["recursion", "lists", "tables", "digits"],
 )
 def test_what_a_parser_chokes_on_is_one_sentence(folder: Path, line: str, message: str) -> None:
     (folder / "odd.toml").write_text(line)
     with pytest.raises(SpecError, match=rf"odd.toml.*{message}|{message}"):
         load_spec("./odd.toml")
-
-
-def test_a_chain_of_specs_ends_somewhere(folder: Path) -> None:
-    for i in range(100):
-        (folder / f"{i}.toml").write_text(f'extend = "./{i + 1}.toml"\n')
-    (folder / "100.toml").write_text(BASE)
-    assert load_spec("./50.toml") == load_spec("./base.toml")
-    with pytest.raises(SpecError, match="more than 64 specs extend each other"):
-        load_spec("./0.toml")
-
-
-def test_an_override_beyond_all_use_is_one_sentence(folder: Path) -> None:
-    for text in (f"{'a.' * 3000}b=1", f"model.x={'[' * 3000}{']' * 3000}", f"model.dims.layers={'9' * 5000}"):
-        with pytest.raises(SpecError, match=r"nested more than 64 deep|cannot read the value of") as caught:
-            load_spec("./base.toml", dict([parse_override(text)]))
-        assert len(str(caught.value)) < 300

@@ -32,7 +32,7 @@ def test_letters_stand_for_operators_in_order(text: str, names: tuple[str, ...])
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("jx.a", r"unknown letter 'x' in the shorthand 'jx.a'. Known: a \(assoc\), .* t \(trans\)"),
+        ("jx.a", r"unknown letter 'x' of the shorthand 'jx.a'. Known: a \(assoc\), .* t \(trans\)"),
         ("j.a.p", r"unknown letter '\.'"),
         ("j a", "unknown letter ' '"),
         ("ja.p", r"'a' \(assoc\) .* writes binary atoms, so it belongs to the right"),

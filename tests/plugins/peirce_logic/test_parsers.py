@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from peirce import hookimpl
 from peirce.errors import InputError, RegistryError, TaskError
-from peirce.registry import Catalogue, default_catalogue
+from peirce.registry import Registry, default_catalogue
 from peirce_logic.detection.algorithm import detect
 from peirce_logic.detection.lexicon import read_lexicon
 from peirce_logic.detection.showing import as_object
@@ -45,7 +45,7 @@ def test_a_plugin_announces_a_parser() -> None:
     plugin.register_parsers = hookimpl(  # type: ignore[attr-defined]
         lambda: {"words": f"{__name__}:Words", "gone": "json:Gone", "none": "json:JSONDecoder"}
     )
-    catalogue = Catalogue.of(plugin)
+    catalogue = Registry.of(plugin)
     if find_spec(__name__) is not None:
         made = parser_of("words:big", catalogue)
         assert (made.model, made.parse("a b").failed) == ("big", 1)

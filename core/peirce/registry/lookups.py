@@ -1,0 +1,141 @@
+"""What plug-ins announce beside parts, found and imported when it is asked for: specs, runtimes, pipelines."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from peirce.errors import RegistryError, SpecError, one_line, unknown
+from peirce.model import Pipeline, Runtime
+from peirce.parts import Signature
+from peirce.registry.discovery import announcements, installed_plugins, off_error, switched_off
+from peirce.registry.file import find_registry_file, singular
+from peirce.registry.registry import Registry, default_catalogue
+from peirce.spec import Spec, read_spec
+
+_log = logging.getLogger("peirce")
+
+
+def load_spec(
+    path_or_name: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    registry: Registry | None = None,
+) -> Spec:
+    """Read a spec from a file, or a ready spec by its name.
+
+    Args:
+        path_or_name: a path if it ends in `.toml` or has a separator, else the name of a ready spec.
+        overrides: values to change, by dotted key, before the spec is checked.
+        registry: where ready specs are looked up; what is installed and active if None. A path that extends no ready
+            spec loads no plug-in.
+
+    Raises:
+        SpecError: there is no such file or ready spec, or it is not valid.
+        RegistryError: a ready spec is asked for, and two plug-ins own one name.
+    """
+    return read_spec(path_or_name, overrides, ready=lambda name: ready_spec(name, registry))
+
+
+def ready_spec(name: str, registry: Registry | None = None) -> Path:
+    """The file of a ready spec.
+
+    Raises:
+        SpecError: there is none; the message lists the nearest names.
+        RegistryError: two plug-ins own one name.
+    """
+    catalogue = registry or default_catalogue()
+    try:
+        return catalogue.entry("specs", name).part
+    except RegistryError as error:
+        raise SpecError(str(error)) from None
+
+
+def ready_specs(registry: Registry | None = None) -> dict[str, Path]:
+    """The files of the ready specs by name, sorted."""
+    return {entry.name: entry.part for entry in (registry or default_catalogue()).entries("specs")}
+
+
+def class_named(kind: str, name: str, base: type[Any], registry: Registry | None = None) -> type[Any]:
+    """The class that a name of a kind stands for.
+
+    Args:
+        kind: what is announced as `MODULE:CLASS`, such as `pipelines` and `parsers`.
+        name: as the plug-in's hook gives it.
+        base: what the class must be a subclass of.
+        registry: where to look; what is installed and active if None.
+
+    Raises:
+        RegistryError: there is none, its module is not there, or it is no subclass of `base`, or not a whole one.
+    """
+    entry = (registry or default_catalogue()).entry(kind, name)
+    return _imported(entry.part, base, f"the {singular(kind)} {name!r} of {entry.plugin}")
+
+
+def pipelines_for(
+    signature: Signature, assets: Collection[str], generates: bool, registry: Registry | None = None
+) -> dict[str, type[Pipeline]]:
+    """The pipelines that say that they answer with a model, by name. One that fails is named, and set aside.
+
+    Args:
+        signature, assets, generates: what they are told of it, as `Pipeline.answers` takes them.
+        registry: where to look; what is installed and active if None.
+    """
+    found: dict[str, type[Pipeline]] = {}
+    for entry in (registry or default_catalogue()).entries("pipelines"):
+        try:
+            kind = class_named("pipelines", entry.name, Pipeline, registry)
+            if kind.answers(signature, assets, generates):
+                found[entry.name] = kind
+        except RegistryError as error:
+            _log.warning("%s; it is not used", error)
+        except Exception as error:
+            said = one_line(error)
+            _log.warning("the pipeline %r of %s fails: %s; it is not used", entry.name, entry.plugin, said)
+    return found
+
+
+def runtime_of(path: str | os.PathLike[str], registry: Registry | None = None) -> type[Runtime]:
+    """The runtime of a file, by its suffix; no part is imported, and torch only if the runtime needs it.
+
+    A distribution announces one in the entry-point group `peirce.runtimes`, a plug-in by `register_runtimes`.
+
+    Args:
+        path: the file, which need not exist.
+        registry: the only place where runtimes are looked up; what is installed and active if None.
+
+    Raises:
+        RegistryError: there is no runtime for such files, its module is not there, or it is no `Runtime`.
+    """
+    suffix = Path(path).suffix.removeprefix(".").lower()
+    what = f"the runtime of .{suffix} files"
+    announced = {} if registry else {entry.name: entry for entry in announcements("peirce.runtimes")}
+    if suffix in announced:
+        if off := switched_off(announced[suffix], find_registry_file(), installed_plugins()):
+            raise off_error(what, off)
+        return _imported(announced[suffix].target, Runtime, what)
+    catalogue = registry or default_catalogue()
+    known = {*announced, *catalogue.names("runtimes")}
+    if suffix not in known:
+        raise RegistryError(unknown("suffix of a file to run", suffix, known))
+    return _imported(catalogue.entry("runtimes", suffix).part, Runtime, what)
+
+
+def _imported(target: str, base: type[Any], what: str) -> type[Any]:
+    """The class of a `module:attribute`, held to be a whole subclass of a base."""
+    module, _, attribute = target.partition(":")
+    try:
+        found: Any = getattr(import_module(module), attribute)
+    except Exception as error:
+        raise RegistryError(f"{what}, {target}, cannot be imported: {one_line(error)}") from error
+    if not (isinstance(found, type) and issubclass(found, base)):
+        package = base.__module__.partition(".")[0]
+        raise RegistryError(f"{what}, {target}, is no {base.__name__} of {package}; upgrade its distribution")
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        raise RegistryError(
+            f"{what}, {target}, does not define {', '.join(missing)}; upgrade its distribution"
+        )
+    return found
