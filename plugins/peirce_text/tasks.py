@@ -1,92 +1,470 @@
-"""What the tasks on texts share: where their data come from, their tokenizer, batches, and evaluation."""
+"""The task on texts that others declare: where texts come from, tokenizer, encoding, batches, evaluation, assets.
+
+`TextTask` holds what all of them repeat: a task says how its texts are read and encoded, and what it measures.
+`TextClasses` is the commonest: rows of named columns become one or two texts and a label, for a head that scores
+classes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
+from attrs import field, frozen, validators
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
+from peirce.extras import require
 from peirce.files import write_whole
 from peirce.model import Model, Task
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 
-from peirce_text.text.tokenizer import FILE, Tokenizer
+from peirce_text.encoding import EncodedTexts, Ints, encode
+from peirce_text.progress import say, shown
+from peirce_text.reading import Example, Row
+from peirce_text.text.tokenizer import FILE, Shorten, Tokenizer
 
-Ints = NDArray[np.int64]
+TRAIN, VALID, TEST = SPLITS = ("train", "valid", "test")
+CLASSES = "labels.txt"
+"""The asset with the names of the classes, a line each."""
+
+
+def at_least(least: int, default: int) -> Any:
+    """An option that takes whole numbers from some number on."""
+    return field(default=default, validator=validators.ge(least))
+
+
+@frozen(kw_only=True)
+class TextOptions:
+    """How texts become batches.
+
+    Args:
+        tokenizer: a tokenizers JSON, a BERT vocab.txt, or a folder with one; when empty, WordPiece is trained on the
+            training texts, if `vocabulary` says how large.
+        length: the most tokens of an example.
+        batch_size: how many examples are in a batch.
+    """
+
+    tokenizer: str = ""
+    length: int = at_least(5, 128)
+    batch_size: int = at_least(1, 32)
+
+
+@frozen(kw_only=True)
+class FolderOptions(TextOptions):
+    """Where published data lie.
+
+    Args:
+        folder: holds the published files.
+        dataset: in place of a folder, a data set of the library `datasets`: a name of its hub, or a local folder.
+        vocabulary: how many entries a tokenizer has that is trained; 0 for the one that the model comes with.
+    """
+
+    folder: str = ""
+    dataset: str = ""
+    vocabulary: int = at_least(0, 0)
+
+
+@frozen(kw_only=True)
+class FileOptions(TextOptions):
+    """Where texts of one's own lie.
+
+    Args:
+        data: what to train on: a .csv, .tsv or .jsonl file, gzipped or not.
+        valid_data: what to choose by while training.
+        test_data: what to evaluate on; that of `valid_data` if empty.
+        dataset: in place of files, a data set of the library `datasets`: a name of its hub, or a local folder.
+        vocabulary: how many entries a tokenizer has that is trained.
+    """
+
+    data: str = ""
+    valid_data: str = ""
+    test_data: str = ""
+    dataset: str = ""
+    vocabulary: int = at_least(1, 8000)
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The file of each split that has one."""
+        named = {TRAIN: self.data, VALID: self.valid_data, TEST: self.test_data}
+        return {split: Path(file) for split, file in named.items() if file}
+
+
+class Encoded(Protocol):
+    """The examples of a split as ids, as `EncodedTexts` holds them."""
+
+    @property
+    def lengths(self) -> Ints:
+        """int64 [n], what examples are sorted by, so that little is padded."""
+
+    @property
+    def cut(self) -> int:
+        """How many examples lost tokens."""
+
+    def batch(self, rows: Ints) -> dict[str, Tensor]:
+        """Some of the examples, padded, with their labels."""
+
+
+OptionsT = TypeVar("OptionsT", bound=TextOptions)
+ExampleT = TypeVar("ExampleT")
+EncodedT = TypeVar("EncodedT", bound=Encoded)
 T = TypeVar("T")
-DataT = TypeVar("DataT")
-
-SPLITS = ("train", "valid", "test")
 
 
-class TextTask(Task[Any, DataT]):
+@frozen(eq=False)
+class TextData(Generic[EncodedT]):
+    """What a task on texts has read.
+
+    Args:
+        tokenizer: what divides texts.
+        splits: the examples as ids.
+        classes: the names of the classes, by their numbers; empty where there are none.
+    """
+
+    tokenizer: Tokenizer
+    splits: Mapping[str, EncodedT]
+    classes: tuple[str, ...] = ()
+
+
+TextClassData = TextData[EncodedTexts]
+"""Texts in classes."""
+
+
+class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, EncodedT]):
     """A task whose batches hold texts as ids, and `labels` for the head that predicts them.
 
     Attributes:
         head: the prefix of that head.
-        examples: a folder and a data set of the hub, for whoever gave neither.
+        nouns: what the examples are called in what is said of them.
+        known_splits: the splits that it may have.
+        examples: a folder, or a file, and a data set of the hub, for whoever gave neither.
+        packages: what it needs beside `tokenizers`, and the extra that brings it.
+        pool: among so many training batches, examples of about one length share one, and batches of other splits go
+            from the shortest to the longest; 0 leaves examples in the order that is drawn, or in which they are read.
+        missing: what to do for a split that is not there.
+        valid_for_test: whether the validation split stands for a test split that is not there.
     """
 
     head: str
+    nouns: ClassVar[str] = "examples"
+    known_splits: ClassVar[Sequence[str]] = SPLITS
     examples: ClassVar[tuple[str, str]]
+    packages: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = "text"
+    pool: ClassVar[int] = 0
+    missing: ClassVar[str] = "name its data"
+    valid_for_test: ClassVar[bool] = False
+
+    # What a task declares
+
+    @abstractmethod
+    def read(self) -> Mapping[str, Sequence[ExampleT]]:
+        """The examples of each split, from where the options say."""
+
+    @abstractmethod
+    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[ExampleT]) -> EncodedT:
+        """The examples of a split as ids."""
+
+    def texts_of(self, example: ExampleT) -> Iterable[str]:
+        """What a tokenizer is trained on of a training example."""
+        return ()
+
+    def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[ExampleT]]) -> TextData[EncodedT]:
+        """All splits as ids."""
+        return TextData(
+            tokenizer, {split: self.encoded(tokenizer, split, own) for split, own in read.items()}
+        )
+
+    def batch(
+        self, data: TextData[EncodedT], split: str, rows: Ints, drawn: np.random.Generator | None
+    ) -> dict[str, Tensor]:
+        """Some examples of a split; `drawn` is there in training, for what is drawn anew in each epoch."""
+        return self.part(data, split).batch(rows)
+
+    # What all of them do
+
+    def prepare(self) -> TextData[EncodedT]:
+        """Read the texts, find or train the tokenizer, and encode them.
+
+        Raises:
+            TaskError: the options name no data, or name them twice; there is no tokenizer; a split has no examples.
+        """
+        require(f"the task {self.name}", "tokenizers", extra="text")
+        require(f"the task {self.name}", *self.packages, extra=self.extra)
+        self.check_source()
+        read = dict(self.read())
+        for split, own in read.items():
+            if not len(own):
+                raise TaskError(f"{self.source_of(split)}: the {split} split has no {self.nouns}")
+        tokenizer = self.tokenizer(read.get(TRAIN))
+        data = self.data_of(tokenizer, read)
+        say(f"{self.name}: {', '.join(f'{len(own):,} {split}' for split, own in read.items())} {self.nouns}")
+        for split, part in data.splits.items():
+            if part.cut:
+                say(
+                    f"{split}: {part.cut:,} {self.nouns} are cut to task.length = {self.options.length} tokens"
+                )
+        if self.valid_for_test and TEST not in data.splits and VALID in data.splits:
+            say("there is no test split; the validation split stands for it")
+            return TextData(tokenizer, {**data.splits, TEST: data.splits[VALID]}, data.classes)
+        return data
 
     def check_source(self) -> None:
         """Refuse options that name no data, or name them twice.
 
         Raises:
-            TaskError: there is neither a folder nor a data set, or both.
+            TaskError: there is neither a folder, or a file, nor a data set, or both.
         """
-        if bool(self.options.folder) == bool(self.options.dataset):
-            folder, dataset = self.examples
+        own = "folder" if isinstance(self.options, FolderOptions) else "data"
+        if bool(getattr(self.options, own)) == bool(getattr(self.options, "dataset", "")):
+            place, dataset = self.examples
             raise TaskError(
-                f"{self.name} needs either task.folder or task.dataset: the folder of the published files, such as "
-                f"--set folder={folder}, or a data set of the hub, such as --set dataset={dataset}"
+                f"{self.name} needs either task.{own} or task.dataset: the published files, or your own, such as "
+                f"--set {own}={place}, or a data set of the hub, such as --set dataset={dataset}"
             )
 
-    def tokenizer(self, texts: Iterable[str] | None = None) -> Tokenizer:
-        """The tokenizer that the options name.
+    def source_of(self, split: str) -> str:
+        """Where the options say that a split lies."""
+        options: Any = self.options
+        if isinstance(options, FileOptions) and split in options.files:
+            return str(options.files[split])
+        return str(options.dataset or options.folder)
+
+    def tokenizer(self, examples: Iterable[ExampleT] | None) -> Tokenizer:
+        """The tokenizer that the options name, or one that is trained.
 
         Args:
-            texts: what one is trained on where they name none.
+            examples: what it is trained on.
 
         Raises:
-            TaskError: they name none, and there are no texts.
+            TaskError: they name none, and there is nothing to train one on.
         """
         if self.options.tokenizer:
             return Tokenizer.load(self.options.tokenizer)
-        if texts is None:
+        vocabulary = getattr(self.options, "vocabulary", 0)
+        if examples is None or not vocabulary:
             raise TaskError(
                 f"{self.name} needs a tokenizer, and the model comes with none; set task.tokenizer to a tokenizers "
                 "JSON, a BERT vocab.txt or a folder with one: the one that the model was pretrained with"
             )
-        return Tokenizer.train(texts, vocabulary=self.options.vocabulary)
+        texts = [text for example in examples for text in self.texts_of(example)]
+        return Tokenizer.train(texts, vocabulary=vocabulary)
 
-    def order(self, count: int, split: str, seed: int, epoch: int) -> Iterator[Ints]:
-        """The examples of each batch of a pass: drawn for the split `train`, as they stand for others."""
-        order = np.arange(count)
-        if split == "train":
-            order = np.random.default_rng([seed, epoch]).permutation(order)
-        for start in range(0, count, self.options.batch_size):
-            yield order[start : start + self.options.batch_size]
+    def part(self, data: TextData[EncodedT], split: str) -> EncodedT:
+        """The examples of a split.
+
+        Raises:
+            TaskError: there is no such split.
+        """
+        if split in data.splits:
+            return data.splits[split]
+        if split not in self.known_splits:
+            raise TaskError(unknown("split", split, self.known_splits))
+        raise TaskError(
+            f"{self.name} has no {split!r} split here, but {', '.join(data.splits)}; {self.missing}, or leave "
+            "the evaluation out with train.test_split= and train.evaluate_every=0"
+        )
+
+    def batches(
+        self, data: TextData[EncodedT], split: str, seed: int, epoch: int
+    ) -> Iterator[Mapping[str, Tensor]]:
+        """The batches of one pass, each as long as its longest example.
+
+        Yields:
+            What `encoded` gives batches of: input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x];
+            labels: int64 [b], or float32 [b] of a regression.
+        """
+        part = self.part(data, split)
+        drawn = np.random.default_rng([seed, epoch]) if split == TRAIN else None
+        for rows in divided(part.lengths, self.options.batch_size, drawn, self.pool):
+            yield self.batch(data, split, rows, drawn)
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The loss of the head."""
         return model.loss(self.head, outputs_of(model, batch), batch["labels"])
 
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
-        """The rows of a batch."""
+        """The labels of a batch."""
         return {"loss": len(batch["labels"])}
 
-    def assets(self, data: Any) -> Mapping[str, bytes]:
-        """The tokenizer."""
-        return {FILE: data.tokenizer.content}
+    def evaluated(
+        self, model: Model, data: TextData[EncodedT], split: str
+    ) -> Iterator[tuple[Ints, dict[str, Tensor], dict[str, Tensor]]]:
+        """Each batch of a split, from the shortest to the longest: the places of its rows, itself, and the outputs."""
+        part = self.part(data, split)
+        batches = divided(part.lengths, self.options.batch_size, None, 1)
+        with evaluating(model) as moved:
+            for rows in shown(batches, f"{self.name}: evaluating {split}", len(batches), 20):
+                batch = moved(self.batch(data, split, rows, None))
+                yield rows, batch, outputs_of(model, batch)
+
+    def assets(self, data: TextData[EncodedT]) -> Mapping[str, bytes]:
+        """The tokenizer, and the names of the classes."""
+        names = {CLASSES: "".join(f"{name}\n" for name in data.classes).encode()} if data.classes else {}
+        return {FILE: data.tokenizer.content, **names}
+
+
+class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
+    """A task of texts, or pairs of texts, in classes.
+
+    Attributes:
+        head: the prefix of the head that scores them.
+        classes: the names of the classes.
+        shorten: which text of a pair loses its end.
+        most_left_out: the share of rows that may be left out of a split.
+        token_types: how many token types the model must have; 0 leaves them to the spec.
+    """
+
+    head = "classification"
+    classes: tuple[str, ...] = ()
+    shorten: ClassVar[Shorten] = "longest"
+    most_left_out: ClassVar[float] = 0.01
+    token_types: ClassVar[int] = 2
+
+    @abstractmethod
+    def rows(self) -> Mapping[str, Iterable[Row]]:
+        """The rows of each split, from where the options say."""
+
+    @abstractmethod
+    def example_of(self, row: Row, split: str) -> Example | str:
+        """What a row becomes, or why it is left out.
+
+        Raises:
+            TaskError: the row is not in the published format.
+        """
+
+    def read(self) -> dict[str, Sequence[Example]]:
+        """What `rows` become.
+
+        Raises:
+            TaskError: so many rows are left out that the data are not what they should be.
+        """
+        return {
+            split: kept(split, ((row.where, self.example_of(row, split)) for row in rows), self.most_left_out)
+            for split, rows in self.rows().items()
+        }
+
+    def texts_of(self, example: Example) -> Iterable[str]:
+        """The texts themselves."""
+        return example.texts
+
+    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
+        """`[CLS] first [SEP] second [SEP]`, with a label for each."""
+        texts = list(zip(*(each.texts for each in examples), strict=True))
+        encoded = encode(tokenizer, texts, self.options.length, f"{split} {self.nouns}", self.shorten)
+        return encoded.labelled(self.labels_of(examples), [each.note for each in examples])
+
+    def labels_of(self, examples: Sequence[Example]) -> NDArray[Any] | None:
+        """int64 [n], or float32 [n] where there are no classes; None where labels are not published."""
+        labels = [each.label for each in examples if each.label is not None]
+        if len(labels) < len(examples):
+            return None
+        return np.array(labels, np.int64 if self.classes else np.float32)
+
+    def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[Example]]) -> TextClassData:
+        """All splits as ids, and the names of the classes."""
+        return TextClassData(tokenizer, super().data_of(tokenizer, read).splits, self.classes)
+
+    def overrides(self, data: TextClassData) -> Mapping[str, Any]:
+        """The vocabulary, token types, and the head with its classes."""
+        types = {"model.input.token_types": self.token_types} if self.token_types else {}
+        return {**of_vocabulary(data.tokenizer), **types, "model.heads": [self.head_table(data)]}
+
+    def head_table(self, data: TextClassData) -> dict[str, Any]:
+        """The head, as a spec has it."""
+        return {"use": self.head, "classes": len(data.classes), "problem": "pair"}
+
+    def batches(
+        self, data: TextClassData, split: str, seed: int, epoch: int
+    ) -> Iterator[Mapping[str, Tensor]]:
+        """The batches of one pass, each as long as its longest example.
+
+        Yields:
+            input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b], or float32 [b] of
+            a regression.
+
+        Raises:
+            TaskError: there is no such split, or it has no labels.
+        """
+        if "labels" not in self.part(data, split).columns:
+            raise TaskError(
+                f"split {split!r} of {self.name} has no labels; they are not published, so take {VALID!r}"
+            )
+        return super().batches(data, split, seed, epoch)
+
+    def chosen(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
+        """[b], the class of each example of a batch."""
+        return outputs[f"{self.head}_logits"].argmax(-1)
+
+    def predicted(self, model: Model, data: TextClassData, split: str) -> NDArray[Any]:
+        """What is predicted of each example of a split, its class."""
+        parts = [
+            (rows, self.chosen(batch, outputs).cpu().numpy())
+            for rows, batch, outputs in self.evaluated(model, data, split)
+        ]
+        rows, found = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return found[np.argsort(rows)]
+
+    def right(self, model: Model, data: TextClassData, split: str) -> NDArray[np.bool_]:
+        """Whether a model labels each example of a split as its label says."""
+        right: NDArray[np.bool_] = self.predicted(model, data, split) == self.part(data, split).labels
+        return right
+
+    def metrics(self, model: Model, data: TextClassData, split: str) -> Mapping[str, float]:
+        """The share of examples that are labelled right."""
+        return {"accuracy": float(self.right(model, data, split).mean())}
+
+
+def kept(split: str, examples: Iterable[tuple[str, T | str]], most: float = 1.0) -> list[T]:
+    """The examples of a split without those that are left out, of which one is said.
+
+    Args:
+        split: which split.
+        examples: their places, and what they are, or why they are left out.
+        most: the share of them that may be left out; one may be in any case.
+
+    Raises:
+        TaskError: more are left out.
+    """
+    found: list[T] = []
+    left_out: list[str] = []
+    for where, each in examples:
+        if isinstance(each, str):
+            left_out.append(f"{where}: {each}")
+        else:
+            found.append(each)
+    if left_out:
+        count = len(found) + len(left_out)
+        what = f"{len(left_out):,} of {count:,} {split} rows cannot be used, the first is {left_out[0]}"
+        if len(left_out) > most * count and (not found or len(left_out) > 1):
+            raise TaskError(f"{what}; fetch the published file again")
+        say(f"{what}; they are left out")
+    return found
+
+
+def divided(lengths: Ints, size: int, drawn: np.random.Generator | None, pool: int = 0) -> list[Ints]:
+    """The rows of each batch.
+
+    Args:
+        lengths: int64 [n], the lengths of all rows.
+        size: how many rows a batch has.
+        drawn: what draws their order; None leaves them as they stand.
+        pool: among so many batches rows of about one length share one, and the batches' order is drawn too; without
+            `drawn` all go from the shortest to the longest. 0 leaves rows in their order.
+    """
+    order = np.arange(len(lengths)) if drawn is None else drawn.permutation(len(lengths))
+    together = size * pool if drawn is not None and pool else max(1, len(order))
+    batches: list[Ints] = []
+    for begin in range(0, len(order), together):
+        some = order[begin : begin + together]
+        if pool:
+            some = some[np.argsort(lengths[some], kind="stable")]
+        batches += [some[start : start + size] for start in range(0, len(some), size)]
+    return [batches[i] for i in drawn.permutation(len(batches))] if drawn is not None and pool else batches
 
 
 def of_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -94,27 +472,13 @@ def of_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
     return {"model.input.vocabulary": tokenizer.vocabulary, "model.input.pad_id": tokenizer.pad_id}
 
 
-def of_split(found: Mapping[str, T], split: str, known: Iterable[str] = SPLITS, hint: str = "") -> T:
-    """What belongs to a split.
-
-    Args:
-        found: what there is, by split.
-        split: which split.
-        known: the splits that the task may have.
-        hint: what to say and to do where it could be there and is not.
-
-    Raises:
-        TaskError: there is no such split.
-    """
-    if split in found:
-        return found[split]
-    known = tuple(known)
-    raise TaskError(hint if hint and split in known else unknown("split", split, known))
-
-
 def outputs_of(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What a model gives for those tensors of a batch that are inputs of it."""
-    return model(**{spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch})
+    """What a model gives for those tensors of a batch that are inputs of it; with one token type, all have that."""
+    given = {spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch}
+    for spec in model.signature.inputs:
+        if spec.name == "token_type_ids" and spec.high == 1:  # as RoBERTa has them
+            given[spec.name] = torch.zeros_like(batch[spec.name])
+    return model(**given)
 
 
 @contextmanager
@@ -127,18 +491,6 @@ def evaluating(model: Model) -> Iterator[Callable[[Mapping[str, Tensor]], dict[s
             yield lambda batch: {name: tensor.to(device) for name, tensor in batch.items()}
     finally:
         model.train(training)
-
-
-def say(text: str) -> None:
-    """Print a line on standard error, where it is not mistaken for a result."""
-    Console(stderr=True).print(text, highlight=False, soft_wrap=True)
-
-
-def shown(items: Iterable[T], what: str, count: int, least: int) -> Iterable[T]:
-    """Some items, with a progress bar on a terminal if there are at least so many."""
-    console = Console(stderr=True)
-    hidden = not console.is_terminal or count < least
-    return track(items, what, total=count, console=console, disable=hidden, transient=True)
 
 
 def write_predictions(folder: Path, contents: Mapping[str, str]) -> None:

@@ -34,9 +34,8 @@ from peirce_kg.engine.files import answer_file
 from peirce_kg.graphs.graph import Graph, from_names, load_graph
 from peirce_kg.queries.types import load_types
 from peirce_kg.sampling.files import Description
-from peirce_text.glue.reading import _lines
-from peirce_text.squad.reading import read_file
-from peirce_text.tables import read_rows as table_rows
+from peirce_text.reading import read_rows as table_rows
+from peirce_text.squad.questions import read_file
 from peirce_text.text.tokenizer import Tokenizer
 
 Case = tuple[str, Callable[[], Any]]
@@ -132,7 +131,7 @@ def _readers(folder: Path, saved: Path, graph: Graph) -> Iterator[tuple[str, Any
     yield "squad", at("train.json", read_file)
     yield "rows", at("rows.jsonl", lambda path: list(table_rows(path)))
     yield "columns", at("rows.csv", lambda path: list(table_rows(path)))
-    yield "glue", at("train.tsv", lambda path: list(_lines(path)))
+    yield "glue", at("train.tsv", lambda path: list(table_rows(path)))
     yield "triples", at("graph.nt", lambda path: load_graph(str(path)))
     yield "queries", at("q.jsonl", lambda path: answer_file(graph, "test", path, path.with_name("a.jsonl")))
     yield "arrays", at("a.npz", read_arrays)

@@ -20,13 +20,13 @@ class EncodedStory:
 
     Args:
         ids: int64 [x]; a person that has a token is the vocabulary's size plus a number, which `named` changes.
-        types: int64 [x], 1 in the second part.
+        first: how many tokens the first part has, with its special ones.
         query: where the two people stand in the question, the first piece of each.
         cut: how many tokens of the story found no room.
     """
 
     ids: Ints
-    types: Ints
+    first: int
     query: tuple[int, int]
     cut: int
 
@@ -65,9 +65,7 @@ class Encoder:
         parts = (text, query) if self.first == "story" else (query, text)
         ids = [self.tokenizer.cls_id, *parts[0], self.tokenizer.sep_id, *parts[1], self.tokenizer.sep_id]
         begin = len(text) + 2 if self.first == "story" else 1
-        types = np.zeros(len(ids), dtype=np.int64)
-        types[len(parts[0]) + 2 :] = 1
-        return EncodedStory(np.array(ids, dtype=np.int64), types, (begin, begin + len(one)), cut)
+        return EncodedStory(np.array(ids, dtype=np.int64), len(parts[0]) + 2, (begin, begin + len(one)), cut)
 
     def named(self, ids: Ints, order: Ints) -> Ints:
         """The ids with the people's tokens renamed.
@@ -76,18 +74,15 @@ class Encoder:
             ids: int64 [b, x], as `encode` gives them.
             order: int64 [b, entities], the token of each place, a permutation in each row.
         """
-        if not self.entities:
-            return ids
         place = ids - self.tokenizer.vocabulary
         tokens = np.take_along_axis(order, np.maximum(place, 0), axis=1)
         return np.where(place >= 0, self.tokenizer.vocabulary + tokens, ids)
 
-    def drawn(self, rows: int, random: np.random.Generator | None) -> Ints:
-        """[rows, entities], the tokens of each story's people, for `named`: drawn, or in order without a generator."""
+    def drawn(self, rows: int, random: np.random.Generator) -> Ints:
+        """[rows, entities], the tokens of each story's people, for `named`."""
         order = np.tile(np.arange(self.entities), (rows, 1))
-        if random is not None:
-            fixed = 2 if self.roles else 0
-            order[:, fixed:] = random.permuted(order[:, fixed:], axis=1)
+        fixed = 2 if self.roles else 0
+        order[:, fixed:] = random.permuted(order[:, fixed:], axis=1)
         return order
 
     def _token(self, story: Story, person: int) -> int:

@@ -18,7 +18,7 @@ from peirce_text.networks import NetworkRow, Networks, from_scratch
 if TYPE_CHECKING:
     from peirce.model import Model
 
-    from peirce_text.clutrr.task import ClutrrData
+    from peirce_text.tasks import TextClassData
 
 
 @frozen(kw_only=True)
@@ -40,13 +40,13 @@ class ClutrrNetworks(Networks[StoryRow]):
     learns = "clutrr"
     constant = "commonest relation"
 
-    def counted(self, model: Model, data: ClutrrData) -> Iterator[dict[str, Any]]:
+    def counted(self, model: Model, data: TextClassData) -> Iterator[dict[str, Any]]:
         """The stories of each split and number of facts."""
         told = " ".join(map(str, self.task.options.train_hops))
         for split in ("valid", "test"):
-            if not data.splits[split].rows:
+            if split not in data.splits:
                 continue
-            right, hops = self.task.right(model, data, split)
+            right, hops = self.task.right(model, data, split), np.asarray(data.splits[split].notes)
             for k in np.unique(hops):
                 own = hops == k
                 known, stories = int(right[own].sum()), int(own.sum())
@@ -54,16 +54,13 @@ class ClutrrNetworks(Networks[StoryRow]):
                     "train_hops": told, "split": split, "hops": int(k), "stories": stories, "right": known
                 }  # fmt: skip
 
-    def baseline(self, data: ClutrrData) -> dict[str, tuple[dict[str, object], float]]:
+    def baseline(self, data: TextClassData) -> dict[str, tuple[dict[str, object], float]]:
         """Always naming the training stories' commonest relation, by number of facts."""
-        part = data.splits["test"]
-        guess = np.bincount(data.splits["train"].relations).argmax()
+        labels, hops = data.splits["test"].labels, np.asarray(data.splits["test"].notes)
+        guess = np.bincount(data.splits["train"].labels).argmax()
         return {
-            str(k): (
-                {"split": "test", "hops": int(k)},
-                float((part.relations[part.hops == k] == guess).mean()),
-            )
-            for k in np.unique(part.hops)
+            str(k): ({"split": "test", "hops": int(k)}, float((labels[hops == k] == guess).mean()))
+            for k in np.unique(hops)
         }
 
     def table(self, rows: Sequence[StoryRow]) -> FigureTable:

@@ -6,14 +6,15 @@ import ast
 import random
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from attrs import frozen
 from peirce.errors import TaskError
 
-from peirce_text.tables import Row, read_dataset, read_rows
+from peirce_text.reading import Example, Row, read_dataset, read_rows
 
 COLUMNS = ("id", "story", "query", "target", "clean_story", "task_name")
 """The columns that every row needs; `facts` are made from three more."""
@@ -47,75 +48,55 @@ class Story:
     share: float
 
 
-def read_folder(folder: Path, kind: Literal["train", "test"], text: Text) -> list[Story]:
-    """The stories of all train or all test files of a folder, such as `1.2,1.3_train.csv.gz`.
+def read_folder(folder: Path) -> dict[str, Iterable[Row]]:
+    """The rows of all train and of all test files of a folder, such as `1.2,1.3_train.csv.gz`.
 
     Raises:
-        TaskError: there is no such folder or file, or a row is not in the published format.
+        TaskError: there is no such folder or file, or a file cannot be read.
     """
     if not folder.is_dir():
         raise TaskError(
             f"there is no folder {folder} with CLUTRR's files; set task.folder to one that holds such as "
             "1.2,1.3_train.csv and 1.2_test.csv, gzipped or not"
         )
-    files = {path.name.removesuffix(".gz"): path for path in sorted(folder.iterdir()) if _is(path, kind)}
-    if not files:
-        raise TaskError(
-            f"{folder} holds no CLUTRR {kind} file; its name would be "
-            + ("1.2,1.3_train.csv" if kind == "train" else "1.2_test.csv, 1.3_test.csv, ...")
-            + ", with .gz after it when it is gzipped"
+    found: dict[str, Iterable[Row]] = {}
+    for kind, names in (("train", "1.2,1.3_train.csv"), ("test", "1.2_test.csv, 1.3_test.csv, ...")):
+        paths = sorted(
+            path for path in folder.iterdir() if (m := _FILE.fullmatch(path.name)) and m[1] == kind
         )
-    return [story for path in files.values() for story in read_stories(read_rows(path, COLUMNS), text)]
+        files = {path.name.removesuffix(".gz"): path for path in paths}
+        if not files:
+            raise TaskError(
+                f"{folder} holds no CLUTRR {kind} file; its name would be {names}, with .gz after it when it is gzipped"
+            )
+        found[kind] = chain.from_iterable(read_rows(path, COLUMNS) for path in files.values())
+    return found
 
 
-def read_hub(name: str, text: Text) -> dict[str, list[Story]]:
-    """The stories of a data set of the library `datasets` by split, such as `CLUTRR/v1:gen_train23_test2to10`.
+def read_hub(name: str) -> dict[str, Iterable[Row]]:
+    """The rows for training and testing of a data set of the library `datasets`, such as
+    `CLUTRR/v1:gen_train23_test2to10`.
 
     Raises:
-        TaskError: it cannot be loaded, lacks a split, or has other columns.
+        TaskError: it cannot be loaded, or lacks a split.
     """
     found = read_dataset(name)
     if missing := {"train", "test"} - set(found):
         raise TaskError(f"data set {name!r} has no {' and no '.join(sorted(missing))} split")
-    return {split: list(read_stories(rows, text)) for split, rows in found.items()}
+    return {split: found[split] for split in ("train", "test")}
 
 
-def read_stories(rows: Iterable[Row], text: Text) -> Iterator[Story]:
-    """The stories of some rows.
+def read_story(row: Row, column: Text) -> Story:
+    """The story of a row.
 
     Args:
-        rows: as they are published.
-        text: the column with the story: `story`, whose sentences may be in any order, or `clean_story`; or `facts`
+        row: as it is published.
+        column: the column with the story: `story`, whose sentences may be in any order, or `clean_story`; or `facts`
             for the relations of the story's graph in plain words, in an order that the story's content determines.
 
     Raises:
-        TaskError: a row is not in the published format.
+        TaskError: the row is not in the published format.
     """
-    for row in rows:
-        yield _story(row, text)
-
-
-def of_hops(stories: Sequence[Story], hops: Sequence[int], what: str) -> list[Story]:
-    """The stories of these numbers of hops.
-
-    Raises:
-        TaskError: there is none of one of the numbers.
-    """
-    there = {story.hops for story in stories}
-    if missing := sorted(set(hops) - there):
-        raise TaskError(
-            f"task.{what}: no story of {' or '.join(map(str, missing))} hops; the files have those of "
-            f"{', '.join(map(str, sorted(there)))}"
-        )
-    return [story for story in stories if story.hops in set(hops)]
-
-
-def _is(path: Path, kind: str) -> bool:
-    found = _FILE.fullmatch(path.name)
-    return found is not None and found.group(1) == kind
-
-
-def _story(row: Row, column: Text) -> Story:
     task = _TASK.fullmatch(row.text("task_name"))
     if task is None:
         raise TaskError(
@@ -144,6 +125,21 @@ def _story(row: Row, column: Text) -> Story:
         hops=int(task.group(1)),
         share=zlib.crc32(key) % _PARTS / _PARTS,
     )
+
+
+def of_hops(stories: Sequence[Example], hops: Sequence[int], what: str) -> list[Example]:
+    """The examples whose stories, their notes, have these numbers of hops.
+
+    Raises:
+        TaskError: there is none of one of the numbers.
+    """
+    there = {each.note.hops for each in stories}
+    if missing := sorted(set(hops) - there):
+        raise TaskError(
+            f"task.{what}: no story of {' or '.join(map(str, missing))} hops; the files have those of "
+            f"{', '.join(map(str, sorted(there)))}"
+        )
+    return [each for each in stories if each.note.hops in set(hops)]
 
 
 def _facts(row: Row, order: random.Random) -> list[str]:

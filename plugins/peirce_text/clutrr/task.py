@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from attrs import field, frozen, validators
+from attrs import evolve, field, frozen, validators
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.parts import IGNORED
 from peirce.training import one_of
 from torch import Tensor
 
-from peirce_text.clutrr.encoding import EncodedStory, Encoder, Ints
-from peirce_text.clutrr.stories import Story, of_hops, read_folder, read_hub
+from peirce_text.clutrr.encoding import Encoder
+from peirce_text.clutrr.stories import of_hops, read_folder, read_hub, read_story
+from peirce_text.encoding import EncodedTexts, Ints
+from peirce_text.reading import Example, Row
 from peirce_text.small import write_csv
-from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split, of_vocabulary, outputs_of, say
-from peirce_text.text.rows import collate
+from peirce_text.tasks import FolderOptions, TextClassData, TextClasses, at_least, outputs_of
 from peirce_text.text.tokenizer import Tokenizer
-
-RELATIONS = "relations.json"
-POOL = 32
-"""Batches that are sorted by length together, so that little is padded."""
 
 
 @frozen(kw_only=True)
-class ClutrrOptions:
+class ClutrrOptions(FolderOptions):
     """What is read, and how it is put to the model. The defaults are the paper's (Appendix C).
 
     Args:
@@ -46,62 +42,32 @@ class ClutrrOptions:
         entities: how many such tokens there are.
         first: whether the story or the two people asked for come first.
         head: `classification` of the pooled output, or the `relation` between the two people's tokens.
-        tokenizer: a tokenizers JSON, a BERT vocab.txt, or a folder with one; when empty, WordPiece is trained on the
-            training stories.
-        vocabulary: how many entries it then has.
         length: the most tokens of a story with its question; longer stories are cut at their end.
-        batch_size: how many stories are in a batch.
     """
 
-    folder: str = ""
-    dataset: str = ""
     train_hops: tuple[int, ...] = (2, 3)
     test_hops: tuple[int, ...] = ()
     valid: float = field(default=0.05, validator=[validators.ge(0), validators.lt(1)])
     text: Literal["story", "clean_story", "facts"] = one_of("story", "clean_story", "facts")
     people: Literal["words", "tokens", "roles"] = one_of("words", "tokens", "roles")
-    entities: int = field(default=20, validator=validators.ge(3))
+    entities: int = at_least(3, 20)
     first: Literal["story", "query"] = one_of("story", "query")
     head: Literal["classification", "relation"] = one_of("classification", "relation")
-    tokenizer: str = ""
-    vocabulary: int = field(default=2000, validator=validators.ge(1))
-    length: int = field(default=256, validator=validators.ge(8))
-    batch_size: int = field(default=16, validator=validators.ge(1))
+    vocabulary: int = at_least(0, 2000)
+    length: int = at_least(8, 256)
+    batch_size: int = at_least(1, 16)
 
 
-@frozen(eq=False)
-class ClutrrSplit:
-    """The stories of one split: as ids, with the numbers of their relations and of their facts."""
-
-    rows: tuple[EncodedStory, ...]
-    relations: Ints
-    hops: Ints
-
-
-@frozen(eq=False)
-class ClutrrData:
-    """What was read.
-
-    Args:
-        tokenizer: splits the text.
-        encoder: turns stories into ids.
-        relations: the names of the relations, by their numbers.
-        splits: the stories.
-    """
-
-    tokenizer: Tokenizer
-    encoder: Encoder
-    relations: tuple[str, ...]
-    splits: Mapping[str, ClutrrSplit]
-
-
-class Clutrr(TextTask[ClutrrData]):
+class Clutrr(TextClasses[ClutrrOptions]):
     """Kinship from stories: trained on few facts in a row, tested on more."""
 
     name = "clutrr"
     source = "FOLNet (Chen, 2023), Appendix C and Fig. 5; CLUTRR (Sinha et al., 2019)"
     Options = ClutrrOptions
+    nouns = "stories"
     examples = ("data", "CLUTRR/v1:gen_train23_test2to10")
+    missing = "raise task.valid"
+    pool = 32
 
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
@@ -121,176 +87,120 @@ class Clutrr(TextTask[ClutrrData]):
                 }  # fmt: skip
                 rows.append(row)
             write_csv(folder / f"{name}.csv", rows)
-        return {
-            "folder": str(folder),
-            "valid": 0.3,
-            "vocabulary": 120,
-            "length": 64,
-            "batch_size": 4,
-            "entities": 5,
-        }
+        given = {"valid": 0.3, "vocabulary": 120, "length": 64, "batch_size": 4, "entities": 5}
+        return {"folder": str(folder), **given}
 
-    def prepare(self) -> ClutrrData:
-        """Read the files and encode every story."""
-        options: ClutrrOptions = self.options
-        self.check_source()
-        if options.folder:
-            read, test = (read_folder(Path(options.folder), kind, options.text) for kind in ("train", "test"))
-        else:
-            found = read_hub(options.dataset, options.text)
-            read, test = found["train"], found["test"]
-        read = of_hops(read, options.train_hops, "train_hops")
-        if options.test_hops:
-            test = of_hops(test, options.test_hops, "test_hops")
-        splits = {
-            "train": [story for story in read if story.share >= options.valid],
-            "valid": [story for story in read if story.share < options.valid],
-            "test": test,
-        }
-        tokenizer = self.tokenizer(self._texts(splits["train"]))
-        encoder = Encoder(
+    def __init__(self, options: ClutrrOptions) -> None:
+        super().__init__(options)
+        self.head = options.head
+
+    def rows(self) -> Mapping[str, Iterable[Row]]:
+        """The rows of the training files and of the test files."""
+        options = self.options
+        return read_hub(options.dataset) if options.dataset else read_folder(Path(options.folder))
+
+    def example_of(self, row: Row, split: str) -> Example:
+        """A story, which stands in `note`."""
+        story = read_story(row, self.options.text)
+        texts = [
+            each if isinstance(each, str) else story.people[each]
+            for each in story.segments
+            if isinstance(each, str) or self.options.people == "words"
+        ]
+        return Example(tuple(texts), None, story)
+
+    def read(self) -> dict[str, Sequence[Example]]:
+        """The stories of the numbers of facts that are asked for; some of the training stories are for validation."""
+        options, read = self.options, super().read()
+        train = of_hops(read["train"], options.train_hops, "train_hops")
+        test = of_hops(read["test"], options.test_hops, "test_hops") if options.test_hops else read["test"]
+        for each in (*train, *test):
+            if options.people != "words" and len(each.note.people) > options.entities:
+                raise TaskError(
+                    f"{each.note.where}: {len(each.note.people)} people, and task.entities is {options.entities}; "
+                    "raise it"
+                )
+        valid = [each for each in train if each.note.share < options.valid]
+        train = [each for each in train if each.note.share >= options.valid]
+        return {"train": train, **({"valid": valid} if valid else {}), "test": test}
+
+    def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[Example]]) -> TextClassData:
+        """All splits as ids; the classes are the relations."""
+        relations = tuple(sorted({each.note.relation for own in read.values() for each in own}))
+        splits = {}
+        for split, own in read.items():
+            numbered = [evolve(each, label=relations.index(each.note.relation)) for each in own]
+            splits[split] = self.encoded(tokenizer, split, numbered)
+        return TextClassData(tokenizer, splits, relations)
+
+    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Example]) -> EncodedTexts:
+        """Stories with their questions, the relations' numbers, and in `notes` the numbers of facts."""
+        encoder = self.encoder(tokenizer)
+        rows = [encoder.encode(each.note) for each in examples]
+        texts = EncodedTexts.of(
+            [row.ids for row in rows],
+            [row.first for row in rows],
+            tokenizer.pad_id,
+            sum(row.cut > 0 for row in rows),
+        )
+        labels = np.array([each.label for each in examples], np.int64)
+        hops = [each.note.hops for each in examples]
+        return texts.labelled(labels, hops, query=np.array([row.query for row in rows]))
+
+    def encoder(self, tokenizer: Tokenizer) -> Encoder:
+        """What turns stories into ids."""
+        options = self.options
+        return Encoder(
             tokenizer=tokenizer,
             entities=0 if options.people == "words" else options.entities,
             roles=options.people == "roles",
             first=options.first,
             length=options.length,
         )
-        relations = tuple(sorted({story.relation for story in (*read, *test)}))
-        encoded = {name: self._encoded(encoder, relations, stories) for name, stories in splits.items()}
-        _tell(splits, encoded, len(relations), options.length)
-        return ClutrrData(tokenizer, encoder, relations, encoded)
 
-    def _texts(self, stories: Sequence[Story]) -> Iterator[str]:
-        """What a tokenizer is trained on."""
-        for story in stories:
-            for segment in story.segments:
-                if isinstance(segment, str):
-                    yield segment
-                elif self.options.people == "words":
-                    yield story.people[segment]
-
-    def _encoded(self, encoder: Encoder, relations: Sequence[str], stories: Sequence[Story]) -> ClutrrSplit:
-        for story in stories:
-            if encoder.entities and len(story.people) > encoder.entities:
-                raise TaskError(
-                    f"{story.where}: {len(story.people)} people, and task.entities is {encoder.entities}; raise it"
-                )
-        number = {relation: i for i, relation in enumerate(relations)}
-        return ClutrrSplit(
-            rows=tuple(encoder.encode(story) for story in stories),
-            relations=np.array([number[story.relation] for story in stories], dtype=np.int64),
-            hops=np.array([story.hops for story in stories], dtype=np.int64),
-        )
-
-    def overrides(self, data: ClutrrData) -> Mapping[str, Any]:
-        """The vocabulary's size, two token types, and the head with a class for each relation."""
-        head: dict[str, Any] = {"use": self.options.head, "classes": len(data.relations)}
-        if self.options.head == "classification":
+    def overrides(self, data: TextClassData) -> Mapping[str, Any]:
+        """The vocabulary with the people's tokens, two token types, and the head with a class for each relation."""
+        head = {"use": self.head, "classes": len(data.classes)}
+        if self.head == "classification":
             head["problem"] = "pair"
-        return {
-            **of_vocabulary(data.tokenizer),
-            "model.input.vocabulary": data.encoder.vocabulary,
-            "model.input.token_types": 2,
-            "model.heads": [head],
-        }
+        vocabulary = self.encoder(data.tokenizer).vocabulary
+        return {**super().overrides(data), "model.input.vocabulary": vocabulary, "model.heads": [head]}
 
-    def batches(self, data: ClutrrData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
-        """The batches of one pass; stories of similar lengths stand together.
-
-        Yields:
-            input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b], the relation;
-            query: int64 [b, 2], where the two people stand in the question.
-        """
-        for _, batch in self._numbered(data, split, seed, epoch):
-            yield batch
-
-    def _numbered(
-        self, data: ClutrrData, split: str, seed: int, epoch: int
-    ) -> Iterator[tuple[Ints, dict[str, Tensor]]]:
-        """The batches, each with the places of its stories in the split."""
-        part = of_split(data.splits, split)
-        random = np.random.default_rng([seed, epoch, SPLITS.index(split)])
-        training = split == "train"
-        for chosen in _cut(part, self.options.batch_size, random if training else None):
-            rows = [part.rows[i] for i in chosen]
-            batch = collate(rows, data.tokenizer.pad_id)
-            if data.encoder.entities:
-                order = data.encoder.drawn(len(chosen), random if training else None)
-                batch["input_ids"] = torch.from_numpy(data.encoder.named(batch["input_ids"].numpy(), order))
-            batch["labels"] = torch.from_numpy(part.relations[chosen])
-            yield chosen, {**batch, "query": torch.tensor([row.query for row in rows])}
+    def batch(
+        self, data: TextClassData, split: str, rows: Ints, drawn: np.random.Generator | None
+    ) -> dict[str, Tensor]:
+        """Some stories, with `query`, int64 [b, 2], where the two people stand in the question."""
+        batch, encoder = super().batch(data, split, rows, drawn), self.encoder(data.tokenizer)
+        if encoder.entities and drawn is not None:
+            named = encoder.named(batch["input_ids"].numpy(), encoder.drawn(len(rows), drawn))
+            batch["input_ids"] = torch.from_numpy(named)
+        return batch
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """Cross-entropy of the relation."""
-        head, outputs = self.options.head, outputs_of(model, batch)
-        labels = batch["labels"]
-        if head == "relation":
-            size, length = batch["input_ids"].shape
-            pairs = labels.new_full((size, length, length), IGNORED)
-            pairs[torch.arange(size, device=labels.device), batch["query"][:, 0], batch["query"][:, 1]] = (
-                labels
-            )
-            labels = pairs
-        return model.loss(head, outputs, labels)
+        if self.head != "relation":
+            return super().loss(model, batch)
+        labels, (size, length) = batch["labels"], batch["input_ids"].shape
+        pairs = labels.new_full((size, length, length), IGNORED)
+        one, other = batch["query"].unbind(1)
+        pairs[torch.arange(size, device=labels.device), one, other] = labels
+        return model.loss(self.head, outputs_of(model, batch), pairs)
 
-    def metrics(self, model: Model, data: ClutrrData, split: str) -> Mapping[str, float]:
+    def chosen(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
+        """The relation, of the pair of people where the head scores pairs."""
+        if self.head != "relation":
+            return super().chosen(batch, outputs)
+        one, other = batch["query"].unbind(1)
+        scores = outputs[f"{self.head}_logits"]
+        return scores[torch.arange(len(one), device=one.device), one, other].argmax(-1)
+
+    def metrics(self, model: Model, data: TextClassData, split: str) -> Mapping[str, float]:
         """The share of relations that are named right: of all stories, of each number of facts (`accuracy_4`), and
         the mean of these (`mean_accuracy`)."""
-        right, hops = self.right(model, data, split)
+        right, hops = self.right(model, data, split), np.asarray(self.part(data, split).notes)
         by_hops = {int(k): float(right[hops == k].mean()) for k in np.unique(hops)}
         return {
             "accuracy": float(right.mean()),
             "mean_accuracy": float(np.mean(list(by_hops.values()))),
             **{f"accuracy_{k}": value for k, value in by_hops.items()},
         }
-
-    def right(self, model: Model, data: ClutrrData, split: str) -> tuple[Ints, Ints]:
-        """For each story of a split, whether the relation is named right (1 or 0), and the number of facts."""
-        part = of_split(data.splits, split)
-        if not part.rows:
-            raise TaskError(
-                f"split {split!r} has no stories" + ("; raise task.valid" if split == "valid" else "")
-            )
-        right = np.zeros(len(part.rows), dtype=np.int64)
-        with evaluating(model) as moved:
-            for chosen, batch in self._numbered(data, split, 0, 0):
-                found = self._scores(model, moved(batch)).argmax(-1).cpu().numpy()
-                right[chosen] = found == part.relations[chosen]
-        return right, part.hops
-
-    def _scores(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
-        """[b, relations]."""
-        scores = outputs_of(model, batch)[f"{self.options.head}_logits"]
-        if self.options.head == "relation":
-            one, other = batch["query"].unbind(1)
-            scores = scores[torch.arange(len(one), device=one.device), one, other]
-        return scores
-
-    def assets(self, data: ClutrrData) -> Mapping[str, bytes]:
-        """The tokenizer, and the names of the relations."""
-        names = json.dumps(data.relations, ensure_ascii=False, indent=1) + "\n"
-        return {**super().assets(data), RELATIONS: names.encode()}
-
-
-def _cut(part: ClutrrSplit, size: int, random: np.random.Generator | None) -> list[Ints]:
-    """Which stories each batch has; from the shortest to the longest without a generator."""
-    lengths = np.array([len(row.ids) for row in part.rows], dtype=np.int64)
-    order = np.arange(len(lengths)) if random is None else random.permutation(len(lengths))
-    pool = len(order) if random is None else POOL * size
-    batches: list[Ints] = []
-    for begin in range(0, len(order), max(1, pool)):
-        together = order[begin : begin + pool]
-        together = together[np.argsort(lengths[together], kind="stable")]
-        batches += [together[start : start + size] for start in range(0, len(together), size)]
-    return batches if random is None else [batches[i] for i in random.permutation(len(batches))]
-
-
-def _tell(
-    splits: Mapping[str, Sequence[Story]], encoded: Mapping[str, ClutrrSplit], relations: int, length: int
-) -> None:
-    """Say on standard error what was read."""
-    counts = ", ".join(f"{len(stories):,} {name} stories" for name, stories in splits.items())
-    say(f"{counts}, {relations} relations")
-    for name, part in encoded.items():
-        if cut := sum(1 for row in part.rows if row.cut):
-            say(f"{cut:,} {name} stories are cut to {length} tokens; raise task.length")

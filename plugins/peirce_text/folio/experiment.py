@@ -19,7 +19,7 @@ from peirce_text.networks import NetworkRow, Networks, from_scratch
 if TYPE_CHECKING:
     from peirce.model import Model
 
-    from peirce_text.folio.task import FolioData
+    from peirce_text.tasks import TextClassData
 
 SHOWN = ("train", "valid")
 
@@ -42,19 +42,22 @@ class FolioNetworks(Networks[ProblemRow]):
     learns = "folio"
     constant = "the commonest label"
 
-    def counted(self, model: Model, data: FolioData) -> Iterator[dict[str, Any]]:
+    def counted(self, model: Model, data: TextClassData) -> Iterator[dict[str, Any]]:
         """The problems of each split and label."""
         for split in SHOWN:
-            right, given = self.task.labelled(model, data, split)
+            labels = data.splits[split].labels
+            given = self.task.predicted(model, data, split)
             for number, label in enumerate(LABELS):
-                own = right == number
+                own = labels == number
                 known = int((given[own] == number).sum())
                 yield {"split": split, "label": label, "problems": int(own.sum()), "right": known}
 
-    def baseline(self, data: FolioData) -> dict[str, tuple[dict[str, object], float]]:
+    def baseline(self, data: TextClassData) -> dict[str, tuple[dict[str, object], float]]:
         """Always giving the training problems' commonest label."""
-        guess = np.bincount(data.labels["train"]).argmax()
-        return {split: ({"split": split}, float((data.labels[split] == guess).mean())) for split in SHOWN}
+        guess = np.bincount(data.splits["train"].labels).argmax()
+        return {
+            split: ({"split": split}, float((data.splits[split].labels == guess).mean())) for split in SHOWN
+        }
 
     def table(self, rows: Sequence[ProblemRow]) -> FigureTable:
         """Accuracy by network and split."""

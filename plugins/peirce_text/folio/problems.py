@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from attrs import frozen
 from peirce.errors import TaskError, unknown
 
-from peirce_text.tables import SPLIT_NAMES, Row, read_rows, read_splits
+from peirce_text.reading import SPLIT_NAMES, Example, Row
 
 LABELS = ("True", "False", "Unknown")
 """The labels, in the order of their numbers."""
@@ -17,16 +16,6 @@ _SPELLINGS = {"true": 0, "false": 1, "unknown": 2, "uncertain": 2}
 _FILE = re.compile(
     r"(?:folio[-_])?(?:v[\d.]+[-_])?(train|validation|valid|dev|test)\.jsonl(?:\.gz)?", re.IGNORECASE
 )
-
-
-@frozen
-class Problem:
-    """One conclusion with its premises; `label` is its number in `LABELS`."""
-
-    where: str
-    premises: str
-    conclusion: str
-    label: int
 
 
 def find_files(folder: Path) -> Mapping[str, Path]:
@@ -55,46 +44,20 @@ def find_files(folder: Path) -> Mapping[str, Path]:
     return found
 
 
-def read_folder(folder: Path) -> dict[str, list[Problem]]:
-    """The problems of the files of a folder by split.
+def problem(row: Row) -> Example:
+    """Premises and a conclusion, and the number of the label.
 
     Raises:
-        TaskError: a file is missing, or a row is not in the published format.
+        TaskError: the row is not in the published format.
     """
-    return {split: read_problems(read_rows(path)) for split, path in find_files(folder).items()}
-
-
-def read_hub(name: str) -> dict[str, list[Problem]]:
-    """The same of a data set of the library `datasets`, such as `yale-nlp/FOLIO`.
-
-    Raises:
-        TaskError: it cannot be loaded, lacks a split, or has other columns.
-    """
-    return {split: read_problems(rows) for split, rows in read_splits(name, ("train", "valid")).items()}
-
-
-def read_problems(rows: Iterable[Row]) -> list[Problem]:
-    """The problems of some rows.
-
-    Raises:
-        TaskError: a row is not in the published format.
-    """
-    return [Problem(row.where, _premises(row), row.text("conclusion").strip(), _label(row)) for row in rows]
-
-
-def _premises(row: Row) -> str:
     value = row.value("premises")
     lines = value.splitlines() if isinstance(value, str) else value
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise TaskError(f"{row.where}: premises must be a list of sentences, and are {str(value)[:80]}")
-    text = " ".join(line.strip() for line in lines if line.strip())
-    if not text:
+    premises = " ".join(line.strip() for line in lines if line.strip())
+    if not premises:
         raise TaskError(f"{row.where}: there are no premises")
-    return text
-
-
-def _label(row: Row) -> int:
     label = str(row.value("label")).strip()
     if label.lower() not in _SPELLINGS:
         raise TaskError(f"{row.where}: {unknown('label', label, (*LABELS, 'Uncertain'))}")
-    return _SPELLINGS[label.lower()]
+    return Example((premises, row.text("conclusion").strip()), _SPELLINGS[label.lower()])

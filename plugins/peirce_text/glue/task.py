@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from attrs import field, frozen, validators
-from numpy.typing import NDArray
+from attrs import field, frozen
 from peirce.errors import TaskError, unknown
+from peirce.files import whole_number
 from peirce.model import Model
 from torch import Tensor
 
-from peirce_text.glue.encoding import EncodedTexts, encode
 from peirce_text.glue.metrics import Numbers, measure
-from peirce_text.glue.reading import Examples, read_dataset, read_folder
-from peirce_text.glue.submission import submission
-from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, TEST, VALID, Subtask
+from peirce_text.glue.subtasks import DIAGNOSTIC, MISMATCHED, SUBTASKS, Subtask
+from peirce_text.progress import say
+from peirce_text.reading import Example, Row, read_dataset, read_rows
 from peirce_text.small import sentence, vocabulary
 from peirce_text.tasks import (
-    TextTask,
-    evaluating,
-    of_split,
-    of_vocabulary,
-    outputs_of,
-    say,
-    shown,
+    TEST,
+    TRAIN,
+    VALID,
+    FolderOptions,
+    TextClassData,
+    TextClasses,
+    at_least,
     write_predictions,
 )
-from peirce_text.text.tokenizer import Tokenizer
+from peirce_text.text.tokenizer import FILE
 
-HEAD = "classification"
 LABELS = "labels.json"
 SCORE = "score"
 """The metric that is the mean of a task's metrics, as GLUE's leaderboard takes it."""
+_NONE = ("", "-", -1, None)
+"""Labels of rows on which the annotators did not agree, or that the organisers keep."""
 
 
 def _known(instance: Any, attribute: Any, value: str) -> None:
@@ -45,7 +45,7 @@ def _known(instance: Any, attribute: Any, value: str) -> None:
 
 
 @frozen(kw_only=True)
-class GlueOptions:
+class GlueOptions(FolderOptions):
     """Which of the nine tasks, where its data lie, and how they are put to the model.
 
     Args:
@@ -53,53 +53,25 @@ class GlueOptions:
         folder: holds the published files, or a folder with the task's published name (`CoLA`, `MNLI`, ...) that does.
         dataset: in place of a folder, a data set for the library `datasets`: a name of its hub, such as
             `nyu-mll/glue`, or a local folder.
-        tokenizer: a tokenizers JSON, a BERT vocab.txt, or a folder with one; when empty, that of the model.
         length: the most tokens of an example; of a pair, the longer sentence loses its end.
-        batch_size: how many examples are in a batch.
         predictions: a folder for the predictions of the test set in the leaderboard's format, written when split
             `test` is evaluated; empty for none.
     """
 
     task: str = field(default="cola", validator=_known)
-    folder: str = ""
-    dataset: str = ""
-    tokenizer: str = ""
-    length: int = field(default=128, validator=validators.ge(5))
-    batch_size: int = field(default=32, validator=validators.ge(1))
+    length: int = at_least(5, 128)
     predictions: str = ""
 
 
-@frozen(eq=False)
-class GlueSplit:
-    """One split: its texts as ids, its labels (int64 classes or float32 numbers, None without), its indexes."""
-
-    texts: EncodedTexts
-    labels: NDArray[Any] | None
-    index: tuple[int, ...]
-
-
-@frozen(eq=False)
-class GlueData:
-    """What was read.
-
-    Args:
-        tokenizer: what split the texts.
-        splits: train, valid and test, as far as they are there; MNLI's also `valid_mismatched`, `test_mismatched` and
-            `diagnostic`.
-    """
-
-    tokenizer: Tokenizer
-    splits: Mapping[str, GlueSplit]
-
-
-class Glue(TextTask[GlueData]):
+class Glue(TextClasses[GlueOptions]):
     """The nine tasks of GLUE, from the published files or a data set of the hub."""
 
     name = "glue"
     source = "GLUE (Wang et al., 2019); FOLNet (Chen, 2023), Section 4, Appendix B"
     Options = GlueOptions
-    head = HEAD
+    known_splits = (TRAIN, VALID, VALID + MISMATCHED, TEST, TEST + MISMATCHED, DIAGNOSTIC)
     examples = ("GLUE", "nyu-mll/glue")
+    token_types = 0
 
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
@@ -112,130 +84,138 @@ class Glue(TextTask[GlueData]):
         (folder / "test.tsv").write_text("index\tsentence\n" + "".join(test), encoding="utf-8")
         return {"folder": str(folder), "tokenizer": vocabulary(folder), "length": 16, "batch_size": 4}
 
-    @property
-    def subtask(self) -> Subtask:
-        """Which of the nine."""
-        return SUBTASKS[self.options.task]
+    def __init__(self, options: GlueOptions) -> None:
+        super().__init__(options)
+        self.subtask: Subtask = SUBTASKS[options.task]
+        self.classes = self.subtask.classes
 
-    def prepare(self) -> GlueData:
-        """Read the files and tokenise them."""
-        options: GlueOptions = self.options
-        self.check_source()
-        tokenizer = self.tokenizer()
-        if options.folder:
-            read = read_folder(self.subtask, Path(options.folder))
-        else:
-            read = read_dataset(self.subtask, options.dataset)
-        splits = {}
-        for split, examples in read.items():
-            what = f"{self.subtask.title} {split}"
-            texts = encode(tokenizer, examples.texts, options.length, what)
-            splits[split] = GlueSplit(texts, self._labels(examples), examples.index)
-        self._tell(read, splits)
-        return GlueData(tokenizer, splits)
-
-    def _labels(self, examples: Examples) -> NDArray[Any] | None:
-        if examples.labels is None:
-            return None
-        return np.array(examples.labels, dtype=np.float32 if self.subtask.regression else np.int64)
-
-    def _tell(self, read: Mapping[str, Examples], splits: Mapping[str, GlueSplit]) -> None:
-        counts = ", ".join(f"{len(examples):,} {split}" for split, examples in read.items())
-        say(f"{self.subtask.title}: {counts}")
-        for split, examples in read.items():
-            notes = []
-            if examples.skipped:
-                notes.append(f"{examples.skipped:,} broken or unlabelled rows were left out")
-            if cut := splits[split].texts.cut:
-                notes.append(f"{cut:,} examples were cut to {self.options.length} tokens")
-            if notes:
-                say(f"{split}: {'; '.join(notes)}")
-
-    def overrides(self, data: GlueData) -> Mapping[str, Any]:
-        """The vocabulary, and a classification head with the task's classes, or for its number."""
-        task = self.subtask
-        if task.regression:
-            head: dict[str, Any] = {"use": HEAD, "classes": 1, "problem": "regression"}
-        else:
-            problem = "pair" if len(task.texts) == 2 else "single"
-            head = {"use": HEAD, "classes": len(task.labels), "problem": problem}
-        return {**of_vocabulary(data.tokenizer), "model.heads": [head]}
-
-    def batches(self, data: GlueData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
-        """The batches of one pass, each as long as its longest example.
-
-        Yields:
-            input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b], or float32 [b] of
-            a regression.
+    def rows(self) -> Mapping[str, Iterable[Row]]:
+        """The rows of the splits that are there.
 
         Raises:
-            TaskError: there is no such split, or it has no labels.
+            TaskError: none is.
         """
-        part = self._part(data, split)
-        if part.labels is None:
+        task, folder = self.subtask, Path(self.options.folder)
+        if self.options.dataset:
+            loaded = read_dataset(self.options.dataset, task.name)
+            found: dict[str, Iterable[Row]] = {
+                split: loaded[theirs] for split, theirs in task.hub_splits.items() if theirs in loaded
+            }
+            there, wanted = ", ".join(loaded), task.hub_splits
+        else:
+            own = folder / task.title if (folder / task.title).is_dir() else folder
+            found = {}
+            for split, name in task.files.items():
+                if (own / name).is_file():
+                    header = () if split.startswith(TEST) else task.header
+                    found[split] = read_rows(own / name, header=header, broken=True)
+            there, wanted = f"no folder {task.title} with them", task.files
+        if not found:
             raise TaskError(
-                f"split {split!r} of {self.subtask.title} has no labels; the organisers keep them, so take "
-                f"{VALID!r}"
+                f"{self.options.dataset or folder} holds none of {', '.join(wanted.values())}, which {task.title} is "
+                f"published as, but {there}; task.folder is where GLUE was unpacked"
             )
-        for rows in self.order(len(part.texts), split, seed, epoch):
-            yield {**part.texts.batch(rows), "labels": torch.from_numpy(part.labels[rows])}
+        return found
 
-    def metrics(self, model: Model, data: GlueData, split: str) -> Mapping[str, float]:
+    def example_of(self, row: Row, split: str) -> Example | str:
+        """The sentences, the label, and how predictions name the row; of test sets every row counts."""
+        task, hub = self.subtask, isinstance(row.file, str)
+        taught = not split.startswith(TEST) and split != DIAGNOSTIC
+        problem, label, texts = row.broken, None, ()
+        if not problem:
+            texts = tuple(str(row.value(name)) for name in (task.hub_texts if hub else task.texts))
+            column = "label" if hub else task.label
+            if taught or (split != DIAGNOSTIC and column in row.values):
+                label = self._label(row, column)
+            problem = "it has no label" if taught and label is None else ""
+        if problem:
+            if not taught:
+                raise TaskError(
+                    f"{row.where}: {problem}; a prediction is due for every row, so fetch the published file again"
+                )
+            return problem
+        index = next((row.values[name] for name in ("index", "id", "idx") if name in row.values), "")
+        number = whole_number(str(index))
+        return Example(texts, label, row.number - 1 if number is None else number)
+
+    def _label(self, row: Row, column: str) -> float | None:
+        """A class, by its name where classes have names, or a number from 0 to 5."""
+        task, value = self.subtask, row.value(column)
+        if value in _NONE:
+            return None
+        if task.regression:
+            try:
+                if math.isfinite(number := float(value)) and 0 <= number <= 5:
+                    return number
+            except ValueError:
+                pass
+        for known in (task.classes, task.labels, range(len(task.labels))):
+            if value in known:
+                return known.index(value)
+        expected = "a number from 0 to 5" if task.regression else f"one of {', '.join(task.labels)}"
+        raise TaskError(f"{row.where}: column {column!r} holds {value!r}, where {expected} must stand")
+
+    def head_table(self, data: TextClassData) -> dict[str, Any]:
+        """A head with the task's classes, or for its number."""
+        task = self.subtask
+        if task.regression:
+            return {"use": self.head, "classes": 1, "problem": "regression"}
+        problem = "pair" if len(task.texts) == 2 else "single"
+        return {"use": self.head, "classes": len(task.labels), "problem": problem}
+
+    def chosen(self, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
+        """The class, or the number."""
+        return (
+            outputs[f"{self.head}_logits"][:, 0]
+            if self.subtask.regression
+            else super().chosen(batch, outputs)
+        )
+
+    def metrics(self, model: Model, data: TextClassData, split: str) -> Mapping[str, float]:
         """The task's metrics, and their mean as `score`; MNLI's with `accuracy_mismatched`.
 
         A test set without labels gives `examples` alone, and one that is not there nothing. With `predictions`, its
         predictions are written too.
         """
+        task, folder = self.subtask, Path(self.options.predictions)
         if split == TEST and TEST not in data.splits:
-            say(f"{self.subtask.title} has no test set here")
+            say(f"{task.title} has no test set here")
             return {}
+        more = {VALID: (VALID + MISMATCHED,), TEST: (TEST + MISMATCHED, DIAGNOSTIC)}.get(split, ())
         measured: dict[str, float] = {}
-        parts = [split]
-        if split in (VALID, TEST) and split + MISMATCHED in data.splits:
-            parts.append(split + MISMATCHED)
-        if split == TEST and DIAGNOSTIC in data.splits:
-            parts.append(DIAGNOSTIC)
         examples = 0
-        for part in parts:
-            found = self._part(data, part)
-            predicted = self.predict(model, data, part)
+        for name in (split, *(each for each in more if each in data.splits)):
+            part, predicted = self.part(data, name), self.predicted(model, data, name)
             examples += len(predicted)
-            if found.labels is not None:
-                ending = MISMATCHED if part != split else ""
-                own = measure(self.subtask, found.labels, predicted)
-                measured |= {f"{name}{ending}": value for name, value in own.items()}
-            if self.options.predictions and (name := self.subtask.submission(part)):
-                folder = Path(self.options.predictions)
-                write_predictions(folder, {name: submission(self.subtask, found.index, predicted)})
-                say(f"predictions written to {folder / name}")
+            if "labels" in part.columns:
+                ending = MISMATCHED if name != split else ""
+                own = measure(task, part.labels, predicted)
+                measured |= {f"{metric}{ending}": value for metric, value in own.items()}
+            if self.options.predictions and (file := task.submission(name)):
+                write_predictions(folder, {file: submission(task, part.notes, predicted)})
+                say(f"predictions written to {folder / file}")
         if not measured:
             return {"examples": float(examples)}
         return {SCORE: sum(measured.values()) / len(measured), **measured}
 
-    def predict(self, model: Model, data: GlueData, split: str) -> Numbers:
-        """The predicted class (int64) or number (float64) of each example of a split."""
-        part = self._part(data, split)
-        order = np.argsort(part.texts.lengths, kind="stable")
-        predicted = np.zeros(len(order), dtype=np.float64 if self.subtask.regression else np.int64)
-        starts = range(0, len(order), self.options.batch_size)
-        with evaluating(model) as moved:
-            for start in shown(starts, f"predicting {self.subtask.title} {split}", len(starts), 20):
-                rows = order[start : start + self.options.batch_size]
-                logits = outputs_of(model, moved(part.texts.batch(rows)))[f"{HEAD}_logits"].float()
-                chosen = logits[:, 0] if self.subtask.regression else logits.argmax(-1)
-                predicted[rows] = chosen.cpu().numpy()
-        return predicted
-
-    def _part(self, data: GlueData, split: str) -> GlueSplit:
-        where = self.options.folder or self.options.dataset
-        hint = (
-            f"{where} has no split {split!r} of {self.subtask.title}, which would be "
-            f"{self.subtask.files.get(split)}; it has {', '.join(data.splits)}"
-        )
-        return of_split(data.splits, split, self.subtask.files, hint)
-
-    def assets(self, data: GlueData) -> Mapping[str, bytes]:
+    def assets(self, data: TextClassData) -> Mapping[str, bytes]:
         """The tokenizer, and the names of the classes."""
         task = self.subtask
         labels = {"task": task.name, "labels": list(task.labels), "classes": list(task.classes)}
-        return {**super().assets(data), LABELS: (json.dumps(labels, indent=1) + "\n").encode()}
+        return {FILE: data.tokenizer.content, LABELS: (json.dumps(labels, indent=1) + "\n").encode()}
+
+
+def submission(task: Subtask, index: Sequence[int], predicted: Numbers) -> str:
+    """The predictions for a test set as GLUE's leaderboard takes them: a header, and a line for each example.
+
+    Args:
+        task: which task; classes are written by their labels, numbers are kept within 0 and 5.
+        index: how predictions name the examples.
+        predicted: a class each, or a number.
+    """
+    if task.regression:
+        texts = [f"{value:.3f}" for value in np.clip(predicted, 0.0, 5.0)]
+    else:
+        texts = [task.labels[int(value)] for value in predicted]
+    lines = [f"{number}\t{text}" for number, text in zip(index, texts, strict=True)]
+    return "\n".join(["index\tprediction", *lines]) + "\n"

@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from attrs import field, frozen, validators
 from peirce.algebra import Scope
-from peirce.errors import TaskError
-from peirce.model import Model
+from peirce.errors import TaskError, unknown
+from peirce.model import Model, Task
 from peirce.parts import IGNORED, Head
 from peirce.training import one_of
-from rich.console import Console
 from torch import Tensor
 
 from peirce_text.pretraining.batches import Batcher, LazyBatch
@@ -23,14 +22,12 @@ from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_text.pretraining.guessing import Guessing, Masking, NextTokens
 from peirce_text.pretraining.record import Record
 from peirce_text.pretraining.store import Ints, ShardTokens, Store, check_folder
+from peirce_text.progress import Tokenizing
 from peirce_text.small import sentence, vocabulary
-from peirce_text.tasks import SPLITS, TextTask, evaluating, of_split
-from peirce_text.text.progress import Tokenizing
+from peirce_text.tasks import SPLITS, TEST, TRAIN, VALID, TextOptions, at_least, evaluating
 from peirce_text.text.shards import Shard, ShardError, find_shards
-from peirce_text.text.tokenizer import Tokenizer
+from peirce_text.text.tokenizer import FILE, Tokenizer
 
-TRAIN, VALID, TEST = SPLITS
-"""`test` is `valid` by another name, for the evaluation of a trained model."""
 INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 """What a model reads of a row."""
 MLM, LM, PAIR, SCL = "mlm", "lm", "pair", "scl"
@@ -42,7 +39,7 @@ def _files(value: Any) -> Any:
 
 
 @frozen(kw_only=True)
-class PretrainingOptions:
+class PretrainingOptions(TextOptions):
     """What is read, and how it becomes rows.
 
     Args:
@@ -69,19 +66,17 @@ class PretrainingOptions:
 
     files: tuple[str, ...] = field(default=(), converter=_files)
     valid_files: tuple[str, ...] = field(default=(), converter=_files)
-    tokenizer: str = ""
     objective: Objective = field(default="nsp", validator=validators.in_(get_args(Objective)))
     scl: bool = False
-    length: int = field(default=128, validator=validators.ge(8))
-    batch_size: int = field(default=32, validator=validators.ge(1))
+    length: int = at_least(8, 128)
     probability: float = field(default=0.15, validator=[validators.gt(0), validators.lt(1)])
-    most_masked: int = field(default=20, validator=validators.ge(1))
-    document_lines: int = field(default=0, validator=validators.ge(0))
+    most_masked: int = at_least(1, 20)
+    document_lines: int = at_least(0, 0)
     column: str = "text"
     damaged: Literal["refuse", "skip"] = one_of("refuse", "skip")
     store: str = ""
-    valid_rows: int = field(default=2048, validator=validators.ge(0))
-    vocabulary_multiple: int = field(default=8, validator=validators.ge(0))
+    valid_rows: int = at_least(0, 2048)
+    vocabulary_multiple: int = at_least(0, 8)
 
     def __attrs_post_init__(self) -> None:
         if self.scl and self.batch_size % 2:
@@ -120,14 +115,18 @@ class PretrainingData:
         Raises:
             TaskError: there is no such split.
         """
-        hint = (
+        name = VALID if split == TEST else split  # `test` is `valid` by another name, for a trained model
+        if name in self.corpora:
+            return self.corpora[name]
+        if split not in SPLITS:
+            raise TaskError(unknown("split", split, SPLITS))
+        raise TaskError(
             f"there is no split {split!r} without task.valid_files; name some, or leave the evaluation out with "
             "train.test_split= and train.evaluate_every=0"
         )
-        return of_split(self.corpora, VALID if split == TEST else split, hint=hint)
 
 
-class Pretraining(TextTask[PretrainingData]):
+class Pretraining(Task[PretrainingOptions, PretrainingData]):
     """Masked language modelling, with sentence pairs and sequence contrastive learning.
 
     Args:
@@ -161,7 +160,7 @@ class Pretraining(TextTask[PretrainingData]):
 
     def prepare(self) -> PretrainingData:
         """Read and tokenise the shards, or find them in the store."""
-        options: PretrainingOptions = self.options
+        options = self.options
         if not options.tokenizer:
             raise TaskError(
                 "pretraining needs a tokenizer; give task.tokenizer=PATH, or train one with `peirce tokenizer train`"
@@ -179,7 +178,7 @@ class Pretraining(TextTask[PretrainingData]):
         store = Store(folder, tokenizer, options.column, options.document_lines)
         damaged: dict[str, str] = {}
         corpora, facts = {}, {}
-        with Tokenizing(Console(stderr=True), sum(map(len, splits.values()))) as progress:
+        with Tokenizing(sum(map(len, splits.values()))) as progress:
             for split, shards in splits.items():
                 found = list(self._tokens(store, shards, progress, damaged))
                 corpora[split] = Corpus(tuple(t for _, t in found), options.objective, options.length)
@@ -211,7 +210,7 @@ class Pretraining(TextTask[PretrainingData]):
 
     def overrides(self, data: PretrainingData) -> Mapping[str, Any]:
         """The vocabulary, rounded up, and the heads of the losses."""
-        options: PretrainingOptions = self.options
+        options = self.options
         heads: list[dict[str, Any]] = [
             {"use": "causal_lm", "as": LM} if options.objective == "causal" else {"use": "mlm"}
         ]
@@ -297,8 +296,12 @@ class Pretraining(TextTask[PretrainingData]):
         perplexity = {"perplexity": math.exp(losses[f"{LM}_loss"])} if LM in sums else {}
         return {"loss": math.fsum(losses.values()), **losses, **accuracies, **perplexity}
 
+    def assets(self, data: PretrainingData) -> Mapping[str, bytes]:
+        """The tokenizer."""
+        return {FILE: data.tokenizer.content}
+
     def _guessing(self, tokenizer: Tokenizer) -> Guessing:
-        options: PretrainingOptions = self.options
+        options = self.options
         if self.term == LM:
             return NextTokens()
         return Masking(

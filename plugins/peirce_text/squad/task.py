@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from attrs import field, frozen, validators
+from attrs import frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 from peirce.model import Model
@@ -17,31 +16,31 @@ from peirce.parts import IGNORED
 from peirce.training import one_of
 from torch import Tensor
 
+from peirce_text.encoding import EncodedTexts, tensors
+from peirce_text.progress import say, shown
 from peirce_text.small import DOES, WHO, sentence, vocabulary
 from peirce_text.squad.metrics import Judged, best_thresholds, measure
-from peirce_text.squad.reading import FILES, Question, Questions, read_dataset, read_folder
+from peirce_text.squad.questions import Question, read_folder, read_hub
 from peirce_text.squad.windows import Candidate, Ints, Window, best_windows, candidates, spans_of, windows
 from peirce_text.tasks import (
+    TEST,
+    FolderOptions,
+    TextData,
     TextTask,
+    at_least,
     evaluating,
-    of_split,
     of_vocabulary,
     outputs_of,
-    say,
-    shown,
     write_predictions,
 )
-from peirce_text.text.rows import collate
-from peirce_text.text.tokenizer import Encoding, Tokenizer
+from peirce_text.text.tokenizer import Tokenizer
 
-HEAD = "span"
-NOT_PUBLIC = "test"
 _ALL = 2**30
 """More tokens than a context has."""
 
 
 @frozen(kw_only=True)
-class SquadOptions:
+class SquadOptions(FolderOptions):
     """Where the data lie, how a context is divided, and what an answer may be.
 
     Args:
@@ -49,7 +48,6 @@ class SquadOptions:
         version: `2.0`, where a question may have no answer, or `1.1`, where each has one.
         dataset: in place of a folder, a data set for the library `datasets`: a name of its hub, such as
             `rajpurkar/squad_v2`, or a local folder.
-        tokenizer: a tokenizers JSON, a BERT vocab.txt, or a folder with one; when empty, that of the model.
         length: the most tokens of a question with a window of its context.
         stride: how many tokens further each window starts.
         query_length: the most tokens of a question.
@@ -61,17 +59,13 @@ class SquadOptions:
             split `valid` is evaluated; empty for none.
     """
 
-    folder: str = ""
     version: Literal["2.0", "1.1"] = one_of("2.0", "1.1")
-    dataset: str = ""
-    tokenizer: str = ""
-    length: int = field(default=384, validator=validators.ge(8))
-    stride: int = field(default=128, validator=validators.ge(1))
-    query_length: int = field(default=64, validator=validators.ge(1))
-    answer_length: int = field(default=30, validator=validators.ge(1))
-    n_best: int = field(default=20, validator=validators.ge(1))
+    length: int = at_least(8, 384)
+    stride: int = at_least(1, 128)
+    query_length: int = at_least(1, 64)
+    answer_length: int = at_least(1, 30)
+    n_best: int = at_least(1, 20)
     threshold: float = 0.0
-    batch_size: int = field(default=32, validator=validators.ge(1))
     predictions: str = ""
 
     def __attrs_post_init__(self) -> None:
@@ -87,38 +81,64 @@ class SquadSplit:
     """One split as ids.
 
     Args:
-        read: the contexts and questions.
-        contexts: int32, the ids of each context.
-        offsets: int64 [tokens, 2] of each context, in characters.
+        tokenizer: what divides texts.
+        questions: the questions.
+        contexts: int32, the ids of each question's context.
+        offsets: int64 [tokens, 2] of each question's context, in characters.
         queries: the ids of each question.
         spans: the answers of each question as first and last token of its context.
         owner: int64 [windows], which question each window belongs to.
         parts: which tokens of the context each window shows.
+        taught: the windows that have labels: those of questions whose answers stand where they should, or which have
+            none.
     """
 
-    read: Questions
+    tokenizer: Tokenizer
+    questions: tuple[Question, ...]
     contexts: tuple[NDArray[np.int32], ...]
     offsets: tuple[Ints, ...]
-    queries: tuple[tuple[int, ...], ...]
+    queries: tuple[list[int], ...]
     spans: tuple[tuple[Window, ...], ...]
     owner: Ints
     parts: tuple[Window, ...]
+    taught: Ints
+    cut: int = 0
 
     @property
-    def taught(self) -> NDArray[np.bool_]:
-        """Which windows have labels: those of questions whose answers stand where they should, or which have none."""
-        known = [
-            bool(spans) or not q.answers for q, spans in zip(self.read.questions, self.spans, strict=True)
-        ]
-        return np.array(known)[self.owner]
+    def lengths(self) -> Ints:
+        """The tokens of each window that has labels."""
+        return np.array([self.size(row) for row in self.taught], np.int64)
 
+    def size(self, row: int) -> int:
+        """How many tokens a window has with its question."""
+        start, end = self.parts[row]
+        return len(self.queries[self.owner[row]]) + 3 + end - start
 
-@frozen(eq=False)
-class SquadData:
-    """What was read: the tokenizer, and the splits `train` and `valid` as far as they are there."""
+    def inputs(self, rows: Ints) -> dict[str, Tensor]:
+        """`[CLS] question [SEP] window [SEP]` of some windows."""
+        cls, sep, ids, firsts = self.tokenizer.cls_id, self.tokenizer.sep_id, [], []
+        for row in rows:
+            (start, end), query = self.parts[row], self.queries[self.owner[row]]
+            ids.append([cls, *query, sep, *self.contexts[self.owner[row]][start:end], sep])
+            firsts.append(len(query) + 2)
+        made = EncodedTexts.of(ids, firsts, self.tokenizer.pad_id)
+        return made.batch(np.arange(len(made)))
 
-    tokenizer: Tokenizer
-    splits: Mapping[str, SquadSplit]
+    def batch(self, rows: Ints) -> dict[str, Tensor]:
+        """Some windows that have labels, and these, int64 [b, x, 2]: the answers that a window holds whole, or else its
+        first token."""
+        rows = self.taught[rows]
+        labels = np.full((len(rows), max(map(self.size, rows)), 2), IGNORED, np.int64)
+        for k, row in enumerate(rows):
+            i, (start, end) = self.owner[row], self.parts[row]
+            begin = len(self.queries[i]) + 2
+            labels[k, 0] = labels[k, begin : begin + end - start] = 0
+            inside = [span for span in self.spans[i] if start <= span[0] and span[1] < end]
+            for first, last in inside:
+                labels[k, begin + first - start, 0] = labels[k, begin + last - start, 1] = 1
+            if not inside:
+                labels[k, 0] = 1
+        return {**self.inputs(rows), **tensors({"labels": labels})}
 
 
 @frozen
@@ -140,7 +160,7 @@ class Prediction:
         return self.none - self.candidates[0].score if self.candidates else float("inf")
 
 
-class Squad(TextTask[SquadData]):
+class Squad(TextTask[SquadOptions, Question, SquadSplit]):
     """Questions on Wikipedia whose answers are spans of a paragraph, in 2.0 also none."""
 
     name = "squad"
@@ -149,7 +169,8 @@ class Squad(TextTask[SquadData]):
         "Appendix B"
     )
     Options = SquadOptions
-    head = HEAD
+    head = "span"
+    nouns = "questions"
     examples = ("SQuAD", "rajpurkar/squad_v2")
 
     @classmethod
@@ -175,125 +196,107 @@ class Squad(TextTask[SquadData]):
             "batch_size": 4,
         }  # fmt: skip
 
-    def prepare(self) -> SquadData:
-        """Read the questions, tokenise them, and divide the contexts into windows."""
-        options: SquadOptions = self.options
-        self.check_source()
-        tokenizer = self.tokenizer()
-        folder, dataset = options.folder, options.dataset
-        read = read_folder(Path(folder), options.version) if folder else read_dataset(dataset)
-        splits = {}
-        for split, questions in read.items():
-            splits[split], lost = self._split(tokenizer, questions, split)
-            none = sum(not question.answers for question in questions.questions)
-            say(
-                f"{len(questions):,} {split} questions, {none:,} of them without an answer, on "
-                f"{len(questions.contexts):,} contexts: {len(splits[split].parts):,} windows"
-                + (f"; {lost:,} answers are not where they should be, and are left out" if lost else "")
-            )
-        return SquadData(tokenizer, splits)
+    def read(self) -> dict[str, list[Question]]:
+        """The questions of the files, or of the data set's splits."""
+        options = self.options
+        if options.dataset:
+            return read_hub(options.dataset)
+        return read_folder(Path(options.folder), options.version)
 
-    def _split(self, tokenizer: Tokenizer, read: Questions, split: str) -> tuple[SquadSplit, int]:
-        options: SquadOptions = self.options
-        contexts, offsets = [], []
-        for text in shown(read.contexts, f"tokenising {split}", len(read.contexts), 1001):
+    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Question]) -> SquadSplit:
+        """The questions and contexts as ids, and the contexts in windows."""
+        options, texts = self.options, list(dict.fromkeys(question.context for question in examples))
+        known: dict[str, tuple[NDArray[np.int32], Ints]] = {}
+        for text in shown(texts, f"tokenising {split}", len(texts), 1001):
             encoding = tokenizer.encode(text, length=_ALL)
-            contexts.append(np.array(encoding.ids[1:-1], dtype=np.int32))
-            offsets.append(np.array(encoding.offsets[1:-1], dtype=np.int64).reshape(-1, 2))
-        pieces = tokenizer.pieces_of([question.text for question in read.questions])
-        queries = tuple(tuple(ids[: options.query_length]) for ids in pieces)
+            offsets = np.array(encoding.offsets[1:-1], np.int64).reshape(-1, 2)
+            known[text] = np.array(encoding.ids[1:-1], np.int32), offsets
+        queries = [
+            ids[: options.query_length] for ids in tokenizer.pieces_of([each.text for each in examples])
+        ]
         owner: list[int] = []
         parts: list[Window] = []
         spans: list[tuple[Window, ...]] = []
-        lost = 0
-        for i, question in enumerate(read.questions):
-            found = [_tokens(a.text, a.start, read, question, offsets) for a in question.answers]
-            spans.append(tuple({span: None for span in found if span is not None}))
-            lost += sum(span is None for span in found)
-            room = options.length - len(queries[i]) - 3
-            own = windows(len(contexts[question.context]), room, options.stride)
+        for i, question in enumerate(examples):
+            ids, offsets = known[question.context]
+            spans.append(_spans(question, offsets))
+            own = windows(len(ids), options.length - len(queries[i]) - 3, options.stride)
             parts += own
             owner += [i] * len(own)
+        taught = [bool(own) or not each.answers for own, each in zip(spans, examples, strict=True)]
         made = SquadSplit(
-            read, tuple(contexts), tuple(offsets), queries, tuple(spans), np.array(owner), tuple(parts)
+            tokenizer=tokenizer,
+            questions=tuple(examples),
+            contexts=tuple(known[each.context][0] for each in examples),
+            offsets=tuple(known[each.context][1] for each in examples),
+            queries=tuple(queries),
+            spans=tuple(spans),
+            owner=np.array(owner),
+            parts=tuple(parts),
+            taught=np.flatnonzero(np.array(taught)[owner]),
         )
-        return made, lost
+        none, lost = sum(not each.answers for each in examples), len(taught) - sum(taught)
+        said = f"; the answers of {lost:,} are not where they should be, and are left out" if lost else ""
+        say(f"{split}: {none:,} of the questions have no answer, {len(parts):,} windows{said}")
+        return made
 
-    def overrides(self, data: SquadData) -> Mapping[str, Any]:
+    def overrides(self, data: TextData[SquadSplit]) -> Mapping[str, Any]:
         """The vocabulary, and a head for spans."""
-        return {**of_vocabulary(data.tokenizer), "model.heads": [{"use": HEAD}]}
+        return {**of_vocabulary(data.tokenizer), "model.heads": [{"use": self.head}]}
 
-    def batches(self, data: SquadData, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
-        """The batches of one pass, each as long as its longest window.
-
-        Yields:
-            input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b, x, 2] as the head
-            `span` takes them: `[CLS]` and the context may be answers, and `[CLS]` is where there is none.
-        """
-        part = _part(data, split)
-        taught = np.flatnonzero(part.taught)
-        for chosen in self.order(len(taught), split, seed, epoch):
-            rows = taught[chosen]
-            yield {**_inputs(data, part, rows), "labels": _labels(part, rows)}
-
-    def metrics(self, model: Model, data: SquadData, split: str) -> Mapping[str, float]:
+    def metrics(self, model: Model, data: TextData[SquadSplit], split: str) -> Mapping[str, float]:
         """Exact match and F1 at `threshold`; for 2.0 also at the thresholds that are best for these questions.
 
         SQuAD's test set is not public: split `test` gives nothing.
         """
-        if split == NOT_PUBLIC:
+        if split == TEST:
             say("SQuAD's test set is not public; evaluate split valid")
             return {}
-        part = _part(data, split)
-        predicted = self.predict(model, data, split)
+        questions, predicted = self.part(data, split).questions, self.predict(model, data, split)
         if self.options.predictions and split == "valid":
-            self._write(part.read.questions, predicted)
+            self._write(questions, predicted)
         judged = [
             Judged(bool(q.answers), tuple(a.text for a in q.answers), p.text, p.difference)
-            for q, p in zip(part.read.questions, predicted, strict=True)
+            for q, p in zip(questions, predicted, strict=True)
         ]
         if all(question.answerable for question in judged):
             return measure(judged, None)
         return {**measure(judged, self.options.threshold), **best_thresholds(judged)}
 
-    def predict(self, model: Model, data: SquadData, split: str) -> list[Prediction]:
+    def predict(self, model: Model, data: TextData[SquadSplit], split: str) -> list[Prediction]:
         """The best spans of each question of a split, over all windows of its context."""
-        part = _part(data, split)
-        options: SquadOptions = self.options
-        found: list[list[Candidate]] = [[] for _ in part.queries]
-        none = [float("inf")] * len(part.queries)
-        numbers = np.arange(len(part.queries))
+        part, options = self.part(data, split), self.options
+        found: list[list[Candidate]] = [[] for _ in part.questions]
+        none = [float("inf")] * len(part.questions)
+        numbers = np.arange(len(part.questions))
         first, end = (np.searchsorted(part.owner, numbers, side) for side in ("left", "right"))
         judges = [
-            best_windows(part.parts[first[i] : end[i]], len(part.contexts[question.context]))
-            for i, question in enumerate(part.read.questions)
+            best_windows(part.parts[first[i] : end[i]], len(context))
+            for i, context in enumerate(part.contexts)
         ]
         starts = range(0, len(part.parts), options.batch_size)
         best = {"n_best": options.n_best, "longest": options.answer_length}
         with evaluating(model) as moved:
             for start in shown(starts, f"predicting SQuAD {split}", len(starts), 20):
                 rows = np.arange(start, min(start + options.batch_size, len(part.parts)))
-                outputs = outputs_of(model, moved(_inputs(data, part, rows)))
-                logits = outputs[f"{HEAD}_logits"].float().cpu().numpy()
+                outputs = outputs_of(model, moved(part.inputs(rows)))
+                logits = outputs[f"{self.head}_logits"].float().cpu().numpy()
                 for row, scores in zip(rows, logits, strict=True):
                     i, window = int(part.owner[row]), part.parts[row]
                     begin = len(part.queries[i]) + 2
                     own = scores[begin : begin + window[1] - window[0]]
                     none[i] = min(none[i], float(scores[0, 0]) + float(scores[0, 1]))
                     found[i] += candidates(own, window, judges[i], int(row - first[i]), **best)
-        return [
-            self._prediction(part, question, spans, score)
-            for question, spans, score in zip(part.read.questions, found, none, strict=True)
-        ]
+        each = zip(part.questions, part.offsets, found, none, strict=True)
+        return [self._prediction(*one) for one in each]
 
     def _prediction(
-        self, part: SquadSplit, question: Question, spans: Sequence[Candidate], none: float
+        self, question: Question, offsets: Ints, spans: Sequence[Candidate], none: float
     ) -> Prediction:
         """The best spans with different texts."""
-        context, offsets = part.read.contexts[question.context], part.offsets[question.context]
         texts: dict[str, Candidate] = {}
         for span in sorted(spans, key=lambda span: (-span.score, span.first, span.last)):
-            text = context[offsets[span.first, 0] : offsets[span.last, 1]]
+            text = question.context[offsets[span.first, 0] : offsets[span.last, 1]]
             texts.setdefault(text, span)
             if len(texts) == self.options.n_best:
                 break
@@ -324,47 +327,12 @@ class Squad(TextTask[SquadData]):
         write_predictions(Path(self.options.predictions), texts)
 
 
-def _tokens(
-    text: str, start: int, read: Questions, question: Question, offsets: Sequence[Ints]
-) -> Window | None:
-    """An answer as first and last token; None where its text does not stand at its place."""
-    if not text or read.contexts[question.context][start : start + len(text)] != text:
-        return None
-    return spans_of((start, start + len(text)), offsets[question.context])
-
-
-def _inputs(data: SquadData, part: SquadSplit, rows: Ints) -> dict[str, Tensor]:
-    """`[CLS] question [SEP] window [SEP]` of some windows."""
-    tokenizer = data.tokenizer
-    made = []
-    for row in rows:
-        i, (start, end) = int(part.owner[row]), part.parts[row]
-        context = part.contexts[part.read.questions[i].context][start:end]
-        query = part.queries[i]
-        ids = (tokenizer.cls_id, *query, tokenizer.sep_id, *context, tokenizer.sep_id)
-        first = len(query) + 2
-        made.append(Encoding(ids, (0,) * first + (1,) * (len(ids) - first), (), ()))
-    return collate(made, tokenizer.pad_id)
-
-
-def _labels(part: SquadSplit, rows: Ints) -> Tensor:
-    """int64 [b, x, 2]: the answers that a window holds whole, or else its first token."""
-    sizes = [len(part.queries[part.owner[row]]) + 3 + part.parts[row][1] - part.parts[row][0] for row in rows]
-    labels = torch.full((len(rows), max(sizes), 2), IGNORED, dtype=torch.int64)
-    for k, row in enumerate(rows):
-        i, (start, end) = int(part.owner[row]), part.parts[row]
-        begin = len(part.queries[i]) + 2
-        labels[k, 0] = 0
-        labels[k, begin : begin + end - start] = 0
-        inside = [(first, last) for first, last in part.spans[i] if start <= first and last < end]
-        for first, last in inside:
-            labels[k, begin + first - start, 0] = 1
-            labels[k, begin + last - start, 1] = 1
-        if not inside:
-            labels[k, 0] = 1
-    return labels
-
-
-def _part(data: SquadData, split: str) -> SquadSplit:
-    hint = f"there is no file of split {split!r}; the data have {', '.join(data.splits)}"
-    return of_split(data.splits, split, FILES, hint)
+def _spans(question: Question, offsets: Ints) -> tuple[Window, ...]:
+    """The answers as first and last token, each once, without those whose text does not stand at its place."""
+    found: dict[Window, None] = {}
+    for answer in question.answers:
+        end = answer.start + len(answer.text)
+        there = answer.text and question.context[answer.start : end] == answer.text
+        if there and (span := spans_of((answer.start, end), offsets)):
+            found[span] = None
+    return tuple(found)

@@ -154,6 +154,17 @@ class Tokenizer:
         return cls(inner, where)
 
     @classmethod
+    def of_symbols(cls, symbols: Sequence[str]) -> Tokenizer:
+        """A tokenizer whose tokens are single characters, with special tokens among the symbols; none is trained."""
+        require("a tokenizer", "tokenizers", extra="text")
+        from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+
+        inner = Tokenizer(models.WordLevel({sign: i for i, sign in enumerate(symbols)}, unk_token="[UNK]"))
+        inner.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+        inner.add_special_tokens([sign for sign in symbols if sign in SPECIALS])
+        return cls(inner)
+
+    @classmethod
     def train(
         cls,
         texts: Iterable[str],

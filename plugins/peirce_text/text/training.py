@@ -7,9 +7,8 @@ from pathlib import Path
 
 from attrs import frozen
 from peirce.files import locked, write_whole, writing
-from rich.console import Console
 
-from peirce_text.text.progress import Tokenizing
+from peirce_text.progress import Tokenizing
 from peirce_text.text.shards import Shard, ShardError
 from peirce_text.text.tokenizer import Tokenizer
 
@@ -61,7 +60,7 @@ def train_tokenizer(
         WriteError: the disk takes no more.
     """
     with writing(str(path)), locked(path, folder=False):
-        with Tokenizing(Console(stderr=True), 2 * len(shards), "reading", "characters") as progress:
+        with Tokenizing(2 * len(shards), "reading", "characters") as progress:
             texts = _Texts(shards, column, skip, progress)
             tokenizer = Tokenizer.train(texts, vocabulary, lowercase=not cased)
         write_whole(path, tokenizer.content)

@@ -6,16 +6,16 @@ both in one row, `[CLS] source [SEP] target [SEP]`, and what it says of the sour
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from typing import Any
 
-import torch
+import numpy as np
 from attrs import frozen
+from numpy.typing import NDArray
 from peirce.parts import IGNORED
 from torch import Tensor
 
-from peirce_text.tables import Row, read_rows, read_splits
-from peirce_text.text.rows import padded
+from peirce_text.encoding import Ints, padded, tensors
 from peirce_text.text.tokenizer import Tokenizer
 
 
@@ -27,21 +27,6 @@ class Pair:
     target: tuple[int, ...]
 
 
-def read_files(files: Mapping[str, str], columns: tuple[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """The texts of each split's file, source and target."""
-    return {split: _texts(read_rows(Path(file), columns), columns) for split, file in files.items() if file}
-
-
-def read_hub(name: str, columns: tuple[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """The same of a data set of the library `datasets`."""
-    return {split: _texts(rows, columns) for split, rows in read_splits(name, ("train",)).items()}
-
-
-def _texts(rows: Iterable[Row], columns: tuple[str, str]) -> list[tuple[str, str]]:
-    source, target = columns
-    return [(row.text(source).strip(), row.text(target).strip()) for row in rows]
-
-
 def encoded(tokenizer: Tokenizer, source: str, target: str, lengths: tuple[int, int]) -> tuple[Pair, bool]:
     """A pair as ids, at most as long as said, special tokens included; and whether anything was cut off its ends."""
     whole = (tokenizer.pieces(source), tokenizer.pieces(target))
@@ -51,38 +36,48 @@ def encoded(tokenizer: Tokenizer, source: str, target: str, lengths: tuple[int, 
     return pair, kept != whole
 
 
-def batch_of(pairs: Sequence[Pair], pad_id: int, begin_id: int) -> dict[str, Tensor]:
-    """Pairs as both kinds of models read them.
+@frozen(eq=False)
+class EncodedPairs:
+    """The pairs of a split.
 
     Args:
-        pairs: the rows.
-        pad_id: what fills shorter ones.
+        pairs: the pairs.
+        pad_id: what fills shorter rows.
         begin_id: what a target begins after in the model with two stacks.
-
-    Returns:
-        source, source_mask [b, x], written, written_mask and written_labels [b, y]: for two stacks. joined,
-        joined_mask and joined_labels [b, z], and prefix [b], the length of each source: for one. Ids and labels are
-        int64, with -100 where nothing is to be written; masks are true at tokens.
+        cut: how many pairs lost tokens.
     """
-    source, source_mask = _padded([p.source for p in pairs], pad_id)
-    written, written_mask = _padded([(begin_id, *p.target[:-1]) for p in pairs], pad_id)
-    joined, joined_mask = _padded([p.source + p.target for p in pairs], pad_id)
-    ignored = [(IGNORED,) * (len(p.source) - 1) for p in pairs]
-    return {
-        "source": source,
-        "source_mask": source_mask,
-        "written": written,
-        "written_mask": written_mask,
-        "written_labels": _padded([p.target for p in pairs], IGNORED)[0],
-        "joined": joined,
-        "joined_mask": joined_mask,
-        "joined_labels": _padded(
-            [(*none, *p.target, IGNORED) for none, p in zip(ignored, pairs, strict=True)], IGNORED
-        )[0],
-        "prefix": torch.tensor([len(p.source) for p in pairs]),
-    }
 
+    pairs: Sequence[Pair]
+    pad_id: int
+    begin_id: int
+    cut: int = 0
 
-def _padded(rows: Sequence[tuple[int, ...]], filler: int) -> tuple[Tensor, Tensor]:
-    ids, real = padded(rows, filler)
-    return torch.from_numpy(ids), torch.from_numpy(real)
+    @property
+    def lengths(self) -> Ints:
+        """The tokens of each pair."""
+        return np.array([len(pair.source) + len(pair.target) for pair in self.pairs], np.int64)
+
+    def batch(self, rows: Ints) -> dict[str, Tensor]:
+        """Some pairs as both kinds of models read them.
+
+        Returns:
+            source, source_mask [b, x], written, written_mask and written_labels [b, y]: for two stacks. joined,
+            joined_mask and joined_labels [b, z], and prefix [b], the length of each source: for one. Ids and labels are
+            int64, with -100 where nothing is to be written; masks are true at tokens.
+        """
+        pairs = [self.pairs[row] for row in rows]
+        read = {
+            "source": [pair.source for pair in pairs],
+            "written": [(self.begin_id, *pair.target[:-1]) for pair in pairs],
+            "joined": [pair.source + pair.target for pair in pairs],
+        }
+        labels = {
+            "written_labels": [pair.target for pair in pairs],
+            "joined_labels": [
+                (*(IGNORED,) * (len(pair.source) - 1), *pair.target, IGNORED) for pair in pairs
+            ],
+        }
+        arrays: dict[str, NDArray[Any]] = {n: padded(own, IGNORED)[0] for n, own in labels.items()}
+        for name, own in read.items():
+            arrays[name], arrays[f"{name}_mask"] = padded(own, self.pad_id)
+        return tensors({**arrays, "prefix": np.array([len(pair.source) for pair in pairs])})

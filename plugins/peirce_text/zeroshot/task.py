@@ -8,36 +8,43 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from attrs import evolve, field, frozen, validators
+from attrs import evolve, field, frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
-from peirce.extras import require
 from peirce.model import Model
 from torch import Tensor
 from torch.nn import functional as F
 
+from peirce_text.encoding import EncodedTexts, Ints
 from peirce_text.glue.metrics import score
 from peirce_text.glue.subtasks import Metric
+from peirce_text.reading import Row, read_rows
 from peirce_text.small import sentence, vocabulary
-from peirce_text.tables import Row, read_rows
-from peirce_text.tasks import TextTask, evaluating, of_split, outputs_of
-from peirce_text.text.rows import collate
+from peirce_text.tasks import TEST, TRAIN, VALID, TextClassData, TextOptions, TextTask, at_least, outputs_of
 from peirce_text.text.tokenizer import Tokenizer
-from peirce_text.zeroshot.templates import Prompt, PromptTemplate, label_ids
+from peirce_text.zeroshot.templates import PromptTemplate, label_ids
 
 Floats = NDArray[np.float64]
 NUMBERS = ("pearson", "spearman")
 """The metrics of numbers, which stand between those of two labels; all others are of classes."""
+_NEEDED = {
+    "tokenizer": "the model's tokenizer, such as the folder of the model",
+    "data": "the file to evaluate on",
+    "templates": "at least one template, or task.preset",
+    "label": "the column with the label",
+    "words": "the word of each label, such as --set words.1=great --set words.0=terrible",
+}
 
 
 @frozen(kw_only=True)
-class ZeroShotOptions:
+class ZeroShotOptions(TextOptions):
     """What is asked, and with which words.
 
     Args:
@@ -56,7 +63,6 @@ class ZeroShotOptions:
         batch_size: how many prompts are in a batch.
     """
 
-    tokenizer: str = ""
     data: str = ""
     train_data: str = ""
     preset: str = ""
@@ -65,43 +71,18 @@ class ZeroShotOptions:
     words: Mapping[str, str] = field(factory=dict)
     header: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ()
-    length: int = field(default=128, validator=validators.ge(8))
-    batch_size: int = field(default=32, validator=validators.ge(1))
+    length: int = at_least(8, 128)
 
 
-@frozen(eq=False)
-class ZeroShotData:
-    """What was read.
-
-    Args:
-        tokenizer: the model's.
-        templates: the templates.
-        words: the label words, one a class.
-        ids: the token of each word.
-        classes: the class of each label.
-        numbers: the labels as numbers, by class, where a metric needs them.
-        metrics: what is reported.
-        prompts: by split and template, the rows in order.
-        labels: by split, the label of each row.
-    """
-
-    tokenizer: Tokenizer
-    templates: tuple[PromptTemplate, ...]
-    words: tuple[str, ...]
-    ids: tuple[int, ...]
-    classes: Mapping[str, int]
-    numbers: tuple[float, ...]
-    metrics: tuple[Metric, ...]
-    prompts: Mapping[str, tuple[tuple[Prompt, ...], ...]]
-    labels: Mapping[str, tuple[str, ...]]
-
-
-class ZeroShot(TextTask[ZeroShotData]):
+class ZeroShot(TextTask[ZeroShotOptions, Row, EncodedTexts]):
     """Classes by the words that a masked language model prefers, without training."""
 
     name = "zeroshot"
     source = "FOLNet (Chen, 2023), Appendix C and Table 10; LM-BFF (Gao et al., 2021)"
     Options = ZeroShotOptions
+    nouns = "rows"
+    packages = ("sklearn",)
+    missing = "set task.train_data for fine-tuning with prompts"
 
     @classmethod
     def example_in(cls, folder: Path) -> Mapping[str, Any]:
@@ -115,49 +96,122 @@ class ZeroShot(TextTask[ZeroShotData]):
             "words": {"0": "good", "1": "bad"}, "length": 16, "batch_size": 4,
         }  # fmt: skip
 
-    def prepare(self) -> ZeroShotData:
-        """Read the files and put every row into every template."""
-        require("the task zeroshot", "tokenizers", "sklearn", extra="text")
-        options = _completed(self.options)
-        for name, what in (
-            ("tokenizer", "the model's tokenizer, such as the folder of the model"),
-            ("data", "the file to evaluate on"),
-            ("templates", "at least one template, or task.preset"),
-            ("label", "the column with the label"),
-            ("words", "the word of each label, such as --set words.1=great --set words.0=terrible"),
-        ):
-            if not getattr(options, name):
-                raise TaskError(f"task.{name} is not set; give {what}")
-        tokenizer = Tokenizer.load(Path(options.tokenizer))
-        templates = tuple(PromptTemplate.parse(text) for text in options.templates)
-        words, ids = label_ids(tokenizer, options.words)
-        classes = {label: words.index(word) for label, word in options.words.items()}
-        metrics: tuple[Metric, ...] = options.metrics or ("accuracy",)
-        numbers = _numbers(options.words, words) if set(metrics) & set(NUMBERS) else ()
-        if numbers and len(metrics) > len(set(metrics) & set(NUMBERS)):
+    @cached_property
+    def asked(self) -> ZeroShotOptions:
+        """The options, with what the preset gives in place of what is not set."""
+        if not self.options.preset:
+            return self.options
+        known = presets()
+        if self.options.preset not in known:
+            raise TaskError(f"task.preset: {unknown('preset', self.options.preset, known)}")
+        preset = known[self.options.preset].items()
+        given: Any = {
+            n: tuple(v) if isinstance(v, list) else v for n, v in preset if not getattr(self.options, n)
+        }
+        return evolve(self.options, **given)
+
+    @cached_property
+    def templates(self) -> list[PromptTemplate]:
+        """The templates."""
+        return [PromptTemplate.parse(text) for text in self.asked.templates]
+
+    @property
+    def words(self) -> list[str]:
+        """The label words, one a class."""
+        return list(dict.fromkeys(self.asked.words.values()))
+
+    @property
+    def metric_names(self) -> tuple[Metric, ...]:
+        """What is reported."""
+        return self.asked.metrics or ("accuracy",)
+
+    @cached_property
+    def numbers(self) -> tuple[float, ...]:
+        """The number of each class, where a metric needs them."""
+        asked, of_numbers = self.asked.words, set(self.metric_names) & set(NUMBERS)
+        if not of_numbers:
+            return ()
+        if len(of_numbers) < len(self.metric_names):
             raise TaskError(
                 f"task.metrics mixes those of numbers ({', '.join(NUMBERS)}) and of classes; give one kind"
             )
-        columns = {options.label, *(name for template in templates for name in template.columns)}
-        prompts, labels = {}, {}
-        for split, file in (("train", options.train_data), ("test", options.data)):
-            rows = list(read_rows(Path(file), columns, header=options.header)) if file else []
-            if file and not rows:
-                raise TaskError(f"{file} has no rows")
-            labels[split] = tuple(_label(row, options.label, classes, bool(numbers)) for row in rows)
-            prompts[split] = tuple(
-                tuple(template.encode(tokenizer, row, options.length) for row in rows)
-                for template in templates
+        if len(asked) != len(self.words) or len(asked) != 2:
+            raise TaskError(
+                'metrics of numbers need two labels with a word each, such as {5 = "Yes", 0 = "No"}'
             )
-        labels["valid"], prompts["valid"] = labels["test"], prompts["test"]
-        return ZeroShotData(tokenizer, templates, words, ids, classes, numbers, metrics, prompts, labels)
+        try:
+            return tuple(float(label) for label in asked)
+        except ValueError as error:
+            raise TaskError(f"metrics of numbers need labels that are numbers: {error}") from error
 
-    def overrides(self, data: ZeroShotData) -> Mapping[str, Any]:
+    def check_source(self) -> None:
+        """Refuse options that are not complete, or do not go together."""
+        for name, what in _NEEDED.items():
+            if not getattr(self.asked, name):
+                raise TaskError(f"task.{name} is not set; give {what}")
+        _ = self.templates, self.numbers
+
+    def read(self) -> dict[str, Sequence[Row]]:
+        """The rows of the files; those to evaluate on are also those to choose by."""
+        asked = self.asked
+        columns = {asked.label, *(name for template in self.templates for name in template.columns)}
+        files = {TRAIN: asked.train_data, VALID: asked.data, TEST: asked.data}
+        return {
+            split: list(read_rows(Path(file), columns, header=asked.header))
+            for split, file in files.items()
+            if file
+        }
+
+    def source_of(self, split: str) -> str:
+        """The file of a split."""
+        return self.asked.train_data if split == TRAIN else self.asked.data
+
+    def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[Row]]) -> TextClassData:
+        """All rows in all templates; the classes are the words."""
+        label_ids(tokenizer, self.words)
+        return TextClassData(tokenizer, super().data_of(tokenizer, read).splits, tuple(self.words))
+
+    def encoded(self, tokenizer: Tokenizer, split: str, examples: Sequence[Row]) -> EncodedTexts:
+        """Every row in the first template, then in the second, and so on; `notes` are the rows' labels."""
+        prompts = [
+            template.encode(tokenizer, row, self.asked.length)
+            for template in self.templates
+            for row in examples
+        ]
+        texts = EncodedTexts.of([p.ids for p in prompts], [p.first for p in prompts], tokenizer.pad_id)
+        labels = [self._label(row) for row in examples]
+        places = (
+            None if self.numbers else np.array(list(map(self._class, labels)) * len(self.templates), np.int64)
+        )
+        return texts.labelled(places, labels, mask=np.array([p.mask for p in prompts]))
+
+    def _label(self, row: Row) -> str:
+        label = str(row.value(self.asked.label)).strip()
+        if self.numbers:
+            try:
+                if math.isfinite(float(label)):
+                    return label
+            except ValueError:
+                pass
+            raise TaskError(f"{row.where}: label {label!r} is no number")
+        if label not in self.asked.words:
+            known = unknown("label", label, self.asked.words)
+            raise TaskError(f"{row.where}: {known}; task.words gives no word for it")
+        return label
+
+    def _class(self, label: str) -> int:
+        return self.words.index(self.asked.words[label])
+
+    def overrides(self, data: TextClassData) -> Mapping[str, Any]:
         """None: the model is taken as it is."""
         return {}
 
+    def assets(self, data: TextClassData) -> Mapping[str, bytes]:
+        """The tokenizer."""
+        return super().assets(evolve(data, classes=()))
+
     def batches(
-        self, data: ZeroShotData, split: str, seed: int, epoch: int
+        self, data: TextClassData, split: str, seed: int, epoch: int
     ) -> Iterator[Mapping[str, Tensor]]:
         """The prompts of one pass, those of all templates.
 
@@ -165,54 +219,60 @@ class ZeroShot(TextTask[ZeroShotData]):
             input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; mask: int64 [b], where the mask
             stands; words: int64 [classes], the label words' tokens; labels: int64 [b], the class.
         """
-        rows = _rows(data, split)
-        if data.numbers:
+        self.part(data, split)
+        if self.numbers:
             raise TaskError(
                 "labels between two words are only evaluated; give task.metrics of classes to train"
             )
-        prompts = [prompt for of_template in data.prompts[split] for prompt in of_template]
-        wanted = np.array([data.classes[label] for label in rows] * len(data.templates), dtype=np.int64)
-        for chosen in self.order(len(prompts), split, seed, epoch):
-            yield {
-                **_batch([prompts[i] for i in chosen], data),
-                "words": torch.tensor(data.ids),
-                "labels": torch.from_numpy(wanted[chosen]),
-            }
+        return super().batches(data, split, seed, epoch)
+
+    def batch(
+        self, data: TextClassData, split: str, rows: Ints, drawn: np.random.Generator | None
+    ) -> dict[str, Tensor]:
+        """Some prompts, and the words' tokens."""
+        words = torch.tensor(label_ids(data.tokenizer, self.words))
+        return {**super().batch(data, split, rows, drawn), "words": words}
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """Cross-entropy among the label words."""
-        return F.cross_entropy(word_logits(model, batch, batch["words"]), batch["labels"])
+        return F.cross_entropy(word_logits(model, batch, outputs_of(model, batch)), batch["labels"])
 
-    def metrics(self, model: Model, data: ZeroShotData, split: str) -> Mapping[str, float]:
+    def metrics(self, model: Model, data: TextClassData, split: str) -> Mapping[str, float]:
         """The metrics of the mean probabilities over templates; with several templates those of each, too
         (`template_1/accuracy`)."""
-        labels = _rows(data, split)
-        each = [self.probabilities(model, data, prompts) for prompts in data.prompts[split]]
-        found = _measured(np.mean(each, axis=0), labels, data)
+        labels = self.part(data, split).notes
+        each = self.probabilities(model, data, split)
+        found = self._measured(each.mean(0), labels)
         if len(each) > 1:
             for i, probabilities in enumerate(each, 1):
-                own = _measured(probabilities, labels, data)
+                own = self._measured(probabilities, labels)
                 found |= {f"template_{i}/{name}": value for name, value in own.items()}
         return found
 
-    def probabilities(self, model: Model, data: ZeroShotData, prompts: Sequence[Prompt]) -> Floats:
-        """[prompts, classes]: the softmax over the label words' logits at the mask."""
+    def probabilities(self, model: Model, data: TextClassData, split: str) -> Floats:
+        """[templates, rows, classes]: the softmax over the label words' logits at the mask."""
         if data.tokenizer.vocabulary > (model.spec.input.vocabulary or 0):
             raise TaskError(
                 f"the tokenizer has {data.tokenizer.vocabulary:,} ids and the model {model.spec.input.vocabulary}; "
                 "set task.tokenizer to the one that the model was trained with"
             )
-        found = []
-        with evaluating(model) as moved:
-            for start in range(0, len(prompts), self.options.batch_size):
-                batch = _batch(prompts[start : start + self.options.batch_size], data)
-                batch = moved({**batch, "words": torch.tensor(data.ids)})
-                logits = word_logits(model, batch, batch["words"])
-                found.append(logits.double().softmax(-1).cpu().numpy())
-        return np.concatenate(found)
+        found = np.zeros((len(self.part(data, split)), len(data.classes)))
+        for rows, batch, outputs in self.evaluated(model, data, split):
+            found[rows] = word_logits(model, batch, outputs).double().softmax(-1).cpu().numpy()
+        return found.reshape(len(self.templates), -1, len(data.classes))
+
+    def _measured(self, probabilities: Floats, labels: Sequence[str]) -> dict[str, float]:
+        """The metrics of some probabilities [rows, classes]."""
+        if self.numbers:
+            right = np.array([float(label) for label in labels])
+            given: NDArray[Any] = probabilities @ np.array(self.numbers)
+        else:
+            right, given = np.array([self._class(label) for label in labels]), probabilities.argmax(1)
+        columns = {"f1": (right == 0, given == 0)}  # of the first label's class
+        return {name: score(name, *columns.get(name, (right, given))) for name in self.metric_names}
 
 
-def word_logits(model: Model, batch: Mapping[str, Tensor], words: Tensor) -> Tensor:
+def word_logits(model: Model, batch: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> Tensor:
     """[b, classes]: the logits of the label words where the mask stands.
 
     Raises:
@@ -224,76 +284,12 @@ def word_logits(model: Model, batch: Mapping[str, Tensor], words: Tensor) -> Ten
             f"the model {model.spec.name!r} has no head 'mlm' to fill masks; take one pretrained by masked language "
             "modelling"
         )
-    logits = outputs_of(model, batch)[f"{head}_logits"]
+    logits = outputs[f"{head}_logits"]
     rows = torch.arange(len(logits), device=logits.device)
-    return logits[rows, batch["mask"]][:, words].float()
+    return logits[rows, batch["mask"]][:, batch["words"]].float()
 
 
 def presets() -> Mapping[str, Mapping[str, Any]]:
     """Templates and label words by data set."""
     text = (resources.files(__package__) / "presets.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
-
-
-def _completed(options: ZeroShotOptions) -> ZeroShotOptions:
-    """The options with what the preset gives in place of what is not set."""
-    if not options.preset:
-        return options
-    known = presets()
-    if options.preset not in known:
-        raise TaskError(f"task.preset: {unknown('preset', options.preset, known)}")
-    preset = known[options.preset]
-    changes: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in preset.items()
-        if not getattr(options, name)
-    }
-    return evolve(options, **changes)
-
-
-def _batch(prompts: Sequence[Prompt], data: ZeroShotData) -> dict[str, Tensor]:
-    mask = torch.tensor([prompt.mask for prompt in prompts])
-    return {**collate(prompts, data.tokenizer.pad_id), "mask": mask}
-
-
-def _rows(data: ZeroShotData, split: str) -> tuple[str, ...]:
-    """The labels of a split."""
-    labels = of_split(data.labels, split)
-    if not labels:
-        raise TaskError("there is nothing to train on; set task.train_data for fine-tuning with prompts")
-    return labels
-
-
-def _label(row: Row, column: str, classes: Mapping[str, int], number: bool) -> str:
-    label = str(row.value(column)).strip()
-    if number:
-        try:
-            if math.isfinite(float(label)):
-                return label
-        except ValueError:
-            pass
-        raise TaskError(f"{row.where}: label {label!r} is no number")
-    if label not in classes:
-        raise TaskError(f"{row.where}: {unknown('label', label, classes)}; task.words gives no word for it")
-    return label
-
-
-def _numbers(labels: Mapping[str, str], words: Sequence[str]) -> tuple[float, ...]:
-    """The number of each class."""
-    if len(labels) != len(words) or len(words) != 2:
-        raise TaskError('metrics of numbers need two labels with a word each, such as {5 = "Yes", 0 = "No"}')
-    try:
-        return tuple(float(label) for label in labels)
-    except ValueError as error:
-        raise TaskError(f"metrics of numbers need labels that are numbers: {error}") from error
-
-
-def _measured(probabilities: Floats, labels: Sequence[str], data: ZeroShotData) -> dict[str, float]:
-    """The metrics of some probabilities [rows, classes]."""
-    if data.numbers:
-        right = np.array([float(label) for label in labels])
-        given: NDArray[Any] = probabilities @ np.array(data.numbers)
-    else:
-        right, given = np.array([data.classes[label] for label in labels]), probabilities.argmax(1)
-    columns = {"f1": (right == 0, given == 0)}  # of the first label's class
-    return {name: score(name, *columns.get(name, (right, given))) for name in data.metrics}

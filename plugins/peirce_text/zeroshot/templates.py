@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import frozen
 from peirce.errors import TaskError, unknown
 
-from peirce_text.tables import Row
+from peirce_text.reading import Row
 from peirce_text.text.tokenizer import Tokenizer
 
 MASK, NEXT = "[MASK]", "[SEP]"
@@ -37,12 +37,12 @@ class Prompt:
 
     Args:
         ids: the token ids, special tokens included.
-        types: token types: 1 after the first separator.
+        first: how many tokens have token type 0: those up to and with the first separator.
         mask: where the mask stands.
     """
 
     ids: tuple[int, ...]
-    types: tuple[int, ...]
+    first: int
     mask: int
 
 
@@ -113,29 +113,26 @@ class PromptTemplate:
             pieces[i] = pieces[i][:size]
         if room < 0:
             raise TaskError(f"template {self.text!r} alone has more than {length} tokens; raise task.length")
-        ids, types, mask, second = [tokenizer.cls_id], [0], 0, 0
+        ids, first, mask = [tokenizer.cls_id], 0, 0
         for part, own in zip(self.parts, pieces, strict=True):
-            if part == MASK:
-                mask = len(ids)
+            mask = len(ids) if part == MASK else mask
             ids += own
-            types += [second] * len(own)
-            second = 1 if part == NEXT else second
-        return Prompt((*ids, tokenizer.sep_id), (*types, second), mask)
+            first = len(ids) if part == NEXT else first
+        return Prompt((*ids, tokenizer.sep_id), first or len(ids) + 1, mask)
 
 
-def label_ids(tokenizer: Tokenizer, words: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The words, each once, and the token of each.
+def label_ids(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[int, ...]:
+    """The token of each word.
 
     Raises:
         TaskError: there are fewer than two, or one is not a single token of its own.
     """
-    distinct = tuple(dict.fromkeys(words.values()))
-    if len(distinct) < 2:
+    if len(words) < 2:
         raise TaskError(
             'task.words must give at least two labels different words, such as {1 = "great", 0 = "terrible"}'
         )
     ids: dict[int, str] = {}
-    for word in distinct:
+    for word in words:
         found = tokenizer.pieces(" " + word)
         if len(found) != 1 or found[0] == tokenizer.unknown_id:
             shown = ", ".join(str(tokenizer.token(id)) for id in found) or "nothing"
@@ -148,7 +145,7 @@ def label_ids(tokenizer: Tokenizer, words: Mapping[str, str]) -> tuple[tuple[str
                 f"label words {ids[found[0]]!r} and {word!r} are one token; choose two that differ"
             )
         ids[found[0]] = word
-    return distinct, tuple(ids)
+    return tuple(ids)
 
 
 def _column(part: str) -> tuple[str, str] | None:

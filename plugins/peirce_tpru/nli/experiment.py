@@ -19,8 +19,7 @@ from peirce_tpru.entailment.experiment import unit_changes
 if TYPE_CHECKING:
     from peirce.model import AnyTask
     from peirce.training import TrainResult
-
-    from peirce_tpru.nli.task import NliData
+    from peirce_text import TextClassData
 
 SPLITS: Mapping[str, str] = {"dev": "valid", "dev, mismatched": "valid_mismatched", "test": "test"}
 """The columns of Table 2 and their splits; MNLI's dev set is its matched one, and its test set has no labels."""
@@ -133,7 +132,9 @@ class Table2(SeededMatrix[InferenceRow]):
 
     def told(self, name: str, task: AnyTask) -> Mapping[str, Any]:
         """Which vectors they are counts, wherever they lie."""
-        vectors = self.data.vectors
+        from peirce_tpru.nli.task import vectors_in
+
+        vectors = vectors_in(self.data)
         return {**super().told(name, task), "vectors": vectors.identity if vectors is not None else ""}
 
     def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
@@ -145,12 +146,12 @@ class Table2(SeededMatrix[InferenceRow]):
         return row.task in SPLITS
 
     def measured(
-        self, cell: Cell, trained: TrainResult, data: NliData, before: Sequence[InferenceRow]
+        self, cell: Cell, trained: TrainResult, data: TextClassData, before: Sequence[InferenceRow]
     ) -> Iterator[InferenceRow]:
         """A row for each split."""
         common = {**self.facts(cell, trained), "measure": "accuracy", "folds": 0, "limit": 0}
         for column, split in SPLITS.items():
-            if split in data.labels:
+            if split in data.splits:
                 value = float(self.task.right(trained.model, data, split).mean())
                 yield InferenceRow(**common, task=column, value=value)
 
@@ -163,7 +164,7 @@ class Table2(SeededMatrix[InferenceRow]):
             PAPER2,
             name="table2",
             title="TPRU, Table 2: natural language inference",
-            about=f"{len(self.data.labels['train']):,} pairs for training.",
+            about=f"{len(self.data.splits['train']):,} pairs for training.",
             facts=[f"Accuracy in %, {self.over_seeds}."],
             published="MNLI, with SNLI's training pairs and ELMo's vectors",
             unit="%",
@@ -178,13 +179,14 @@ class Table3(Table2):
         return row.task not in SPLITS and (row.folds, row.limit) == (self.scale.folds, self.scale.limit)
 
     def measured(
-        self, cell: Cell, trained: TrainResult, data: NliData, before: Sequence[InferenceRow]
+        self, cell: Cell, trained: TrainResult, data: TextClassData, before: Sequence[InferenceRow]
     ) -> Iterator[InferenceRow]:
         """A row for each measure of each task of SentEval."""
+        from peirce_tpru.nli.task import vectors_in
         from peirce_tpru.senteval.running import evaluate
         from peirce_tpru.senteval.sentences import of_model
 
-        sentences = of_model(trained.model, self.path(cell), vectors=data.vectors or "")
+        sentences = of_model(trained.model, self.path(cell), vectors=vectors_in(data) or "")
         how = {"folds": self.scale.folds, "limit": self.scale.limit}
         common = {**self.facts(cell, trained), **how}
         for name, own in evaluate(sentences, _within(Path(self.request.data), "senteval"), **how).items():
@@ -212,7 +214,7 @@ class Table3(Table2):
             PAPER3,
             name="table3",
             title="TPRU, Table 3: transfer to the tasks of SentEval",
-            about=f"{len(self.data.labels['train']):,} pairs for training.",
+            about=f"{len(self.data.splits['train']):,} pairs for training.",
             facts=[
                 f"Accuracy, F1 for the last column, and Pearson's correlation for STS, all in %, {self.over_seeds}.",
                 f"Classes with {self.scale.folds} folds{limit}.",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from attrs import frozen
 from peirce.errors import TaskError
-from peirce_text import Row, read_dataset, read_rows
+from peirce_text import Example, Row, read_dataset, read_rows
 
 LABELS = ("entailment", "neutral", "contradiction")
 """The classes, in the order of SNLI's and MNLI's data sets."""
@@ -32,46 +31,13 @@ _NONE = ("-", "", "-1")
 _NUMBERS = tuple(str(place) for place in range(len(LABELS)))
 
 
-@frozen(eq=False)
-class Examples:
-    """The pairs of a split.
-
-    Args:
-        premises: the first texts.
-        hypotheses: the second ones.
-        labels: the place of each pair's label in `LABELS`.
-        unlabelled: how many pairs were left out because annotators did not agree.
-    """
-
-    premises: tuple[str, ...]
-    hypotheses: tuple[str, ...]
-    labels: tuple[int, ...]
-    unlabelled: int
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def first(self, count: int) -> Examples:
-        """The first pairs alone; all if 0."""
-        end = count or len(self)
-        return Examples(self.premises[:end], self.hypotheses[:end], self.labels[:end], self.unlabelled)
-
-    def __add__(self, more: Examples) -> Examples:
-        return Examples(
-            self.premises + more.premises,
-            self.hypotheses + more.hypotheses,
-            self.labels + more.labels,
-            self.unlabelled + more.unlabelled,
-        )
-
-
-def read_folder(folder: Path) -> dict[str, Examples]:
-    """The splits whose published files are in a folder, gzipped or not.
+def read_folder(folder: Path) -> dict[str, Iterable[Row]]:
+    """The rows of the splits whose published files are in a folder, gzipped or not.
 
     Raises:
         TaskError: there are none, those of several data sets are there, or one is not in its format.
     """
-    found = {}
+    found: dict[str, Iterable[Row]] = {}
     for split, names in FILES.items():
         there = [path for name in names for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
         if len({path.name.partition("_")[0] for path in there}) > 1:
@@ -80,7 +46,7 @@ def read_folder(folder: Path) -> dict[str, Examples]:
                 "own, and name the second with task.more"
             )
         if there:
-            found[split] = _examples(_table(there[0]), str(there[0]))
+            found[split] = read_rows(there[0], quotes=False)  # SICK's .txt is a table with tabs as well
     if not found:
         raise TaskError(
             f"{folder} has no published file of SNLI, MNLI or SICK, such as {', '.join(FILES[TRAIN][:3])}, gzipped or "
@@ -89,53 +55,38 @@ def read_folder(folder: Path) -> dict[str, Examples]:
     return found
 
 
-def read_hub(name: str) -> dict[str, Examples]:
-    """The splits of a data set of the library `datasets` that have labels.
+def read_hub(name: str) -> dict[str, Iterable[Row]]:
+    """The rows of the splits of a data set of the library `datasets`.
 
     Raises:
-        TaskError: it cannot be loaded, or its columns are no pairs with labels.
+        TaskError: it cannot be loaded, or has no such splits.
     """
-    found: dict[str, Examples] = {}
+    found: dict[str, Iterable[Row]] = {}
     for theirs, rows in read_dataset(name).items():
-        split = HUB_SPLITS.get(theirs)
-        if split is None or split in found:
-            continue
-        examples = _examples(rows, f"data set {name}, {theirs}", hub=True)
-        if len(examples):
-            found[split] = examples
+        if theirs in HUB_SPLITS:
+            found.setdefault(HUB_SPLITS[theirs], rows)
     if not found:
-        raise TaskError(f"data set {name!r} has no split with labels; {', '.join(HUB_SPLITS)} are looked for")
+        raise TaskError(f"data set {name!r} has none of the splits {', '.join(HUB_SPLITS)}")
     return found
 
 
-def _table(path: Path) -> Iterable[Row]:
-    """The rows of a published file; SICK's .txt is a table with tabs as well."""
-    return read_rows(path, quotes=False)
+def pair(row: Row) -> Example | str:
+    """Premise, hypothesis and the number of the label, on the hub perhaps as it stands; or that there is none.
 
-
-def _examples(rows: Iterable[Row], where: str, hub: bool = False) -> Examples:
-    """The pairs with labels; on the hub a label may be its place in `LABELS`, and a split may have none."""
-    premises, hypotheses, labels, unlabelled = [], [], [], 0
-    columns: tuple[str, str, str] | None = None
-    for row in rows:
-        columns = columns or _columns(row)
-        one, other, label = columns
-        said = str(row.value(label)).lower()
-        said = LABELS[int(said)] if hub and said in _NUMBERS else said
-        if said in _NONE:
-            unlabelled += 1
-            continue
-        if said not in LABELS:
-            raise TaskError(
-                f"{row.where}: column {label!r} holds {said[:40]!r}, where one of {', '.join(LABELS)} must stand, or "
-                "'-' for none"
-            )
-        premises.append(row.text(one))
-        hypotheses.append(row.text(other))
-        labels.append(LABELS.index(said))
-    if not labels and not hub:
-        raise TaskError(f"{where}: it has no pair with a label; fetch the file again")
-    return Examples(tuple(premises), tuple(hypotheses), tuple(labels), unlabelled)
+    Raises:
+        TaskError: the row is not in a published format.
+    """
+    one, other, label = _columns(row)
+    said = str(row.value(label)).lower()
+    said = LABELS[int(said)] if isinstance(row.file, str) and said in _NUMBERS else said
+    if said in _NONE:
+        return "annotators do not agree on its label, or none is published"
+    if said not in LABELS:
+        raise TaskError(
+            f"{row.where}: column {label!r} holds {said[:40]!r}, where one of {', '.join(LABELS)} must stand, or "
+            "'-' for none"
+        )
+    return Example((row.text(one), row.text(other)), LABELS.index(said))
 
 
 def _columns(row: Row) -> tuple[str, str, str]:

@@ -14,7 +14,7 @@ from peirce.extras import require, require_training
 from peirce_kg.graphs.files import read_pykeen
 from peirce_kg.sampling.files import read_block
 from peirce_kg.sampling.workers import pool
-from peirce_text.tables.hub import read_dataset
+from peirce_text.reading import read_dataset
 from peirce_text.text.tokenizer import Tokenizer
 from shared_folder import ROOT
 

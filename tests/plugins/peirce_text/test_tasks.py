@@ -10,27 +10,42 @@ import pytest
 import torch
 from peirce.errors import TaskError
 from peirce.registry import Registry
-from peirce_text.folio.task import Folio, FolioOptions
-from peirce_text.tasks import SPLITS, evaluating, of_split, outputs_of, write_predictions
+from peirce_text.tasks import divided, evaluating, kept, outputs_of, write_predictions
 from small_specs import FOLNET
 
 
 def test_a_pass_has_every_example_once_and_is_drawn_for_training_alone() -> None:
-    task = Folio(FolioOptions(batch_size=4))
-    kept = list(task.order(10, "valid", 3, 0))
-    assert [len(rows) for rows in kept] == [4, 4, 2]
-    assert np.concatenate(kept).tolist() == list(range(10))
-    drawn = [np.concatenate(list(task.order(10, "train", 3, epoch))).tolist() for epoch in (0, 1, 0)]
-    assert sorted(drawn[0]) == list(range(10))
-    assert drawn[0] == drawn[2] != drawn[1]
+    lengths = np.array([5, 3, 9, 1, 7, 2, 8, 6, 4, 10])
+    whole = divided(lengths, 4, None)
+    assert [len(rows) for rows in whole] == [4, 4, 2]
+    assert np.concatenate(whole).tolist() == list(range(10))
+    assert lengths[np.concatenate(divided(lengths, 4, None, pool=1))].tolist() == sorted(lengths)
+    for pool in (0, 2):
+        drawn = [
+            np.concatenate(divided(lengths, 4, np.random.default_rng([3, epoch]), pool)).tolist()
+            for epoch in (0, 1, 0)
+        ]
+        assert sorted(drawn[0]) == list(range(10))
+        assert drawn[0] == drawn[2] != drawn[1]
 
 
-def test_a_split_that_is_not_there() -> None:
-    assert of_split({"train": 1}, "train") == 1
-    with pytest.raises(TaskError, match=r"unknown split 'dev'.*Known: .*train"):
-        of_split({"train": 1}, "dev", hint="never said")
-    with pytest.raises(TaskError, match=r"^name a file$"):
-        of_split({"train": 1}, "valid", SPLITS, "name a file")
+def test_a_pool_has_rows_of_about_one_length_in_each_batch() -> None:
+    lengths = np.random.default_rng(0).integers(1, 100, 64)
+    spread = {
+        pool: sum(int(np.ptp(lengths[rows])) for rows in divided(lengths, 4, np.random.default_rng(0), pool))
+        for pool in (0, 16)
+    }
+    assert spread[16] < spread[0] / 5
+
+
+def test_rows_that_are_left_out_are_said_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[tuple[str, str | int]] = [("a, row 1", 7), ("a, row 2", "it has no label")]
+    assert kept("train", rows) == [7]
+    assert (
+        "1 of 2 train rows cannot be used, the first is a, row 2: it has no label" in capsys.readouterr().err
+    )
+    with pytest.raises(TaskError, match=r"2 of 3 train rows cannot be used"):
+        kept("train", [*rows, rows[1]], 0.01)
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,9 +15,10 @@ from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce.training import TrainingOptions, make_task, train
 from peirce_text.clutrr.encoding import Encoder
-from peirce_text.clutrr.stories import read_stories
-from peirce_text.clutrr.task import Clutrr, ClutrrData, ClutrrOptions
-from peirce_text.tables import read_rows
+from peirce_text.clutrr.stories import read_story
+from peirce_text.clutrr.task import Clutrr, ClutrrOptions
+from peirce_text.reading import read_rows
+from peirce_text.tasks import TextClassData
 from peirce_text.text.tokenizer import Tokenizer
 from small_specs import FOLNET, TRANSFORMER
 
@@ -32,29 +32,31 @@ def _task(folder: Path, **options: object) -> Clutrr:
     return Clutrr(ClutrrOptions(folder=str(folder), vocabulary=120, **options))  # type: ignore[arg-type]
 
 
-def _model(spec: Spec, task: Clutrr, data: ClutrrData, registry: Registry) -> Model:
+def _model(spec: Spec, task: Clutrr, data: TextClassData, registry: Registry) -> Model:
     changes = {"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.2}
     return build(spec.replace({**task.overrides(data), **changes}), registry=registry)
 
 
 def test_the_pair_of_texts_is_the_papers(tmp_path: Path) -> None:
-    (story,) = read_stories(read_rows(write(tmp_path / "1.2_test.csv", [row()])), "story")
+    (told,) = read_rows(write(tmp_path / "1.2_test.csv", [row()]))
+    story = read_story(told, "story")
     tokenizer = Tokenizer.train([s for s in story.segments if isinstance(s, str)] * 2 + ["Ann Lil Nick"] * 2)
     text = "Ann's daughter, Lil, asked her mom to read. Nick's sister Lil helped him."
     pair = tokenizer.encode(text, "Ann Nick", length=128)
     words = Encoder(tokenizer).encode(story)
     assert tuple(words.ids) == pair.ids
-    assert tuple(words.types) == pair.types
+    assert words.first == pair.types.count(0)
     assert [tokenizer.token(words.ids[i]) for i in words.query] == ["ann", "nick"]
     assert words.cut == 0
     first = Encoder(tokenizer, first="query").encode(story)
     swapped = tokenizer.encode("Ann Nick", text, length=128)
-    assert (tuple(first.ids), tuple(first.types)) == (swapped.ids, swapped.types)
+    assert (tuple(first.ids), first.first) == (swapped.ids, swapped.types.count(0))
     assert [tokenizer.token(first.ids[i]) for i in first.query] == ["ann", "nick"]
 
 
 def test_a_long_story_loses_its_end_and_never_the_question(tmp_path: Path) -> None:
-    (story,) = read_stories(read_rows(write(tmp_path / "1.2_test.csv", [row()])), "story")
+    (told,) = read_rows(write(tmp_path / "1.2_test.csv", [row()]))
+    story = read_story(told, "story")
     tokenizer = Tokenizer.train([s for s in story.segments if isinstance(s, str)] * 2)
     whole = Encoder(tokenizer, entities=5).encode(story)
     for first in ("story", "query"):
@@ -102,7 +104,7 @@ def test_those_asked_for_have_roles_and_the_others_are_drawn(folder: Path) -> No
 def test_batches_hold_every_story_once_in_an_order_of_seed_and_epoch(folder: Path) -> None:
     task = _task(folder, batch_size=8, valid=0.3)
     data = task.prepare()
-    sizes = {split: len(part.rows) for split, part in data.splits.items()}
+    sizes = {split: len(part) for split, part in data.splits.items()}
     assert sizes["train"] + sizes["valid"] == 60
     assert 5 < sizes["valid"] < 30
     assert sizes["test"] == 14
@@ -117,7 +119,9 @@ def test_batches_hold_every_story_once_in_an_order_of_seed_and_epoch(folder: Pat
 
     for split, size in sizes.items():
         assert len(rows(split, 0, 0)) == size
-        assert sorted(rows(split, 0, 0)) == sorted(tuple(row.ids.tolist()) for row in data.splits[split].rows)
+        assert sorted(rows(split, 0, 0)) == sorted(
+            tuple(data.splits[split].row(i).tolist()) for i in range(size)
+        )
     assert rows("train", 0, 0) == rows("train", 0, 0)
     assert all(a != b for a, b in pairwise([rows("train", *key) for key in ((0, 0), (0, 1), (1, 1))]))
     assert rows("valid", 0, 0) == rows("valid", 1, 5)
@@ -130,12 +134,12 @@ def test_the_loss_and_the_metrics_by_hand(head: str, folder: Path, registry: Reg
     model = _model(FOLNET, task, data, registry).eval()
     right, losses = {2: [], 4: []}, []  # type: ignore[var-annotated]
     with torch.no_grad():
-        for encoded, wanted, hops in zip(
-            data.splits["test"].rows, data.splits["test"].relations, data.splits["test"].hops, strict=True
-        ):
-            ids, types = torch.from_numpy(encoded.ids)[None], torch.from_numpy(encoded.types)[None]
-            scores = model(input_ids=ids, token_type_ids=types)[f"{head}_logits"][0]
-            scores = scores if head == "classification" else scores[encoded.query]
+        part = data.splits["test"]
+        for i, (wanted, hops) in enumerate(zip(part.labels, part.notes, strict=True)):
+            one = part.batch(np.array([i]))
+            inputs = {name: one[name] for name in ("input_ids", "token_type_ids")}
+            scores = model(**inputs)[f"{head}_logits"][0]
+            scores = scores if head == "classification" else scores[tuple(one["query"][0])]
             losses.append(float(scores.logsumexp(0) - scores[wanted]))
             right[int(hops)].append(int(scores.argmax()) == int(wanted))
     metrics = task.metrics(model, data, "test")
@@ -164,7 +168,7 @@ def test_a_few_steps_learn_and_the_saved_model_evaluates_the_same(
     assert np.mean(result.losses[-5:]) < 0.2 * np.mean(result.losses[:5])
     assert result.metrics["accuracy_2"] == 1.0
     assets = tmp_path / "out" / "assets"
-    assert json.loads((assets / "relations.json").read_text()) == ["niece", "son"]
+    assert (assets / "labels.txt").read_text().split() == ["niece", "son"]
     assert Tokenizer.load(tmp_path / "out").content == data.tokenizer.content
     loaded = peirce.load(tmp_path / "out", registry=registry)
     assert task.metrics(loaded, data, "test") == result.metrics
@@ -182,7 +186,7 @@ def test_what_cannot_be(folder: Path, tmp_path: Path, registry: Registry) -> Non
     task = _task(folder, valid=0.0)
     data = task.prepare()
     model = _model(FOLNET, task, data, registry)
-    with pytest.raises(TaskError, match=r"'valid' has no stories; raise task\.valid"):
+    with pytest.raises(TaskError, match=r"no 'valid' split here, but train, test; raise task\.valid"):
         task.metrics(model, data, "valid")
     with pytest.raises(TaskError, match=r"unknown split 'dev'"):
         task.metrics(model, data, "dev")

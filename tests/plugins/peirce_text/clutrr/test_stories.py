@@ -3,18 +3,23 @@ from __future__ import annotations
 import csv
 import gzip
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from kinship import COLUMNS as PUBLISHED
 from kinship import row, write
 from peirce.errors import TaskError
-from peirce_text.clutrr.stories import COLUMNS, Story, Text, of_hops, read_folder, read_hub, read_stories
-from peirce_text.tables import read_rows
+from peirce_text.clutrr.stories import COLUMNS, Story, Text, of_hops, read_folder, read_hub, read_story
+from peirce_text.reading import Example, Row, read_rows
 
 
 def _stories(path: Path, text: Text = "story") -> list[Story]:
-    return list(read_stories(read_rows(path, COLUMNS), text))
+    return _told(read_rows(path, COLUMNS), text)
+
+
+def _told(rows: Iterable[Row], text: Text = "story") -> list[Story]:
+    return [read_story(row, text) for row in rows]
 
 
 def test_a_story_is_text_and_people(tmp_path: Path) -> None:
@@ -42,14 +47,20 @@ def test_a_story_is_text_and_people(tmp_path: Path) -> None:
 
 def test_gzipped_files_read_the_same_and_are_not_read_twice(tmp_path: Path) -> None:
     plain = write(tmp_path / "1.2,1.3_train.csv", [row(), row(task_name="task_1.3", target="niece")])
-    stories = read_folder(tmp_path, "train", "story")
+    write(tmp_path / "1.2_test.csv", [row()])
+    stories = _told(read_folder(tmp_path)["train"])
     (tmp_path / f"{plain.name}.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    again = read_folder(tmp_path, "train", "story")
+    again = _told(read_folder(tmp_path)["train"])
     assert len(stories) == len(again) == 2
     assert [(s.segments, s.relation, s.hops, s.share) for s in stories] == [
         (s.segments, s.relation, s.hops, s.share) for s in again
     ]
-    assert [s.relation for s in of_hops(stories, (3,), "train_hops")] == ["niece"]
+    examples = [Example((), None, story) for story in stories]
+    assert [each.note.relation for each in of_hops(examples, (3,), "train_hops")] == ["niece"]
+    with pytest.raises(
+        TaskError, match=r"task\.test_hops: no story of 4 or 5 hops; the files have those of 2, 3"
+    ):
+        of_hops(examples, (2, 4, 5), "test_hops")
 
 
 def test_the_validation_share_depends_on_the_content_alone(tmp_path: Path) -> None:
@@ -90,16 +101,12 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
 
 def test_folders_without_the_files(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"no folder .*nowhere"):
-        read_folder(tmp_path / "nowhere", "train", "story")
+        read_folder(tmp_path / "nowhere")
     write(tmp_path / "1.2_test.csv", [row()])
     with pytest.raises(
         TaskError, match=r"holds no CLUTRR train file; its name would be 1\.2,1\.3_train\.csv"
     ):
-        read_folder(tmp_path, "train", "story")
-    with pytest.raises(
-        TaskError, match=r"task\.test_hops: no story of 4 or 5 hops; the files have those of 2"
-    ):
-        of_hops(read_folder(tmp_path, "test", "story"), (2, 4, 5), "test_hops")
+        read_folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -113,10 +120,11 @@ def test_the_published_files_have_the_published_counts(
     shared: Path, name: str, train: int, test: list[int]
 ) -> None:
     folder = shared / "data" / "clutrr" / name
-    stories = read_folder(folder, "train", "story")
+    found = read_folder(folder)
+    stories = _told(found["train"])
     assert len(stories) == train
     assert len({story.relation for story in stories}) == 18
-    counts = Counter(story.hops for story in read_folder(folder, "test", "story"))
+    counts = Counter(story.hops for story in _told(found["test"]))
     assert counts == dict(zip(range(2, 11), test, strict=True))
 
 
@@ -161,8 +169,8 @@ def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
     rows = [{**row(task_name=f"task_1.{k}"), "target": k, "target_text": "son"} for k in (2, 3)]
     tables = {split: datasets.Dataset.from_list(rows) for split in ("train", "validation", "test")}
     datasets.DatasetDict(tables).save_to_disk(tmp_path / "saved")
-    found = read_hub(str(tmp_path / "saved"), "story")
-    assert set(found) == {"train", "validation", "test"}
+    found = {split: _told(rows) for split, rows in read_hub(str(tmp_path / "saved")).items()}
+    assert set(found) == {"train", "test"}
     assert [(story.relation, story.hops, story.query) for story in found["test"]] == [
         ("son", 2, (0, 2)),
         ("son", 3, (0, 2)),
@@ -170,7 +178,7 @@ def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
     assert found["train"][1].where == f"data set {tmp_path / 'saved'}, train, row 2"
     datasets.DatasetDict({"train": tables["train"]}).save_to_disk(tmp_path / "half")
     with pytest.raises(TaskError, match="has no test split"):
-        read_hub(str(tmp_path / "half"), "story")
+        read_hub(str(tmp_path / "half"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(TaskError, match="cannot be loaded"):
-        read_hub(str(tmp_path / "empty"), "story")
+        read_hub(str(tmp_path / "empty"))

@@ -13,9 +13,10 @@ from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.training import TrainingOptions, train
-from peirce_text.folio.problems import find_files, read_hub, read_problems
+from peirce_text.folio.problems import find_files
+from peirce_text.folio.problems import problem as read_problem
 from peirce_text.folio.task import Folio, FolioOptions
-from peirce_text.tables import read_rows
+from peirce_text.reading import read_rows
 from small_specs import FOLNET
 
 PREMISES = ["All cats sleep. ", "Tom is a cat."]
@@ -51,10 +52,9 @@ def folder(tmp_path: Path) -> Path:
 def test_the_two_spellings_of_unknown_are_one(tmp_path: Path) -> None:
     rows = [problem(label=label) for label in ("True", "False", "Unknown", "Uncertain")]
     rows.append(problem(premises="All cats sleep.\n\nTom is a cat.\n"))
-    problems = read_problems(read_rows(write(tmp_path / "train.jsonl", rows)))
+    problems = list(map(read_problem, read_rows(write(tmp_path / "train.jsonl", rows))))
     assert [p.label for p in problems] == [0, 1, 2, 2, 0]
-    assert {p.premises for p in problems} == {"All cats sleep. Tom is a cat."}
-    assert problems[0].conclusion == "Tom sleeps."
+    assert {p.texts for p in problems} == {("All cats sleep. Tom is a cat.", "Tom sleeps.")}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_two_spellings_of_unknown_are_one(tmp_path: Path) -> None:
 def test_an_error_names_the_row(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     path = write(tmp_path / "train.jsonl", [problem(), problem(**change)])
     with pytest.raises(TaskError) as error:
-        read_problems(read_rows(path))
+        list(map(read_problem, read_rows(path)))
     assert f"{path}, row 2: " in str(error.value)
     assert words in str(error.value)
 
@@ -92,20 +92,17 @@ def test_the_files_of_a_folder(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_problem_is_a_pair_whose_premises_are_cut(folder: Path) -> None:
-    def rows(length: int) -> tuple[Any, ...]:
-        task = Folio(FolioOptions(folder=str(folder), vocabulary=100, length=length))
-        data = task.prepare()
-        tokens = data.tokenizer.token
-        return tuple(
-            ([tokens(i) for i, t in zip(r.ids, r.types, strict=True) if t == s] for s in (0, 1))
-            for r in data.rows["train"][:1]
-        )
+    def row(length: int) -> list[list[str | None]]:
+        data = Folio(FolioOptions(folder=str(folder), vocabulary=100, length=length)).prepare()
+        part = data.splits["train"]
+        tokens = [data.tokenizer.token(int(i)) for i in part.row(0)]
+        return [tokens[: part.firsts[0]], tokens[part.firsts[0] :]]
 
-    ((first, second),) = rows(512)
+    first, second = row(512)
     assert (first[0], first[-1]) == ("[CLS]", "[SEP]")
-    assert "".join(first[1:-1]).replace("##", "") == "allcatssleep.tomisacat."
-    assert "".join(second).replace("##", "") == "tomsleeps.[SEP]"
-    ((cut, kept),) = rows(len(second) + 5)
+    assert "".join(map(str, first[1:-1])).replace("##", "") == "allcatssleep.tomisacat."
+    assert "".join(map(str, second)).replace("##", "") == "tomsleeps.[SEP]"
+    cut, kept = row(len(second) + 5)
     assert kept == second
     assert cut == [*first[:4], "[SEP]"]
 
@@ -120,9 +117,10 @@ def test_metrics_by_hand(folder: Path, registry: Registry) -> None:
     )
     right = []
     with torch.no_grad():
-        for row, label in zip(data.rows["valid"], data.labels["valid"], strict=True):
-            ids, types = torch.tensor([row.ids]), torch.tensor([row.types])
-            found = int(model(input_ids=ids, token_type_ids=types)["classification_logits"].argmax())
+        for row, label in enumerate(data.splits["valid"].labels):
+            batch = data.splits["valid"].batch(np.array([row]))
+            inputs = {name: batch[name] for name in ("input_ids", "token_type_ids")}
+            found = int(model(**inputs)["classification_logits"].argmax())
             names = ("True", "False", "Unknown")
             expected[f"confusion/{names[label]}/{names[found]}"] += 1
             right.append(found == label)
@@ -156,9 +154,9 @@ def test_a_few_steps_learn(folder: Path, tmp_path: Path, registry: Registry) -> 
 
 def test_the_published_files(shared: Path) -> None:
     data = Folio(FolioOptions(folder=str(shared / "data" / "folio"))).prepare()
-    counts = {split: np.bincount(labels).tolist() for split, labels in data.labels.items()}
+    counts = {split: np.bincount(part.labels).tolist() for split, part in data.splits.items()}
     assert counts == {"train": [388, 286, 330], "valid": [72, 63, 69], "test": [72, 63, 69]}
-    assert max(len(row) for rows in data.rows.values() for row in rows) < 512
+    assert max(part.lengths.max() for part in data.splits.values()) < 512
 
 
 def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
@@ -169,13 +167,8 @@ def test_a_data_set_of_the_hub(tmp_path: Path) -> None:
         "label", classes
     )
     datasets.DatasetDict({"train": table, "validation": table}).save_to_disk(tmp_path / "saved")
-    found = read_hub(str(tmp_path / "saved"))
-    assert {split: [p.label for p in problems] for split, problems in found.items()} == {
-        "train": [1, 0, 2],
-        "valid": [1, 0, 2],
-    }
     data = Folio(FolioOptions(dataset=str(tmp_path / "saved"), vocabulary=100)).prepare()
-    assert data.labels["test"].tolist() == [1, 0, 2]
+    assert [part.labels.tolist() for part in data.splits.values()] == [[1, 0, 2]] * 3
     datasets.DatasetDict({"train": table}).save_to_disk(tmp_path / "half")
     with pytest.raises(TaskError, match="has no valid split"):
-        read_hub(str(tmp_path / "half"))
+        Folio(FolioOptions(dataset=str(tmp_path / "half"))).prepare()

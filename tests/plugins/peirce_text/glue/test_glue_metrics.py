@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from peirce.errors import TaskError
 from peirce_text.glue.metrics import average, measure, score
-from peirce_text.glue.submission import submission
 from peirce_text.glue.subtasks import SUBTASKS, Metric
+from peirce_text.glue.task import submission
 
 LABELS = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
 PREDICTED = [

@@ -15,7 +15,8 @@ from peirce.spec import Spec
 from peirce.training import TrainingOptions, train
 from peirce.training.evaluation import evaluate
 from peirce_text.glue.subtasks import SUBTASKS
-from peirce_text.glue.task import Glue, GlueData, GlueOptions
+from peirce_text.glue.task import Glue, GlueOptions
+from peirce_text.tasks import TextClassData
 from small_specs import FOLNET
 
 SPEC = FOLNET.replace({"model.dims.layers": 1, "model.regularisation.init_std": 0.1})
@@ -29,13 +30,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def made(files: Path, name: str, **options: object) -> tuple[Glue, GlueData]:
+def made(files: Path, name: str, **options: object) -> tuple[Glue, TextClassData]:
     given = {"folder": str(files / "glue"), "tokenizer": str(files / "vocab.txt"), "batch_size": 2, **options}
     task = Glue(GlueOptions(task=name, **given))  # type: ignore[arg-type]
     return task, task.prepare()
 
 
-def suited(task: Glue, data: GlueData) -> Model:
+def suited(task: Glue, data: TextClassData) -> Model:
     spec: Spec = SPEC.replace(task.overrides(data))
     return build(spec).eval()
 
@@ -54,7 +55,7 @@ def test_batches_are_padded_and_long_examples_cut(files: Path) -> None:
     task, data = made(files, "wnli", length=8)
     batch = next(iter(task.batches(data, "train", 0, 0)))
     assert batch["input_ids"].shape == (2, 8)
-    assert data.splits["train"].texts.cut == 2
+    assert data.splits["train"].cut == 2
     task, data = made(files, "sst2", batch_size=4)
     batch = next(iter(task.batches(data, "train", 0, 0)))
     assert not batch["attention_mask"].all()
@@ -75,9 +76,10 @@ def test_the_order_depends_on_seed_and_epoch_alone(files: Path) -> None:
 def test_predictions_stand_in_the_order_of_the_file(files: Path) -> None:
     task, data = made(files, "qqp", batch_size=7)
     model = suited(task, data)
-    predicted = task.predict(model, data, "train")
+    predicted = task.predicted(model, data, "train")
     for row in (0, 1, 151):
-        batch = data.splits["train"].texts.batch(np.array([row]))
+        batch = data.splits["train"].batch(np.array([row]))
+        del batch["labels"]
         with torch.no_grad():
             assert predicted[row] == model(**batch)["classification_logits"].argmax()
 
@@ -113,7 +115,7 @@ def test_what_is_missing_is_said(files: Path) -> None:
     with pytest.raises(TaskError, match=r"set task.tokenizer"):
         Glue(GlueOptions(folder=str(files / "glue"))).prepare()
     task, data = made(files, "rte")
-    with pytest.raises(TaskError, match="'test' of RTE has no labels"):
+    with pytest.raises(TaskError, match="'test' of glue has no labels"):
         next(task.batches(data, "test", 0, 0))
     with pytest.raises(TaskError, match="unknown split 'dev'"):
         next(task.batches(data, "dev", 0, 0))
@@ -121,7 +123,7 @@ def test_what_is_missing_is_said(files: Path) -> None:
     (files / "alone" / "RTE" / "dev.tsv").write_bytes((files / "glue" / "RTE" / "dev.tsv").read_bytes())
     task, data = made(files, "rte", folder=str(files / "alone"))
     assert task.metrics(suited(task, data), data, "test") == {}
-    with pytest.raises(TaskError, match=r"no split 'train' of RTE, which would be train.tsv; it has valid"):
+    with pytest.raises(TaskError, match=r"glue has no 'train' split here, but valid"):
         next(task.batches(data, "train", 0, 0))
     with pytest.raises(ValueError, match="unknown task 'stsB' of GLUE"):
         GlueOptions(task="stsB")

@@ -16,8 +16,9 @@ from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.training import TrainingOptions, train
 from peirce.training.evaluation import evaluate
-from peirce_text.squad.reading import read_dataset, read_file
-from peirce_text.squad.task import Squad, SquadData, SquadOptions
+from peirce_text.squad.questions import read_file, read_hub
+from peirce_text.squad.task import Squad, SquadOptions, SquadSplit
+from peirce_text.tasks import TextData
 from small_specs import FOLNET
 from squad_files import CONTEXT, question, squad, write_squad
 from torch import Tensor, nn
@@ -32,7 +33,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_squad(folder)
 
 
-def made(files: Path, **options: Any) -> tuple[Squad, SquadData]:
+def made(files: Path, **options: Any) -> tuple[Squad, TextData[SquadSplit]]:
     given = {
         "folder": str(files),
         "tokenizer": str(files / "vocab.txt"),
@@ -47,12 +48,12 @@ def made(files: Path, **options: Any) -> tuple[Squad, SquadData]:
 
 def test_both_versions_are_read(files: Path) -> None:
     new = read_file(files / "train-v2.0.json")
-    assert [question.id for question in new.questions] == ["t1", "t2", "t3"]
-    assert [len(question.answers) for question in new.questions] == [1, 0, 1]
-    assert new.questions[2].text == "What is not a cat?"
-    assert len(new.contexts) == 2
+    assert [question.id for question in new] == ["t1", "t2", "t3"]
+    assert [len(question.answers) for question in new] == [1, 0, 1]
+    assert new[2].text == "What is not a cat?"
+    assert len({question.context for question in new}) == 2
     old = read_file(files / "dev-v1.1.json")
-    assert old.questions[0].answers[0].start == CONTEXT.index("A cat")
+    assert old[0].answers[0].start == CONTEXT.index("A cat")
 
 
 def test_labels_are_the_tokens_of_the_answer_or_the_first(files: Path) -> None:
@@ -102,11 +103,11 @@ def test_an_answer_that_is_not_at_its_place_is_not_taught(files: Path, tmp_path:
 class Oracle(nn.Module):
     """Scores that depend on the word alone: `cat` ends an answer, and `a` begins one."""
 
-    def __init__(self, data: SquadData) -> None:
+    def __init__(self, data: TextData[SquadSplit]) -> None:
         super().__init__()
         self.scale = nn.Parameter(torch.ones(()))
         names = ("input_ids", "token_type_ids", "attention_mask")
-        self.signature = SimpleNamespace(inputs=[SimpleNamespace(name=name) for name in names])
+        self.signature = SimpleNamespace(inputs=[SimpleNamespace(name=name, high=None) for name in names])
         word = data.tokenizer.id_of
         self.scores: Mapping[int | None, tuple[float, float]] = {
             word("a"): (4.0, 0.0),
@@ -187,9 +188,9 @@ def test_a_data_set_with_the_columns_of_the_hub(tmp_path: Path) -> None:
         "answers": [{"text": ["A cat"], "answer_start": [24]}, {"text": [], "answer_start": []}],
     }
     datasets.DatasetDict({"validation": datasets.Dataset.from_dict(rows)}).save_to_disk(tmp_path / "saved")
-    found = read_dataset(str(tmp_path / "saved"))
+    found = read_hub(str(tmp_path / "saved"))
     assert list(found) == ["valid"]
-    assert [q.answers[0].start if q.answers else None for q in found["valid"].questions] == [24, None]
+    assert [q.answers[0].start if q.answers else None for q in found["valid"]] == [24, None]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from peirce.errors import TaskError
-from peirce_text.tables import read_rows
+from peirce_text.reading import read_rows
 
 
 def test_each_format_gives_the_same_rows(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peirce.errors import TaskError
-from peirce_text.text.rows import collate
+from peirce_text.encoding import encode
 from peirce_text.text.tokenizer import SPECIALS, Tokenizer, shortened
 from small_texts import blocks, documents
 
@@ -230,15 +231,17 @@ def test_the_middle_of_the_first_text_is_cut(trained: Tokenizer) -> None:
 
 
 def test_rows_are_padded_at_the_end(trained: Tokenizer) -> None:
-    rows = [trained.encode("the farmer", length=8), trained.encode("the", "cows", length=8)]
-    batch = collate(rows, trained.pad_id)
-    assert batch["input_ids"].shape == (2, max(map(len, rows)))
-    assert batch["input_ids"][0].tolist()[: len(rows[0])] == list(rows[0].ids)
+    texts = [("the farmer", "the"), ("the", "cows the cows the cows")]
+    rows = [trained.encode(*pair, length=11) for pair in texts]
+    encoded = encode(trained, list(zip(*texts, strict=True)), 11)
+    assert encoded.cut == 1
+    batch = encoded.batch(np.arange(2))
+    assert batch["input_ids"].shape == (2, 11)
+    for i, row in enumerate(rows):
+        assert batch["input_ids"][i].tolist()[: len(row)] == list(row.ids)
+        assert batch["token_type_ids"][i].tolist()[: len(row)] == list(row.types)
     assert batch["attention_mask"].sum(1).tolist() == [len(row) for row in rows]
     assert (batch["input_ids"][~batch["attention_mask"]] == trained.pad_id).all()
-    assert collate(rows, trained.pad_id, 12)["token_type_ids"].shape == (2, 12)
-    with pytest.raises(TaskError, match="does not fit into 3"):
-        collate(rows, trained.pad_id, 3)
 
 
 def test_halves_of_a_character_are_no_obstacle(trained: Tokenizer) -> None:

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import peirce
 import pytest
 import torch
@@ -16,8 +17,9 @@ from peirce.model import Model
 from peirce.parts import IGNORED
 from peirce.registry import Registry
 from peirce.spec import Spec
-from peirce_text.text_to_text.pairs import Pair, batch_of, encoded
-from peirce_text.text_to_text.task import TextToText, TextToTextData, TextToTextOptions
+from peirce_text.tasks import TextData
+from peirce_text.text_to_text.pairs import EncodedPairs, Pair, encoded
+from peirce_text.text_to_text.task import TextToText, TextToTextOptions
 from small_specs import DECODER, ENCODER_DECODER, FOLNET
 
 KINDS = {
@@ -52,16 +54,20 @@ def task(files: dict[str, str], **options: Any) -> TextToText:
 
 
 @pytest.fixture(scope="module")
-def data(files: dict[str, str]) -> TextToTextData:
+def data(files: dict[str, str]) -> TextData[EncodedPairs]:
     return task(files).prepare()
 
 
-def built(spec: Spec, made: TextToText, data: TextToTextData, registry: Registry) -> Model:
+def paired(data: TextData[EncodedPairs], pairs: list[Pair]) -> EncodedPairs:
+    return EncodedPairs(pairs, data.tokenizer.pad_id, data.tokenizer.cls_id)
+
+
+def built(spec: Spec, made: TextToText, data: TextData[EncodedPairs], registry: Registry) -> Model:
     changes = {**made.overrides(data), "model.regularisation.init_std": 0.3}
     return build(spec.replace(changes), seed=1, registry=registry).eval()
 
 
-def test_a_pair_is_cut_to_its_room_and_keeps_its_special_tokens(data: TextToTextData) -> None:
+def test_a_pair_is_cut_to_its_room_and_keeps_its_special_tokens(data: TextData[EncodedPairs]) -> None:
     tokenizer = data.tokenizer
     whole, cut = encoded(tokenizer, "cows and sheep", "geese", (32, 16))
     assert not cut
@@ -75,7 +81,10 @@ def test_a_pair_is_cut_to_its_room_and_keeps_its_special_tokens(data: TextToText
 
 def test_a_batch_for_one_stack_and_for_two() -> None:
     batch = {
-        n: t.tolist() for n, t in batch_of([Pair((2, 7, 3), (8, 9, 3)), Pair((2, 3), (3,))], 0, 2).items()
+        n: t.tolist()
+        for n, t in EncodedPairs([Pair((2, 7, 3), (8, 9, 3)), Pair((2, 3), (3,))], 0, 2)
+        .batch(np.arange(2))
+        .items()
     }
     no = IGNORED
     assert batch == {
@@ -93,13 +102,13 @@ def test_a_batch_for_one_stack_and_for_two() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_exact_is_what_the_model_writes(
-    kind: str, files: dict[str, str], data: TextToTextData, registry: Registry
+    kind: str, files: dict[str, str], data: TextData[EncodedPairs], registry: Registry
 ) -> None:
     made = task(files)
     model = built(KINDS[kind], made, data, registry)
     made.check(model, data)
     # Targets that a fresh model writes by itself, and in every other pair one token of them changed.
-    prompts = [pair.source for pair in data.pairs["valid"][:6]]
+    prompts = [pair.source for pair in data.splits["valid"].pairs[:6]]
     targets = []
     for number, source in enumerate(prompts):
         inputs = {"input_ids": torch.tensor([source])}
@@ -112,15 +121,15 @@ def test_exact_is_what_the_model_writes(
         if number % 2:
             tokens[2] = (tokens[2] + 1) % data.tokenizer.vocabulary
         targets.append(tuple(tokens))
-    own = TextToTextData(data.tokenizer, {"valid": tuple(map(Pair, prompts, targets))})
+    own = TextData(data.tokenizer, {"valid": paired(data, list(map(Pair, prompts, targets)))})
     metrics = made.metrics(model, own, "valid")
     assert metrics["exact"] == 0.5
     assert 1 - 3 * 3 / (6 * 5) <= metrics["token_accuracy"] <= 1 - 3 / (6 * 5)
     assert metrics["perplexity"] == pytest.approx(math.exp(metrics["loss"]))
     # By hand: the log-probability of each target's tokens, one pair at a time.
     total = 0.0
-    for pair in own.pairs["valid"]:
-        batch = batch_of([pair], data.tokenizer.pad_id, data.tokenizer.cls_id)
+    for pair in own.splits["valid"].pairs:
+        batch = paired(data, [pair]).batch(np.arange(1))
         with torch.no_grad():
             total += float(made.loss(model, batch)) * len(pair.target)
         assert made.targets(batch) == {"loss": len(pair.target)}
@@ -157,7 +166,7 @@ def test_it_learns_to_turn_pairs_round_and_generate_writes_them(
 
 
 def test_mistakes_are_named(
-    files: dict[str, str], data: TextToTextData, tmp_path: Path, registry: Registry
+    files: dict[str, str], data: TextData[EncodedPairs], tmp_path: Path, registry: Registry
 ) -> None:
     with pytest.raises(TaskError, match=r"either task\.data or task\.dataset"):
         TextToText(TextToTextOptions()).prepare()
@@ -168,7 +177,9 @@ def test_mistakes_are_named(
     with pytest.raises(TaskError, match="the valid split has no pairs"):
         task(files, valid_data=str(empty)).prepare()
     alone = task({"data": files["data"]})
-    with pytest.raises(TaskError, match=r"no split 'test' without task\.valid_data"):
+    with pytest.raises(
+        TaskError, match=r"no 'test' split here, but train; name a file with task\.valid_data"
+    ):
         next(iter(alone.batches(alone.prepare(), "test", 0, 0)))
     with pytest.raises(TaskError, match="unknown split 'dev'"):
         next(iter(alone.batches(data, "dev", 0, 0)))
@@ -176,7 +187,9 @@ def test_mistakes_are_named(
         alone.check(peirce.build(FOLNET, registry=registry), data)
 
 
-def test_a_data_set_is_read_as_files_are(files: dict[str, str], data: TextToTextData, tmp_path: Path) -> None:
+def test_a_data_set_is_read_as_files_are(
+    files: dict[str, str], data: TextData[EncodedPairs], tmp_path: Path
+) -> None:
     import datasets
 
     made = {
@@ -185,7 +198,8 @@ def test_a_data_set_is_read_as_files_are(files: dict[str, str], data: TextToText
     }
     datasets.DatasetDict(made).save_to_disk(tmp_path / "saved")
     read = task({"dataset": str(tmp_path / "saved")}).prepare()
-    assert read.pairs == data.pairs
+    for split in ("train", "valid", "test"):
+        assert read.splits[split].pairs == data.splits[split].pairs
     datasets.DatasetDict({"validation": made["validation"]}).save_to_disk(tmp_path / "other")
     with pytest.raises(TaskError, match="has no train split"):
         task({"dataset": str(tmp_path / "other")}).prepare()

@@ -14,9 +14,10 @@ from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.registry import Registry
 from peirce.training import TrainingOptions, make_task, train
-from peirce_text.tables import Row
+from peirce_text.reading import Row
+from peirce_text.tasks import TextClassData
 from peirce_text.text.tokenizer import Tokenizer
-from peirce_text.zeroshot.task import ZeroShot, ZeroShotData, presets
+from peirce_text.zeroshot.task import ZeroShot, presets
 from peirce_text.zeroshot.templates import PromptTemplate, label_ids
 from small_specs import FOLNET, TRANSFORMER
 from typer.testing import CliRunner
@@ -59,14 +60,14 @@ def _task(vocabulary: Path, data: Path, **settings: Any) -> ZeroShot:
 def test_a_template_as_ids(tokenizer: Tokenizer) -> None:
     row = Row(Path("x.tsv"), 1, {"one": "A good film", "two": "dull"})
 
-    def encoded(text: str, length: int = 64) -> tuple[str, tuple[int, ...], int]:
+    def encoded(text: str, length: int = 64) -> tuple[str, int, int]:
         prompt = PromptTemplate.parse(text).encode(tokenizer, row, length)
-        return " ".join(str(tokenizer.token(i)) for i in prompt.ids), prompt.types, prompt.mask
+        return " ".join(str(tokenizer.token(i)) for i in prompt.ids), prompt.first, prompt.mask
 
     text = "[CLS] a good film ? [MASK] , dull [SEP]"
-    assert encoded("{one} ? [MASK] , {two}") == (text, (0,) * 9, 5)
+    assert encoded("{one} ? [MASK] , {two}") == (text, 9, 5)
     text = "[CLS] a good film ? [SEP] [MASK] , dull [SEP]"
-    assert encoded("{one} ? [SEP] [MASK] , {two}") == (text, (0,) * 6 + (1,) * 4, 6)
+    assert encoded("{one} ? [SEP] [MASK] , {two}") == (text, 6, 6)
     # what is cut is the longest column, never the template
     assert encoded("{one} ? [MASK] , {two}", 8)[0] == "[CLS] a good ? [MASK] , dull [SEP]"
     assert encoded("{one} ? [MASK] , {two}", 6)[0] == "[CLS] ? [MASK] , dull [SEP]"
@@ -109,14 +110,12 @@ def test_forms_of_a_column(column: str, text: str, tmp_path: Path) -> None:
 
 
 def test_label_words_are_single_tokens(tokenizer: Tokenizer) -> None:
-    words, ids = label_ids(tokenizer, {"True": "yes", "Unknown": "maybe", "Uncertain": "maybe"})
-    assert words == ("yes", "maybe")
-    assert [tokenizer.token(id) for id in ids] == ["yes", "maybe"]
+    assert [tokenizer.token(id) for id in label_ids(tokenizer, ["yes", "maybe"])] == ["yes", "maybe"]
     for given, message in (
-        ({"1": "greatly", "0": "no"}, r"'greatly' is not one token of this tokenizer, but great, ##ly"),
-        ({"1": "excellent", "0": "no"}, r"'excellent' is not one token of this tokenizer, but \[UNK\]"),
-        ({"1": "Yes", "0": "yes"}, "are one token"),
-        ({"1": "yes", "0": "yes"}, "at least two labels different words"),
+        (["greatly", "no"], r"'greatly' is not one token of this tokenizer, but great, ##ly"),
+        (["excellent", "no"], r"'excellent' is not one token of this tokenizer, but \[UNK\]"),
+        (["Yes", "yes"], "are one token"),
+        (["yes"], "at least two labels different words"),
     ):
         with pytest.raises(TaskError, match=message):
             label_ids(tokenizer, given)
@@ -138,7 +137,7 @@ def test_scores_are_the_softmax_over_the_label_words(
             one, other = math.exp(logits[great]), math.exp(logits[terrible])
             own.append([one / (one + other), other / (one + other)])
         expected.append(own)
-    found = [task.probabilities(model, data, prompts) for prompts in data.prompts["test"]]
+    found = task.probabilities(model, data, "test")
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     wanted = np.array([0, 1, 1, 0])
     mean = np.mean(expected, axis=0)
@@ -162,7 +161,7 @@ class _Fixed(ZeroShot):
 
     given: np.ndarray[Any, Any]
 
-    def probabilities(self, model: Model, data: ZeroShotData, prompts: Any) -> Any:
+    def probabilities(self, model: Model, data: TextClassData, split: str) -> Any:
         return self.given
 
 
@@ -195,7 +194,7 @@ def test_metrics_by_hand(
 ) -> None:
     data = _file(tmp_path / "dev.tsv", tuple(("fine", label) for label in labels))
     task = _Fixed(_task(vocabulary, data, **{"templates": TEMPLATES[:1], **settings}).options)
-    task.given = np.array([[p, 1 - p] for p in ones])
+    task.given = np.array([[[p, 1 - p] for p in ones]])
     assert task.metrics(model, task.prepare(), "test") == pytest.approx(expected)
 
 
@@ -208,9 +207,8 @@ def test_any_columns_of_any_format(vocabulary: Path, model: Model, tmp_path: Pat
     path.write_text("\n".join(map(json.dumps, rows)))
     task = make_task("zeroshot", {"tokenizer": str(vocabulary), "data": str(path), "preset": "folio"})
     data = task.prepare()
-    assert data.words == ("Yes", "No", "Maybe")
-    (prompts,) = data.prompts["test"]
-    text = " ".join(str(data.tokenizer.token(i)) for i in prompts[0].ids)
+    assert data.classes == ("Yes", "No", "Maybe")
+    text = " ".join(str(data.tokenizer.token(int(i))) for i in data.splits["test"].row(0))
     assert text == "[CLS] a film is good it was dull ? [MASK] , this is bad [SEP]"
     # the four rows are one prompt, so whatever the model says is right for its label alone
     assert task.metrics(model, data, "test")["accuracy"] in (0.25, 0.5)
@@ -228,9 +226,10 @@ def test_every_preset_reads_the_published_columns(tmp_path: Path, vocabulary: Pa
         task = make_task(
             "zeroshot", {"tokenizer": str(vocabulary), "data": str(path), "preset": name, **words}
         )
+        assert isinstance(task, ZeroShot)
         data = task.prepare()
-        assert data.labels["test"] == (values[preset["label"]],)
-        assert data.metrics == tuple(preset["metrics"])
+        assert data.splits["test"].notes == [values[preset["label"]]]
+        assert task.metric_names == tuple(preset["metrics"])
 
 
 def test_prompts_can_be_trained_on(vocabulary: Path, tmp_path: Path, registry: Registry) -> None:
@@ -288,7 +287,7 @@ def test_models_that_fill_no_masks(
 ) -> None:
     task = _task(vocabulary, _file(tmp_path / "dev.tsv"))
     data = task.prepare()
-    with pytest.raises(TaskError, match="nothing to train on"):
+    with pytest.raises(TaskError, match=r"no 'train' split here, .*set task\.train_data"):
         next(iter(task.batches(data, "train", 0, 0)))
     with pytest.raises(TaskError, match="unknown split 'dev'"):
         task.metrics(model, data, "dev")

@@ -35,7 +35,7 @@ def test_accuracy_of_matched_and_mismatched_pairs_and_their_mean(given: dict[str
     (batch, *_) = task.batches(data, "valid", 0, 0)
     assert batch["labels"].tolist() == [0, 1, 2, 0]
     assert batch["token_type_ids"][0].sum() == batch["attention_mask"][0].sum() // 2  # a sentence and itself
-    with pytest.raises(TaskError, match=r"has no test pairs with labels; it has train, valid"):
+    with pytest.raises(TaskError, match=r"no 'test' split here, but train, valid"):
         next(task.batches(data, "test", 0, 0))
     with pytest.raises(TaskError, match="three classes"):
         task.check(build(load_spec("pair-tpru"), seed=0), data)
@@ -51,7 +51,7 @@ def test_a_model_learns_from_vectors_that_are_not_trained(given: dict[str, objec
     (tmp_path / "glove.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
     task = Nli(NliOptions(**given, vectors=str(tmp_path / "glove.txt"), more=str(tmp_path), limit=20))
     data = task.prepare()
-    assert len(data.labels["train"]) == 20
+    assert len(data.splits["train"]) == 20
     spec = load_spec("nli-tpru", {**SIZES, "model.operators": {"layer": "gru"}, **task.overrides(data)})
     training = training_options({"steps": 150, "lr": 0.02, "threads": 1, "test_split": ""})
     trained = train(spec, task, training, tmp_path / "out", seed=0, data=data)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from peirce.errors import TaskError
-from peirce_tpru.nli.files import LABELS, TEST, TRAIN, VALID, read_folder, read_hub
+from peirce_text import Example
+from peirce_tpru.nli.files import LABELS, TEST, TRAIN, VALID
+from peirce_tpru.nli.task import Nli, NliOptions
 
 PAIRS = [("A dog runs.", "An animal runs.", "entailment"), ("A dog runs.", "A cat sits.", "-")]
 
@@ -18,16 +22,31 @@ def lines(path: Path, pairs: list[tuple[str, str, str]] = PAIRS) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def test_json_lines_of_either_set_leave_out_what_annotators_disagree_on(tmp_path: Path) -> None:
+def read_folder(folder: Path, **more: Any) -> dict[str, Sequence[Example]]:
+    return Nli(NliOptions(folder=str(folder), **more)).read()
+
+
+def read_hub(name: Path) -> dict[str, Sequence[Example]]:
+    return Nli(NliOptions(dataset=str(name))).read()
+
+
+def labels(examples: Sequence[Example]) -> list[float | None]:
+    return [each.label for each in examples]
+
+
+def test_json_lines_of_either_set_leave_out_what_annotators_disagree_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines(tmp_path / "multinli_1.0_train.jsonl")
     lines(tmp_path / "multinli_1.0_dev_mismatched.jsonl", [("A", "B", "contradiction")])
     read = read_folder(tmp_path)
     assert list(read) == [TRAIN, "valid_mismatched"]
-    assert read[TRAIN].premises == ("A dog runs.",)
-    assert read[TRAIN].hypotheses == ("An animal runs.",)
-    assert (read[TRAIN].labels, read[TRAIN].unlabelled) == ((0,), 1)
-    more = read[TRAIN] + read["valid_mismatched"]
-    assert (len(more), more.labels, len(more.first(1))) == (2, (0, 2), 1)
+    assert read[TRAIN] == [Example(("A dog runs.", "An animal runs."), 0)]
+    assert "1 of 2 train rows cannot be used" in capsys.readouterr().err
+    (more := tmp_path / "more").mkdir()
+    lines(more / "snli_1.0_train.jsonl", [("A", "B", "contradiction")])
+    assert labels(read_folder(tmp_path, more=str(more))[TRAIN]) == [0, 2]
+    assert labels(read_folder(tmp_path, more=str(more), limit=1)[TRAIN]) == [0]
 
 
 def test_the_hubs_columns_give_the_same_pairs(tmp_path: Path) -> None:
@@ -40,21 +59,20 @@ def test_the_hubs_columns_give_the_same_pairs(tmp_path: Path) -> None:
     made = Dataset.from_dict(columns, features=features)
     hidden = Dataset.from_dict({**columns, "label": [-1, -1, -1]}, features=features)
     DatasetDict(train=made, validation_mismatched=made, test=hidden).save_to_disk(str(tmp_path / "hub"))
-    read = read_hub(str(tmp_path / "hub"))
+    read = read_hub(tmp_path / "hub")
     assert list(read) == [TRAIN, "valid_mismatched"]
-    assert read[TRAIN].labels == (2, 0)
-    assert read[TRAIN].unlabelled == 1
+    assert labels(read[TRAIN]) == [2, 0]
     DatasetDict(train=Dataset.from_dict(columns)).save_to_disk(str(tmp_path / "numbers"))
-    assert read_hub(str(tmp_path / "numbers"))[TRAIN].labels == (2, 0)
+    assert labels(read_hub(tmp_path / "numbers")[TRAIN]) == [2, 0]
     DatasetDict(train=Dataset.from_dict({**columns, "label": [2, 3, 0]})).save_to_disk(str(tmp_path / "four"))
     with pytest.raises(TaskError, match=r"train, row 2: column 'label' holds '3', where one of entailment"):
-        read_hub(str(tmp_path / "four"))
+        read_hub(tmp_path / "four")
 
 
 def test_sick_is_read_as_it_is_published(shared: Path) -> None:
     read = read_folder(shared / "data" / "senteval")
     assert {split: len(own) for split, own in read.items()} == {TRAIN: 4500, VALID: 500, TEST: 4927}
-    assert [read[TEST].labels.count(label) for label in range(3)] == [1414, 2793, 720]
+    assert [labels(read[TEST]).count(label) for label in range(3)] == [1414, 2793, 720]
 
 
 @pytest.mark.parametrize(

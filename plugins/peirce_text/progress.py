@@ -1,31 +1,43 @@
-"""The progress bar of reading shards."""
+"""What is said on standard error while texts are read: lines, and bars on a terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
+from typing import TypeVar
 
 from peirce.progress import progress_bars
 from rich.console import Console
+from rich.progress import track
+
+T = TypeVar("T")
+
+
+def say(text: str) -> None:
+    """Print a line on standard error, where it is not mistaken for a result."""
+    Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def shown(items: Iterable[T], what: str, count: int, least: int) -> Iterable[T]:
+    """Some items, with a progress bar on a terminal if there are at least so many."""
+    console = Console(stderr=True)
+    hidden = not console.is_terminal or count < least
+    return track(items, what, total=count, console=console, disable=hidden, transient=True)
 
 
 class Tokenizing:
     """Shows which shard is read, how many are done, and how much has been read; nothing where nobody watches.
 
     Args:
-        console: where it is shown, if that is a terminal.
         shards: how many there are.
         doing: what happens to them.
         unit: what `advance` counts.
     """
 
-    def __init__(
-        self, console: Console, shards: int, doing: str = "tokenizing", unit: str = "tokens"
-    ) -> None:
-        self.console = console
-        self._unit = unit
-        self._doing = doing
-        self._count = 0
-        self._bars = progress_bars(console if console.is_terminal else None)
+    def __init__(self, shards: int, doing: str = "tokenizing", unit: str = "tokens") -> None:
+        self._console = Console(stderr=True)
+        self._unit, self._doing, self._count = unit, doing, 0
+        self._bars = progress_bars(self._console if self._console.is_terminal else None)
         self._task = self._bars.add_task(doing, total=shards, shown="")
 
     def __enter__(self) -> Tokenizing:
@@ -52,4 +64,4 @@ class Tokenizing:
 
     def say(self, text: str) -> None:
         """Print a line, whether or not there is a bar."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,152 @@
+"""Texts and pairs of texts as token ids, and rows of ids as batches, padded at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from attrs import evolve, field, frozen
+from numpy.typing import NDArray
+
+from peirce_text.progress import shown
+from peirce_text.text.tokenizer import Shorten, Tokenizer, shortened
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CHUNK = 2000
+"""Texts that are tokenised at once."""
+
+Ints = NDArray[np.int64]
+
+
+def padded(rows: Sequence[Any], filler: int) -> tuple[Ints, NDArray[np.bool_]]:
+    """Rows of integers as one array, int64 [b, x], and where it holds a row, bool [b, x].
+
+    Args:
+        rows: the rows.
+        filler: what fills those that are shorter than the longest.
+    """
+    made = np.full((len(rows), max(map(len, rows))), filler, np.int64)
+    real = np.zeros(made.shape, np.bool_)
+    for i, row in enumerate(rows):
+        made[i, : len(row)], real[i, : len(row)] = row, True
+    return made, real
+
+
+def tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    """Arrays as tensors that share their memory."""
+    import torch
+
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+@frozen(eq=False)
+class EncodedTexts:
+    """Rows such as `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`.
+
+    They are held in a few arrays, since there may be hundreds of thousands.
+
+    Args:
+        ids: int32, the ids of all rows one after the other.
+        starts: int64 [n + 1], where each row begins.
+        firsts: int64 [n], how many tokens of a row have token type 0.
+        pad_id: what fills a row that is shorter than others of its batch.
+        cut: how many rows lost tokens.
+        columns: what else a batch has of its rows, [n, ...], such as `labels`.
+        notes: what else is known of each row, and no model reads.
+    """
+
+    ids: NDArray[np.integer[Any]]
+    starts: Ints
+    firsts: Ints
+    pad_id: int
+    cut: int = 0
+    columns: Mapping[str, NDArray[Any]] = field(factory=dict)
+    notes: Sequence[Any] = ()
+
+    @classmethod
+    def of(cls, rows: Sequence[Any], firsts: Sequence[int], pad_id: int, cut: int = 0) -> EncodedTexts:
+        """Rows of ids, the first tokens of each with token type 0."""
+        return cls(
+            ids=np.concatenate([np.asarray(row, np.int32) for row in rows] or [np.zeros(0, np.int32)]),
+            starts=np.cumsum([0, *map(len, rows)]).astype(np.int64),
+            firsts=np.array(firsts, np.int64),
+            pad_id=pad_id,
+            cut=cut,
+        )
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    @property
+    def lengths(self) -> Ints:
+        """The number of tokens of each row."""
+        return np.diff(self.starts)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The label of each row."""
+        return self.columns["labels"]
+
+    def row(self, number: int) -> NDArray[np.integer[Any]]:
+        """The ids of one row."""
+        return self.ids[self.starts[number] : self.starts[number + 1]]
+
+    def labelled(
+        self, labels: NDArray[Any] | None, notes: Sequence[Any] = (), **columns: NDArray[Any]
+    ) -> EncodedTexts:
+        """The rows with labels, if there are any, and with what else is known of them."""
+        given = {} if labels is None else {"labels": labels}
+        return evolve(self, columns={**columns, **given}, notes=notes)
+
+    def batch(self, rows: Ints) -> dict[str, Tensor]:
+        """Some rows, as long as the longest of them.
+
+        Returns:
+            input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; and `columns`.
+        """
+        lengths = self.lengths[rows]
+        place = np.arange(lengths.max())
+        real = place < lengths[:, None]
+        at = np.where(real, self.starts[rows][:, None] + place, 0)
+        arrays = {
+            "input_ids": np.where(real, self.ids[at], self.pad_id).astype(np.int64),
+            "token_type_ids": (real & (place >= self.firsts[rows][:, None])).astype(np.int64),
+            "attention_mask": real,
+        }
+        return tensors({**arrays, **{name: column[rows] for name, column in self.columns.items()}})
+
+
+def encode(
+    tokenizer: Tokenizer,
+    texts: Sequence[Sequence[str]],
+    length: int,
+    what: str = "texts",
+    shorten: Shorten = "longest",
+) -> EncodedTexts:
+    """Tokenise texts, or pairs of them.
+
+    Args:
+        tokenizer: the tokenizer.
+        texts: the first text of each row, and the second where rows are pairs.
+        length: the most tokens of a row.
+        what: what the rows are called in the progress bar.
+        shorten: which text of a pair loses its end.
+    """
+    rows: list[NDArray[np.int32]] = []
+    firsts: list[int] = []
+    cut = 0
+    chunks = range(0, len(texts[0]), CHUNK)
+    for start in shown(chunks, f"tokenising {what}", len(chunks), 3):
+        pieces = [tokenizer.pieces_of(part[start : start + CHUNK]) for part in texts]
+        for row in zip(*pieces, strict=True):
+            kept = shortened([len(ids) for ids in row], length - len(row) - 1, shorten)
+            cut += sum(kept) < sum(map(len, row))
+            ids = [tokenizer.cls_id]
+            for own, keep in zip(row, kept, strict=True):
+                ids += [*own[:keep], tokenizer.sep_id]
+            rows.append(np.array(ids, np.int32))
+            firsts.append(kept[0] + 2)
+    return EncodedTexts.of(rows, firsts, tokenizer.pad_id, cut)

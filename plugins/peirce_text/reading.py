@@ -1,0 +1,233 @@
+"""Rows of CSV, TSV and JSON-lines files, plain or gzipped, and of data sets; every error names the file and the row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from attrs import frozen
+from peirce.errors import TaskError, unknown
+from peirce.extras import require
+from peirce.files import open_file, parse_json, read_lines
+
+LONGEST_FIELD = 2**24
+"""Characters of one field of a CSV file; the csv module's own bound is below what a long document has."""
+SPLIT_NAMES = {"train": "train", "validation": "valid", "valid": "valid", "dev": "valid", "test": "test"}
+"""What the splits of published files and data sets are called, and what they are called here."""
+_KINDS = {".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".json": "jsonl"}
+
+
+@frozen
+class Row:
+    """One row, and where it stands.
+
+    Args:
+        file: the file, or the split of a data set.
+        number: which row, from 1, not counting a header.
+        values: by column.
+        broken: why it is no row, of a file whose broken rows are given too.
+    """
+
+    file: Path | str
+    number: int
+    values: Mapping[str, Any]
+    broken: str = ""
+
+    @property
+    def where(self) -> str:
+        """The place, as errors name it."""
+        return f"{self.file}, row {self.number}"
+
+    def value(self, column: str) -> Any:
+        """What stands in a column.
+
+        Raises:
+            TaskError: there is no such column.
+        """
+        if column not in self.values:
+            raise TaskError(f"{self.where}: {unknown('column', column, map(str, self.values))}")
+        return self.values[column]
+
+    def text(self, column: str) -> str:
+        """The text of a column.
+
+        Raises:
+            TaskError: there is no such column, or it holds no text.
+        """
+        value = self.value(column)
+        if not isinstance(value, str) or not value.strip():
+            raise TaskError(f"{self.where}: column {column!r} holds {value!r}, where a text must stand")
+        return value
+
+
+@frozen
+class Example:
+    """One or two texts.
+
+    Args:
+        texts: the texts.
+        label: the number of its class, or the number that is predicted; None where none is published.
+        note: what else is known of it, and no model reads.
+    """
+
+    texts: tuple[str, ...]
+    label: float | None
+    note: Any = None
+
+
+def read_rows(
+    path: Path,
+    columns: Collection[str] = (),
+    *,
+    quotes: bool | None = None,
+    header: Sequence[str] = (),
+    broken: bool = False,
+) -> Iterator[Row]:
+    """The rows of a file, by the end of its name: `.csv`, `.tsv` or `.txt` with a header, `.jsonl` or `.json`; or
+    any of these with `.gz` after it.
+
+    Args:
+        path: the file.
+        columns: what each row must have.
+        quotes: whether double quotes enclose fields; by default they do in a .csv and not in a .tsv. Without quotes
+            only a line feed ends a row, since published texts hold other separators.
+        header: the columns of a file that does not begin with their names.
+        broken: whether rows with too few fields or too many are given, as broken, rather than refused.
+
+    Raises:
+        TaskError: the file cannot be read, or a row is not in its format.
+    """
+    kind = _KINDS.get(Path(path.name.removesuffix(".gz")).suffix)
+    if kind is None:
+        raise TaskError(
+            f"{path}: its name tells no format; end it in .csv, .tsv or .jsonl, with .gz after it when it is gzipped"
+        )
+    quoted = kind == "csv" if quotes is None else quotes
+    try:
+        newline = "" if quoted else "\n"
+        with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline=newline) as file:
+            rows = _objects(path, file) if kind == "jsonl" else _fields(path, file, kind, quoted, header)
+            for row in rows:
+                if not row.broken:
+                    for column in columns:
+                        row.value(column)
+                elif not broken:
+                    raise TaskError(
+                        f"{row.where}: {row.broken}; look for a delimiter, a quote or a line break inside a field"
+                    )
+                yield row
+    except FileNotFoundError:
+        beside = sorted(other.name for other in path.parent.glob("*") if other.is_file())
+        hint = f"; that folder has {', '.join(beside[:12])}" if beside else ""
+        raise TaskError(f"there is no file {path}{hint}") from None
+    except UnicodeDecodeError as error:
+        raise TaskError(f"{path}: not UTF-8 text: {error.reason}; save it as UTF-8") from error
+    except (OSError, EOFError, zlib.error) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise TaskError(f"{path}: cannot be read: {cause}; fetch the file again") from error
+
+
+def _objects(path: Path, file: IO[str]) -> Iterator[Row]:
+    for number, line in enumerate(read_lines(file), 1):
+        if not line.strip():
+            continue
+        try:
+            value = parse_json(line)
+        except ValueError as error:
+            raise TaskError(f"{path}, row {number}: no JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise TaskError(f"{path}, row {number}: must be a JSON object, and is {line.strip()[:60]}")
+        yield Row(path, number, value)
+
+
+def _fields(path: Path, file: IO[str], kind: str, quoted: bool, header: Sequence[str]) -> Iterator[Row]:
+    csv.field_size_limit(LONGEST_FIELD)
+    delimiter = "," if kind == "csv" else "\t"
+    lines: Iterator[list[str]]
+    if quoted:
+        lines = csv.reader(read_lines(file), delimiter=delimiter, strict=True)
+    else:
+        ended = (line.rstrip("\r\n") for line in read_lines(file))
+        lines = (line.split(delimiter) if line else [] for line in ended)
+    number = 0
+    try:
+        columns = list(header) or [name.strip() for name in next(lines, ())]
+        if not columns:
+            raise TaskError(f"{path}: empty, without so much as a header")
+        for number, fields in enumerate(lines, 1):
+            if len(fields) == len(columns):
+                yield Row(path, number, dict(zip(columns, fields, strict=True)))
+            elif fields:
+                yield Row(path, number, {}, f"{len(fields)} fields where the header has {len(columns)}")
+    except csv.Error as error:
+        raise TaskError(f"{path}, row {number + 1}: no {kind.upper()}: {error}") from error
+
+
+def read_dataset(name: str, configuration: str = "") -> Mapping[str, Iterator[Row]]:
+    """The rows of each split of a data set of the library `datasets`, classes by their names.
+
+    Args:
+        name: a data set of the hub, `OWNER/NAME` or `OWNER/NAME:CONFIGURATION`; or a folder that `datasets` saved or
+            can load.
+        configuration: which of several is meant, or below which name of the folder it lies, if it does.
+
+    Raises:
+        TaskError: it cannot be loaded.
+    """
+    require(f"the data set {name!r}", "datasets", extra="text")
+    import datasets
+
+    folder = Path(name)
+    try:
+        if not folder.is_dir() and not configuration:
+            name, _, configuration = name.partition(":")
+        saved = [at for at in (folder, folder / configuration) if (at / "dataset_dict.json").is_file()]
+        if saved:
+            loaded: Any = datasets.load_from_disk(str(saved[0]))
+        else:
+            if (
+                configuration
+                and folder.is_dir()
+                and configuration not in datasets.get_dataset_config_names(name)
+            ):
+                configuration = ""
+            loaded = datasets.load_dataset(name, configuration or None)
+    except Exception as error:  # whatever the library, its file formats and its network raise
+        cause = str(error).partition("\n")[0]
+        raise TaskError(
+            f"data set {name!r}{configuration and f' of {configuration!r}'} cannot be loaded: {cause}; give a name of "
+            "the hub, with its configuration after a colon if it has several, a folder that `datasets` saved, or the "
+            "published files with task.folder"
+        ) from error
+    return {split: _rows(f"data set {folder}, {split}", table) for split, table in loaded.items()}
+
+
+def read_splits(name: str, needed: Collection[str]) -> dict[str, Iterator[Row]]:
+    """The rows of a data set's splits for training, choosing and testing alone, by our names of them.
+
+    Args:
+        name: as for `read_dataset`.
+        needed: the splits that must be there, such as `train`.
+
+    Raises:
+        TaskError: it cannot be loaded, or lacks a split.
+    """
+    found = {SPLIT_NAMES[split]: rows for split, rows in read_dataset(name).items() if split in SPLIT_NAMES}
+    if missing := [split for split in needed if split not in found]:
+        raise TaskError(f"data set {name!r} has no {' and no '.join(missing)} split")
+    return found
+
+
+def _rows(where: str, table: Any) -> Iterator[Row]:
+    classes = {
+        name: names for name, each in table.features.items() if (names := getattr(each, "names", None))
+    }
+    for number, values in enumerate(table, 1):
+        for name, names in classes.items():
+            if isinstance(values[name], int) and values[name] >= 0:  # -1 stands for no class, as in test sets
+                values[name] = names[values[name]]
+        yield Row(where, number, values)
