@@ -121,7 +121,8 @@ class Glue(TextClasses[GlueOptions]):
         """The sentences, the label, and how predictions name the row; of test sets every row counts."""
         task, hub = self.subtask, isinstance(row.file, str)
         taught = not split.startswith(TEST) and split != DIAGNOSTIC
-        problem, label, texts = row.broken, None, ()
+        texts: tuple[str, ...] = ()
+        problem, label = row.broken, None
         if not problem:
             texts = tuple(str(row.value(name)) for name in (task.hub_texts if hub else task.texts))
             column = "label" if hub else task.label
