@@ -43,7 +43,7 @@ def test_no_file_hangs_a_reader_or_takes_its_memory(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     results = [json.loads(line) for line in (work / "results.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {name for name, kind, *_ in results if not kind} == PLAIN
-    assert len(results) > 100
+    assert len(results) > 80
     assert results[-1][2].startswith("there is not enough memory for the inputs input_ids [20, 512] (")
     for name, kind, said, _, megabytes in results:
         if name not in PLAIN:
