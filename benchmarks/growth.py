@@ -122,23 +122,14 @@ class Stage:
         self.state = Predicates(
             state.unary.detach().to("meta"), cast(Tensor, state.binary).detach().to("meta")
         )
-        count = operations(self._plain if not self.bool else self._bool)
+        count = operations(self._mixing if not self.bool else self._bool)
         self.layer, self.state = layer.to_empty(device="cpu"), state
         return count
 
     def _mixing(self) -> Predicates:
         layer, state, scope = self.layer, self.state, Scope()
-        if not layer.mixing.by_rows(state.binary):
-            return self._plain()
-        norms = layer.mixing_norm
-        unary = norms.of_unary(state.unary, scope)
-        result, _ = layer.mixing.deduce(unary, cast(Tensor, state.binary), norms.binary, scope)
+        result, _ = layer.mixing(state, layer.mixing_norm, scope)
         return result
-
-    def _plain(self) -> Predicates:
-        increment, _ = self.layer.mixing(self.layer.mixing_norm(self.state, Scope()), Scope())
-        binary = self.state.binary if increment.binary is None else self.state.binary + increment.binary
-        return Predicates(self.state.unary + increment.unary, binary)
 
     def _bool(self) -> Predicates:
         assert self.layer.state_norm is not None

@@ -17,8 +17,8 @@ import peirce
 import torch
 from measuring import peak_bytes, record, seconds
 from peirce.model import Model
+from peirce.networks import mixing
 from peirce.parts import Encoded
-from peirce.parts import rows as by_rows
 from torch import Tensor
 
 VOCABULARY = 1000
@@ -45,7 +45,7 @@ def forward(ids: Tensor, *, fuse: bool, rows: bool = True) -> Callable[[], objec
             return model.network({"input_ids": ids})[0]
 
     def whole() -> Encoded:
-        with patch.object(by_rows, "blocked", lambda atoms: False):
+        with patch.object(mixing, "blocked", lambda atoms: False):
             return run()
 
     return run if rows else whole

@@ -100,7 +100,7 @@ layer = "jmc.atp"
 [model.operators.options.cjoin]
 premise = "paper"
 [model.operators.options.bool]
-mlp = "reglu"
+activation = "reglu"
 [[model.positions]]
 use = "t5"
 num_buckets = 8

@@ -6,13 +6,13 @@ Nothing is allocated: what does not fit is refused before any tensor exists, wit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from attrs import frozen
 
 from peirce.algebra import Scope
-from peirce.errors import PlanError, RegistryError, SpecError
+from peirce.errors import PlanError, RegistryError, SpecError, unknown
 from peirce.networks import recur
 from peirce.parts import (
     Architecture,
@@ -29,7 +29,7 @@ from peirce.parts import (
     StateOperator,
     Writer,
 )
-from peirce.spec import OperatorSpec, Spec, parse_shorthand, structure_options
+from peirce.spec import Activation, OperatorSpec, Spec, parse_shorthand, structure_options
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
@@ -116,7 +116,9 @@ class _Finder:
     def find(self, kind: str, name: str, options: Mapping[str, Any], path: str, options_path: str) -> Planned:
         part = self.part(kind, name, path)
         label = f"option of {kind.removesuffix('s')} {part.name!r}"
-        read = structure_options(part.Options, options, spec=self.spec, path=options_path, kind_label=label)
+        read = structure_options(
+            part.Options, part.todays(options), spec=self.spec, path=options_path, kind_label=label
+        )
         return Planned(kind=kind, name=part.name, part=part, options=read, path=path)
 
     def check(self, planned: Planned, path: str, why: Callable[..., str | None], *arguments: Any) -> None:
@@ -221,7 +223,11 @@ def _operator(
     spec = finder.spec
     shared = spec.operators.options.get(entry.use, {})
     own = path if entry.options else f"model.operators.options.{entry.use}"
-    found = finder.find("operators", entry.use, {**shared, **entry.options}, path, own)
+    options = {**shared, **entry.options}
+    part = finder.part("operators", entry.use, path)
+    if not issubclass(part, Operator) and entry.activation != "none":
+        options["activation"] = entry.activation
+    found = finder.find("operators", entry.use, options, path, own)
     what = str(found)
     finder.refuse(_wrong_kind(finder.registry, cls, found.part), what, path)
     finder.check(found, own, _checked, dims, _scope_kind(cls, spec))
@@ -233,11 +239,11 @@ def _operator(
         "path": path,
     }
     if not issubclass(found.part, Operator):
-        if entry.activation != "none":
-            finder.refuse("only an operator with a kernel and a premise has an activation option", what, path)
         if issubclass(found.part, RecurrentOperator):
             finder.refuse(_misread(finder, found, dims), what, path)
         return PlannedOperator(**common)
+    if entry.activation not in get_args(Activation):
+        finder.refuse(unknown("activation", entry.activation, get_args(Activation)), what, path)
     operator, kernel, premise, output = _declared(finder, found, dims, what, path)
     finder.refuse(_misfit(operator, kernel, premise, output, dims), what, path)
     for branch in {kernel.branch, premise.branch, output.branch}:

@@ -107,6 +107,7 @@ class Part:
         api: the version of the contracts that the part was written for.
         source: the paper and the equation, table or section that defines the part.
         Options: a frozen, keyword-only attrs class; no field may be called `use` or `as`.
+        renamed: older names of options, each with today's; specs with the older ones are read as before.
         example: options for the conformance checks and the documentation, where the defaults will not do.
         expected_failures: conformance checks that the part is known to fail, each with its reason.
     """
@@ -115,5 +116,11 @@ class Part:
     api: ClassVar[int] = 1
     source: ClassVar[str] = ""
     Options: ClassVar[type] = NoOptions
+    renamed: ClassVar[Mapping[str, str]] = {}
     example: ClassVar[Mapping[str, Any]] = {}
     expected_failures: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def todays(cls, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Options as a spec has them, by the names of today."""
+        return {cls.renamed.get(name, name): value for name, value in options.items()}

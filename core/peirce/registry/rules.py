@@ -117,7 +117,7 @@ def why_no_part(kind: str, part: object) -> str | None:
         )
     if missing := sorted(getattr(part, "__abstractmethods__", ())):
         return f"{where} does not define {', '.join(missing)}"
-    if why := _why_no_options(kind, part.Options):
+    if why := _why_no_options(part.Options):
         return f"the Options of {where} {why}"
     if (why := _why_no_operator(part) if kind == "operators" else next(_misdeclared(part), None)) is not None:
         return f"{where} {why}"
@@ -182,7 +182,7 @@ def _why_no_operator(part: type[Any]) -> str | None:
     return next(_misdeclared(part), None)
 
 
-def _why_no_options(kind: str, options: object) -> str | None:
+def _why_no_options(options: object) -> str | None:
     if not isinstance(options, type) or not attrs.has(options):
         return "are no attrs class"
     try:
@@ -192,11 +192,10 @@ def _why_no_options(kind: str, options: object) -> str | None:
         frozen = isinstance(error, attrs.exceptions.FrozenInstanceError)
     if not frozen:
         return "are not frozen: decorate them with attrs.frozen(kw_only=True)"
-    reserved = ("use", "as", *(["activation"] if kind == "operators" else []))
     for field in attrs.fields(options):
         if field.init and not field.kw_only:
             return f"take {field.name!r} by position: decorate them with attrs.frozen(kw_only=True)"
         for name in (field.name, field.alias):
-            if name in reserved:
+            if name in ("use", "as"):
                 return f"have a field {name!r}, which is a key of the spec's own; choose another name"
     return None

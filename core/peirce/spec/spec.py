@@ -88,10 +88,13 @@ class ScopeSpec:
 
 @frozen(kw_only=True)
 class OperatorSpec:
-    """One operator of a layer, as a table: its name, its activation, and its own options beside them."""
+    """One operator of a layer, as a table: its name, its activation, and its own options beside them.
+
+    The activation is one of `Activation` on what an operator infers. A state operator may have an option of that name.
+    """
 
     use: str = field(validator=_named)
-    activation: Activation = "none"
+    activation: str = "none"
     options: Mapping[str, Any] = _rest()
 
 

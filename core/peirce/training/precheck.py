@@ -29,6 +29,7 @@ def precheck(spec: Spec, registry: Registry) -> None:
             at = f"{path}.architecture" if kind == "architectures" else path
             problems.append(f"{spec.at(at)}: {error}")
             continue
+        given = part.todays(given)
         label = f"option of {kind.removesuffix('s')} {part.name!r}"
         sets = {path: (part.Options, given, label)}
         if kind == "architectures":

@@ -171,7 +171,7 @@ def spec_of(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], *, name:
         "scope": {"mask_padding": False},
         "operators": {
             "layer": [{"use": operator} for operator in operators],
-            "options": {"bool": {"mlp": BOOLEANS[settings["boolean_type"]]}},
+            "options": {"bool": {"activation": BOOLEANS[settings["boolean_type"]]}},
         },
         "positions": positions,
         "heads": [{"use": use, "as": prefix} for loss in losses for use, prefix in LOSSES[loss]],
@@ -207,7 +207,7 @@ def config_of(model: Model) -> dict[str, Any]:
         "diag_link": model.plan.architecture.options.diag_link,
         "num_layers": dims.layers,
         "mixer_ops": branches,
-        "boolean_type": {v: k for k, v in BOOLEANS.items()}[model.plan.state[0].options.mlp],
+        "boolean_type": {v: k for k, v in BOOLEANS.items()}[model.plan.state[0].options.activation],
         "predicate_dims": [0, dims.unary, dims.binary],
         "intermediate_dims": [0, dims.feedforward_unary, dims.feedforward_binary],
         "num_heads": dims.heads,
@@ -271,7 +271,7 @@ def _names_of(model: Model) -> Names:
         [p.name for p, side in zip(plan.mixing, sides, strict=True) if side == "U"],
         [p.name for p, side in zip(plan.mixing, sides, strict=True) if side == "B"],
         [p.name for p in plan.positions],
-        plan.state[0].options.mlp,
+        plan.state[0].options.activation,
     )
 
 

@@ -61,7 +61,7 @@ def names(
     unary: Sequence[str],
     binary: Sequence[str],
     positions: Sequence[str],
-    mlp: str,
+    activation: str,
 ) -> Names:
     """The published names of a model's parameters.
 
@@ -71,7 +71,7 @@ def names(
         unary: the operators that write unary atoms, in order.
         binary: the operators that write binary atoms, in order.
         positions: the model's positions, in order.
-        mlp: the kind of bool's hidden layer.
+        activation: that of bool's hidden layer.
     """
     known = frozenset(parameters)
     table: dict[str, tuple[str, ...]] = {theirs: (ours,) for theirs, ours in OUTER.items()}
@@ -90,7 +90,7 @@ def names(
         clauses = [
             (f"{branch}.0.{group}", f"{side}.{role}")
             for branch, side in ((1, "unary"), (2, "binary"))
-            for group, role in BOOL[mlp].items()
+            for group, role in BOOL[activation].items()
         ]
         for group, role in (*clauses, ("2.0.clause_skip", "converse")):
             for leaf in ("weight", "bias"):

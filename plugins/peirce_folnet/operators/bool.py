@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -18,10 +18,10 @@ class BoolOptions:
     """How the hidden layer is activated.
 
     Args:
-        mlp: `gelu` for gelu(W x) (exact, by the error function), `reglu` for relu(G x) * (W x).
+        activation: `gelu` for gelu(W x) (exact, by the error function), `reglu` for relu(G x) * (W x).
     """
 
-    mlp: Literal["gelu", "reglu"] = field(default="gelu", validator=validators.in_(("gelu", "reglu")))
+    activation: Literal["gelu", "reglu"] = field(default="gelu", validator=validators.in_(("gelu", "reglu")))
 
 
 class Bool(StateOperator):
@@ -33,10 +33,11 @@ class Bool(StateOperator):
     scope_rule = "pairwise"
     source = "FOLNet (Chen, 2023), Appendix A.3"
     Options = BoolOptions
+    renamed: ClassVar = {"mlp": "activation"}
 
     def __init__(self, options: BoolOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        gated = options.mlp == "reglu"
+        gated = options.activation == "reglu"
         self.unary = Clause(dims.unary, dims.feedforward_unary, dims.unary, gated=gated)
         self.binary = self.converse = None
         if dims.binary:

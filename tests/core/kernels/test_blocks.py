@@ -16,12 +16,12 @@ MASK = torch.tensor([[True] * 9, [False] * 3 + [True] * 6])
 
 @pytest.mark.parametrize("size", [1, 3_000, 1 << 30], ids=["one row", "a few rows", "all rows"])
 @pytest.mark.parametrize("kind", ["bidirectional", "causal", "prefix", "relation"])
-@pytest.mark.parametrize("mlp", ["gelu", "reglu"])
+@pytest.mark.parametrize("activation", ["gelu", "reglu"])
 def test_blocks_change_nothing(
-    size: int, kind: str, mlp: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    size: int, kind: str, activation: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = FOLNET.replace({"model.scope.kind": kind, **PAPER_CJOIN}).replace(
-        {"model.operators.options.bool": {"mlp": mlp}}
+        {"model.operators.options.bool": {"activation": activation}}
     )
     model = peirce.build(spec, registry=registry, dtype=torch.float64).eval()
     inputs = {"input_ids": IDS, "attention_mask": MASK}
@@ -56,12 +56,14 @@ def test_portions_and_rows_change_no_layer(
 
 
 @pytest.mark.parametrize("spec", [FOLNET, DECODER, ENCODER_DECODER], ids=lambda s: s.name)
-@pytest.mark.parametrize("mlp", ["gelu", "reglu"])
+@pytest.mark.parametrize("activation", ["gelu", "reglu"])
 @pytest.mark.parametrize("size", [1, 1_000])
 def test_blocks_and_portions_change_no_gradient(
-    size: int, mlp: str, spec: Spec, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    size: int, activation: str, spec: Spec, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = spec.replace({"model.operators.options.bool": {"mlp": mlp}, "model.regularisation.dropout": 0.0})
+    spec = spec.replace(
+        {"model.operators.options.bool": {"activation": activation}, "model.regularisation.dropout": 0.0}
+    )
     inputs = {"input_ids": IDS, "attention_mask": MASK}
     if spec.name == ENCODER_DECODER.name:
         inputs["decoder_input_ids"] = IDS[:, :4]

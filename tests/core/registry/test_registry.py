@@ -151,7 +151,6 @@ def options(*names: str, frozen: bool = True) -> type:
         (operator("least", Options=positional()), "take 'depth' by position"),
         (operator("least", Options=options("use")), "have a field 'use'"),
         (operator("least", Options=aliased("use")), "have a field 'use'"),
-        (operator("least", Options=options("activation")), "have a field 'activation'"),
         (
             type("Bare", (Operator,), {"name": "bare"}),
             "operator 'bare' does not define infer, kernel, output",

@@ -58,10 +58,6 @@ dropout = 0.1
         ("vocabulary = 99", "vocab = 99", "unknown key 'vocab' of model.input. Did you mean 'vocabulary'?"),
         ('layer = "j.a"', "layer = 3", "a.toml:10: model.operators.layer must be a string or a list"),
         ('layer = "j.a"', 'layer = [{ activation = "none" }]', "key of model.operators.layer.0 'use'"),
-        (
-            'layer = "j.a"', 'layer = [\n{ use = "join" },\n{ use = "mu", activation = "relu" }]',
-            "a.toml:12: model.operators.layer.1.activation must be 'none' or 'modus_ponens'",
-        ),
         ('layer = "j.a"', "options.join = 3", "a.toml:10: model.operators.options.join must be a table"),
         ('use = "distance"', "", "a.toml:11: missing key of model.positions.0 'use'"),
         ('use = "distance"', "use = 3", "a.toml:12: model.positions.0.use must be a string"),

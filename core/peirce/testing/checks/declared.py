@@ -57,7 +57,7 @@ def _general(part: type[Any]) -> list[str]:
         wrong.append(f"api = {part.api!r} is none of {list(SUPPORTED_API)}")
     if not part.__doc__ or not part.__doc__.strip():
         wrong.append("the class has no docstring, which `peirce describe` shows")
-    taken = [f.name for f in attrs.fields(part.Options) if f.name in ("use", "as", "activation")]
+    taken = [f.name for f in attrs.fields(part.Options) if f.name in ("use", "as")]
     if taken:
         wrong.append(f"Options has the fields {taken}, which a spec keeps for itself")
     if not issubclass(part, Task) and example_options(part) != example_options(part):

@@ -32,7 +32,7 @@ def layers(draw: st.DrawFn) -> list[dict[str, Any]]:
             table |= {"premise": "paper", "batch_over": draw(st.sampled_from(["size", "heads"]))}
         table["activation"] = draw(st.sampled_from(["none", "modus_ponens", "shifted_relu"]))
     if draw(st.booleans()):
-        tables.append({"use": "bool", "mlp": draw(st.sampled_from(["gelu", "reglu"]))})
+        tables.append({"use": "bool", "activation": draw(st.sampled_from(["gelu", "reglu"]))})
     return tables
 
 
