@@ -15,7 +15,7 @@ import typer
 
 from peirce.commands.show import Json, as_json, as_table
 from peirce.errors import InputError, PeirceError
-from peirce.onnx_providers import plugin_devices, plugin_providers
+from peirce.extras import plugin_devices, plugin_providers
 
 _FATAL = 4
 LACKS = "a library, a driver or a device that it needs is missing"

@@ -4,6 +4,7 @@ from .exporting import export as export
 from .exporting import is_saved as is_saved
 from .exporting import read_model as read_model
 from .exporting import verify as verify
+from .folder import StaleWarning as StaleWarning
 from .loading import ProvenanceWarning as ProvenanceWarning
 from .loading import load as load
 from .provenance import differences as differences
@@ -12,5 +13,4 @@ from .resolution import resolve as resolve
 from .schema import spec_schema as spec_schema
 from .session import Session as Session
 from .session import opened_by as opened_by
-from .staleness import StaleWarning as StaleWarning
 from .summaries import summarise as summarise

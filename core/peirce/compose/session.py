@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from peirce.compose.staleness import StaleWarning, stale
+from peirce.compose.folder import StaleWarning, stale
 from peirce.errors import InputError, ModelFileError, RegistryError, unknown
 from peirce.files import digests_checked
 from peirce.model import (

@@ -63,7 +63,7 @@ def tensor_header(path: str | PathLike[str]) -> TensorHeader:
                 {name: each.get_dtype() for name, each in slices.items()},
                 file.metadata() or {},
             )
-    except SafetensorError as error:
+    except (SafetensorError, MemoryError) as error:  # it is mapped, which addresses may not suffice for
         raise UnreadableError(f"it is no safetensors file, cut short, or damaged: {error}") from error
 
 

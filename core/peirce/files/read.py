@@ -21,7 +21,10 @@ from typing import IO, Any, AnyStr, cast
 from peirce.errors import InputError
 
 LIMIT = "PEIRCE_LIMIT"
-"""The variable with the most bytes that are read whole, such as 8GB. Texts are read up to an eighth of it."""
+"""The variable with the most bytes that are read whole, such as 8GB.
+
+A text may have an eighth of it, and a line a sixteenth of that.
+"""
 _LIMIT = 2 * 10**9
 DEEPEST = 64
 """Tables and lists that may hold each other: far more than any file needs, and few enough for recursion over them."""
@@ -211,9 +214,9 @@ def read_lines(file: IO[AnyStr]) -> Iterator[AnyStr]:
     """The lines of an open file, each with its end.
 
     Raises:
-        UnreadableError: a line is longer than a text may be.
+        UnreadableError: a line is longer than a sixteenth of a text.
     """
-    longest = limit(text=True)
+    longest = limit(text=True) // 16
     while line := file.readline(longest + 1):
         if len(line) > longest:
             raise UnreadableError(f"a line is longer than {longest / 1e6:,.6g} MB, so this is no such file")

@@ -40,4 +40,4 @@ from .published import check_published as check_published
 from .published import published_config as published_config
 from .published import published_tensors as published_tensors
 from .published import some as some
-from .weights import weights_digest as weights_digest
+from .storage import weights_digest as weights_digest

@@ -7,6 +7,7 @@ saves next ends that if a dead process could not, and readers find the files at 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
 from attrs import frozen
 from safetensors import SafetensorError
 from safetensors.torch import save_file
@@ -36,7 +38,6 @@ from peirce.model.manifest import (
     read_provenance,
     signed,
 )
-from peirce.model.weights import weights_digest
 
 _OBSOLETE = "obsolete.json"
 """In a folder of files that wait: the names of those that the model before them had and they do not."""
@@ -175,3 +176,13 @@ def _own(directory: Path) -> set[str]:
         listed = None
     # Of a model that Peirce 0.1 saved, or a damaged one, all assets are the model's.
     return {SPEC, WEIGHTS, *(below(directory, ASSETS) if listed is None else listed)}
+
+
+def weights_digest(tensors: Mapping[str, Tensor]) -> str:
+    """The SHA-256 of names, dtypes, shapes and values, by the order of the names; 64 hexadecimal digits."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        value = tensor.detach().cpu().contiguous()
+        found.update(json.dumps([name, str(value.dtype), list(value.shape)]).encode())
+        found.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()

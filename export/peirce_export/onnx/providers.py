@@ -14,7 +14,7 @@ from typing import Any
 
 import onnxruntime as ort
 from peirce.errors import InputError, ModelFileError, unknown
-from peirce.onnx_providers import TENSORRT_RTX, plugin_devices, plugin_providers
+from peirce.extras import TENSORRT_RTX, plugin_devices, plugin_providers
 
 from peirce_export.onnx.content import DIGEST, Content, Weights
 

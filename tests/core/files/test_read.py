@@ -120,8 +120,8 @@ def test_a_line_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with open_file(path) as file:
         assert list(read_lines(file)) == [b"a\n", b"b"]
     os.truncate(path, 10**11)
-    monkeypatch.setenv("PEIRCE_LIMIT", "1MB")
-    with open_file(path) as file, pytest.raises(UnreadableError, match=r"a line is longer than 0.125 MB"):
+    monkeypatch.setenv("PEIRCE_LIMIT", "128MB")
+    with open_file(path) as file, pytest.raises(UnreadableError, match=r"a line is longer than 1 MB"):
         list(read_lines(file))
 
 
