@@ -185,32 +185,24 @@ class FigureTable:
         for i, (label, figures) in enumerate(self.figures.items()):
             places = np.arange(len(self.columns)) - 0.4 + (i + 0.5) * width
             axes.bar(places, [f.mean or 0.0 for f in figures], width, color=f"C{i}", label=label)
-            for place, found in zip(places, figures, strict=True):
-                if found.low is not None and found.high is not None:
-                    axes.plot([place, place], [found.low, found.high], color="0.2", linewidth=1.5)
-                _dash(axes, found, place, width / 2)
+            for place, figure in zip(places, figures, strict=True):
+                if figure.low is not None and figure.high is not None:
+                    axes.plot([place, place], [figure.low, figure.high], color="0.2", linewidth=1.5)
+                _dash(axes, figure, place, width / 2)
         axes.set_xticks(np.arange(len(self.columns)), [column.replace(", ", "\n") for column in self.columns])
 
     def _lines(self, axes: Axes) -> None:
         """A line for each row: the means, with a band from lowest to highest and a dot for each seed."""
-        shaded, meaning = self.shaded
+        shaded, meaning = list(map(int, self.shaded[0])), self.shaded[1]
         if shaded:
-            axes.axvspan(
-                min(map(int, shaded)) - 0.4, max(map(int, shaded)) + 0.4, color="0.92", label=meaning
-            )
+            axes.axvspan(min(shaded) - 0.4, max(shaded) + 0.4, color="0.92", label=meaning)
         for i, (label, figures) in enumerate(self.figures.items()):
             known: list[Any] = [figure for figure in figures if figure.values]
             places = [int(figure.column) for figure in known]
             style, colour = (":", "0.4") if label in self.constant else ("-", f"C{i}")
             axes.plot(places, [f.mean for f in known], style, color=colour, label=label)
-            axes.fill_between(
-                places,
-                [f.low for f in known],
-                [f.high for f in known],
-                color=f"C{i}",
-                alpha=0.15,
-                linewidth=0,
-            )
+            band = [f.low for f in known], [f.high for f in known]
+            axes.fill_between(places, *band, color=f"C{i}", alpha=0.15, linewidth=0)
             for place, figure in zip(places, known, strict=True):
                 if label not in self.constant:
                     axes.plot([place] * figure.seeds, figure.values, ".", color=colour, markersize=4)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 from attrs import field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import Cell, Matrix, ResultRow, identity, last_loss, settings_by_part
+from peirce.experiments import Cell, Matrix, ResultRow, digest, identity, last_loss, settings_by_part
 from peirce.registry import load_spec
 from peirce.spec import Spec
 from peirce.training import TrainResult, make_task, plain, training_options
 from rich.console import Console
 
+from peirce_kg.embedding.training import EmbeddingOptions, embed
 from peirce_kg.evaluation import TOP, Filtering, Knowledge, Report, evaluate
 from peirce_kg.experiments.tables import SAME, Definitions, Evaluation, Scale, TegaTable
-from peirce_kg.experiments.vectors import embedding_options, vectors_file
-from peirce_kg.parts.augmenters.kge_files import Predictor
+from peirce_kg.graphs.graph import Graph
+from peirce_kg.parts.augmenters.kge_files import Predictor, write_kge
 from peirce_kg.queries.types import load_types, select
+from peirce_kg.sampling.files import fingerprint
 from peirce_kg.task import KgQa, KgQaData, model_scorer
 
 
@@ -75,11 +78,6 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
 
     folder = "runs"
     row = RankingRow
-    columns = (
-        *("run", "spec", "graph", "scale", "seed", "evaluation", "type", "seen", "answers"),
-        *("mrr", "hits1", "hits3", "hits10", "queries", "parameters", "steps", "seconds", "loss"),
-        *("filtering", "spec_digest", "commit", "evaluated", "command"),
-    )
 
     def cells(self) -> Iterator[TegaCell]:
         """The trainings of the table, all rows of one seed before the next seed.
@@ -197,6 +195,32 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
             entities=data.graph.entities,
             seen={queries.type.name for queries in sets if queries.type.seen},
         )
+
+
+def embedding_options(predictor: Predictor, width: int) -> EmbeddingOptions:
+    """How the vectors of an experiment are trained."""
+    return EmbeddingOptions(model=predictor, dim=width)
+
+
+def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int, console: Console) -> Path:
+    """The file of trained vectors, which is made where it is missing; its name tells graphs and options apart.
+
+    Args:
+        directory: the experiment's.
+        graph: what they are trained on.
+        predictor: how.
+        width: the numbers of a vector.
+        console: where it is told what is done.
+    """
+    options = embedding_options(predictor, width)
+    identity = digest(fingerprint(graph), plain(options))
+    path = directory / "vectors" / f"{graph.name}-{predictor}-{width}-{identity}.safetensors"
+    if not path.exists():
+        console.print(f"training {predictor} on {graph.name}: {options.epochs} epochs", highlight=False)
+        found = embed(graph, options)
+        console.print(f"{predictor}: validation MRR {found.mrr:.3f}" if found.mrr is not None else predictor)
+        write_kge(path, found.facts, found.entities, found.relations)
+    return path
 
 
 def _measured(filtered: Mapping[Filtering, Report]) -> Iterator[tuple[Filtering, str, Knowledge]]:

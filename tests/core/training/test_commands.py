@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,15 +80,6 @@ def test_what_a_training_needs_is_asked_for(
     assert "give a task with --task" in capsys.readouterr().err
     assert run("train", spec, "--task", "marked") == 2
     assert "give a directory for the trained model with -o" in capsys.readouterr().err
-
-
-def test_the_real_command_trains_with_warnings_as_errors(
-    peirce_command: Callable[..., Any], spec: Path, tmp_path: Path
-) -> None:
-    done = peirce_command("train", spec, "--task", "marked", *TRAIN, "-o", tmp_path / "model")
-    assert done.returncode == 0, done.stderr
-    assert "4 steps in" in done.stdout
-    assert "accuracy" in done.stdout
 
 
 @pytest.mark.parametrize(

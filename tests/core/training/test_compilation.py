@@ -32,8 +32,10 @@ class Uneven(Marked):
 
 @pytest.mark.parametrize(
     ("spec", "more"),
-    [(FOLNET, {}), (TRANSFORMER, {"precision": "bf16", "checkpointing": True})],
-    ids=["folnet", "transformer, recomputed in bf16"],
+    [
+        pytest.param(FOLNET, {}, id="folnet", marks=pytest.mark.thorough),
+        pytest.param(TRANSFORMER, {"precision": "bf16", "checkpointing": True}, id="recomputed in bf16"),
+    ],
 )
 def test_losses_are_those_of_eager_layers(
     spec: Spec, more: Mapping[str, Any], parts: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

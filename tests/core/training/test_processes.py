@@ -17,13 +17,11 @@ import pytest
 import torch
 import toy_tasks
 import trainings
-from peirce.registry import Registry, load_spec
+from peirce.registry import Registry
 from peirce.training import Checkpoints, TrainingOptions, train
-from peirce_kg.task import KgQa, KgQaOptions
 from peirce_text.pretraining.task import Pretraining, PretrainingOptions
 from peirce_text.text.tokenizer import Tokenizer
 from safetensors.torch import load_file
-from small_specs import NARROW
 from small_texts import blocks, documents
 from toy_tasks import FOLNET, Filled, FilledOptions, MarkedOptions
 
@@ -93,16 +91,6 @@ TEXT = PLAIN.replace({"model.positions.0.cls": True})
 PRETRAINING = {**CHANGES["fsdp"], "monitor": "mlm_loss", "evaluate_every": 10}
 
 
-ENCODER = load_spec("tega", {**NARROW, "model.regularisation.dropout": 0.0})
-QUERIES: dict[str, Any] = {
-    "graph": "nations",
-    "types": ["1p", "2i"],
-    "train_queries": 64,
-    "eval_queries": 8,
-    "batch_size": 8,
-}
-
-
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     """Settings of `pretraining` on a few documents."""
@@ -121,7 +109,6 @@ def two(tmp_path_factory: pytest.TempPathFactory, text: Mapping[str, Any]) -> Pa
     """What two processes trained: each of CHANGES, text, and one training whole and interrupted."""
     folder = tmp_path_factory.mktemp("two")
     (folder / "text.toml").write_text(TEXT.to_toml())
-    (folder / "queries.toml").write_text(ENCODER.to_toml())
     (folder / "plain.toml").write_text(PLAIN.to_toml())
     (folder / "dropping.toml").write_text(DROPPING.to_toml())
     batch = {name: 8 // change.get("accumulate", 1) for name, change in CHANGES.items()}
@@ -138,7 +125,6 @@ def two(tmp_path_factory: pytest.TempPathFactory, text: Mapping[str, Any]) -> Pa
             "options": plain(OPTIONS, **PRETRAINING),
             "task": {**text, "batch_size": 8},
         },
-        {"name": "queries", "on": "kgqa", "spec": "queries.toml", "options": plain(OPTIONS), "task": QUERIES},
         {"name": "whole", **dropping},
         {"name": "part", **dropping, "fail_at": 9},  # in the fifth step
         {"name": "part", **dropping, "resume": True},
@@ -187,16 +173,6 @@ def test_two_processes_pretrain_as_one(
     assert metrics["test"] == pytest.approx(alone.metrics, rel=1e-4)
 
 
-def test_two_processes_answer_queries_as_one(two: Path, parts: Registry, tmp_path: Path) -> None:
-    options = KgQaOptions(**{**QUERIES, "types": tuple(QUERIES["types"]), "batch_size": 16})
-    alone = train(ENCODER, KgQa(options), OPTIONS, tmp_path, registry=parts)
-    found, _ = Checkpoints(two / "queries", 1).newest()
-    assert found is not None
-    assert found.tensors["losses"]["losses"].tolist() == pytest.approx(alone.losses, rel=1e-5)
-    metrics = json.loads((two / "queries" / "metrics.json").read_text())
-    assert metrics["test"] == pytest.approx(alone.metrics, rel=1e-4)
-
-
 def test_processes_that_hold_parts_resume_to_the_bit(two: Path) -> None:
     """With dropout, and LAMB, whose state is sharded as the parameters are."""
     (first, _), (second, _) = (Checkpoints(two / name, 1).newest() for name in ("whole", "part"))
@@ -218,6 +194,7 @@ def test_checkpoints_of_processes_are_those_of_one(two: Path) -> None:
         assert shapes[0] == shapes[1]
 
 
+@pytest.mark.thorough
 def test_the_command_prints_in_the_first_process_alone(registry_file: Path, tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(PLAIN.to_toml())
     sets = ("train.steps=2", "train.device=cpu", "train.parallel=fsdp", "train.precision=bf16")

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 import math
 import random
-import sys
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -12,7 +12,7 @@ import peirce
 import pytest
 import torch
 from attrs import frozen
-from peirce.errors import PlanError, TaskError
+from peirce.errors import BusyError, PlanError, TaskError
 from peirce.model import Task
 from peirce.registry import Registry
 from peirce.spec import Spec
@@ -136,13 +136,6 @@ def test_two_trainings_share_their_data(parts: Registry, tmp_path: Path) -> None
     for name, spec in SPECS.items():
         run(tmp_path / name, parts, task=task, spec=spec, data=data)
     assert task.prepared == 1
-
-
-def test_accumulated_batches_are_one_large_batch(parts: Registry, tmp_path: Path) -> None:
-    spec = TRANSFORMER.replace({"model.regularisation.dropout": 0.0})
-    large = run(tmp_path / "large", parts, task=marked(batch=16), spec=spec)
-    small = run(tmp_path / "small", parts, attrs.evolve(SHORT, accumulate=2), marked(batch=8), spec=spec)
-    assert small.losses == pytest.approx(large.losses, rel=1e-5)
 
 
 def test_epochs_are_as_many_steps_as_they_need(parts: Registry, tmp_path: Path) -> None:
@@ -279,20 +272,23 @@ def test_another_training_in_the_directory_is_not_overwritten_unasked(
     assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["step-00000002"]
 
 
+def test_one_thread_of_a_process_trains(parts: Registry, tmp_path: Path) -> None:
+    class Patient(Marked):
+        def prepare(self) -> Any:
+            with pytest.raises(BusyError, match="another thread of this process trains"):
+                run(tmp_path / "other", parts)
+            return super().prepare()
+
+    run(tmp_path / "one", parts, task=Patient(MarkedOptions()))
+    assert not (tmp_path / "other").exists()
+    run(tmp_path / "other", parts)
+
+
 def test_a_file_is_no_directory(parts: Registry, tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.write_text("")
     with pytest.raises(TaskError, match="is a file; give a directory"):
         run(path, parts)
-
-
-def test_missing_packages_name_the_extra(
-    parts: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "accelerate", None)
-    monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(TaskError, match=r"accelerate and tensorboard, which are not .* 'peirce\[train\]'"):
-        run(tmp_path, parts)
 
 
 def test_progress_is_shown_on_the_console(

@@ -114,29 +114,3 @@ def test_the_recipe_of_the_page_is_one(tmp_path: Path) -> None:
         name: len(cases(recipe, {"task.task": name}, None, GlueOptions)[0].points) for name in ("rte", "cola")
     }
     assert counts == {"rte": 2, "cola": 6}
-
-
-def test_the_page_counts_the_points_of_the_ready_recipes() -> None:
-    counts = {
-        name: [
-            len(case.points) for case in cases(load_recipe(name), {}, each, OPTIONS[name.partition("-")[0]])
-        ]
-        for name, each in (
-            ("glue-16g", ("task.task", ["cola", "mnli"])),
-            ("glue-160g", ("task.task", ["cola", "mnli"])),
-            ("squad-16g", None),
-            ("squad-160g", None),
-            ("folio-16g", None),
-            ("folio-160g", None),
-            ("clutrr", None),
-        )
-    }
-    assert counts == {
-        "glue-16g": [48, 12],
-        "glue-160g": [48, 12],
-        "squad-16g": [12],
-        "squad-160g": [16],
-        "folio-16g": [24],
-        "folio-160g": [24],
-        "clutrr": [1],
-    }

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import peirce
@@ -10,7 +9,6 @@ import torch
 from attrs import evolve
 from peirce.errors import TaskError
 from peirce.experiments import RESULTS, FigureTable, read_rows
-from peirce.experiments.cli import app
 from peirce.registry import Registry, ready_specs
 from peirce_kg.experiments.report import table_of
 from peirce_kg.experiments.running import RankingRow, TegaRuns
@@ -28,7 +26,6 @@ from peirce_kg.queries.types import load_types, select
 from rich.console import Console
 from shared_folder import ROOT
 from small_specs import NARROW
-from typer.testing import CliRunner
 
 CELLS = ("seen/entailed", "unseen/inferred", "all/entailed")
 TABLE = TegaTable(
@@ -290,44 +287,3 @@ def test_tables_of_sizes(tmp_path: Path, registry: Registry) -> None:
     for path in (*graphs.write(tmp_path).files, *models.write(tmp_path).files):
         assert path.stat().st_size
     assert "MRR" not in (tmp_path / "table14-nations-small.md").read_text()
-
-
-def test_the_command(tmp_path: Path) -> None:
-    settings = [word for k, v in SMALL.items() for word in ("--set", f"{k}={v}")]
-    command = [
-        "run",
-        "tega/table4",
-        "--graph",
-        "nations",
-        "--seeds",
-        "0",
-        "--row",
-        "Trans.+Absolute PE",
-        "--json",
-    ]
-    done = CliRunner().invoke(app, [*command, "-o", str(tmp_path), *settings, "--set", "task.eval_queries=2"])
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert [f["column"] for f in told["figures"]] == list(definitions().tables["table4"].columns)
-    assert all(Path(p).is_file() for p in told["files"])
-    listed = CliRunner().invoke(app, ["list", "--json"])
-    assert "tega/table7" in [e["name"] for e in json.loads(listed.stdout)["experiments"]]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["tega/table77"], "unknown experiment 'tega/table77'.*tega/table7"),
-        (["tega/table7", "--scale", "smal"], "unknown scale 'smal'.*small"),
-        (["tega/table7", "--seeds", "0,0"], "each stands once"),
-        (["tega/table7", "--seeds", "a"], "whole numbers"),
-        (["tega/table7", "--row", "TEGGA"], "unknown row 'TEGGA'.*TEGA"),
-        (["tega/table7", "--set", "lr=1"], "'lr' begins with none of model., task. and train."),
-        (["tega/table7", "--set", "train.lrr=1"], "unknown option 'lrr' of training"),
-    ],
-)
-def test_mistakes(arguments: list[str], words: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["run", *arguments, "--graph", "nations", "-o", str(tmp_path)])
-    assert isinstance(done.exception, TaskError)
-    with pytest.raises(TaskError, match=words):
-        raise done.exception
