@@ -188,11 +188,13 @@ def read_bytes(path: str | os.PathLike[str], *, text: bool = False) -> bytes:
     """
     most = limit(text=text)
     check_file(path, most)
+    content = io.BytesIO()
     with open_file(path) as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise too_large(most, path)
-    return content
+        while chunk := file.read(_CHUNK):  # what is asked for at once, Python makes room for at once
+            content.write(chunk)
+            if content.tell() > most:
+                raise too_large(most, path)
+    return content.getvalue()
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from peirce.errors import ModelFileError
-from peirce.files import digest_of, locked, scratch, sync, writing
+from peirce.files import digest_of, locked, read_json, scratch, sync, writing
 from peirce.model.manifest import (
     ASSETS,
     CONTENT,
@@ -155,7 +155,7 @@ def _end_move(directory: Path) -> None:
                 (directory / name).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(folder / name, directory / name)
             if (folder / _OBSOLETE).is_file():
-                _remove(json.loads((folder / _OBSOLETE).read_text(encoding="utf-8")), directory)
+                _remove(filter(is_asset, map(str, read_json(folder / _OBSOLETE))), directory)
         shutil.rmtree(folder)
 
 
