@@ -1,20 +1,16 @@
 """The `peirce` command, also as `python -m peirce`."""
 
-import signal
+import sys
 
 
 def main() -> None:
-    """Run the command line and exit. Before it can say anything, and afterwards, Ctrl-C ends it in silence."""
-    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else somebody has it ignored
-    if ours:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from peirce.commands.main import main as command_line
-
+    """Run the command line and exit."""
     try:
+        from peirce.commands.main import main as command_line
+
         command_line()
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except KeyboardInterrupt:  # before the command line can say anything
+        sys.exit(130)
 
 
 if __name__ == "__main__":

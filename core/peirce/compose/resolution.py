@@ -6,13 +6,14 @@ Nothing is allocated: what does not fit is refused before any tensor exists, wit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+import attrs
 import torch
 from attrs import frozen
 
 from peirce.algebra import Scope
-from peirce.errors import PlanError, RegistryError, SpecError, unknown
+from peirce.errors import PlanError, RegistryError, SpecError, one_line, unknown, unusable
 from peirce.networks import recur
 from peirce.parts import (
     Architecture,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from peirce.registry import Registry
 
 
+T = TypeVar("T")
 _ATOMS = {"U": "unary", "B": "binary"}
 _NO_HEADS = torch.nn.ModuleDict()
 """The container of a model's heads, empty: no head's prefix may be one of its attributes."""
@@ -52,13 +54,12 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         SpecError: an unknown part or option, with the nearest valid name and the line.
         PlanError: parts that do not fit together: sizes, places, branches, scope.
     """
-    finder = _Finder(spec, registry)
-    cls: type[Architecture] = finder.part("architectures", spec.architecture, "model.architecture")
-    spec = cls.current(spec)
+    spec = _current(spec, registry)
     finder = _Finder(spec, registry)
     architecture = finder.find(
         "architectures", spec.architecture, spec.options, "model.architecture", "model.options"
     )
+    cls: type[Architecture] = architecture.part
     model_dims: Any = structure_options(
         cls.Dims,
         spec.dims,
@@ -66,10 +67,10 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         path="model.dims",
         kind_label=f"dimension of architecture {cls.name!r}",
     )
-    finder.check(architecture, "model.dims", _checked, model_dims)
-    scope = _scope_kind(cls, spec)
-    finder.refuse(cls.check_scope(architecture.options, scope), str(architecture), "model.scope.kind")
-    dims = _dims(spec, cls, architecture.options, model_dims)
+    finder.check(architecture, "model.dims", model_dims)
+    scope = _scope_kind(finder, cls)
+    finder.refuse(cls.check_scope(architecture.options, scope), architecture, "model.scope.kind")
+    dims = _dims(finder, cls, architecture.options, model_dims)
     mixing, state = _operators(finder, cls, dims)
     attends = cls.own_attention or any(planned.part.pair for planned in mixing if planned.operator)
     positions = _beside(
@@ -83,21 +84,25 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
     gives = cls.gives(architecture.options)
     if scope in ("causal", "prefix"):
         gives |= {"past"}
-    heads = tuple(
-        PlannedHead(
-            kind=planned.kind, name=planned.name, part=planned.part, options=planned.options, path=planned.path,
-            prefix=head.as_,
-        )
-        for head, planned in zip(
-            spec.heads,
-            _beside(finder, "heads", spec.heads, dims, scope, lambda part: _not_given(part, cls, gives)),
-            strict=True,
-        )
-    )  # fmt: skip
+    heads = _beside(finder, "heads", spec.heads, dims, scope, lambda part: _not_given(part, cls, gives))
     return Plan(
         spec=spec, architecture=architecture, model_dims=model_dims, dims=dims, mixing=mixing, state=state,
-        positions=positions, augmenters=augmenters, heads=heads, fuse=fuse,
+        positions=positions, augmenters=augmenters, fuse=fuse,
+        heads=tuple(_as(PlannedHead, found, prefix=head.as_) for head, found in zip(spec.heads, heads, strict=True)),
     )  # fmt: skip
+
+
+def _as(cls: type[T], planned: Planned, **more: Any) -> T:
+    """A planned part as one of its kind."""
+    return cls(**attrs.asdict(planned, recurse=False), **more)
+
+
+def _current(spec: Spec, registry: Registry) -> Spec:
+    """The spec in the form that its architecture reads today."""
+    cls: type[Architecture] = _Finder(spec, registry).part(
+        "architectures", spec.architecture, "model.architecture"
+    )
+    return cls.current(spec)
 
 
 @frozen
@@ -111,7 +116,7 @@ class _Finder:
         try:
             return self.registry.get(kind, name)
         except RegistryError as error:
-            raise PlanError(f"{self.spec.at(path)}: {error}") from error
+            raise self.wrong(path, str(error)) from error
 
     def find(self, kind: str, name: str, options: Mapping[str, Any], path: str, options_path: str) -> Planned:
         part = self.part(kind, name, path)
@@ -121,37 +126,41 @@ class _Finder:
         )
         return Planned(kind=kind, name=part.name, part=part, options=read, path=path)
 
-    def check(self, planned: Planned, path: str, why: Callable[..., str | None], *arguments: Any) -> None:
+    def check(self, planned: Planned, path: str, *arguments: Any) -> None:
         """Refuse a part that says that it cannot work, or asks for a size that the architecture does not have."""
         try:
-            reason = why(planned.part, planned.options, *arguments)
+            reason: str | None = planned.part.check(planned.options, *arguments)
         except PlanError as error:
             reason = str(error)
-        self.refuse(reason, str(planned), path)
+        self.refuse(reason, planned, path)
 
-    def refuse(self, reason: str | None, what: str, path: str) -> None:
+    def wrong(self, path: str, what: str) -> PlanError:
+        """The error for a mistake at a key of the spec."""
+        return PlanError(f"{self.spec.at(path)}: {what}")
+
+    def failure(self, planned: Planned, doing: str, error: Exception) -> str:
+        """Why a part cannot be used that raises; what is no refusal of its own is a mistake of its plug-in."""
+        if isinstance(error, PlanError):
+            return str(error)
+        plugin = self.registry.entry(planned.kind, planned.name).plugin
+        return f"plug-in {plugin} fails to {doing}: {one_line(error)}"
+
+    def refuse(self, reason: str | None, what: object, path: str) -> None:
         if reason is not None:
-            raise PlanError(f"{self.spec.at(path)}: {what} cannot be used here: {reason}")
+            raise self.wrong(path, unusable(what, reason))
 
 
-def _checked(part: type[Any], *arguments: Any) -> str | None:
-    """What the `check` of an architecture or an operator answers."""
-    reason: str | None = part.check(*arguments)
-    return reason
-
-
-def _dims(spec: Spec, cls: type[Architecture], options: Any, model_dims: Any) -> Dims:
-    if spec.input.vocabulary is None:
-        raise PlanError(
-            f"{spec.at('model.input')}: model.input.vocabulary is missing: give the number of token ids, such as "
-            "vocabulary = 32768, or train with a task that determines it"
+def _dims(finder: _Finder, cls: type[Architecture], options: Any, model_dims: Any) -> Dims:
+    given = finder.spec.input
+    if given.vocabulary is None:
+        raise finder.wrong(
+            "model.input",
+            "model.input.vocabulary is missing: give the number of token ids, such as vocabulary = 32768, or train "
+            "with a task that determines it",
         )
     return Dims(
-        vocabulary=spec.input.vocabulary,
-        token_types=spec.input.token_types,
-        max_length=spec.input.max_length,
-        pad_id=spec.input.pad_id,
-        dropout=spec.regularisation.dropout,
+        **attrs.asdict(given),
+        dropout=finder.spec.regularisation.dropout,
         architecture=cls.name,
         **cls.sizes(options, model_dims),
     )
@@ -167,18 +176,20 @@ def _operators(
     entries = [*entries, *((OperatorSpec(use=name), "model.operators.layer") for name in state_default)]
     for name in spec.operators.options:
         if name not in named and name not in state_default:
-            raise PlanError(
-                f"{spec.at(f'model.operators.options.{name}')}: options for operator {name!r}, which the layer does "
-                f"not have; it has {', '.join(sorted({*named, *state_default}))}"
+            has = ", ".join(sorted({*named, *state_default}))
+            raise finder.wrong(
+                f"model.operators.options.{name}",
+                f"options for operator {name!r}, which the layer does not have; it has {has}",
             )
     planned = [_operator(finder, cls, entry, path, dims) for entry, path in entries]
     mixing = tuple(p for p in planned if not issubclass(p.part, StateOperator))
     if cls.layer and not mixing:
-        raise PlanError(f"{spec.at('model.operators.layer')}: the layer has no operator that mixes tokens")
+        raise finder.wrong("model.operators.layer", "the layer has no operator that mixes tokens")
     if cls.recurrent and len(planned) > 1:
-        raise PlanError(
-            f"{spec.at('model.operators.layer')}: a layer of architecture {cls.name!r} is one recurrent operator, and "
-            f"this one has {len(planned)}: {', '.join(p.name for p in planned)}; leave one of them"
+        raise finder.wrong(
+            "model.operators.layer",
+            f"a layer of architecture {cls.name!r} is one recurrent operator, and this one has {len(planned)}: "
+            f"{', '.join(p.name for p in planned)}; leave one of them",
         )
     return mixing, tuple(p for p in planned if p not in mixing)
 
@@ -188,10 +199,11 @@ def _layer(finder: _Finder, cls: type[Architecture]) -> list[tuple[OperatorSpec,
     spec, path = finder.spec, "model.operators.layer"
     layer = spec.operators.layer
     if cls.fixed_layer and layer not in (None, cls.layer):
-        raise PlanError(
-            f"{spec.at(path)}: architecture {cls.name!r} has "
-            + (f"the fixed layer {cls.layer!r}" if cls.layer else "no operators")
-            + "; leave `layer` out, or choose an architecture whose layers are open, such as one with two branches"
+        has = f"the fixed layer {cls.layer!r}" if cls.layer else "no operators"
+        raise finder.wrong(
+            path,
+            f"architecture {cls.name!r} has {has}; leave `layer` out, or choose an architecture whose layers are open, "
+            "such as one with two branches",
         )
     if not cls.layer:
         return []
@@ -204,7 +216,7 @@ def _layer(finder: _Finder, cls: type[Architecture]) -> list[tuple[OperatorSpec,
             names = parse_shorthand(cls.layer if layer is None else layer, letters, written)
         except SpecError as error:
             reasons = filter(None, map(finder.registry.why_no_letter, dict.fromkeys(layer or "")))
-            raise PlanError("\n".join([f"{spec.at(path)}: {error}", *reasons])) from error
+            raise finder.wrong(path, "\n".join([str(error), *reasons])) from error
         return [(OperatorSpec(use=name), path) for name in names]
     return [(entry, f"{path}.{i}") for i, entry in enumerate(layer)]
 
@@ -224,37 +236,31 @@ def _operator(
     shared = spec.operators.options.get(entry.use, {})
     own = path if entry.options else f"model.operators.options.{entry.use}"
     options = {**shared, **entry.options}
-    part = finder.part("operators", entry.use, path)
-    if not issubclass(part, Operator) and entry.activation != "none":
+    if not issubclass(finder.part("operators", entry.use, path), Operator) and entry.activation != "none":
         options["activation"] = entry.activation
     found = finder.find("operators", entry.use, options, path, own)
-    what = str(found)
-    finder.refuse(_wrong_kind(finder.registry, cls, found.part), what, path)
-    finder.check(found, own, _checked, dims, _scope_kind(cls, spec))
-    common = {
-        "kind": found.kind,
-        "name": found.name,
-        "part": found.part,
-        "options": found.options,
-        "path": path,
-    }
+    finder.refuse(_wrong_kind(finder.registry, cls, found.part), found, path)
+    finder.check(found, own, dims, _scope_kind(finder, cls))
     if not issubclass(found.part, Operator):
         if issubclass(found.part, RecurrentOperator):
-            finder.refuse(_misread(finder, found, dims), what, path)
-        return PlannedOperator(**common)
+            finder.refuse(_misread(finder, found, dims), found, path)
+        return _as(PlannedOperator, found)
     if entry.activation not in get_args(Activation):
-        finder.refuse(unknown("activation", entry.activation, get_args(Activation)), what, path)
-    operator, kernel, premise, output = _declared(finder, found, dims, what, path)
-    finder.refuse(_misfit(operator, kernel, premise, output, dims), what, path)
+        finder.refuse(unknown("activation", entry.activation, get_args(Activation)), found, path)
+    try:
+        operator: Operator = found.part(found.options, dims)
+        kernel, premise, output = operator.kernel(), operator.premise(), operator.output()
+    except Exception as error:
+        reason = finder.failure(found, "declare its kernel, premise and output", error)
+        raise finder.wrong(path, unusable(found, reason)) from error
+    finder.refuse(_misfit(operator, kernel, premise, output), found, path)
     for branch in {kernel.branch, premise.branch, output.branch}:
         if branch not in cls.branches and not cls.fixed_layer:
-            finder.refuse(
-                f"it uses {_ATOMS[branch]} atoms, which architecture {cls.name!r} does not keep",
-                what,
-                path,
-            )
-    return PlannedOperator(
-        **common,
+            kept = f"it uses {_ATOMS[branch]} atoms, which architecture {cls.name!r} does not keep"
+            finder.refuse(kept, found, path)
+    return _as(
+        PlannedOperator,
+        found,
         activation=entry.activation,
         operator=operator,
         kernel=kernel,
@@ -279,35 +285,14 @@ def _misread(finder: _Finder, found: Planned, dims: Dims) -> str | None:
     try:
         with torch.device("meta"):
             outputs, _ = recur(found.part(found.options, dims), torch.empty(2, 3, dims.unary))
-    except PlanError as error:
-        return str(error)
     except Exception as error:
-        plugin = finder.registry.entry(found.kind, found.name).plugin
-        cause = str(error).partition("\n")[0]
-        return (
-            f"plug-in {plugin} fails to run it on atoms {[2, 3, dims.unary]}: {type(error).__name__}: {cause}"
-        )
+        return finder.failure(found, f"run it on atoms {[2, 3, dims.unary]}", error)
     if tuple(outputs.shape) != (2, 3, dims.recurrent):
         return f"its step gives {list(outputs.shape[2:])} numbers a token, where {dims.recurrent} are wanted"
     return None
 
 
-def _declared(
-    finder: _Finder, found: Planned, dims: Dims, what: str, path: str
-) -> tuple[Operator, Reader, Reader, Writer]:
-    """An operator and what it declares; a mistake in a plug-in's own code is named with the plug-in."""
-    try:
-        operator: Operator = found.part(found.options, dims)
-        return operator, operator.kernel(), operator.premise(), operator.output()
-    except PlanError as error:
-        raise PlanError(f"{finder.spec.at(path)}: {what} cannot be used here: {error}") from error
-    except Exception as error:
-        plugin = finder.registry.entry(found.kind, found.name).plugin
-        reason = f"plug-in {plugin} fails to declare its kernel, premise and output: {type(error).__name__}: {error}"
-        raise PlanError(f"{finder.spec.at(path)}: {what} cannot be used here: {reason}") from error
-
-
-def _misfit(operator: Operator, kernel: Reader, premise: Reader, output: Writer, dims: Dims) -> str | None:
+def _misfit(operator: Operator, kernel: Reader, premise: Reader, output: Writer) -> str | None:
     """Where an operator's typing, channels and equation disagree with each other; None when they agree."""
     typing = f"{output.branch} <- {kernel.branch} x {premise.branch}"
     if operator.typing != typing:
@@ -352,8 +337,8 @@ def _beside(
     for i, entry in enumerate(entries):
         path = f"model.{kind}.{i}"
         found = finder.find(kind, entry.use, entry.options, path, path)
-        finder.refuse(misfit(found.part), str(found), path)
-        finder.check(found, path, _checked, dims, scope)
+        finder.refuse(misfit(found.part), found, path)
+        finder.check(found, path, dims, scope)
         planned.append(found)
     return tuple(planned)
 
@@ -375,16 +360,15 @@ def _no_place(part: type[Position], architecture: type[Architecture], attends: b
     return None
 
 
-def _scope_kind(cls: type[Architecture], spec: Spec) -> str:
+def _scope_kind(finder: _Finder, cls: type[Architecture]) -> str:
     """The kind of scope that operators work in: the architecture's own, or the spec's."""
-    if cls.scope is None:
-        return spec.scope.kind
-    if spec.scope.kind != "bidirectional":
-        raise PlanError(
-            f"{spec.at('model.scope.kind')}: architecture {cls.name!r} has the scope {cls.scope!r} and no other; leave "
-            "`kind` out"
+    kind = finder.spec.scope.kind
+    if cls.scope is not None and kind != "bidirectional":
+        raise finder.wrong(
+            "model.scope.kind",
+            f"architecture {cls.name!r} has the scope {cls.scope!r} and no other; leave `kind` out",
         )
-    return cls.scope
+    return cls.scope or kind
 
 
 def _not_given(part: type[Head], architecture: type[Architecture], gives: frozenset[str]) -> str | None:

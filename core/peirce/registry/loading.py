@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import redirect_stdout
 from importlib import import_module
 from typing import Any
@@ -90,6 +90,12 @@ class PluginManager(pluggy.PluginManager):
             for plugin, module in wanted:
                 try:
                     module = import_module(plugin.module) if module is None else module
+                    if not isinstance(
+                        module, Hashable
+                    ):  # such as a SimpleNamespace, which pluggy cannot hold
+                        module = type(
+                            "Hooks", (), {k: staticmethod(hook) for k, hook in vars(module).items()}
+                        )
                     if self.is_registered(module):
                         continue
                     self.register(module, plugin.name)

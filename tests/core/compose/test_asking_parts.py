@@ -48,17 +48,13 @@ class LooksAhead(UnaryPosition):
         return tokens.index.float().mean(1)[:, None, None] * self.vector
 
 
-class Old(UnaryPosition):
-    """As version 0.1 had it: a check without a scope."""
+class Narrow(UnaryPosition):
+    """A position with a mistake in what it gives."""
 
-    name = "old"
+    name = "narrow"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
-
-    @classmethod
-    def check(cls, options: Any, dims: Dims) -> str | None:  # type: ignore[override]
-        return "it is too narrow" if dims.unary < 10 else None
 
     def unary(self, tokens: Tokens) -> Tensor:
         return torch.zeros(1, tokens.length, 3)
@@ -118,7 +114,7 @@ class OwnAttention(Architecture):
     pretrained: ClassVar[Tensor] = torch.arange(40 * 12, dtype=torch.float32).view(40, 12) / 100
 
     @classmethod
-    def sizes(cls, dims: OneDims) -> Mapping[str, int]:
+    def sizes(cls, options: Any, dims: OneDims) -> Mapping[str, int]:
         width = dims.unary
         return {"layers": 1, "unary": width, "heads": 1, "head_size": width, "feedforward_unary": width}
 
@@ -151,7 +147,7 @@ class OwnAttention(Architecture):
 class Plugin:
     @hookimpl
     def register_positions(self) -> list[type]:
-        return [LooksAhead, Old, Offset]
+        return [LooksAhead, Narrow, Offset]
 
     @hookimpl
     def register_heads(self) -> list[type[Head]]:
@@ -188,18 +184,10 @@ def test_a_position_may_refuse_a_scope(parts: Registry) -> None:
         build(spec.replace({"model.scope.kind": "causal"}), registry=parts)
 
 
-def test_a_check_without_a_scope_is_asked_as_before(parts: Registry) -> None:
-    narrow = TRANSFORMER.replace(
-        {"model.positions": [{"use": "old"}], "model.dims.unary": 6, "model.heads": []}
-    )
-    with pytest.raises(PlanError, match="position 'old' cannot be used here: it is too narrow"):
-        build(narrow, registry=parts)
-
-
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"model.positions": [{"use": "old"}], "model.heads": []}, "position 'old'"),
+        ({"model.positions": [{"use": "narrow"}], "model.heads": []}, "position 'narrow'"),
         ({"model.heads": [{"use": "fails"}]}, "head 'fails'"),
     ],
 )

@@ -196,7 +196,7 @@ class Sizes(Architecture):
     inputs = outputs = lambda self: ()
 
     @classmethod
-    def sizes(cls, dims: Any) -> dict[str, int]:
+    def sizes(cls, options: Any, dims: Any) -> dict[str, int]:
         return {}
 
     def __init__(self, options: Any, plan: Any) -> None:
