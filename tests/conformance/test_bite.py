@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,32 +19,21 @@ from typing import Any
 import peirce
 import pytest
 from peirce.registry import Registry
-from peirce.testing.check import BrokenError, Case, NotApplicableError, NotRunError
+from peirce.testing.check import Case
 from peirce.testing.checks import CHECKS
 from peirce.testing.companions import companied
-from wrong import (
-    Pair,
-    augmenting,
-    blending,
-    choosing,
-    composing,
-    exporters,
-    future,
-    gathering,
-    others,
-    placing,
-    predicting,
-    recurring,
-    sharing,
-    stating,
-    tasks,
-)
+from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
+from peirce.testing.conformance import commands_of
+from wrong import PAIRS, Pair, announcing, mixing, recurring
+from wrong import augmenting as augmenting
+from wrong import blending as blending
+from wrong import composing as composing
+from wrong import exporters as exporters
+from wrong import placing as placing
+from wrong import predicting as predicting
+from wrong import stating as stating
+from wrong import tasks as tasks
 
-FILES = (
-    future, sharing, gathering, choosing, blending, stating, recurring, placing, augmenting, predicting, others,
-    composing, tasks, exporters,
-)  # fmt: skip
-PAIRS = [pair for file in FILES for pair in file.PAIRS]
 TWINS = {pair.right: pair for pair in PAIRS}
 EVERYTHING = os.environ.get("PEIRCE_BITE") == "all"
 ALONE = [check.name for check in CHECKS if check.name not in ("onnx", "tensorrt")]
@@ -62,10 +52,13 @@ def rejections(kind: str, part: type[Any], checks: Iterable[str], *further: str)
     plugin = SimpleNamespace(**{f"register_{kind}": peirce.hookimpl(lambda: [part])})
     needed = ("peirce_basics.plugin",) if kind in ("tasks", "exporters") else ()
     registry = companied(Registry.of(plugin, *needed, *further))
-    case = Case(registry.entry(kind, part.name), registry)
-    chosen, found, ran = set(checks), {}, 0
+    return rejections_of(Case(registry.entry(kind, part.name), registry), set(checks))
+
+
+def rejections_of(case: Case, chosen: set[str] | None = None) -> dict[str, str]:
+    found, ran = {}, 0
     for check in CHECKS:
-        if check.name in chosen and check.applies(case.entry):
+        if check.applies(case.entry) and (chosen is None or check.name in chosen):
             try:
                 check.run(case)
             except BrokenError as error:
@@ -102,7 +95,7 @@ def test_a_length_that_is_fixed_in_the_graph_is_rejected_by_the_export(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    pair, further = gathering.FIXES_LENGTH, "peirce_export.plugin"
+    pair, further = mixing.FIXES_LENGTH, "peirce_export.plugin"
     found = rejections(pair.kind, pair.wrong, [pair.check], further)
     assert list(found) == [pair.check]
     kept = re.search(r"The file that failed is kept: (.+)", found[pair.check])
@@ -115,17 +108,91 @@ def test_a_length_that_is_fixed_in_the_graph_is_rejected_by_the_export(
 
 @pytest.mark.skipif(find_spec("tensorrt_rtx") is None, reason="`tox -e tensorrt` has TensorRT for RTX")
 def test_what_tensorrt_does_not_take_is_rejected_by_the_build() -> None:
-    pair, further = gathering.SCATTERS, "peirce_export.plugin"
+    pair, further = mixing.SCATTERS, "peirce_export.plugin"
     found = rejections(pair.kind, pair.wrong, ["onnx", pair.check], further)
     assert list(found) == [pair.check]
     assert re.search(r"operators\.scatters: ScatterElements \(.*reduction=add", found[pair.check])
     assert rejections(pair.kind, pair.right, [pair.check], further) == {}
 
 
-def test_every_kind_has_wrong_parts_and_every_check_of_parts_has_one_to_bite() -> None:
+def test_every_kind_has_wrong_parts_and_every_name_is_there_once() -> None:
     kinds: dict[str, set[str]] = {}
     for pair in PAIRS:
         base = next(each.__name__ for each in pair.right.__mro__ if each.__module__.startswith("peirce."))
         kinds.setdefault(f"{pair.kind} {base}", set()).add(pair.wrong.name)
     assert min(map(len, kinds.values())) >= 3, kinds
     assert len({pair.wrong.name for pair in PAIRS}) == len(PAIRS)
+
+
+Said = Callable[[str], dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder that everything announced is imported from."""
+    path = tmp_path_factory.mktemp("outside")
+    sys.path.insert(0, str(path))
+    yield path
+    sys.path.remove(str(path))
+
+
+@pytest.fixture(scope="module")
+def of_commands(folder: Path) -> Said:
+    """One distribution announces them all."""
+    names = ["right_command", *announcing.COMMANDS]
+    sources = {name: announcing.source(announcing.COMMAND, name, announcing.COMMANDS) for name in names}
+    for name, text in sources.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    plugin = "import peirce\n\n\n@peirce.hookimpl\ndef register_commands():\n    return {}\n"
+    (folder / "greetings.py").write_text(plugin)
+    info = folder / "greetings-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: greetings\nVersion: 1.0\nSummary: Greet.\n")
+    lines = [f"{n} = {n}:{'app' if 'app = ' in text else 'greet'}" for n, text in sources.items()]
+    (info / "entry_points.txt").write_text(
+        "\n".join(["[peirce.plugins]", "own = greetings", "[peirce.commands]", *lines])
+    )
+    registry = Registry.of("greetings:own")
+    entries = {entry.name: entry for entry in commands_of(registry.plugins)}
+    return lambda name: rejections_of(Case(entries[name], registry))
+
+
+def announced(folder: Path, kind: str, right: str, flaws: dict[str, tuple[str, str]], cls: str) -> Said:
+    """What the checks say of each module of a kind."""
+    targets = {name: f"{name.replace('-', '_')}:{cls}" for name in (f"right-{kind}", *flaws)}
+    for name, target in targets.items():
+        path = folder / target.replace(f":{cls}", ".py")
+        path.write_text(announcing.source(right, name, flaws), encoding="utf-8")
+    registry = Registry.of(SimpleNamespace(**{f"register_{kind}": peirce.hookimpl(lambda: targets)}))
+    return lambda name: rejections_of(Case(registry.entry(kind, name), registry))
+
+
+@pytest.mark.parametrize("name", announcing.COMMANDS)
+def test_a_wrong_command_is_rejected(name: str, of_commands: Said) -> None:
+    assert list(of_commands(name)) == ["command"]
+
+
+def test_right_ones_pass(folder: Path, of_commands: Said, of_pipelines: Said, of_parsers: Said) -> None:
+    assert of_commands("right_command") == {}
+    assert of_pipelines("right-pipelines") == {}
+    assert of_parsers("right-parsers") == {}
+
+
+@pytest.fixture(scope="module")
+def of_pipelines(folder: Path) -> Said:
+    return announced(folder, "pipelines", announcing.PIPELINE, announcing.PIPELINES, "Echoes")
+
+
+@pytest.mark.parametrize("name", announcing.PIPELINES)
+def test_a_wrong_pipeline_is_rejected(name: str, of_pipelines: Said) -> None:
+    assert list(of_pipelines(name)) == ["pipeline"]
+
+
+@pytest.fixture(scope="module")
+def of_parsers(folder: Path) -> Said:
+    return announced(folder, "parsers", announcing.PARSER, announcing.PARSERS, "Halves")
+
+
+@pytest.mark.parametrize("name", announcing.PARSERS)
+def test_a_wrong_parser_is_rejected(name: str, of_parsers: Said) -> None:
+    assert list(of_parsers(name)) == ["parser"]

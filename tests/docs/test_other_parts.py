@@ -17,7 +17,7 @@ from peirce.errors import InputError, TaskError
 from peirce.kernels import pair_scores as scores
 from peirce.registry import Registry
 from peirce.testing import Conformance
-from peirce.testing.check import NotApplicableError, NotRunError
+from peirce.testing.compare import NotApplicableError, NotRunError
 from shared_folder import ROOT
 
 GUIDE = ROOT / "docs" / "guide" / "write-a-plugin"

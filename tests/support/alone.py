@@ -34,11 +34,13 @@ SOURCES = {
 """Every package of the wheel that ships, with its folder."""
 
 ELSEWHERE = {
-    **dict.fromkeys(("peirce_text", "peirce_tpru", "peirce_logic"), "tasks"),
+    **dict.fromkeys(("peirce_text", "peirce_logic"), "tasks"),
+    "peirce_basics": "transformer",
+    "peirce_tpru": "(tasks or operators.tpru)",
     EXPORT: "exporters.tensorrt",
 }
-"""By package, checks that run elsewhere: tasks that train heads of other packages, which they name and never import,
-and what needs TensorRT.
+"""By package, checks that run elsewhere: tasks that train heads of other packages, which they name and never import;
+what is composed with operators or networks of other packages, as a transformer is; and what needs TensorRT.
 """
 
 WITHIN_SERVERS = "peirce_export.triton.backend"

@@ -1,42 +1,26 @@
-"""The conformance suite over one plug-in, run in a process of its own and told in words."""
+"""The conformance suite over one plug-in, told in words."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
+import re
 import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
+from typing import TYPE_CHECKING, Any
 
 import typer
-from attrs import define, field, frozen
+from attrs import define, field
 
 from peirce.commands.show import as_table
+from peirce.errors import PeirceError
 from peirce.progress import progress_bars
 
+if TYPE_CHECKING:
+    from peirce.testing import Outcome
+
 _OUTCOMES = ("passed", "failed", "expected failure", "not run", "does not apply")
-_TAIL = 20_000
-
-
-@frozen(kw_only=True)
-class Ended:
-    """How one check ended: `outcome` is `passed`, `failed`, `expected failure`, `not run` or `does not apply`."""
-
-    check: str
-    part: str
-    outcome: str
-    message: str
-
-    @property
-    def name(self) -> str:
-        """`CHECK[KIND.NAME]`."""
-        return f"{self.check}[{self.part}]"
 
 
 @define
@@ -44,16 +28,20 @@ class CheckedPlugin:
     """What a run of the suite found.
 
     Attributes:
-        passed: whether checks ran and none failed.
         checks: how each check ended, in order.
         error: why the run could not begin or came to no end; empty otherwise.
     """
 
-    passed: bool = False
-    checks: list[Ended] = field(factory=list)
+    checks: list[Outcome] = field(factory=list)
     error: str = ""
 
-    def of(self, outcome: str) -> list[Ended]:
+    @property
+    def passed(self) -> bool:
+        """Whether checks ran and none failed."""
+        ran = len(self.checks) - len(self.of("does not apply")) - len(self.of("not run"))
+        return ran > 0 and not self.of("failed") and not self.error
+
+    def of(self, outcome: str) -> list[Outcome]:
         """The checks that ended so."""
         return [ended for ended in self.checks if ended.outcome == outcome]
 
@@ -69,8 +57,7 @@ class CheckedPlugin:
 
     def explained(self) -> str:
         """The failures in full."""
-        texts = [ended.message for ended in self.of("failed")]
-        return "\n\n".join([*texts, *([self.error] if self.error else [])])
+        return "\n\n".join([*(ended.message for ended in self.of("failed")), *filter(None, [self.error])])
 
 
 def run_suite(
@@ -92,50 +79,58 @@ def run_suite(
         keyword: which checks and parts, as pytest's `-k` takes them; all if empty.
         expected: checks that are known to fail, `CHECK[KIND.NAME]=REASON` each.
     """
+    from attrs import evolve
+
+    from peirce.testing import Conformance
+
     result = CheckedPlugin()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        report, log = folder / "report.jsonl", folder / "log"
-        # An empty configuration and --noconftest ignore those of the working directory, and -P its modules.
-        configuration = folder / "pytest.ini"
-        configuration.write_text("[pytest]\n", encoding="utf-8")
-        report.touch()
-        command = [sys.executable, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite"]
-        command += ["--peirce-plugin", plugin, f"--peirce-report={report}"]
-        command += ["-c", str(configuration), "--noconftest", "-p", "no:cacheprovider"]
-        command += ["-p", "peirce.testing.plugin", *(["--peirce-strict"] if strict else [])]
-        command += [*(["--peirce-thorough"] if thorough else []), *(["-k", keyword] if keyword else [])]
-        command += ["--peirce-tensorrt"] if tensorrt else []
-        command += [f"--peirce-expect={each}" for each in expected]
-        environment = {
-            **os.environ,
-            **dict.fromkeys(
-                ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"), ""
-            ),  # which would change how the suite runs
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "drawn"),
-        }
-        with log.open("wb") as output, report.open("rb") as events, _bar(plugin) as advance:
-            process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment
-            )
-            try:
-                begun = b""  # a line of which the rest is still being written
-                while True:
-                    over = process.poll() is not None
-                    *lines, begun = (begun + events.read()).split(b"\n")
-                    for line in lines:
-                        _take(json.loads(line), result, advance)
-                    if over:
-                        break
-                    time.sleep(0.1)
-            finally:
-                process.kill()
-        result.passed = process.returncode == 0
-        if not result.passed and not result.error and not result.of("failed"):
-            said = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:]
-            result.error = f"the run ended with exit code {process.returncode}:\n{said}"
+    reasons = dict(each.partition("=")[::2] for each in expected)
+    suite = Conformance(plugin, expected_failures=reasons, thorough=thorough, tensorrt=tensorrt)
+
+    def take(ended: Outcome) -> None:
+        if strict and ended.outcome == "not run":
+            said = f"{ended.message} (--strict makes this a failure)"
+            ended = evolve(ended, outcome="failed", message=said)
+        result.checks.append(ended)
+        advance(ended.name)
+
+    try:
+        suits = _suiting(keyword)
+        count = sum(map(suits, suite.names()))
+        if not count:
+            raise PeirceError(f"-k {keyword!r} leaves no check, and a run of none shows nothing")
+        with _bar(plugin, count) as advance, redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            suite.run(only=suits, callback=take)
+    except PeirceError as error:
+        result.error = f"conformance suite: {error}"
+    except SystemExit as error:
+        result.error = f"a part ended the process with {error.code!r}, after {len(result.checks)} checks"
     return result
+
+
+def _suiting(keyword: str) -> Callable[[str], bool]:
+    """Whether a name suits an expression of parts of names with `and`, `or`, `not` and parentheses.
+
+    Raises:
+        PeirceError: it is none.
+    """
+
+    def suits(name: str) -> bool:
+        def word(found: re.Match[str]) -> str:
+            operator = found[0] in ("and", "or", "not")
+            return found[0] if operator else str(found[0].lower() in name.lower())
+
+        return bool(
+            eval(re.sub(r"[^\s()]+", word, keyword))
+        )  # of True, False, operators and parentheses alone
+
+    if not keyword.strip():
+        return lambda name: True
+    try:
+        suits("")
+    except (SyntaxError, TypeError):
+        raise PeirceError(f"-k {keyword!r} is no expression of names, `and`, `or`, `not` and ()") from None
+    return suits
 
 
 def show(result: CheckedPlugin) -> None:
@@ -148,47 +143,26 @@ def show(result: CheckedPlugin) -> None:
     for ended in result.of("failed"):
         typer.secho(ended.name, fg="red", bold=True)
         typer.echo(f"{ended.message}\n")
-    for outcome in ("expected failure", "not run"):
-        for ended in result.of(outcome):
-            typer.echo(f"{outcome}: {ended.message if outcome == 'expected failure' else ended.name}")
-            if outcome == "not run":
-                typer.echo(f"  {ended.message}")
+    for ended in result.of("expected failure"):
+        typer.echo(f"expected failure: {ended.message}")
+    for ended in result.of("not run"):
+        typer.echo(f"not run: {ended.name}\n  {ended.message}")
     if result.error:
         typer.secho(result.error, fg="red")
         return
     failed, ran = len(result.of("failed")), len(result.checks) - len(result.of("does not apply"))
     said = f"{failed} of {ran} checks failed" if failed else f"{len(result.of('passed'))} checks passed"
-    count = sum(not part.startswith("plugins.") for part in parts)  # a plug-in is no part of its own
-    typer.secho(f"{said} on {count} part{'s' if count != 1 else ''}", fg="red" if failed else "green")
-
-
-Advance = Callable[[int | None, str], None]
-"""Sets how many checks there are, if a number is given, or counts one more; and what to show beside it."""
-
-
-def _take(event: dict[str, Any], result: CheckedPlugin, advance: Advance) -> None:
-    kind = event.pop("event")
-    if kind == "collected":
-        advance(event["checks"], "")
-    elif kind == "error":
-        result.error = event["message"]
-    else:
-        ended = Ended(**event)
-        result.checks.append(ended)
-        advance(None, ended.name)
+    typer.secho(
+        f"{said} on {len(parts)} part{'s' if len(parts) != 1 else ''}", fg="red" if failed else "green"
+    )
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[Advance]:
-    """A progress bar on stderr, on a terminal that somebody watches."""
+def _bar(title: str, total: int) -> Iterator[Callable[[str], None]]:
+    """A progress bar on stderr, on a terminal that somebody watches; what it gives counts one check more."""
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console = Console(file=sys.stderr)
     with progress_bars(console if console.is_terminal else None) as progress:
-        task = progress.add_task(f"checking {title}", total=None, shown="loading")
-
-        def advance(total: int | None, last: str) -> None:
-            counted = {"advance": 1} if total is None else {"total": total}
-            progress.update(task, **counted, shown=last)  # type: ignore[arg-type]
-
-        yield advance
+        task = progress.add_task(f"checking {title}", total=total, shown="")
+        yield lambda last: progress.update(task, advance=1, shown=last)

@@ -1,11 +1,11 @@
-"""The conformance suite and the hypothesis strategies, for the parts in the box and for everyone else's.
+"""The conformance suite, for the parts in the box and for everyone else's.
 
 A plug-in's author adds one line to a test module, and pytest shows one test for each check and part:
 
     test_conformance = Conformance("my_lab.ops")
 
-or runs `pytest --pyargs peirce.testing.suite --peirce-plugin my_lab.ops`. This package loads pytest and hypothesis
-only when they are used, since pytest imports its `plugin` module in every run.
+or runs `pytest --pyargs peirce.testing.suite --peirce-plugin my_lab.ops`. This package loads little until it is
+used, since pytest imports its `plugin` module in every run.
 """
 
 import lazy_loader

@@ -5,30 +5,30 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
-import hypothesis
 import torch
-from attrs import define, frozen
-from hypothesis import HealthCheck, Phase, given, settings
+from attrs import define, field, frozen
 
-from peirce.parts import Dims, Part
+from peirce.parts import Part
 from peirce.registry import Registered, Registry
-from peirce.testing import strategies
-from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError
-from peirce.testing.strategies import Example
-from peirce.testing.subjects import ExporterSubject, Subject, TaskSubject, subjects_of
+from peirce.testing import examples
+from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
+from peirce.testing.examples import Example
+from peirce.testing.harness import ExporterHarness, Harness, TaskHarness, harnesses_of
 
-_OURS = {Path(__file__).parent, Path(hypothesis.__file__).parent}
+_OURS = Path(__file__).parent
 
 GUIDE = "docs/guide/write-a-plugin/checks.md"
 """Where every check has a section, `check-NAME`."""
-
-
 THOROUGH = 4.0
 """How many times as many examples a thorough run tries."""
+NETWORK = ("operators", "positions", "augmenters", "heads", "architectures")
+"""The kinds of parts that compute."""
 
 
 @define
@@ -38,6 +38,8 @@ class Case:
     entry: Registered
     registry: Registry
     thorough: bool = False
+    _folder: Path | None = field(default=None, init=False)
+    _task: TaskHarness | None = field(default=None, init=False)
 
     @property
     def part(self) -> type[Part]:
@@ -45,44 +47,63 @@ class Case:
         return self.entry.part
 
     @cached_property
-    def subjects(self) -> tuple[Subject, ...]:
+    def harnesses(self) -> tuple[Harness, ...]:
         """The part with its example options, then with every other choice of an option that has a few."""
-        return tuple(subjects_of(self.entry, self.registry, THOROUGH if self.thorough else 1.0))
+        return tuple(harnesses_of(self.entry, self.registry, THOROUGH if self.thorough else 1.0))
 
     @property
-    def subject(self) -> Subject:
+    def harness(self) -> Harness:
         """The part with its example options."""
-        return self.subjects[0]
+        return self.harnesses[0]
 
-    @cached_property
-    def task(self) -> TaskSubject:
+    @property
+    def folder(self) -> Path:
+        """A folder that is there until the check has ended; always the same."""
+        self._folder = self._folder or Path(mkdtemp(prefix="peirce-check-"))
+        self._folder.mkdir(exist_ok=True)
+        return self._folder
+
+    @property
+    def task(self) -> TaskHarness:
         """The part as a task, with small data."""
-        return TaskSubject(self.entry, self.registry)
+        if self._task is None:
+            self._task = TaskHarness(self.entry, self.registry, self.folder)
+        elif not any(self.folder.iterdir()):
+            self._task.write()
+        return self._task
 
     @cached_property
-    def exporter(self) -> ExporterSubject:
-        """The part as an exporter, with a tiny model."""
-        return ExporterSubject(self.entry, self.registry)
+    def _exporter(self) -> ExporterHarness:
+        return ExporterHarness(self.entry, self.registry, self.folder)
 
-    def each(
-        self, body: Callable[[Subject], None], *, where: Callable[[Subject], bool] | None = None
-    ) -> None:
-        """Run a body on every subject, and say which one a failure is about.
+    @property
+    def exporter(self) -> ExporterHarness:
+        """The part as an exporter, with a tiny model."""
+        _ = self.folder
+        return self._exporter
+
+    def put_away(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            rmtree(self._folder, ignore_errors=True)
+
+    def each(self, body: Callable[[Harness], None]) -> None:
+        """Run a body on every harness that takes a kind of scope, and say which one a failure is about.
 
         Raises:
-            NotApplicableError: no subject is left; the last reason that a body gave, if one did.
+            NotApplicableError: none is left; the last reason that a body gave, if one did.
         """
         reason, done = "it says nothing about this part", 0
-        for subject in self.subjects:
-            if where is not None and not where(subject):
+        for harness in self.harnesses:
+            if not harness.kinds:
                 continue
             try:
-                body(subject)
+                body(harness)
             except NotApplicableError as error:
                 reason = str(error)
                 continue
             except Exception as error:
-                error.add_note(f"with {subject.label}")
+                error.add_note(f"with {harness.label}")
                 raise
             done += 1
         if not done:
@@ -127,7 +148,7 @@ class Check:
             NotApplicableError: the check says nothing about the part as it turned out.
         """
         try:
-            with _given_back():
+            with _defaults_given_back():
                 self.function(case)
         except (NotRunError, NotApplicableError):
             raise
@@ -135,12 +156,13 @@ class Check:
             raise BrokenError(self._explain(case, error)) from (
                 None if isinstance(error, BrokenError) else error
             )
+        finally:
+            case.put_away()
 
     def _explain(self, case: Case, error: Exception) -> str:
         entry = case.entry
         found = [str(error)] if isinstance(error, BrokenError) else _raised(error)
-        # Hypothesis adds the example as an expression, which the notes of `holds` say in words.
-        found += [n for n in getattr(error, "__notes__", ()) if not n.startswith(("Failing", "Falsifying"))]
+        found += getattr(error, "__notes__", ())
         said = [line for text in found for line in text.splitlines()]
         lines = [
             f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract",
@@ -152,22 +174,21 @@ class Check:
 
 
 @contextmanager
-def _given_back() -> Iterator[None]:
+def _defaults_given_back() -> Iterator[None]:
     """Give back torch's defaults: what a part changes of them is a finding of one check, not of all that follow."""
-    dtype, grad, threads = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
     with torch.random.fork_rng(devices=[]):
         try:
             yield
         finally:
             torch.set_default_dtype(dtype)
             torch.set_grad_enabled(grad)
-            torch.set_num_threads(threads)
 
 
 def _raised(error: Exception) -> list[str]:
     """An error and where it was raised, from the code that the checks call on."""
     calls = traceback.extract_tb(error.__traceback__)
-    ours = [i for i, call in enumerate(calls) if _OURS & set(Path(call.filename).parents)]
+    ours = [i for i, call in enumerate(calls) if _OURS in Path(call.filename).parents]
     theirs = calls[ours[-1] + 1 :] if ours else calls
     return [
         f"{type(error).__name__}: {error}",
@@ -175,11 +196,11 @@ def _raised(error: Exception) -> list[str]:
     ]
 
 
+Covers = Callable[[type[Any]], bool]
+
+
 def check(
-    *kinds: str,
-    contract: str,
-    covers: Callable[[type[Any]], bool] = lambda part: True,
-    on_request: bool = False,
+    *kinds: str, contract: str, covers: Covers = lambda part: True, on_request: bool = False
 ) -> Callable[[Callable[[Case], None]], Check]:
     """Make a check of a function; its name becomes the check's."""
 
@@ -189,63 +210,77 @@ def check(
     return wrap
 
 
+def check_each(
+    *kinds: str, contract: str, covers: Covers = lambda part: True
+) -> Callable[[Callable[[Harness], None]], Check]:
+    """Make a check of a function that is tried on every choice of a part's options."""
+
+    def wrap(function: Callable[[Harness], None]) -> Check:
+        @wraps(function)
+        def every(case: Case) -> None:
+            case.each(function)
+
+        return check(*kinds, contract=contract, covers=covers)(every)
+
+    return wrap
+
+
+def check_examples(
+    *kinds: str, contract: str, covers: Covers = lambda part: True, **which: Any
+) -> Callable[[Callable[[Harness, Example], None]], Check]:
+    """Make a check of a function that is tried on examples, as `holds` does with `which`, for every choice."""
+
+    def wrap(function: Callable[[Harness, Example], None]) -> Check:
+        @wraps(function)
+        def every(harness: Harness) -> None:
+            holds(harness, function, **which)
+
+        return check_each(*kinds, contract=contract, covers=covers)(every)
+
+    return wrap
+
+
 def holds(
-    subject: Subject,
-    body: Callable[[Subject, Example], None],
+    harness: Harness,
+    body: Callable[[Harness, Example], None],
     *,
     kinds: Sequence[str] | None = None,
     count: int | None = None,
+    factor: int = 1,
     **which: Any,
 ) -> None:
-    """Try a body on an example of each kind of scope, padded and not, and then on generated ones.
+    """Try a body on an example of each kind of scope, padded and not, and then on others, the smallest first.
 
-    Both are the same in every run. Of generated examples the smallest one that fails is shown.
+    They are the same in every run.
 
     Args:
-        subject: the part, which is given other sizes where it can have them.
+        harness: the part, which is given other sizes where it can have them.
         body: raises when the promise does not hold.
-        kinds: the kinds of scope to try; those that the subject takes when it is absent.
-        count: how many examples, those of each kind included; as the subject affords when it is absent.
-        which: passed on to `strategies.views`.
+        kinds: the kinds of scope to try; those that the part takes when it is absent.
+        count: how many examples, those of each kind included; as the harness affords when it is absent.
+        factor: how many times as many.
+        which: passed on to `examples.drawn`.
 
     Raises:
-        NotApplicableError: the subject takes none of these kinds of scope.
+        NotApplicableError: the part takes none of these kinds of scope.
     """
-    usable = [kind for kind in (kinds or subject.kinds) if kind in subject.kinds]
+    usable = [kind for kind in (kinds or harness.kinds) if kind in harness.kinds]
     if not usable:
-        wanted, takes = " and ".join(kinds or ()), ", ".join(subject.kinds) or "none"
+        wanted, takes = " and ".join(kinds or ()), ", ".join(harness.kinds) or "none"
         raise NotApplicableError(f"it is about {wanted} scopes, and the part takes: {takes}")
 
-    def attempt(example: Example, sizes: Dims) -> None:
-        sized = subject.resized(sizes)
+    tried = examples.certain(usable, which.get("padded"), empty_rows=which.get("empty_rows", False))
+    more = max(2, round((count or harness.examples) * factor * harness.effort) - len(tried))
+    for example, sizes in (*tried, *examples.drawn(usable, more, **which)):
+        resized = harness.resized(sizes)
         try:
-            body(sized, example)
+            body(resized, example)
         except Exception as error:
-            error.add_note(f"in a {example.view}\n{sized.sizes}, seed {example.seed}")
+            error.add_note(f"in a {example.view}\n{resized.sizes}, seed {example.seed}")
             raise
-
-    certain = strategies.certain(usable, which.get("padded"), empty_rows=which.get("empty_rows", False))
-    for example, sizes in certain:
-        attempt(example, sizes)
-
-    @settings(
-        max_examples=max(2, round((count or subject.examples) * subject.effort) - len(certain)),
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-    @given(example=strategies.examples(usable, **which), sizes=strategies.dims())
-    def promise(example: Example, sizes: Dims) -> None:
-        attempt(example, sizes)
-
-    promise()
 
 
 def expected_failures(part: type[Any]) -> Mapping[str, str]:
     """The checks that a part states it fails, each with its reason; none where it states no mapping."""
-    stated = part.expected_failures
+    stated = getattr(part, "expected_failures", {})
     return stated if isinstance(stated, Mapping) else {}

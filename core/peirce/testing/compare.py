@@ -1,14 +1,39 @@
-"""Comparing what a part gave with what it should give; a miss shows the place and both values."""
+"""How a check does not pass, and the comparisons that say so; a miss shows the place and both values."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import getstate
+from typing import TYPE_CHECKING
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from peirce.testing.failures import BrokenError
+if TYPE_CHECKING:
+    from peirce.testing.examples import Tensors
 
 TOLERANCE = 1e-9
 """For float64, relative to the largest value: the checks ask for the same mathematics, not for the same rounding."""
+
+
+class BrokenError(AssertionError):
+    """A part breaks its contract; the message shows the values."""
+
+
+class NotRunError(Exception):
+    """A check that cannot run in this environment; a failure under `--peirce-strict`."""
+
+
+class NotApplicableError(Exception):
+    """A check that says nothing about this part, such as look-ahead in an operator that refuses causal scopes."""
+
+
+def alike(given: Tensors, expected: Tensors, what: str, tolerance: float = TOLERANCE) -> None:
+    """Hold what a part gave equal to what it should give, tensor by tensor; arguments as those of `same`."""
+    for (slot, one), (_, other) in zip(given, expected, strict=True):
+        same(one.detach(), other.detach(), f"{slot.name} {what}", tolerance)
 
 
 def same(actual: Tensor, expected: Tensor, what: str, tolerance: float = TOLERANCE) -> None:
@@ -64,6 +89,33 @@ def zero(values: Tensor, what: str) -> None:
 
 def _place(error: Tensor, actual: Tensor, expected: Tensor) -> str:
     at = torch.unravel_index(error.nan_to_num(torch.inf).argmax(), error.shape)
-    index = [int(i) for i in at]
     given, wanted = actual[at].item(), expected[at].item()
-    return f"{given} at {index} where {wanted} is expected"
+    return f"{given} at {[int(i) for i in at]} where {wanted} is expected"
+
+
+@contextmanager
+def torch_left_alone(what: str, *, draws: bool = False) -> Iterator[None]:
+    """Hold that torch's defaults, and the random generators that everybody draws from, stay as they are.
+
+    Args:
+        what: what is run, for the failure.
+        draws: whether it may draw random numbers.
+
+    Raises:
+        BrokenError: one of them is another one afterwards.
+    """
+
+    def state() -> dict[str, object]:
+        found: dict[str, object] = {
+            "torch's default dtype": torch.get_default_dtype(),
+            "torch's grad mode": torch.is_grad_enabled(),
+        }
+        if not draws:
+            found["the random state of torch"] = torch.get_rng_state().tolist()
+            found["the random state of Python or numpy"] = getstate(), repr(np.random.get_state())
+        return found
+
+    before = state()
+    yield
+    if changed := [name for name, value in state().items() if value != before[name]]:
+        raise BrokenError(f"{what} changes {' and '.join(changed)}, which everybody shares")

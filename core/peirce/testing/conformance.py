@@ -1,21 +1,24 @@
-"""Which parts the suite runs on, how each check of them ends, and the pytest items that it makes of them."""
+"""Which parts the suite runs on, and how each check of them ends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from importlib.metadata import entry_points
 
-import pytest
 from attrs import define, evolve, field, frozen
 
 from peirce.errors import PeirceError, unknown
-from peirce.registry import KINDS, Registered, Registry
-from peirce.testing.beside import PLUGINS, beside
+from peirce.registry import EXPERIMENTS, KINDS, Plugin, Registered, Registry, canonical
 from peirce.testing.check import Case, Check, expected_failures
 from peirce.testing.checks import CHECKS
 from peirce.testing.companions import companied
-from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError
+from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
+
+ANNOUNCED = ("specs", "runtimes", "pipelines", "parsers", EXPERIMENTS)
+"""What the registry holds beside parts and is checked."""
+CHECKED = (*KINDS, *ANNOUNCED[:-1], "commands", EXPERIMENTS)
+"""Every kind that checks cover, in the order in which the suite takes them."""
 
 
 def _tuple(plugins: Iterable[str | object] | str) -> tuple[str | object, ...]:
@@ -66,19 +69,14 @@ class Conformance:
     tensorrt: bool = field(default=False, kw_only=True)
 
     def named(
-        self,
-        plugins: Iterable[str],
-        expected: Mapping[str, str] | None = None,
-        *,
-        thorough: bool = False,
-        tensorrt: bool = False,
+        self, plugins: Iterable[str], expected: Mapping[str, str], *, thorough: bool, tensorrt: bool
     ) -> Conformance:
-        """The same as the command line wants it: with the plug-ins that it names, unless it has its own."""
+        """The suite as a command line wants it: with the plug-ins that it names, unless it has its own."""
         own = self.plugins or self.registry
         return evolve(
             self,
             plugins=self.plugins if own else tuple(plugins),
-            expected_failures={**(expected or {}), **self.expected_failures},
+            expected_failures={**expected, **self.expected_failures},
             thorough=self.thorough or thorough,
             tensorrt=self.tensorrt or tensorrt,
         )
@@ -100,16 +98,20 @@ class Conformance:
         """
         found = []
         for check, case in self.cases():
-            if only(_name(check, case)):
+            if only(check_name(check, case.entry)):
                 found.append(self.outcome(check, case))
                 callback(found[-1])
         return tuple(found)
+
+    def names(self) -> list[str]:
+        """The checks by their names `CHECK[KIND.NAME]`; raises as `cases`."""
+        return [check_name(check, case.entry) for check, case in self.cases()]
 
     def outcome(self, check: Check, case: Case) -> Outcome:
         """Run one check. A stated failure is expected, and is a failure if it does not happen."""
         part = f"{case.entry.kind}.{case.entry.name}"
         stated = expected_failures(case.entry.part).get(check.name)
-        reason = stated or self.expected_failures.get(_name(check, case))
+        reason = stated or self.expected_failures.get(check_name(check, case.entry))
         try:
             check.run(case)
         except NotApplicableError as error:
@@ -135,11 +137,11 @@ class Conformance:
         if own.quarantined:
             causes = "; ".join(f"{broken.plugin}: {broken.cause}" for broken in own.quarantined)
             raise PeirceError(f"a plug-in under check cannot be loaded. {causes}")
-        parts = _all_of(own)
+        parts = tuple(_all_of(own))
         for plugin in own.plugins:
-            if not any(entry.plugin == plugin.name and entry.kind != PLUGINS for entry in parts):
+            if not any(entry.plugin == plugin.name for entry in parts):
                 raise PeirceError(f"plug-in {plugin.name} registers no part, so there is nothing to check")
-        return registry, tuple(parts)
+        return registry, parts
 
     def cases(self) -> tuple[tuple[Check, Case], ...]:
         """Every check beside every part that it covers.
@@ -151,15 +153,13 @@ class Conformance:
         registry, parts = self._found
         # A registry that a caller gives is taken as it is.
         around = registry if self.registry else companied(registry)
-        cases = {entry: Case(entry, around, self.thorough) for entry in parts}
-        known = [(check, case) for case in cases.values() for check in CHECKS if check.applies(case.entry)]
+        cases = [Case(entry, around, self.thorough) for entry in parts]
+        known = [(check, case) for case in cases for check in CHECKS if check.applies(case.entry)]
         found = tuple(each for each in known if self.tensorrt or not each[0].on_request)
         if not found:
-            causes = "".join(
-                f"; {broken.plugin} was not loaded: {broken.cause}" for broken in registry.quarantined
-            )
+            causes = "".join(f"; {each.plugin} was not loaded: {each.cause}" for each in registry.quarantined)
             raise PeirceError(f"there is no part to check: no plug-in registers one{causes}")
-        names = {_name(check, case) for check, case in known}
+        names = {check_name(check, case.entry) for check, case in known}
         for name, reason in self.expected_failures.items():
             if name not in names:
                 raise PeirceError(f"expected_failures: {unknown('check', name, names)}")
@@ -167,59 +167,30 @@ class Conformance:
                 raise PeirceError(f"expected_failures gives no reason for {name!r}")
         return found
 
-    def items(self, parent: pytest.Collector, prefix: str = "") -> Iterator[CheckItem]:
-        """The pytest items, `CHECK[KIND.NAME]` each."""
-        for check, case in self.cases():
-            name = prefix + _name(check, case)
-            yield CheckItem.from_parent(parent, name=name, suite=self, check=check, case=case)
+
+def check_name(check: Check, entry: Registered) -> str:
+    """`CHECK[KIND.NAME]`."""
+    return f"{check.name}[{entry.kind}.{entry.name}]"
 
 
-def _name(check: Check, case: Case) -> str:
-    return f"{check.name}[{case.entry.kind}.{case.entry.name}]"
+def _all_of(registry: Registry) -> Iterator[Registered]:
+    """The parts of a registry, what its plug-ins announce beside them, and the commands of their distributions."""
+    for kind in (*KINDS, *ANNOUNCED):
+        yield from registry.entries(kind)
+    yield from commands_of(registry.plugins)
 
 
-def _all_of(registry: Registry) -> list[Registered]:
-    """The parts of a registry, and what its plug-ins bring beside them."""
-    parts = [entry for kind in KINDS for entry in registry.entries(kind)]
-    return [*parts, *beside(registry, registry.plugins)]
-
-
-class CheckItem(pytest.Item):
-    """One check on one part."""
-
-    def __init__(self, *, suite: Conformance, check: Check, case: Case, **more: Any) -> None:
-        super().__init__(**more)
-        self.suite = suite
-        self.check = check
-        self.case = case
-
-    def runtest(self) -> None:
-        """Run the check, and tell pytest how it ended."""
-        ended = self.suite.outcome(self.check, self.case)
-        ran = ended.outcome not in ("does not apply", "not run")
-        self._report("ran" if ran else ended.outcome)
-        if ended.outcome == "does not apply":
-            pytest.skip(f"does not apply: {ended.message}")
-        elif ended.outcome == "not run":
-            if self.config.getoption("peirce_strict"):
-                pytest.fail(f"{ended.message} (--peirce-strict makes this a failure)", pytrace=False)
-            pytest.skip(ended.message)
-        elif ended.outcome == "expected failure":
-            reason = ended.message.partition("\n")[0]
-            self.user_properties.append(("peirce_expected", f"{ended.name}: {reason}"))
-            pytest.xfail(f"expected: {ended.message}")
-        elif ended.outcome == "failed":
-            raise BrokenError(ended.message)
-
-    def _report(self, outcome: str) -> None:
-        part = f"{self.case.entry.kind}.{self.case.entry.name}"
-        self.user_properties.append(("peirce_outcome", (outcome, self.check.name, part)))
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """A broken contract in words, which say where the part raised if it did."""
-        error = excinfo.value
-        return str(error) if isinstance(error, BrokenError) else super().repr_failure(excinfo, style)
-
-    def reportinfo(self) -> tuple[Any, int | None, str]:
-        """Where pytest says that the item lies."""
-        return self.path, None, self.name
+def commands_of(plugins: Iterable[Plugin]) -> Iterator[Registered]:
+    """The commands of the plug-ins' distributions, each once; `part` is `module:attribute`."""
+    owners = {plugin.distribution: plugin for plugin in reversed(tuple(plugins)) if plugin.distribution}
+    for entry in sorted(entry_points(group="peirce.commands"), key=lambda entry: entry.name):
+        owner = owners.get(canonical(entry.dist.name)) if entry.dist is not None else None
+        if owner is not None:
+            yield Registered(
+                part=entry.value,
+                kind="commands",
+                name=entry.name,
+                plugin=owner.name,
+                distribution=owner.distribution,
+                version=owner.version,
+            )

@@ -1,14 +1,16 @@
-"""The options that checks give to a part: its example, and the other choices of every option that has a few."""
+"""The options that checks give to a part: its example, and the other choices; and which of them are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
 from peirce.spec import structured
-from peirce.testing.failures import BrokenError
+from peirce.testing.compare import BrokenError
+
+T = TypeVar("T")
 
 
 def example_options(part: type[Any]) -> Any:
@@ -29,9 +31,7 @@ def example_options(part: type[Any]) -> Any:
 def choices(options: Any) -> Iterator[tuple[str, Any]]:
     """What differs from the given options in one field of few values, a Literal or a bool, each with its name."""
     hints = get_type_hints(type(options))
-    for field in attrs.fields(type(options)):
-        if not field.init:
-            continue
+    for field in given_fields(options):
         kind, now = hints.get(field.name), getattr(options, field.name)
         values = get_args(kind) if get_origin(kind) is Literal else (True, False) if kind is bool else ()
         for value in values:
@@ -43,11 +43,36 @@ def choices(options: Any) -> Iterator[tuple[str, Any]]:
                 continue  # a choice that the part's own validator refuses beside the others
 
 
+def given_fields(options: Any) -> list[Any]:
+    """The fields of options, or of their class, that a spec may give."""
+    return [f for f in attrs.fields(options if isinstance(options, type) else type(options)) if f.init]
+
+
 def as_table(options: Any) -> dict[str, Any]:
     """Options as the table of a spec that gives them."""
-    table = {}
-    for field in attrs.fields(type(options)):
-        value = getattr(options, field.name)
-        if field.init and value is not None:
-            table[field.name] = as_table(value) if attrs.has(type(value)) else value
-    return table
+    values = {field.name: getattr(options, field.name) for field in given_fields(options)}
+    return {n: as_table(v) if attrs.has(type(v)) else v for n, v in values.items() if v is not None}
+
+
+def recording(options: T, read: set[str]) -> T:
+    """Equal options whose fields, when they are read, add their names to `read`.
+
+    Args:
+        options: of an attrs class.
+        read: what the names are added to.
+    """
+    cls: type[Any] = type(options)
+    names = {field.name for field in attrs.fields(cls)}
+
+    def get(self: object, name: str) -> Any:
+        if name in names:
+            read.add(name)
+        return object.__getattribute__(self, name)
+
+    body = {"__getattribute__": get, "__module__": cls.__module__, "__doc__": cls.__doc__}
+    made: Any = object.__new__(type(cls.__name__, (cls,), body))
+    for name in names:
+        object.__setattr__(made, name, getattr(options, name))
+    read.clear()
+    own: T = made
+    return own

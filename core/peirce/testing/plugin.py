@@ -1,12 +1,10 @@
-"""The pytest plug-in: `--peirce-plugin`, the items of a `Conformance`, the count of the checks that ran, a report.
+"""The pytest plug-in: `--peirce-plugin`, the items of a `Conformance`, and the count of the checks that ran.
 
 pytest imports this module in every run, so it imports nothing but pytest.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,47 +13,38 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The suite's options."""
     group = parser.getgroup("peirce", "Peirce's conformance suite")
-    group.addoption(
-        "--peirce-plugin",
-        action="append",
-        default=[],
-        metavar="MODULE|DIST:ENTRY",
-        help="plug-in to check with `--pyargs peirce.testing.suite`; repeatable; without it, everything registered",
-    )
-    group.addoption(
-        "--peirce-expect",
-        action="append",
-        default=[],
-        metavar="CHECK[KIND.NAME]=REASON",
-        help="a check that is known to fail, with the reason; repeatable",
-    )
-    group.addoption("--peirce-thorough", action="store_true", help="try more examples, and larger exports")
-    group.addoption("--peirce-tensorrt", action="store_true", help="let TensorRT build every part, too")
-    group.addoption("--peirce-strict", action="store_true", help="a check that could not run is a failure")
-    group.addoption(
-        "--peirce-report", metavar="FILE", help="write how each check ends to FILE, one JSON object a line"
-    )
-    group.addoption(
-        "--peirce-list",
-        action="store_true",
-        help="print the checks and the kinds of parts they cover, and exit",
-    )
+    for name, metavar, said in (
+        (
+            "--peirce-plugin", "MODULE|DIST:ENTRY",
+            "plug-in to check with `--pyargs peirce.testing.suite`; repeatable; without it, everything registered",
+        ),
+        (
+            "--peirce-expect", "CHECK[KIND.NAME]=REASON",
+            "a check that is known to fail, with the reason; repeatable",
+        ),
+    ):  # fmt: skip
+        group.addoption(name, action="append", default=[], metavar=metavar, help=said)
+    for name, said in (
+        ("--peirce-thorough", "try more examples, and larger exports"),
+        ("--peirce-tensorrt", "let TensorRT build every part, too"),
+        ("--peirce-strict", "a check that could not run is a failure"),
+        ("--peirce-list", "print the checks and the kinds of parts they cover, and exit"),
+    ):
+        group.addoption(name, action="store_true", help=said)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Count the checks that run, so that a run of none can fail."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Tally(config), "peirce-tally")
-        if config.getoption("peirce_report"):
-            config.pluginmanager.register(_Report(config.getoption("peirce_report")), "peirce-report")
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """`--peirce-list`: print and exit."""
     if not config.getoption("peirce_list"):
         return None
-    from peirce.testing.beside import CHECKED
     from peirce.testing.checks import CHECKS
+    from peirce.testing.conformance import CHECKED
 
     for kind in CHECKED:
         covering = [check for check in CHECKS if kind in check.kinds]
@@ -73,19 +62,68 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
         return None
     from peirce.errors import PeirceError
 
-    conformance: Any = obj
+    suite: Any = obj
+    option = collector.config.getoption
     try:
-        config = collector.config
-        expected = dict(each.partition("=")[::2] for each in config.getoption("peirce_expect"))
-        named = conformance.named(
-            config.getoption("peirce_plugin"),
-            expected,
-            thorough=config.getoption("peirce_thorough"),
-            tensorrt=config.getoption("peirce_tensorrt"),
+        suite = suite.named(
+            option("peirce_plugin"),
+            dict(each.partition("=")[::2] for each in option("peirce_expect")),
+            thorough=option("peirce_thorough"),
+            tensorrt=option("peirce_tensorrt"),
         )
-        return list(named.items(collector))
+        return [
+            CheckItem.from_parent(
+                collector,
+                name=f"{check.name}[{case.entry.kind}.{case.entry.name}]",
+                suite=suite,
+                check=check,
+                case=case,
+            )
+            for check, case in suite.cases()
+        ]
     except PeirceError as error:
         raise collector.CollectError(f"conformance suite: {error}") from error
+
+
+class _FailedError(Exception):
+    """A failure in the words of its check."""
+
+
+class CheckItem(pytest.Item):
+    """One check on one part."""
+
+    def __init__(self, *, suite: Any, check: Any, case: Any, **more: Any) -> None:
+        super().__init__(**more)
+        self.suite, self.check, self.case = suite, check, case
+
+    def runtest(self) -> None:
+        """Run the check, and tell pytest how it ended."""
+        ended = self.suite.outcome(self.check, self.case)
+        ran = ended.outcome not in ("does not apply", "not run")
+        self.user_properties.append(
+            ("peirce_outcome", ("ran" if ran else ended.outcome, ended.name, ended.part))
+        )
+        if ended.outcome == "does not apply":
+            pytest.skip(f"does not apply: {ended.message}")
+        elif ended.outcome == "not run":
+            if self.config.getoption("peirce_strict"):
+                raise _FailedError(f"{ended.message} (--peirce-strict makes this a failure)")
+            pytest.skip(ended.message)
+        elif ended.outcome == "expected failure":
+            reason = ended.message.partition("\n")[0]
+            self.user_properties.append(("peirce_expected", f"{ended.name}: {reason}"))
+            pytest.xfail(f"expected: {ended.message}")
+        elif ended.outcome == "failed":
+            raise _FailedError(ended.message)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """A broken contract in words, which say where the part raised if it did."""
+        error = excinfo.value
+        return str(error) if isinstance(error, _FailedError) else super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        """Where pytest says that the item lies."""
+        return self.path, None, self.name
 
 
 class _Tally:
@@ -103,67 +141,30 @@ class _Tally:
         return sum(outcome == "ran" for outcome, _, _ in self.outcomes)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when != "call":
-            return
-        for key, value in report.user_properties:
-            if key == "peirce_outcome":
-                self.outcomes.append(tuple(value))  # type: ignore[arg-type]
-            elif key == "peirce_expected":
-                self.expected.append(str(value))
+        if report.when == "call":
+            for key, value in report.user_properties:
+                if key == "peirce_outcome":
+                    self.outcomes.append(tuple(value))  # type: ignore[arg-type]
+                elif key == "peirce_expected":
+                    self.expected.append(str(value))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         failed = session.exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-        listing = session.config.option.collectonly
-        if self.asked and not self.ran and not failed and not listing:
+        if self.asked and not self.ran and not failed and not session.config.option.collectonly:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if not self.outcomes and not self.asked:
             return
         terminalreporter.section("Peirce conformance")
-        ran = {part for outcome, _, part in self.outcomes if outcome == "ran"}
-        parts = {part for part in ran if not part.startswith("plugins.")}  # a plug-in is none of its own
+        parts = {part for outcome, _, part in self.outcomes if outcome == "ran"}
         terminalreporter.line(f"{self.ran} checks ran on {len(parts)} parts")
         for outcome in ("not run", "does not apply"):
-            names = [f"{check}[{part}]" for given, check, part in self.outcomes if given == outcome]
+            names = [name for given, name, _ in self.outcomes if given == outcome]
             if names:
                 terminalreporter.line(f"{len(names)} {outcome}: {', '.join(names)}")
         for line in self.expected:
             terminalreporter.line(f"expected failure: {line}")
         if self.asked and not self.ran:
             terminalreporter.line("FAILED: a run of no checks shows nothing", red=True)
-
-
-class _Report:
-    """Writes how each check ends while the run goes on, for whoever started it."""
-
-    def __init__(self, path: str) -> None:
-        self.path = Path(path)
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._write(event="collected", checks=len(session.items))
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self._write(event="error", message=report.longreprtext)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when != "call" and not report.failed:
-            return
-        properties = dict(report.user_properties)
-        outcome: str = report.outcome
-        message = report.longreprtext
-        if hasattr(report, "wasxfail"):
-            outcome, message = "expected failure", str(properties.get("peirce_expected", ""))
-        elif report.skipped:
-            given: Any = properties.get("peirce_outcome", ("skipped",))
-            outcome = given[0]
-            # pytest keeps why an item is skipped as file, line and reason.
-            message = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else message
-        check, _, part = report.nodeid.rpartition("::")[2].removesuffix("]").partition("[")
-        self._write(event="check", check=check, part=part, outcome=outcome, message=message)
-
-    def _write(self, **event: object) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(event) + "\n")

@@ -18,7 +18,6 @@ from peirce.parts import (
     Dims,
     NoOptions,
     PairPosition,
-    Position,
     ScopePosition,
     StateOperator,
     Tokens,
@@ -28,6 +27,11 @@ from peirce.parts import (
 from peirce.registry import hookimpl
 
 
+def _wave(*sizes: int, scale: float = 1.0) -> nn.Parameter:
+    """Values from `scale` to twice that."""
+    return nn.Parameter(torch.linspace(scale, 2 * scale, int(torch.tensor(sizes).prod())).reshape(sizes))
+
+
 class ProbeUnary(UnaryPosition):
     """u(x) += a wave of the token's place."""
 
@@ -35,7 +39,7 @@ class ProbeUnary(UnaryPosition):
 
     def __init__(self, options: NoOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.wave = nn.Parameter(torch.linspace(1.0, 2.0, dims.unary))
+        self.wave = _wave(dims.unary)
 
     def unary(self, tokens: Tokens) -> Tensor:
         """[b or 1, x, d1]."""
@@ -49,7 +53,7 @@ class ProbeBinary(BinaryPosition):
 
     def __init__(self, options: NoOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.wave = nn.Parameter(torch.linspace(1.0, 2.0, dims.binary))
+        self.wave = _wave(dims.binary)
 
     def binary(self, tokens: Tokens) -> Tensor:
         """[b or 1, x, y, d2]."""
@@ -64,9 +68,7 @@ class ProbePair(PairPosition):
     def __init__(self, options: NoOptions, dims: Dims) -> None:
         super().__init__(options, dims)
         self.layers = dims.layers
-        self.score = nn.Parameter(torch.linspace(-2.0, 2.0, 3 * dims.heads).reshape(1, 3, dims.heads))
-        values = torch.linspace(-1.0, 1.0, 3 * dims.head_size)
-        self.value = nn.Parameter(values.reshape(1, 3, 1, dims.head_size))
+        self.score, self.value = _wave(1, 3, dims.heads, scale=2.0), _wave(1, 3, 1, dims.head_size)
 
     def pairs(self, tokens: Tokens) -> list[PairBias]:
         """One for all layers."""
@@ -90,7 +92,7 @@ class ProbeAugmenter(Augmenter):
 
     def __init__(self, options: NoOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.vector = nn.Parameter(torch.linspace(1.0, 2.0, dims.unary))
+        self.vector = _wave(dims.unary)
 
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         """[b, x, d1] -> [b, x, d1]."""
@@ -110,7 +112,7 @@ class ProbeState(StateOperator):
 
     def __init__(self, options: NoOptions, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.weight = nn.Parameter(torch.linspace(1.0, 2.0, dims.unary))
+        self.weight = _wave(dims.unary)
 
     def forward(self, state: Predicates, scope: Scope) -> Predicates:
         """The increments."""
@@ -125,12 +127,12 @@ def register_operators() -> list[type[Any]]:
 
 
 @hookimpl
-def register_positions() -> list[type[Position]]:
+def register_positions() -> list[type[Any]]:
     """One for each place."""
     return [ProbeUnary, ProbeBinary, ProbePair, ProbeScope]
 
 
 @hookimpl
-def register_augmenters() -> list[type[Augmenter]]:
+def register_augmenters() -> list[type[Any]]:
     """One that heads are told of."""
     return [ProbeAugmenter]

@@ -6,9 +6,15 @@ that only the check which is about the flaw can find it.
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from attrs import frozen
+from peirce.model import Exporter, Task
+from peirce.parts import Architecture, Augmenter, Head, Position
+
+C = TypeVar("C", bound=type[Any])
 
 
 @frozen
@@ -18,4 +24,41 @@ class Pair:
     right: type[Any]
     wrong: type[Any]
     check: str
-    kind: str = "operators"
+    kind: str
+
+
+PAIRS: list[Pair] = []
+"""All of them, filled by `wrong` and `flaw`."""
+
+
+def pair_of(wrong: type[Any], check: str) -> Pair:
+    """A pair of a wrong class and the class that it inherits from."""
+    kinds = {
+        Architecture: "architectures", Augmenter: "augmenters", Head: "heads", Position: "positions",
+        Exporter: "exporters", Task: "tasks",
+    }  # fmt: skip
+    kind = next((kind for base, kind in kinds.items() if issubclass(wrong, base)), "operators")
+    return Pair(wrong.__mro__[1], wrong, check, kind)
+
+
+def wrong(check: str) -> Callable[[C], C]:
+    """A subclass of a correct part, with one flaw that a check must reject; it is named by its class."""
+
+    def take(cls: C) -> C:
+        if "name" not in vars(cls):
+            cls.name = named(cls.__name__)
+        PAIRS.append(pair_of(cls, check))
+        return cls
+
+    return take
+
+
+def flaw(right: type[Any], check: str, name: str, said: str, /, **body: Any) -> type[Any]:
+    """A subclass of a correct part in a few words: its attributes and methods, and what is wrong with them."""
+    made = type(name, (right,), {"__doc__": said, "__module__": right.__module__, **body})
+    return wrong(check)(made)
+
+
+def named(cls: str) -> str:
+    """`HalfInside` as `half_inside`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls).lower()

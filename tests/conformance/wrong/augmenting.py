@@ -10,7 +10,7 @@ from attrs import field, frozen, validators
 from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
 from torch import Tensor, nn
 
-from wrong import Pair
+from wrong import flaw, wrong
 
 
 @frozen(kw_only=True)
@@ -47,19 +47,15 @@ class Gate(Augmenter):
         return self.added(embeddings)
 
 
-class OtherWords(Gate):
-    """Leaves the words that heads tie to as they are."""
-
-    name = "other_words"
-
-    def words(self, embeddings: Tensor) -> Tensor:
-        return embeddings
+flaw(
+    Gate, "words", "other_words", "Leaves the words that heads tie to as they are.",
+    words=lambda self, embeddings: embeddings,
+)  # fmt: skip
 
 
+@wrong("purity")
 class AddsInPlace(Gate):
     """Adds to the embeddings that it was given."""
-
-    name = "adds_in_place"
 
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         if embeddings.requires_grad:
@@ -67,29 +63,26 @@ class AddsInPlace(Gate):
         return embeddings.copy_(super().forward(embeddings, tokens))
 
 
-class NoiseAlways(Gate):
-    """Adds noise in evaluation too."""
+flaw(
+    Gate, "purity", "noise_always", "Adds noise in evaluation too.",
+    forward=lambda self, embeddings, tokens: (
+        Gate.forward(self, embeddings, tokens) + 1e-3 * torch.randn_like(embeddings)
+    ),
+)  # fmt: skip
 
-    name = "noise_always"
 
-    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
-        return super().forward(embeddings, tokens) + 1e-3 * torch.randn_like(embeddings)
-
-
+@wrong("gradients")
 class NoGradientPast(Gate):
     """Lets no gradient reach the embeddings by way of its gate."""
-
-    name = "no_gradient_past"
 
     def added(self, embeddings: Tensor) -> Tensor:
         gate = self.gate(embeddings.detach()).sigmoid()
         return embeddings + self.strength * gate * self.value(embeddings).tanh()
 
 
+@wrong("precision")
 class BfloatGate(Gate):
     """Opens its gate in bfloat16, for speed."""
-
-    name = "bfloat_gate"
 
     def added(self, embeddings: Tensor) -> Tensor:
         half = torch.bfloat16
@@ -147,38 +140,17 @@ def three(values: Tensor) -> Tensor:
     return wide[:, :-2] + wide[:, 1:-1] + wide[:, 2:]
 
 
-class WindowOverPadding(Window):
-    """Takes its neighbours as they stand, padding included."""
-
-    name = "window_over_padding"
-
-    def near(self, values: Tensor, real: Tensor) -> Tensor:
-        return three(values) / three(torch.ones_like(real))
-
-
-class UnmarkedByDefault(Window):
-    """Takes absent marks for 0, where its declaration says 1."""
-
-    name = "unmarked_by_default"
-    unmarked = 0
-
-
-class OverTheBatchToo(Window):
-    """Takes off the mean embedding of the batch."""
-
-    name = "over_the_batch_too"
-
-    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
-        return super().forward(embeddings - embeddings.mean(0, keepdim=True), tokens)
-
-
-PAIRS = [
-    Pair(Gate, OtherWords, "words", "augmenters"),
-    Pair(Gate, AddsInPlace, "purity", "augmenters"),
-    Pair(Gate, NoiseAlways, "purity", "augmenters"),
-    Pair(Gate, NoGradientPast, "gradients", "augmenters"),
-    Pair(Gate, BfloatGate, "precision", "augmenters"),
-    Pair(Window, WindowOverPadding, "padding", "augmenters"),
-    Pair(Window, UnmarkedByDefault, "inputs", "augmenters"),
-    Pair(Window, OverTheBatchToo, "batch", "augmenters"),
-]
+flaw(
+    Window, "padding", "window_over_padding", "Takes its neighbours as they stand, padding included.",
+    near=lambda self, values, real: three(values) / three(torch.ones_like(real)),
+)  # fmt: skip
+flaw(
+    Window, "inputs", "unmarked_by_default", "Takes absent marks for 0, where its declaration says 1.",
+    unmarked=0,
+)  # fmt: skip
+flaw(
+    Window, "batch", "over_the_batch_too", "Takes off the mean embedding of the batch.",
+    forward=lambda self, embeddings, tokens: (
+        Window.forward(self, embeddings - embeddings.mean(0, keepdim=True), tokens)
+    ),
+)  # fmt: skip

@@ -13,7 +13,7 @@ from peirce.algebra import Scope
 from peirce.parts import Dims, Operator, Reader, Writer
 from torch import Tensor
 
-from wrong import Pair
+from wrong import flaw, wrong
 
 
 @frozen(kw_only=True)
@@ -66,86 +66,74 @@ class Blend(Operator):
         ]
 
 
+def steep(part: Blend, premise: Tensor) -> Tensor:
+    """The premise times the sharpness."""
+    return premise * part.options.sharpness
+
+
+@wrong("purity")
 class Overwrites(Blend):
     """Saves a tensor by writing over the premise."""
 
-    name = "overwrites"
-
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        values = (
-            premise * self.options.sharpness
-            if premise.requires_grad
-            else premise.mul_(self.options.sharpness)
-        )
-        return self.summed(kernel, values.tanh())
-
-
-class OverwritesWhole(Blend):
-    """Does so only where every token may attend to every one."""
-
-    name = "overwrites_whole"
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        if scope.pairs is None and not premise.requires_grad:
-            premise *= self.options.sharpness
+        if not premise.requires_grad:
+            premise.mul_(self.options.sharpness)
             return self.summed(kernel, premise.tanh())
-        return super().infer(kernel, premise, scope)
+        return Blend.infer(self, kernel, premise, scope)
 
 
-class AlwaysDrops(Blend):
-    """Calls dropout as a function, which is in training by default."""
+flaw(
+    Blend, "purity", "overwrites_whole", "Does so only where every token may attend to every one.",
+    infer=lambda self, kernel, premise, scope: (
+        Blend if scope.pairs is not None else Overwrites
+    ).infer(self, kernel, premise, scope),
+)  # fmt: skip
+flaw(
+    Blend, "purity", "always_drops", "Calls dropout as a function, which is in training by default.",
+    summed=lambda self, kernel, values: Blend.summed(self, kernel, F.dropout(values, 0.1)),
+)  # fmt: skip
 
-    name = "always_drops"
 
-    def summed(self, kernel: Tensor, values: Tensor) -> Tensor:
-        return super().summed(kernel, F.dropout(values, 0.1))
-
-
+@wrong("precision")
 class HalfInside(Blend):
     """Multiplies in bfloat16 where the model is in float32, as mixed precision would; float64 stays as it is."""
-
-    name = "half_inside"
 
     def summed(self, kernel: Tensor, values: Tensor) -> Tensor:
         with torch.autocast(kernel.device.type, torch.bfloat16):
             return super().summed(kernel, values).to(kernel.dtype)
 
 
-class SingleInside(Blend):
-    """Computes the tanh in float32 for the sake of half precision, and so in float64 too."""
+flaw(
+    Blend, "precision", "single_inside",
+    "Computes the tanh in float32 for the sake of half precision, and so in float64 too.",
+    infer=lambda self, kernel, premise, scope: self.summed(
+        kernel, steep(self, premise.float()).tanh().to(kernel.dtype)
+    ),
+)  # fmt: skip
 
-    name = "single_inside"
 
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        values = (premise.float() * self.options.sharpness).tanh()
-        return self.summed(kernel, values.to(kernel.dtype))
-
-
+@wrong("limits")
 class DropsTheRest(Blend):
     """Sums over blocks of 128 tokens, and forgets those after the last whole one."""
-
-    name = "drops_the_rest"
 
     def summed(self, kernel: Tensor, values: Tensor) -> Tensor:
         blocks = max(values.shape[1] // 128, 1)
         parts = [slice(128 * i, 128 * (i + 1)) for i in range(blocks)]
-        sums = [super(DropsTheRest, self).summed(kernel[:, :, part], values[:, part]) for part in parts]
-        return torch.stack(sums).sum(0)
+        return torch.stack([Blend.summed(self, kernel[:, :, part], values[:, part]) for part in parts]).sum(0)
 
 
-class SmallWeightsVanish(Blend):
-    """Leaves out weights below a thousandth, which short texts do not have."""
+flaw(
+    Blend, "limits", "small_weights_vanish",
+    "Leaves out weights below a thousandth, which short texts do not have.",
+    summed=lambda self, kernel, values: Blend.summed(
+        self, F.threshold(kernel, 1e-3, 0.0) if kernel.shape[2] > 64 else kernel, values
+    ),
+)  # fmt: skip
 
-    name = "small_weights_vanish"
 
-    def summed(self, kernel: Tensor, values: Tensor) -> Tensor:
-        return super().summed(F.threshold(kernel, 1e-3, 0.0) if kernel.shape[2] > 64 else kernel, values)
-
-
+@wrong("calls")
 class SharesScratch(Blend):
     """Writes every result of one shape to the same memory, where no gradient is asked for."""
-
-    name = "shares_scratch"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -159,10 +147,9 @@ class SharesScratch(Blend):
         return out.copy_(super().summed(kernel, values))
 
 
+@wrong("purity")
 class PassesByItself(Blend):
     """Hands the values to its own next step in an attribute, which two threads share."""
-
-    name = "passes_by_itself"
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         self.values = premise * self.options.sharpness
@@ -170,10 +157,9 @@ class PassesByItself(Blend):
         return self.summed(kernel, self.values)
 
 
+@wrong("calls")
 class HoldsALock(Blend):
     """Guards itself by a lock, which cannot be copied or sent to a worker."""
-
-    name = "holds_a_lock"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -184,10 +170,9 @@ class HoldsALock(Blend):
             return super().infer(kernel, premise, scope)
 
 
+@wrong("calls")
 class KeepsConstants(Blend):
     """Keeps a constant for each length; one that was made in inference mode is of no use in training."""
-
-    name = "keeps_constants"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -200,14 +185,11 @@ class KeepsConstants(Blend):
         return self.summed(kernel, (premise * self.factors[key]).tanh())
 
 
+@wrong("calls")
 class StartsAnew(Blend):
     """Forgets its state when a call fails, and never sets it up again."""
 
-    name = "starts_anew"
-
-    def __init__(self, options: Any, dims: Dims) -> None:
-        super().__init__(options, dims)
-        self.busy = False
+    busy = False
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         if self.busy:
@@ -218,72 +200,46 @@ class StartsAnew(Blend):
         return result
 
 
-class OverTheBatch(Blend):
-    """Scales by the largest premise of the batch."""
-
-    name = "over_the_batch"
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        if premise.shape[0] > 1:
-            premise = premise / premise.abs().amax().clamp_min(1.0)
-        return super().infer(kernel, premise, scope)
+def scaled_over_the_batch(part: Blend, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+    if len(premise) > 1:
+        premise = premise / premise.abs().amax().clamp_min(1.0)
+    return Blend.infer(part, kernel, premise, scope)
 
 
-class OnlyTheFirst(Blend):
-    """Has room for 64 examples, and takes the last of them for each of the rest."""
-
-    name = "only_the_first"
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        return super().infer(kernel, premise[torch.arange(len(premise)).clamp_max(63)], scope)
+def without_gradients(part: Blend, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+    if not (kernel.requires_grad or premise.requires_grad):
+        torch.set_grad_enabled(False)
+    return Blend.infer(part, kernel, premise, scope)
 
 
-class SwitchesGradientsOff(Blend):
-    """Switches gradients off for itself, and leaves it so."""
-
-    name = "switches_gradients_off"
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        if not (kernel.requires_grad or premise.requires_grad):
-            torch.set_grad_enabled(False)
-        return super().infer(kernel, premise, scope)
-
-
-class Tells(Blend):
-    """Prints what it is given."""
-
-    name = "tells"
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        print(tuple(kernel.shape))
-        return super().infer(kernel, premise, scope)
-
-
-class BatchForOne(Blend):
-    """Squeezes away a batch of one, and a single head with it."""
-
-    name = "batch_for_one"
-
-    def summed(self, kernel: Tensor, values: Tensor) -> Tensor:
-        return super().summed(kernel, values).squeeze(2)
+flaw(
+    Blend, "batch", "over_the_batch", "Scales by the largest premise of the batch.", infer=scaled_over_the_batch
+)  # fmt: skip
+flaw(
+    Blend, "batch", "only_the_first",
+    "Has room for 64 examples, and takes the last of them for each of the rest.",
+    infer=lambda self, kernel, premise, scope: Blend.infer(
+        self, kernel, premise[torch.arange(len(premise)).clamp_max(63)], scope
+    ),
+)  # fmt: skip
+flaw(
+    Blend, "purity", "switches_gradients_off", "Switches gradients off for itself, and leaves it so.",
+    infer=without_gradients,
+)  # fmt: skip
+flaw(
+    Blend, "shapes", "batch_for_one", "Squeezes away a batch of one, and a single head with it.",
+    summed=lambda self, kernel, values: Blend.summed(self, kernel, values).squeeze(2),
+)  # fmt: skip
+flaw(
+    Blend, "options", "dead_option", "Has an option that nothing reads.",
+    infer=lambda self, kernel, premise, scope: self.summed(kernel, premise.tanh()),
+    reference=lambda self, *given: Blend(BlendOptions(sharpness=1.0), self.dims).reference(*given),
+)  # fmt: skip
 
 
-class DeadOption(Blend):
-    """Has an option that nothing reads."""
-
-    name = "dead_option"
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        return self.summed(kernel, premise.tanh())
-
-    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        return Blend(BlendOptions(sharpness=1.0), self.dims).reference(kernel, premise, scope)
-
-
+@wrong("gradients")
 class ClipsGradients(Blend):
     """Clips what flows back through it."""
-
-    name = "clips_gradients"
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         values = (premise * self.options.sharpness).tanh()
@@ -292,20 +248,17 @@ class ClipsGradients(Blend):
         return self.summed(kernel, values)
 
 
-class StraightThrough(Blend):
-    """Lets no gradient through where the tanh is all but flat."""
-
-    name = "straight_through"
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        values = (premise * self.options.sharpness).tanh()
-        return self.summed(kernel, torch.where(values.abs() > 0.9, values.detach(), values))
+flaw(
+    Blend, "gradients", "straight_through", "Lets no gradient through where the tanh is all but flat.",
+    summed=lambda self, kernel, values: Blend.summed(
+        self, kernel, torch.where(values.abs() > 0.9, values.detach(), values)
+    ),
+)  # fmt: skip
 
 
+@wrong("gradients")
 class DetachesOneHead(Blend):
     """Keeps the last of several heads out of the gradient."""
-
-    name = "detaches_one_head"
 
     def summed(self, kernel: Tensor, values: Tensor) -> Tensor:
         if values.shape[2] > 1:
@@ -313,40 +266,27 @@ class DetachesOneHead(Blend):
         return super().summed(kernel, values)
 
 
-class NotAttended(Blend):
-    """Reads the tokens that rows attend to without saying so."""
-
-    name = "not_attended"
-
-    def premise(self) -> Reader:
-        return Reader(branch="U", shape=self.output().shape)
-
-
-class WantsItsLayout(Blend):
-    """Takes a view of what may lie in memory in any order."""
-
-    name = "wants_its_layout"
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        batch, length = premise.shape[:2]
-        flat = premise.view(batch, length, self.dims.heads * self.dims.head_size)
-        return super().infer(kernel, flat.view(premise.shape), scope)
+flaw(
+    Blend, "memory", "not_attended", "Reads the tokens that rows attend to without saying so.",
+    premise=lambda self: Reader(branch="U", shape=self.output().shape),
+)  # fmt: skip
+flaw(
+    Blend, "calls", "wants_its_layout", "Takes a view of what may lie in memory in any order.",
+    infer=lambda self, kernel, premise, scope: Blend.infer(
+        self, kernel, premise.view(*premise.shape[:2], -1).view(premise.shape), scope
+    ),
+)  # fmt: skip
+flaw(
+    Blend, "devices", "on_the_processor", "Makes its constants on the CPU.",
+    infer=lambda self, kernel, premise, scope: Blend.infer(
+        self, kernel, premise * torch.ones(self.dims.head_size, dtype=premise.dtype), scope
+    ),
+)  # fmt: skip
 
 
-class OnTheProcessor(Blend):
-    """Makes its constants on the CPU."""
-
-    name = "on_the_processor"
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        ones = torch.ones(self.dims.head_size, dtype=premise.dtype)
-        return super().infer(kernel, premise * ones, scope)
-
-
+@wrong("purity")
 class SeedsTheWorld(Blend):
     """Makes itself reproducible at everybody else's expense."""
-
-    name = "seeds_the_world"
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         torch.manual_seed(0)
@@ -400,10 +340,10 @@ class SharedOptions:
     slopes: list[float] = [2.0]  # noqa: RUF008 (the flaw)
 
 
+@wrong("declaration")
 class SharesItsDefault(Slopes):
     """Fills up the list of its options, which every part with the default has."""
 
-    name = "shares_its_default"
     Options = SharedOptions
 
     def filled(self, slopes: list[float], heads: int) -> list[float]:
@@ -411,13 +351,10 @@ class SharesItsDefault(Slopes):
         return slopes[:heads]
 
 
-class EightSlopes(Slopes):
-    """Has a table of factors for the eight heads that its author's model has."""
-
-    name = "eight_slopes"
-
-    def filled(self, slopes: list[float], heads: int) -> list[float]:
-        return [*slopes, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0][:heads]
+flaw(
+    Slopes, "limits", "eight_slopes", "Has a table of factors for the eight heads that its author's model has.",
+    filled=lambda self, slopes, heads: [*slopes, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0][:heads],
+)  # fmt: skip
 
 
 class Turning(Blend):
@@ -442,43 +379,7 @@ class Turning(Blend):
         return super().reference(kernel, turned, scope)
 
 
-class TakesOddSizes(Turning):
-    """Says that it works at every size."""
-
-    name = "takes_odd_sizes"
-
-    @classmethod
-    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
-        return None
-
-
-PAIRS = [
-    Pair(Blend, Overwrites, "purity"),
-    Pair(Blend, OverwritesWhole, "purity"),
-    Pair(Blend, AlwaysDrops, "purity"),
-    Pair(Blend, HalfInside, "precision"),
-    Pair(Blend, SingleInside, "precision"),
-    Pair(Blend, DropsTheRest, "limits"),
-    Pair(Blend, SmallWeightsVanish, "limits"),
-    Pair(Blend, SharesScratch, "calls"),
-    Pair(Blend, PassesByItself, "kept"),
-    Pair(Blend, HoldsALock, "copies"),
-    Pair(Blend, KeepsConstants, "calls"),
-    Pair(Blend, StartsAnew, "calls"),
-    Pair(Blend, OverTheBatch, "batch"),
-    Pair(Blend, OnlyTheFirst, "batch"),
-    Pair(Blend, SwitchesGradientsOff, "kept"),
-    Pair(Blend, Tells, "kept"),
-    Pair(Blend, BatchForOne, "shapes"),
-    Pair(Blend, DeadOption, "options"),
-    Pair(Blend, ClipsGradients, "gradients"),
-    Pair(Blend, StraightThrough, "gradients"),
-    Pair(Blend, DetachesOneHead, "gradients"),
-    Pair(Blend, NotAttended, "memory"),
-    Pair(Blend, WantsItsLayout, "calls"),
-    Pair(Blend, OnTheProcessor, "devices"),
-    Pair(Blend, SeedsTheWorld, "kept"),
-    Pair(Slopes, SharesItsDefault, "declaration"),
-    Pair(Slopes, EightSlopes, "limits"),
-    Pair(Turning, TakesOddSizes, "shapes"),
-]
+flaw(
+    Turning, "shapes", "takes_odd_sizes", "Says that it works at every size.",
+    check=classmethod(lambda cls, options, dims, scope: None),
+)  # fmt: skip

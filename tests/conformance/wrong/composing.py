@@ -8,10 +8,10 @@ from typing import Any, Literal
 import torch
 from attrs import field, frozen, validators
 from peirce.parts import Encoded, Plan, Tokens
-from peirce.testing.companions.host import Host
+from peirce.testing.companions import Host
 from torch import Tensor, nn
 
-from wrong import Pair
+from wrong import flaw, wrong
 
 Given = frozenset[Literal["pooled", "binary", "past"]]
 
@@ -52,10 +52,9 @@ class Tower(Host):
         return encoded.unary * self.stretch + self.shift
 
 
+@wrong("no_look_ahead")
 class SeesTheEnd(Tower):
     """Adds the mean of all real tokens to each, in causal scopes too."""
-
-    name = "sees_the_end"
 
     def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
         count = (
@@ -64,20 +63,19 @@ class SeesTheEnd(Tower):
         return super().ended(encoded, tokens) + encoded.unary.sum(1, keepdim=True) / count
 
 
+@wrong("padding")
 class AveragesPadding(Tower):
     """Pools over the length, padding included."""
-
-    name = "averages_padding"
 
     def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
         encoded, kept = super()._encoded(tokens, cache)
         return encoded._replace(pooled=encoded.unary.mean(1).tanh()), kept
 
 
+@wrong("save_load")
 class LosesItsStart(Tower):
     """Keeps what it begins with in an attribute, which no file has."""
 
-    name = "loses_its_start"
     begun = 0.0
 
     def begin(self) -> None:
@@ -87,6 +85,7 @@ class LosesItsStart(Tower):
         return super().ended(encoded, tokens) + self.begun
 
 
+@wrong("places")
 class PromisesAPooler(Tower):
     """Gives no pooled output, and says that it does."""
 
@@ -100,29 +99,26 @@ class PromisesAPooler(Tower):
         return encoded._replace(pooled=None), kept
 
 
+@wrong("shapes")
 class SaysAnotherWidth(Tower):
     """Tells heads that its pooled output is wider than it is."""
-
-    name = "says_another_width"
 
     @classmethod
     def sizes(cls, options: Any, dims: Any) -> Mapping[str, int]:
         return {**super().sizes(options, dims), "pooled": dims.unary + 1}
 
 
+@wrong("options")
 class StretchesNothing(Tower):
     """Has an option that nothing reads."""
-
-    name = "stretches_nothing"
 
     def __init__(self, options: Any, plan: Plan) -> None:
         super().__init__(TowerOptions(), plan)
 
 
+@wrong("memory")
 class ForgetsTheCache(Tower):
     """Infers new tokens as if none stood before them."""
-
-    name = "forgets_the_cache"
 
     def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
         if cache:
@@ -133,28 +129,21 @@ class ForgetsTheCache(Tower):
         return super()._encoded(tokens, cache)
 
 
-class DropsAtTheEnd(Tower):
-    """Drops out of its final atoms in evaluation too."""
-
-    name = "drops_at_the_end"
-
-    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
-        return torch.dropout(super().ended(encoded, tokens), 0.1, True)
-
-
-class TrainsDifferently(Tower):
-    """Leaves its shift out of training."""
-
-    name = "trains_differently"
-
-    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
-        return encoded.unary * self.stretch if self.training else super().ended(encoded, tokens)
+flaw(
+    Tower, "purity", "drops_at_the_end", "Drops out of its final atoms in evaluation too.",
+    ended=lambda self, encoded, tokens: torch.dropout(Tower.ended(self, encoded, tokens), 0.1, True),
+)  # fmt: skip
+flaw(
+    Tower, "modes", "trains_differently", "Leaves its shift out of training.",
+    ended=lambda self, encoded, tokens: (
+        encoded.unary * self.stretch if self.training else Tower.ended(self, encoded, tokens)
+    ),
+)  # fmt: skip
 
 
+@wrong("gradients")
 class CutsTheLayersOff(Tower):
     """Lets no gradient into its layers, as when one forgets to unfreeze them."""
-
-    name = "cuts_the_layers_off"
 
     def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
         return super().ended(encoded._replace(unary=encoded.unary.detach()), tokens)
@@ -166,10 +155,9 @@ class CutsTheLayersOff(Tower):
         return encoded._replace(binary=encoded.binary.detach(), pooled=encoded.pooled.detach()), kept
 
 
+@wrong("scopes")
 class TakesPrefixes(Tower):
     """Says that it works in prefix scopes, and stops when it meets one."""
-
-    name = "takes_prefixes"
 
     def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
         if "prefix_length" in tokens.inputs:
@@ -177,29 +165,12 @@ class TakesPrefixes(Tower):
         return super().ended(encoded, tokens)
 
 
+@wrong("scopes")
 class IgnoresRelations(Tower):
     """Takes relation scopes, and lets every token attend to every one in them."""
-
-    name = "ignores_relations"
 
     def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
         if "relation" in tokens.inputs:
             whole = {**tokens.inputs, "relation": torch.ones_like(tokens.inputs["relation"])}
             tokens = Tokens(whole, tokens.real, tokens.index, tokens.length, tokens.before)
         return super()._encoded(tokens, cache)
-
-
-PAIRS = [
-    Pair(Tower, SeesTheEnd, "no_look_ahead", "architectures"),
-    Pair(Tower, AveragesPadding, "padding", "architectures"),
-    Pair(Tower, LosesItsStart, "save_load", "architectures"),
-    Pair(Tower, PromisesAPooler, "places", "architectures"),
-    Pair(Tower, SaysAnotherWidth, "shapes", "architectures"),
-    Pair(Tower, StretchesNothing, "options", "architectures"),
-    Pair(Tower, ForgetsTheCache, "memory", "architectures"),
-    Pair(Tower, DropsAtTheEnd, "purity", "architectures"),
-    Pair(Tower, TrainsDifferently, "modes", "architectures"),
-    Pair(Tower, CutsTheLayersOff, "gradients", "architectures"),
-    Pair(Tower, TakesPrefixes, "scopes", "architectures"),
-    Pair(Tower, IgnoresRelations, "scopes", "architectures"),
-]

@@ -12,7 +12,7 @@ from peirce.errors import ExportError
 from peirce.files import write_whole
 from peirce.model import Exporter, Model, Report
 
-from wrong import Pair
+from wrong import flaw, wrong
 
 
 @frozen(kw_only=True)
@@ -61,47 +61,32 @@ class Listing(Exporter):
         return Report(file=path, passed=True, notes=("as JSON",))
 
 
-class ReturnsThePath(Listing):
-    """Returns where it wrote."""
-
-    name = "returns_the_path"
-
-    def report(self, path: Path) -> Any:
-        return path
-
-
-class ReportsAnother(Listing):
-    """Reports another file than it was given."""
-
-    name = "reports_another"
-
-    def report(self, path: Path) -> Any:
-        return Report(file=path.with_suffix(".json"), passed=True)
+flaw(
+    Listing, "export_report", "returns_the_path", "Returns where it wrote.",
+    report=lambda self, path: path,
+)  # fmt: skip
+flaw(
+    Listing, "export_report", "reports_another", "Reports another file than it was given.",
+    report=lambda self, path: Report(file=path.with_suffix(".json"), passed=True),
+)  # fmt: skip
+flaw(
+    Listing, "export_report", "never_sure", "Writes a file and says that it did not pass.",
+    report=lambda self, path: Report(file=path, passed=False),
+)  # fmt: skip
 
 
-class NeverSure(Listing):
-    """Writes a file and says that it did not pass."""
-
-    name = "never_sure"
-
-    def report(self, path: Path) -> Any:
-        return Report(file=path, passed=False)
-
-
+@wrong("export_overwrites")
 class AddsASuffix(Listing):
     """Writes to the path with a suffix of its own."""
-
-    name = "adds_a_suffix"
 
     def export(self, model: Model, path: Path) -> Any:
         super().export(model, path.with_suffix(".json"))
         return self.report(path)
 
 
+@wrong("export_failure")
 class OpensFirst(Listing):
     """Opens the file, and then makes what goes into it."""
-
-    name = "opens_first"
 
     def export(self, model: Model, path: Path) -> Any:
         if path.is_dir() or not path.parent.is_dir():
@@ -111,16 +96,16 @@ class OpensFirst(Listing):
         return self.report(path)
 
 
+@wrong("export_overwrites")
 class LeavesItsScratch(Listing):
     """Leaves the file that it wrote first."""
-
-    name = "leaves_its_scratch"
 
     def write(self, path: Path, text: str) -> None:
         path.with_name("scratch.json").write_text(text, encoding="utf-8")
         super().write(path, text)
 
 
+@wrong("export_overwrites")
 class WritesASpec(Listing):
     """Writes the spec beside the file, over that of the saved model."""
 
@@ -131,10 +116,9 @@ class WritesASpec(Listing):
         super().write(path, text)
 
 
+@wrong("export_overwrites")
 class Appends(Listing):
     """Goes on where an older file ended."""
-
-    name = "appends"
 
     def export(self, model: Model, path: Path) -> Any:
         if path.is_dir() or not path.parent.is_dir():
@@ -145,10 +129,9 @@ class Appends(Listing):
         return self.report(path)
 
 
+@wrong("export_overwrites")
 class ClearsThePlace(Listing):
     """Removes whatever stands at the path, folders included."""
-
-    name = "clears_the_place"
 
     def export(self, model: Model, path: Path) -> Any:
         if path.is_dir():
@@ -158,10 +141,9 @@ class ClearsThePlace(Listing):
         return super().export(model, path)
 
 
+@wrong("export_report")
 class RoundsTheModel(Listing):
     """Rounds the parameters where they are."""
-
-    name = "rounds_the_model"
 
     def text(self, model: Model) -> str:
         with torch.no_grad():
@@ -170,42 +152,34 @@ class RoundsTheModel(Listing):
         return super().text(model)
 
 
+@wrong("export_report")
 class TrainsTheModel(Listing):
     """Leaves the model in training mode."""
-
-    name = "trains_the_model"
 
     def text(self, model: Model) -> str:
         model.train()
         return super().text(model)
 
 
+@wrong("export_report")
 class SeedsAtRandom(Listing):
     """Seeds torch, to be sure."""
-
-    name = "seeds_at_random"
 
     def text(self, model: Model) -> str:
         torch.manual_seed(0)
         return super().text(model)
 
 
-class SixDigits(Listing):
-    """Has an option that nothing reads."""
-
-    name = "six_digits"
-
-    def rounded(self, value: torch.Tensor) -> Any:
-        return [round(number, 6) for number in value.flatten().tolist()]
-
-
-class WideFails(Listing):
-    """Fails at a choice that it offers."""
-
-    name = "wide_fails"
-
-    def text(self, model: Model) -> str:
-        return super().text(model) if self.options.layout == "narrow" else json.dumps(model.state_dict())
+flaw(
+    Listing, "export_options", "six_digits", "Has an option that nothing reads.",
+    rounded=lambda self, value: [round(number, 6) for number in value.flatten().tolist()],
+)  # fmt: skip
+flaw(
+    Listing, "export_options", "wide_fails", "Fails at a choice that it offers.",
+    text=lambda self, model: (
+        Listing.text(self, model) if self.options.layout == "narrow" else json.dumps(model.state_dict())
+    ),
+)  # fmt: skip
 
 
 @frozen(kw_only=True)
@@ -219,10 +193,10 @@ class OutputOptions:
     output: str = "utf-8"
 
 
+@wrong("export_options")
 class HasAnOutput(Listing):
     """Calls an option as the command calls one of its own."""
 
-    name = "has_an_output"
     Options = OutputOptions
 
     def text(self, model: Model) -> str:
@@ -230,22 +204,3 @@ class HasAnOutput(Listing):
 
     def write(self, path: Path, text: str) -> None:
         write_whole(path, text.encode(self.options.output))
-
-
-PAIRS = [
-    Pair(Listing, ReturnsThePath, "export_report", "exporters"),
-    Pair(Listing, ReportsAnother, "export_report", "exporters"),
-    Pair(Listing, NeverSure, "export_report", "exporters"),
-    Pair(Listing, AddsASuffix, "export_overwrites", "exporters"),
-    Pair(Listing, RoundsTheModel, "export_report", "exporters"),
-    Pair(Listing, TrainsTheModel, "export_report", "exporters"),
-    Pair(Listing, SeedsAtRandom, "export_report", "exporters"),
-    Pair(Listing, OpensFirst, "export_failure", "exporters"),
-    Pair(Listing, LeavesItsScratch, "export_overwrites", "exporters"),
-    Pair(Listing, WritesASpec, "export_overwrites", "exporters"),
-    Pair(Listing, Appends, "export_overwrites", "exporters"),
-    Pair(Listing, ClearsThePlace, "export_overwrites", "exporters"),
-    Pair(Listing, SixDigits, "export_options", "exporters"),
-    Pair(Listing, WideFails, "export_options", "exporters"),
-    Pair(Listing, HasAnOutput, "export_options", "exporters"),
-]

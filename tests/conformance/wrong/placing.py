@@ -20,7 +20,7 @@ from peirce.parts import (
 )
 from torch import Tensor, nn
 
-from wrong import Pair
+from wrong import flaw, wrong
 
 
 @frozen(kw_only=True)
@@ -56,10 +56,9 @@ class Clock(UnaryPosition):
         return self.table[tokens.rows(tokens.index)].to(self.scale.dtype) * self.scale
 
 
+@wrong("devices")
 class PlainTable(Clock):
     """Keeps its table as an attribute, which stays behind when the module moves."""
-
-    name = "plain_table"
 
     def keep(self, table: Tensor) -> None:
         self.plain = table
@@ -68,10 +67,9 @@ class PlainTable(Clock):
         return self.plain.to(self.scale.dtype)[tokens.rows(tokens.index)] * self.scale
 
 
+@wrong("precision")
 class SingleAngles(Clock):
     """Computes its angles in float32, whatever the model is in."""
-
-    name = "single_angles"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -83,28 +81,21 @@ class SingleAngles(Clock):
         return angles.sin().to(self.scale.dtype) * self.scale
 
 
-class CountsInASmallNumber(Clock):
-    """Counts in eight bits, which end at 127."""
-
-    name = "counts_in_a_small_number"
-
-    def unary(self, tokens: Tokens) -> Tensor:
-        return F.embedding(tokens.rows(tokens.index).to(torch.int8).long(), self.table) * self.scale
-
-
-class EveryTokenIsARow(Clock):
-    """Gives a vector to every token, where only some are rows."""
-
-    name = "every_token_is_a_row"
-
-    def unary(self, tokens: Tokens) -> Tensor:
-        return self.table[tokens.index] * self.scale
+flaw(
+    Clock, "limits", "counts_in_a_small_number", "Counts in eight bits, which end at 127.",
+    unary=lambda self, tokens: (
+        F.embedding(tokens.rows(tokens.index).to(torch.int8).long(), self.table) * self.scale
+    ),
+)  # fmt: skip
+flaw(
+    Clock, "memory", "every_token_is_a_row", "Gives a vector to every token, where only some are rows.",
+    unary=lambda self, tokens: self.table[tokens.index] * self.scale,
+)  # fmt: skip
 
 
+@wrong("purity")
 class KeepsTheProduct(Clock):
     """Computes its vectors once, from the scale of that day."""
-
-    name = "keeps_the_product"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -116,33 +107,48 @@ class KeepsTheProduct(Clock):
         return self.product[tokens.rows(tokens.index)]
 
 
+@wrong("options")
 class WaveIsFixed(Clock):
     """Has an option that nothing reads."""
-
-    name = "wave_is_fixed"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(ClockOptions(), dims)
 
 
+@wrong("seed")
 class SetsTheDefault(Clock):
     """Changes the default dtype of the whole process to make its table."""
-
-    name = "sets_the_default"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         torch.set_default_dtype(torch.float64)
         super().__init__(options, dims)
 
 
+@wrong("seed")
 class SeedsItself(Clock):
     """Seeds torch, so that its scale is the same in every model."""
-
-    name = "seeds_itself"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         torch.manual_seed(0)
         super().__init__(options, dims)
+
+
+flaw(
+    Clock, "padding", "counts_padding", "Counts every token, so that padding on the left moves the real ones.",
+    unary=lambda self, tokens: self.table[: tokens.length].to(self.scale.dtype).unsqueeze(0) * self.scale,
+)  # fmt: skip
+
+
+@wrong("state_dict")
+class HidesANumber(Clock):
+    """Draws a number that no file will keep."""
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.factor = float(torch.rand(()))
+
+    def unary(self, tokens: Tokens) -> Tensor:
+        return super().unary(tokens) * self.factor
 
 
 @frozen(kw_only=True)
@@ -190,41 +196,23 @@ class Depth(UnaryPosition):
         return depths.clamp_max(self.deepest)
 
 
-class AnotherDefault(Depth):
-    """Takes absent depths for 1."""
-
-    name = "another_default"
-
-    def absent(self, tokens: Tokens) -> Tensor:
-        return torch.ones_like(tokens.index)
-
-
-class NeedsWhatIsOptional(Depth):
-    """Declares its input optional and fails without it."""
-
-    name = "needs_what_is_optional"
-
-    def unary(self, tokens: Tokens) -> Tensor:
-        return self.table(tokens.rows(self.clipped(tokens.inputs["depths"])))
-
-
-class OneTooMany(Depth):
-    """Allows one depth more than its table has."""
-
-    name = "one_too_many"
-    high = 6
-
-    def clipped(self, depths: Tensor) -> Tensor:
-        return depths
-
-
-class Frozen(Depth):
-    """Looks its vectors up without a gradient."""
-
-    name = "frozen_depth"
-
-    def unary(self, tokens: Tokens) -> Tensor:
-        return super().unary(tokens).detach()
+flaw(
+    Depth, "inputs", "another_default", "Takes absent depths for 1.",
+    absent=lambda self, tokens: torch.ones_like(tokens.index),
+)  # fmt: skip
+flaw(
+    Depth, "inputs", "needs_what_is_optional", "Declares its input optional and fails without it.",
+    unary=lambda self, tokens: self.table(tokens.rows(self.clipped(tokens.inputs["depths"]))),
+)  # fmt: skip
+flaw(
+    Depth, "inputs", "one_too_many", "Allows one depth more than its table has.",
+    high=6,
+    clipped=lambda self, depths: depths,
+)  # fmt: skip
+flaw(
+    Depth, "gradients", "frozen_depth", "Looks its vectors up without a gradient.",
+    unary=lambda self, tokens: Depth.unary(self, tokens).detach(),
+)  # fmt: skip
 
 
 class Seeded(Depth):
@@ -238,10 +226,9 @@ class Seeded(Depth):
             self.table.weight.copy_(steps[:, None].expand_as(self.table.weight) / 10)
 
 
+@wrong("save_load")
 class LosesItsBeginning(Seeded):
     """Keeps what it begins with where no file does."""
-
-    name = "loses_its_beginning"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -287,49 +274,22 @@ class Near(PairPosition, BinaryPosition):
         return self.scores.weight
 
 
-class NearForTheFirstLayer(Near):
-    """Biases one layer, whatever their number."""
-
-    name = "near_for_the_first_layer"
-
-    def pairs(self, tokens: Tokens) -> list[PairBias]:
-        return super().pairs(tokens)[:1]
+flaw(
+    Near, "shapes", "near_for_the_first_layer", "Biases one layer, whatever their number.",
+    pairs=lambda self, tokens: Near.pairs(self, tokens)[:1],
+)  # fmt: skip
 
 
+@wrong("limits")
 class NearByPlace(Near):
     """Counts places and not real tokens."""
-
-    name = "near_by_place"
 
     def ids(self, tokens: Tokens) -> Tensor:
         places = torch.arange(tokens.length, device=tokens.index.device).expand_as(tokens.index)
         return offsets(Tokens(tokens.inputs, None, places, tokens.length, tokens.before)).clamp(-4, 4) + 4
 
 
-class NearForSeveralHeads(Near):
-    """Squeezes its table, and a single head with it."""
-
-    name = "near_for_several_heads"
-
-    def table(self) -> Tensor:
-        return self.scores.weight.squeeze()
-
-
-PAIRS = [
-    Pair(Clock, PlainTable, "devices", "positions"),
-    Pair(Clock, SingleAngles, "precision", "positions"),
-    Pair(Clock, CountsInASmallNumber, "limits", "positions"),
-    Pair(Clock, EveryTokenIsARow, "memory", "positions"),
-    Pair(Clock, KeepsTheProduct, "kept", "positions"),
-    Pair(Clock, WaveIsFixed, "options", "positions"),
-    Pair(Clock, SetsTheDefault, "seed", "positions"),
-    Pair(Clock, SeedsItself, "seed", "positions"),
-    Pair(Depth, AnotherDefault, "inputs", "positions"),
-    Pair(Depth, NeedsWhatIsOptional, "inputs", "positions"),
-    Pair(Depth, OneTooMany, "inputs", "positions"),
-    Pair(Depth, Frozen, "gradients", "positions"),
-    Pair(Seeded, LosesItsBeginning, "save_load", "positions"),
-    Pair(Near, NearForTheFirstLayer, "shapes", "positions"),
-    Pair(Near, NearByPlace, "limits", "positions"),
-    Pair(Near, NearForSeveralHeads, "shapes", "positions"),
-]
+flaw(
+    Near, "shapes", "near_for_several_heads", "Squeezes its table, and a single head with it.",
+    table=lambda self: self.scores.weight.squeeze(),
+)  # fmt: skip

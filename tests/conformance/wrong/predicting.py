@@ -11,7 +11,7 @@ from attrs import field, frozen, validators
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
 from torch import Tensor, nn
 
-from wrong import Pair
+from wrong import flaw, wrong
 
 
 @frozen(kw_only=True)
@@ -55,46 +55,28 @@ class Tagger(Head):
         return mean_cross_entropy(outputs["logits"], labels, self.options.smoothing)
 
 
-class DropsInEvaluation(Tagger):
-    """Drops out whether it is trained or not."""
-
-    name = "drops_in_evaluation"
-
-    def dropped(self, unary: Tensor) -> Tensor:
-        return F.dropout(unary, 0.1)
-
-
-class DropsByTheRateItKeeps(Tagger):
-    """Drops out in training at a rate of its own where the model has none."""
-
-    name = "drops_by_the_rate_it_keeps"
-
-    def dropped(self, unary: Tensor) -> Tensor:
-        return F.dropout(unary, 0.1, self.training)
-
-
-class DetachesAtoms(Tagger):
-    """Trains itself alone, and lets nothing through to the network."""
-
-    name = "detaches_atoms"
-
-    def dropped(self, unary: Tensor) -> Tensor:
-        return super().dropped(unary.detach())
+flaw(
+    Tagger, "purity", "drops_in_evaluation", "Drops out whether it is trained or not.",
+    dropped=lambda self, unary: F.dropout(unary, 0.1),
+)  # fmt: skip
+flaw(
+    Tagger, "modes", "drops_by_the_rate_it_keeps",
+    "Drops out in training at a rate of its own where the model has none.",
+    dropped=lambda self, unary: F.dropout(unary, 0.1, self.training),
+)  # fmt: skip
+flaw(
+    Tagger, "gradients", "detaches_atoms", "Trains itself alone, and lets nothing through to the network.",
+    dropped=lambda self, unary: Tagger.dropped(self, unary.detach()),
+)  # fmt: skip
+flaw(
+    Tagger, "precision", "half_atoms", "Reads the atoms in half precision.",
+    dropped=lambda self, unary: Tagger.dropped(self, unary.to(torch.bfloat16).to(unary.dtype)),
+)  # fmt: skip
 
 
-class HalfAtoms(Tagger):
-    """Reads the atoms in half precision."""
-
-    name = "half_atoms"
-
-    def dropped(self, unary: Tensor) -> Tensor:
-        return super().dropped(unary.to(torch.bfloat16).to(unary.dtype))
-
-
+@wrong("purity")
 class ZeroesInPlace(Tagger):
     """Zeroes a channel of the atoms that other heads read too."""
-
-    name = "zeroes_in_place"
 
     def dropped(self, unary: Tensor) -> Tensor:
         if not unary.requires_grad:
@@ -102,28 +84,19 @@ class ZeroesInPlace(Tagger):
         return super().dropped(unary)
 
 
-class NoSmoothing(Tagger):
-    """Has an option that nothing reads."""
-
-    name = "no_smoothing"
-
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        return mean_cross_entropy(outputs["logits"], labels)
-
-
-class CountsTheIgnored(Tagger):
-    """Takes -100 for the first tag."""
-
-    name = "counts_the_ignored"
-
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        return super().loss(outputs, labels.clamp_min(0))
+flaw(
+    Tagger, "options", "no_smoothing", "Has an option that nothing reads.",
+    loss=lambda self, outputs, labels: mean_cross_entropy(outputs["logits"], labels),
+)  # fmt: skip
+flaw(
+    Tagger, "targets", "counts_the_ignored", "Takes -100 for the first tag.",
+    loss=lambda self, outputs, labels: Tagger.loss(self, outputs, labels.clamp_min(0)),
+)  # fmt: skip
 
 
+@wrong("targets")
 class MeanOverEverything(Tagger):
     """Divides by the number of tokens, those without a tag included."""
-
-    name = "mean_over_everything"
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         logits = outputs["logits"].flatten(0, 1).float()
@@ -132,6 +105,7 @@ class MeanOverEverything(Tagger):
         return total / labels.numel()
 
 
+@wrong("targets")
 class NothingIsNotANumber(Tagger):
     """Divides zero by zero where no token has a tag."""
 
@@ -142,29 +116,24 @@ class NothingIsNotANumber(Tagger):
         return F.cross_entropy(logits, labels.flatten(), label_smoothing=self.options.smoothing)
 
 
+@wrong("targets")
 class MeanOfMeans(Tagger):
     """Takes the mean of each row, and then of these, so that a token of a short row counts for more."""
-
-    name = "mean_of_means"
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         rows = zip(outputs["logits"].split(1), labels.split(1), strict=True)
         return torch.stack([super(MeanOfMeans, self).loss({"logits": o}, t) for o, t in rows]).mean()
 
 
-class SumOfRows(Tagger):
-    """Adds up rows where it should take their mean."""
-
-    name = "sum_of_rows"
-
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        return super().loss(outputs, labels) * len(labels)
+flaw(
+    Tagger, "targets", "sum_of_rows", "Adds up rows where it should take their mean.",
+    loss=lambda self, outputs, labels: Tagger.loss(self, outputs, labels) * len(labels),
+)  # fmt: skip
 
 
+@wrong("loss_numerics")
 class WritesIntoLabels(Tagger):
     """Makes its mask by writing into the labels."""
-
-    name = "writes_into_labels"
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         value = super().loss(outputs, labels)
@@ -172,10 +141,9 @@ class WritesIntoLabels(Tagger):
         return value
 
 
+@wrong("loss_numerics")
 class CentresInPlace(Tagger):
     """Takes the largest logit off where the logits are, which does no more the second time."""
-
-    name = "centres_in_place"
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         with torch.no_grad():
@@ -183,10 +151,9 @@ class CentresInPlace(Tagger):
         return super().loss(outputs, labels)
 
 
+@wrong("loss_numerics")
 class LogOfSoftmax(Tagger):
     """Takes the logarithm of a softmax, which is zero for logits that are far apart."""
-
-    name = "log_of_softmax"
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
         logits = outputs["logits"].flatten(0, 1).float()
@@ -198,18 +165,22 @@ class LogOfSoftmax(Tagger):
         return -torch.where(counts, each, 0.0).sum() / counts.sum().clamp_min(1)
 
 
-class SaysNothingOfLabels(Tagger):
-    """Does not say what its labels are."""
+flaw(
+    Tagger, "loss", "says_nothing_of_labels", "Does not say what its labels are.",
+    labels="",
+)  # fmt: skip
+flaw(
+    Tagger, "loss", "says_another_shape", "Says that it takes one label for each example.",
+    labels="int64 [b]: the right class",
+)  # fmt: skip
 
-    name = "says_nothing_of_labels"
-    labels = ""
 
-
-class SaysAnotherShape(Tagger):
-    """Says that it takes one label for each example."""
-
-    name = "says_another_shape"
-    labels = "int64 [b]: the right class"
+flaw(
+    Tagger, "loss", "loss_for_each_token", "Leaves the mean to whoever trains.",
+    loss=lambda self, outputs, labels: F.cross_entropy(
+        outputs["logits"].flatten(0, 1).float(), labels.flatten(), reduction="none"
+    ),
+)  # fmt: skip
 
 
 class Tied(Head):
@@ -239,10 +210,10 @@ class Tied(Head):
         return mean_cross_entropy(outputs["logits"], labels)
 
 
+@wrong("calls")
 class KeepsTheWords(Tied):
     """Keeps the embeddings of its first call."""
 
-    name = "keeps_the_words"
     kept: Tensor | None = None
 
     def words(self, encoded: Encoded) -> Tensor:
@@ -286,50 +257,15 @@ class Verdict(Head):
         return mean_cross_entropy(outputs["logits"], labels)
 
 
-class NeedsInSecret(Verdict):
-    """Reads the pooled output, and does not say that it needs one."""
-
-    name = "needs_in_secret"
-    needs = frozenset({"binary"})
-
-
-class MeanOfPaddedPairs(Verdict):
-    """Takes the mean over all pairs, padding included."""
-
-    name = "mean_of_padded_pairs"
-
-    def mean(self, binary: Tensor, encoded: Encoded) -> Tensor:
-        return binary.mean((1, 2))
-
-
-class DeclaresOneClass(Verdict):
-    """Declares one score for each example, and gives two."""
-
-    name = "declares_one_class"
-
-    def outputs(self) -> tuple[TensorSpec, ...]:
-        return (TensorSpec(name="logits", dtype="float", dims=("batch", 1), meaning="The score."),)
-
-
-PAIRS = [
-    Pair(Tagger, DropsInEvaluation, "purity", "heads"),
-    Pair(Tagger, DropsByTheRateItKeeps, "modes", "heads"),
-    Pair(Tagger, DetachesAtoms, "gradients", "heads"),
-    Pair(Tagger, HalfAtoms, "precision", "heads"),
-    Pair(Tagger, ZeroesInPlace, "purity", "heads"),
-    Pair(Tagger, NoSmoothing, "options", "heads"),
-    Pair(Tagger, CountsTheIgnored, "targets", "heads"),
-    Pair(Tagger, MeanOverEverything, "targets", "heads"),
-    Pair(Tagger, NothingIsNotANumber, "targets", "heads"),
-    Pair(Tagger, MeanOfMeans, "targets", "heads"),
-    Pair(Tagger, SumOfRows, "targets", "heads"),
-    Pair(Tagger, WritesIntoLabels, "loss_numerics", "heads"),
-    Pair(Tagger, CentresInPlace, "loss_numerics", "heads"),
-    Pair(Tagger, LogOfSoftmax, "loss_numerics", "heads"),
-    Pair(Tagger, SaysNothingOfLabels, "loss", "heads"),
-    Pair(Tagger, SaysAnotherShape, "loss", "heads"),
-    Pair(Tied, KeepsTheWords, "calls", "heads"),
-    Pair(Verdict, NeedsInSecret, "needs", "heads"),
-    Pair(Verdict, MeanOfPaddedPairs, "padding", "heads"),
-    Pair(Verdict, DeclaresOneClass, "shapes", "heads"),
-]
+flaw(
+    Verdict, "needs", "needs_in_secret", "Reads the pooled output, and does not say that it needs one.",
+    needs=frozenset({"binary"}),
+)  # fmt: skip
+flaw(
+    Verdict, "padding", "mean_of_padded_pairs", "Takes the mean over all pairs, padding included.",
+    mean=lambda self, binary, encoded: binary.mean((1, 2)),
+)  # fmt: skip
+flaw(
+    Verdict, "shapes", "declares_one_class", "Declares one score for each example, and gives two.",
+    outputs=lambda self: (TensorSpec(name="logits", dtype="float", dims=("batch", 1), meaning="The score."),),
+)  # fmt: skip

@@ -10,7 +10,7 @@ import torch
 from peirce.parts import Dims, RecurrentOperator
 from torch import Tensor, nn
 
-from wrong import Pair
+from wrong import flaw
 
 
 class Echo(RecurrentOperator):
@@ -76,13 +76,10 @@ class Peeks(Echo):
         return [[one + two for one, two in zip(*pair, strict=True)] for pair in pairs]
 
 
-class Rushes(Echo):
-    """Has a fast way that leaves the state out."""
-
-    name = "rushes"
-
-    def fused(self, atoms: Tensor) -> Tensor | None:
-        return self.input(atoms).tanh()
+flaw(
+    Echo, "reference", "rushes", "Has a fast way that leaves the state out.",
+    fused=lambda self, atoms: self.input(atoms).tanh(),
+)  # fmt: skip
 
 
 class Widens(Echo):
@@ -96,31 +93,18 @@ class Widens(Echo):
         return super().step(state, read, {"own": self.right @ self.left})
 
 
-class Forgets(Echo):
-    """Keeps a random buffer out of the state dict."""
-
-    name = "forgets"
-    keeps = False
-
-    def reference(self, atoms: list[list[float]], parameters: Mapping[str, Any]) -> list[list[float]]:
-        return super().reference(atoms, {**parameters, "right": self.right.tolist()})
-
-
-class Truncates(Echo):
-    """Lets no gradient through its state."""
-
-    name = "truncates"
-
-    def step(
-        self, state: Mapping[str, Tensor], read: Tensor, weights: Mapping[str, Tensor]
-    ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        return super().step({"h": state["h"].detach()}, read, weights)
+flaw(
+    Echo, "state_dict", "forgets", "Keeps a random buffer out of the state dict.",
+    keeps=False,
+    reference=lambda self, atoms, parameters: (
+        Echo.reference(self, atoms, {**parameters, "right": self.right.tolist()})
+    ),
+)  # fmt: skip
+flaw(
+    Echo, "gradients", "truncates", "Lets no gradient through its state.",
+    step=lambda self, state, read, weights: Echo.step(self, {"h": state["h"].detach()}, read, weights),
+)  # fmt: skip
 
 
-PAIRS = [
-    Pair(Echo, Rushes, "reference"),
-    Pair(Echo, Forgets, "state_dict"),
-    Pair(Echo, Truncates, "gradients"),
-]
 SEEN_TWICE = {Peeks: {"padding", "no_look_ahead"}, Widens: {"dtypes", "finite"}}
 """What reads the next token sees padding too, and what fails in a dtype gives no finite values in it."""

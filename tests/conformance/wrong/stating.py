@@ -11,7 +11,7 @@ from peirce.algebra import Predicates, Scope
 from peirce.parts import Dims, StateOperator
 from torch import Tensor, nn
 
-from wrong import Pair
+from wrong import flaw, wrong
 
 
 @frozen(kw_only=True)
@@ -66,19 +66,15 @@ class Mill(StateOperator):
         return scope.converse(binary)
 
 
-class MeanWithPadding(Mill):
-    """Divides by the number of tokens, padding included."""
-
-    name = "mean_with_padding"
-
-    def count(self, binary: Tensor, scope: Scope) -> Tensor:
-        return binary.new_full((1, 1, 1), binary.shape[2])
+flaw(
+    Mill, "padding", "mean_with_padding", "Divides by the number of tokens, padding included.",
+    count=lambda self, binary, scope: binary.new_full((1, 1, 1), binary.shape[2]),
+)  # fmt: skip
 
 
+@wrong("modes")
 class NormsTheBatch(Mill):
     """Normalises over the batch in training, and by what it then saw in evaluation."""
-
-    name = "norms_the_batch"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -88,6 +84,7 @@ class NormsTheBatch(Mill):
         return self.norm(super().hidden(unary).transpose(1, 2)).transpose(1, 2)
 
 
+@wrong("state_dict")
 class KeepsAList(Mill):
     """Keeps its maps in a list, where no state dict finds them."""
 
@@ -101,10 +98,9 @@ class KeepsAList(Mill):
         return super().hidden(unary) + self.more[0].to(unary.dtype)(unary)
 
 
+@wrong("purity")
 class Iterates(Mill):
     """Estimates the norm of a map by one step of power iteration in each call, in evaluation too."""
-
-    name = "iterates"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
@@ -118,60 +114,32 @@ class Iterates(Mill):
         return super().hidden(unary) * self.direction
 
 
-class CutsInPlace(Mill):
-    """Cuts off what is negative in the atoms that it was given."""
-
-    name = "cuts_in_place"
-
-    def hidden(self, unary: Tensor) -> Tensor:
-        return super().hidden(unary if unary.requires_grad else unary.relu_())
+flaw(
+    Mill, "purity", "cuts_in_place", "Cuts off what is negative in the atoms that it was given.",
+    hidden=lambda self, unary: Mill.hidden(self, unary if unary.requires_grad else unary.relu_()),
+)  # fmt: skip
 
 
+@wrong("gradients")
 class LearnsNothingThere(Mill):
     """Has a map that nothing reads."""
-
-    name = "learns_nothing_there"
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
         self.gate = nn.Linear(dims.unary, dims.unary)
 
 
-class DropsOutAlways(Mill):
-    """Drops out whether it is trained or not."""
-
-    name = "drops_out_always"
-
-    def hidden(self, unary: Tensor) -> Tensor:
-        return self.outer(F.dropout(self.inner(unary).tanh(), 0.1, True))
-
-
-class NeverDropsOut(Mill):
-    """Scales in training what it would drop, and so computes another function than in evaluation."""
-
-    name = "never_drops_out"
-
-    def hidden(self, unary: Tensor) -> Tensor:
-        return super().hidden(unary) * (0.9 if self.training else 1.0)
-
-
-class TransposesRows(Mill):
-    """Takes the transpose for the converse, which it is where every token is a row."""
-
-    name = "transposes_rows"
-
-    def turned(self, binary: Tensor, scope: Scope) -> Tensor:
-        return binary.transpose(1, 2)
-
-
-PAIRS = [
-    Pair(Mill, MeanWithPadding, "padding"),
-    Pair(Mill, NormsTheBatch, "modes"),
-    Pair(Mill, KeepsAList, "state_dict"),
-    Pair(Mill, Iterates, "purity"),
-    Pair(Mill, CutsInPlace, "purity"),
-    Pair(Mill, LearnsNothingThere, "gradients"),
-    Pair(Mill, DropsOutAlways, "purity"),
-    Pair(Mill, NeverDropsOut, "modes"),
-    Pair(Mill, TransposesRows, "memory"),
-]
+flaw(
+    Mill, "purity", "drops_out_always", "Drops out whether it is trained or not.",
+    hidden=lambda self, unary: self.outer(F.dropout(self.inner(unary).tanh(), 0.1, True)),
+)  # fmt: skip
+flaw(
+    Mill, "modes", "never_drops_out",
+    "Scales in training what it would drop, and so computes another function than in evaluation.",
+    hidden=lambda self, unary: Mill.hidden(self, unary) * (0.9 if self.training else 1.0),
+)  # fmt: skip
+flaw(
+    Mill, "memory", "transposes_rows",
+    "Takes the transpose for the converse, which it is where every token is a row.",
+    turned=lambda self, binary, scope: binary.transpose(1, 2),
+)  # fmt: skip

@@ -14,7 +14,7 @@ from peirce.model import Model, Task
 from peirce.parts import mean_cross_entropy
 from torch import Tensor
 
-from wrong import Pair
+from wrong import flaw, wrong
 
 Rows = list[tuple[int, list[int]]]
 MASK = 1
@@ -142,38 +142,31 @@ class Verdicts(Task):
         return {"classes.txt": b"no\nyes\n"}
 
 
-class DrawsFromTheWorld(Verdicts):
-    """Shuffles by the generator that everybody draws from."""
-
-    name = "draws_from_the_world"
-
-    def generator(self, seed: int, epoch: int) -> torch.Generator | None:
-        return None
+flaw(
+    Verdicts, "task_batches", "draws_from_the_world", "Shuffles by the generator that everybody draws from.",
+    generator=lambda self, seed, epoch: None,
+)  # fmt: skip
 
 
+@wrong("task_batches")
 class SeedsTheLoop(Verdicts):
     """Makes its passes reproducible by seeding torch, and the dropout of every epoch with it."""
-
-    name = "seeds_the_loop"
 
     def generator(self, seed: int, epoch: int) -> torch.Generator | None:
         torch.manual_seed(1000 * seed + epoch)
         return None
 
 
-class OneOrderForAll(Verdicts):
-    """Forgets the epoch."""
-
-    name = "one_order_for_all"
-
-    def generator(self, seed: int, epoch: int) -> torch.Generator | None:
-        return super().generator(seed, 0)
+flaw(
+    Verdicts, "task_batches", "one_order_for_all", "Forgets the epoch.",
+    generator=lambda self, seed, epoch: Verdicts.generator(self, seed, 0),
+)  # fmt: skip
 
 
+@wrong("task_batches")
 class GoesOn(Verdicts):
     """Keeps its generator, so that a pass depends on those before it."""
 
-    name = "goes_on"
     kept: torch.Generator | None = None
 
     def generator(self, seed: int, epoch: int) -> torch.Generator | None:
@@ -182,10 +175,9 @@ class GoesOn(Verdicts):
         return self.kept
 
 
+@wrong("task_batches")
 class KeepsRows(Verdicts):
     """Shuffles the rows where they lie."""
-
-    name = "keeps_rows"
 
     def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         generator = self.generator(seed, epoch)
@@ -196,10 +188,9 @@ class KeepsRows(Verdicts):
             yield self.batch(rows[start : start + self.options.batch_size], generator)
 
 
+@wrong("task_data")
 class DrawsItsData(Verdicts):
     """Draws what is left out of its data anew each time."""
-
-    name = "draws_its_data"
 
     def prepare(self) -> dict[str, Rows]:
         data = super().prepare()
@@ -207,20 +198,18 @@ class DrawsItsData(Verdicts):
         return {**data, "train": data["train"][:left] + data["train"][left + 1 :]}
 
 
+@wrong("task_terms")
 class WeighsInTheLoss(Verdicts):
     """Weighs a summand in the loss and not among the terms."""
-
-    name = "weighs_in_the_loss"
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         terms = self.terms(model, batch)
         return terms["filled"] + 0.5 * terms["verdict"]
 
 
+@wrong("task_terms")
 class LeavesTermsOut(Verdicts):
     """Leaves a term out of batches that have no targets of it."""
-
-    name = "leaves_terms_out"
 
     def terms(self, model: Model, batch: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         counts = self.targets(batch)
@@ -230,46 +219,29 @@ class LeavesTermsOut(Verdicts):
         return {name: count for name, count in super().targets(batch).items() if count}
 
 
-class CountsRows(Verdicts):
-    """Counts rows where its mean is over tokens."""
-
-    name = "counts_rows"
-
-    def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
-        return {"filled": len(batch["labels"]), "verdict": len(batch["classes"])}
-
-
-class DividesByAll(Verdicts):
-    """Divides by all places, of which few count."""
-
-    name = "divides_by_all"
-
-    def mean(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="sum") / labels.numel()
-
-
-class NoTargetsNoNumber(Verdicts):
-    """Divides zero by zero in a batch without targets."""
-
-    name = "no_targets_no_number"
-
-    def mean(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.cross_entropy(logits.flatten(0, -2), labels.flatten())
+flaw(
+    Verdicts, "task_terms", "counts_rows", "Counts rows where its mean is over tokens.",
+    targets=lambda self, batch: {"filled": len(batch["labels"]), "verdict": len(batch["classes"])},
+)  # fmt: skip
+flaw(
+    Verdicts, "task_terms", "divides_by_all", "Divides by all places, of which few count.",
+    mean=lambda self, logits, labels: (
+        F.cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="sum") / labels.numel()
+    ),
+)  # fmt: skip
+flaw(
+    Verdicts, "task_terms", "no_targets_no_number", "Divides zero by zero in a batch without targets.",
+    mean=lambda self, logits, labels: F.cross_entropy(logits.flatten(0, -2), labels.flatten()),
+)  # fmt: skip
+flaw(
+    Verdicts, "task_terms", "cut_off", "Takes its loss from a number, which nothing flows back through.",
+    mean=lambda self, logits, labels: torch.tensor(float(Verdicts.mean(self, logits, labels))),
+)  # fmt: skip
 
 
-class CutOff(Verdicts):
-    """Takes its loss from a number, which nothing flows back through."""
-
-    name = "cut_off"
-
-    def mean(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return torch.tensor(float(super().mean(logits, labels)))
-
-
+@wrong("task_terms")
 class WritesIntoTheBatch(Verdicts):
     """Makes its mask in the batch that it was given."""
-
-    name = "writes_into_the_batch"
 
     def mean(self, logits: Tensor, labels: Tensor) -> Tensor:
         value = super().mean(logits, labels)
@@ -277,19 +249,17 @@ class WritesIntoTheBatch(Verdicts):
         return value
 
 
-class MasksAsItLikes(Verdicts):
-    """Has an option that nothing reads."""
+flaw(
+    Verdicts, "task_options", "masks_as_it_likes", "Has an option that nothing reads.",
+    batch=lambda self, rows, generator: (
+        Verdicts(VerdictsOptions(folder="", masked=0.3)).batch(rows, generator)
+    ),
+)  # fmt: skip
 
-    name = "masks_as_it_likes"
 
-    def batch(self, rows: Rows, generator: torch.Generator | None) -> dict[str, Tensor]:
-        return Verdicts(VerdictsOptions(folder="", masked=0.3)).batch(rows, generator)
-
-
+@wrong("task_errors")
 class TrustsItsFiles(Verdicts):
     """Reads its files without a thought of what may stand there."""
-
-    name = "trusts_its_files"
 
     def read(self, path: Path) -> Rows:
         rows = [
@@ -298,10 +268,9 @@ class TrustsItsFiles(Verdicts):
         return [(first, ids) for first, *ids in rows]
 
 
+@wrong("task_errors")
 class ThrowsItAtYou(Verdicts):
     """Refuses damaged files by a message of many lines."""
-
-    name = "throws_it_at_you"
 
     def read(self, path: Path) -> Rows:
         try:
@@ -310,28 +279,19 @@ class ThrowsItAtYou(Verdicts):
             raise TaskError(f"cannot read {path}:\n\n{error}") from error
 
 
-class SavesIntoFolders(Verdicts):
-    """Names its assets by paths."""
-
-    name = "saves_into_folders"
-
-    def assets(self, data: Any) -> Mapping[str, bytes]:
-        return {"names/classes.txt": b"no\nyes\n"}
-
-
-class SetsWhatIsNotThere(Verdicts):
-    """Sets a key that no spec has."""
-
-    name = "sets_what_is_not_there"
-
-    def overrides(self, data: Any) -> Mapping[str, Any]:
-        return {**super().overrides(data), "model.vocabulary": 9}
+flaw(
+    Verdicts, "task_data", "saves_into_folders", "Names its assets by paths.",
+    assets=lambda self, data: {"names/classes.txt": b"no\nyes\n"},
+)  # fmt: skip
+flaw(
+    Verdicts, "task_data", "sets_what_is_not_there", "Sets a key that no spec has.",
+    overrides=lambda self, data: {**Verdicts.overrides(self, data), "model.vocabulary": 9},
+)  # fmt: skip
 
 
+@wrong("task_metrics")
 class MeasuresNothing(Verdicts):
     """Divides by the number of known classes, which may be none."""
-
-    name = "measures_nothing"
 
     def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
         known = {
@@ -343,10 +303,9 @@ class MeasuresNothing(Verdicts):
         return right / count if count else float("nan")
 
 
+@wrong("task_metrics")
 class TrainsAfterwards(Verdicts):
     """Leaves the model in training mode."""
-
-    name = "trains_afterwards"
 
     def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
         model.eval()
@@ -355,10 +314,9 @@ class TrainsAfterwards(Verdicts):
         return found
 
 
+@wrong("task_metrics")
 class LeavesGradients(Verdicts):
     """Takes gradients to measure by, and leaves them to the next step."""
-
-    name = "leaves_gradients"
 
     def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
         with torch.enable_grad():
@@ -366,19 +324,16 @@ class LeavesGradients(Verdicts):
         return super().metrics(model, data, split)
 
 
-class MeasuresAnotherSplit(Verdicts):
-    """Measures what it validates on, whatever is asked for."""
-
-    name = "measures_another_split"
-
-    def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
-        return super().metrics(model, data, "valid")
+flaw(
+    Verdicts, "task_metrics", "measures_another_split",
+    "Measures what it validates on, whatever is asked for.",
+    metrics=lambda self, model, data, split: Verdicts.metrics(self, model, data, "valid"),
+)  # fmt: skip
 
 
+@wrong("task_batches")
 class DropsLastRows(Verdicts):
     """Leaves out the rows that do not fill a batch, in evaluations too."""
-
-    name = "drops_last_rows"
 
     def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
         size = self.options.batch_size
@@ -386,10 +341,9 @@ class DropsLastRows(Verdicts):
         return super().batches({**data, split: data[split][:full]}, split, seed, epoch)
 
 
+@wrong("task_metrics")
 class NeverSaysYes(Verdicts):
     """Gives the precision of a class, which divides zero by zero where a model never predicts it."""
-
-    name = "never_says_yes"
 
     def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
         right = said = 0.0
@@ -401,31 +355,3 @@ class NeverSaysYes(Verdicts):
             "precision": float(torch.tensor(right) / torch.tensor(said)),
             **super().metrics(model, data, split),
         }
-
-
-PAIRS = [
-    Pair(Verdicts, DrawsFromTheWorld, "task_batches", "tasks"),
-    Pair(Verdicts, SeedsTheLoop, "task_batches", "tasks"),
-    Pair(Verdicts, OneOrderForAll, "task_batches", "tasks"),
-    Pair(Verdicts, GoesOn, "task_batches", "tasks"),
-    Pair(Verdicts, KeepsRows, "task_batches", "tasks"),
-    Pair(Verdicts, DrawsItsData, "task_data", "tasks"),
-    Pair(Verdicts, WeighsInTheLoss, "task_terms", "tasks"),
-    Pair(Verdicts, LeavesTermsOut, "task_terms", "tasks"),
-    Pair(Verdicts, CountsRows, "task_terms", "tasks"),
-    Pair(Verdicts, DividesByAll, "task_terms", "tasks"),
-    Pair(Verdicts, NoTargetsNoNumber, "task_terms", "tasks"),
-    Pair(Verdicts, CutOff, "task_terms", "tasks"),
-    Pair(Verdicts, WritesIntoTheBatch, "task_terms", "tasks"),
-    Pair(Verdicts, MasksAsItLikes, "task_options", "tasks"),
-    Pair(Verdicts, TrustsItsFiles, "task_errors", "tasks"),
-    Pair(Verdicts, ThrowsItAtYou, "task_errors", "tasks"),
-    Pair(Verdicts, SavesIntoFolders, "task_data", "tasks"),
-    Pair(Verdicts, SetsWhatIsNotThere, "task_data", "tasks"),
-    Pair(Verdicts, MeasuresNothing, "task_metrics", "tasks"),
-    Pair(Verdicts, TrainsAfterwards, "task_metrics", "tasks"),
-    Pair(Verdicts, LeavesGradients, "task_metrics", "tasks"),
-    Pair(Verdicts, MeasuresAnotherSplit, "task_metrics", "tasks"),
-    Pair(Verdicts, DropsLastRows, "task_batches", "tasks"),
-    Pair(Verdicts, NeverSaysYes, "task_metrics", "tasks"),
-]

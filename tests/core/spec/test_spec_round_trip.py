@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from peirce.spec import HeadSpec, OperatorSpec, OperatorsSpec, PartSpec, Spec, thaw
 from peirce.spec.values import FrozenDict
-from peirce.testing.spec_strategies import specs
+from spec_strategies import specs
 
 
 def typed(value: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from peirce.spec import KeyPath, Spec, join_key
 from peirce.spec.toml_lines import key_lines, split_key
-from peirce.testing.spec_strategies import specs, texts
+from spec_strategies import specs, texts
 
 DOCUMENT = '''\
 # a comment with [brackets] and "quotes

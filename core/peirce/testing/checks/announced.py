@@ -1,27 +1,52 @@
-"""What ready specs, runtimes, pipelines and experiments promise."""
+"""What a plug-in announces beside parts: ready specs, runtimes, pipelines, parsers, experiments and commands."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib import import_module
+from io import StringIO
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args, get_type_hints
 
+import typer
 from attrs import evolve
+from typer.testing import CliRunner
 
 from peirce.compose import resolve
-from peirce.errors import ModelFileError, PeirceError
+from peirce.errors import ModelFileError, PeirceError, TaskError
 from peirce.model import Experiment, Field, Pipeline, Runtime
 from peirce.parts import Signature
 from peirce.registry import load_spec
 from peirce.testing.check import Case, check
-from peirce.testing.failures import BrokenError
-from peirce.testing.processes import GUARD, environment
+from peirce.testing.compare import BrokenError, NotApplicableError
 
-DAMAGED = {"empty": b"", "of noise": bytes(range(256)) * 4, "of text": b"no model at all\n" * 9}
+
+def refused(call: Callable[[], object], where: str, by: type[Exception] = PeirceError) -> bool:
+    """Hold that a call works, or is refused by an error of one line; whether it is refused.
+
+    Raises:
+        BrokenError: it raises something else, or says nothing or many lines.
+    """
+    try:
+        call()
+    except by as error:
+        if len(str(error).strip().splitlines()) != 1:
+            raise BrokenError(
+                f"{where}, the message is {str(error)!r}; it says in one line what to do"
+            ) from error
+        return True
+    except Exception as error:
+        raise BrokenError(
+            f"{where}, it raises {type(error).__name__}: {error}; raise a {by.__name__}"
+        ) from error
+    return False
 
 
 @check(
@@ -30,7 +55,7 @@ DAMAGED = {"empty": b"", "of noise": bytes(range(256)) * 4, "of text": b"no mode
 )
 def ready_spec(case: Case) -> None:
     """With a vocabulary of 100 where its data are to bring one."""
-    path: Path = case.entry.part.value
+    path: Any = case.entry.part
     try:
         spec = load_spec(path)
         if spec.input.vocabulary is None:
@@ -38,7 +63,7 @@ def ready_spec(case: Case) -> None:
         resolve(spec, case.registry)
     except PeirceError as error:
         raise BrokenError(f"{path.name}: {error}") from error
-    if not spec.name or spec.name != case.entry.name:
+    if spec.name != case.entry.name:
         raise BrokenError(f"{path.name} has the name {spec.name!r}, and users take it as {case.entry.name!r}")
 
 
@@ -48,24 +73,12 @@ def ready_spec(case: Case) -> None:
 )
 def runtime(case: Case) -> None:
     """Of files that are none of its own: a ModelFileError in one line."""
-    target = case.entry.part.value
-    made = _without_torch(target, Runtime)()
+    made = _without_torch(case.entry.part, Runtime)()
     with TemporaryDirectory() as folder:
-        for what, content in DAMAGED.items():
-            path = Path(folder, f"damaged.{case.entry.name}")
+        path = Path(folder, f"damaged.{case.entry.name}")
+        for what, content in (("that is empty", b""), ("of noise", bytes(range(256)) * 4)):
             path.write_bytes(content)
-            try:
-                made.open(path, None, None)
-            except ModelFileError as error:
-                if not str(error).strip() or "\n" in str(error).strip():
-                    raise BrokenError(
-                        f"of a file {what}, the message is {str(error)!r}; it is one line"
-                    ) from error
-            except Exception as error:
-                raise BrokenError(
-                    f"a file {what} raises {type(error).__name__}: {error}; raise a ModelFileError"
-                ) from error
-            else:
+            if not refused(lambda: made.open(path, None, None), f"of a file {what}", ModelFileError):
                 raise BrokenError(f"it opens a file {what}")
 
 
@@ -75,7 +88,7 @@ def runtime(case: Case) -> None:
 )
 def pipeline(case: Case) -> None:
     """Its fields, and what it says of a model without inputs, outputs and files. Exporters ask it its own example."""
-    found = _without_torch(case.entry.part.value, Pipeline)
+    found = _without_torch(case.entry.part, Pipeline)
     kinds, wrong = get_args(get_type_hints(Field)["kind"]), []
     if left := sorted(getattr(found, "__abstractmethods__", ())):
         wrong.append(f"it does not define {', '.join(left)}")
@@ -84,22 +97,25 @@ def pipeline(case: Case) -> None:
         if not isinstance(fields, tuple) or not fields or not all(isinstance(f, Field) for f in fields):
             wrong.append(f"{what} = {fields!r} is no tuple of fields")
             continue
-        names = [each.name for each in fields]
-        if len(set(names)) < len(names):
-            wrong.append(f"{what} has a name twice: {', '.join(names)}")
+        wrong += _twice(what, [each.name for each in fields])
         for each in fields:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", each.name) or each.kind not in kinds:
                 wrong.append(f"{what} has a field {each.name!r} of kind {each.kind!r}")
-            if not each.meaning.strip() or "\n" in each.meaning:
-                wrong.append(f"{what}: {each.name} says {each.meaning!r}, which is no line of its meaning")
-    if not isinstance(found.streams, bool):
-        wrong.append(f"streams = {found.streams!r} is neither true nor false")
+            wrong += _no_line(f"{what}: the meaning of {each.name}", each.meaning)
     if (said := found.answers(Signature((), ()), (), False)) is not False:
-        wrong.append(
-            f"of a model without inputs, outputs and files, `answers` says {said!r}; it is for no such"
-        )
+        wrong.append(f"of a model without inputs, outputs and files, `answers` says {said!r}")
     if wrong:
         raise BrokenError("\n".join(wrong))
+
+
+def _twice(what: str, names: Sequence[str]) -> Iterator[str]:
+    if len(set(names)) < len(names) or not all(isinstance(name, str) and name.strip() for name in names):
+        yield f"{what} = {', '.join(map(repr, names))} has a name twice, or an empty one"
+
+
+def _no_line(what: str, said: str) -> Iterator[str]:
+    if not said.strip() or "\n" in said:
+        yield f"{what} is {said!r}, which is no line"
 
 
 def _without_torch(target: str, base: type[Any]) -> Any:
@@ -108,16 +124,65 @@ def _without_torch(target: str, base: type[Any]) -> Any:
     found = getattr(import_module(module), attribute, None)
     if not (isinstance(found, type) and issubclass(found, base)):
         raise BrokenError(f"{target} is {found!r}, and no peirce.model.{base.__name__}")
-    program = f"import sys; sys.modules['torch'] = None; import {module}"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program], env=environment(), capture_output=True, text=True, check=False,
-        timeout=GUARD,
-    )  # fmt: skip
+    program = f"import sys; sys.path[:] = {sys.path!r}; sys.modules['torch'] = None; import {module}"
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
+    said = (done.stdout + done.stderr).strip().splitlines()
     if done.returncode:
-        raise BrokenError(f"without torch, importing {module} fails: {done.stderr.strip().splitlines()[-1]}")
-    if said := (done.stdout + done.stderr).strip():
-        raise BrokenError(f"importing {module} prints {said.splitlines()[0][:200]!r}")
+        raise BrokenError(f"without torch, importing {module} fails: {said[-1]}")
+    if said:
+        raise BrokenError(f"importing {module} prints {said[0][:200]!r}")
     return found
+
+
+@check(
+    "parsers",
+    contract="a parser goes by its name, says in a line what is missing, and gives each sentence a tree over its own "
+    "characters, in their order, the same each time",
+)
+def parser(case: Case) -> None:
+    """Its example, no text, and text with all sorts of characters; one that reads trees reads its example alone."""
+    module, _, attribute = case.entry.part.partition(":")
+    found: Any = getattr(import_module(module), attribute, None)
+    if getattr(found, "name", None) != case.entry.name:
+        raise BrokenError(f"{found!r} does not have the name {case.entry.name!r}, which users take it by")
+    if not refused(lambda: found("no_such_model").parse(found.example), "with a model that is not there"):
+        raise BrokenError("it parses with the model 'no_such_model', which is not there")
+    try:
+        made = found()
+        made.parse(found.example)  # a model that is missing may be missed here first
+    except TaskError as error:
+        raise NotApplicableError(str(error)) from error
+    texts = ("", "No.", "“Why?” — he asked\n\nagain, and\tagain 👍. e\u0301t 2.5 % (or so)!")
+    for text in (found.example, *(() if found.reads_trees else texts)):
+        parsed = made.parse(text)
+        if parsed != found().parse(text):
+            raise BrokenError(f"of {text!r} it gives other trees each time")
+        if not found.reads_trees and parsed.text != text:
+            raise BrokenError(f"given {text!r}, it parses {parsed.text!r}; it reads text, and changes none")
+        if bool(parsed.trees) is not bool(text) or (text == found.example and parsed.failed):
+            raise BrokenError(f"of {text!r}, {parsed.failed} of {len(parsed.trees)} sentences are not parsed")
+        end = 0
+        for tree in parsed.trees:
+            end = _in_order(parsed.text, tree, end)
+
+
+def _in_order(text: str, tree: Any, end: int) -> int:
+    """Where a tree ends, whose tokens are those of the text, in their order, and whose constituents hold each other."""
+    last, places = end, [token[1:] for token in tree.tokens]
+    for token in tree.tokens:
+        # Tokens of one contraction share its characters.
+        own = places.count(token[1:]) > 1 or text[token.start : token.end] == token.text
+        if not (last <= token.start < token.end <= len(text) and own):
+            raise BrokenError(f"of {text!r}: token {token} stands at {text[token.start : token.end]!r}")
+        last, end = token.start, max(end, token.end)
+    above: list[Any] = []
+    for each in tree.constituents:
+        while above and each.start >= above[-1].stop:
+            above.pop()
+        if above and not above[-1].start <= each.start < each.stop <= above[-1].stop:
+            raise BrokenError(f"of {text!r}: {each} crosses {above[-1]}")
+        above.append(each)
+    return end
 
 
 @check(
@@ -126,22 +191,85 @@ def _without_torch(target: str, base: type[Any]) -> Any:
 )
 def experiment(case: Case) -> None:
     """Its rows, columns, scales, title and folder."""
-    one: Experiment = case.entry.part.value
-    wrong = []
-    if not one.title.strip() or "\n" in one.title:
-        wrong.append(f"title = {one.title!r} is no line")
-    rows = (*one.rows, *one.more)
-    for what, names in (("rows", rows), ("columns", one.columns), ("published", one.published)):
-        if len(set(names)) < len(names) or not all(isinstance(name, str) and name.strip() for name in names):
-            wrong.append(f"{what} = {names!r} has a name twice, or an empty one")
-    if not one.rows:
-        wrong.append("it has no rows, so there is nothing to train")
-    if not one.scales:
-        wrong.append("it has no scales; name one, and say in a line what it means")
+    one: Experiment = case.entry.part
+    wrong = [*_no_line("title", one.title)]
+    for what, names in (
+        ("rows", (*one.rows, *one.more)), ("columns", one.columns), ("published", tuple(one.published))
+    ):  # fmt: skip
+        wrong += _twice(what, names)
+    if not one.rows or not one.scales:
+        wrong.append("it has no rows or no scales, so there is nothing to train")
     for name, line in one.scales.items():
-        if not line.strip() or "\n" in line:
-            wrong.append(f"the scale {name!r} says {line!r}, which is no line")
+        wrong += _no_line(f"the scale {name!r}", line)
     if Path(one.folder).is_absolute() or ".." in Path(one.folder).parts:
         wrong.append(f"folder = {one.folder!r} lies outside of where the user stands")
     if wrong:
         raise BrokenError("\n".join(wrong))
+
+
+@check(
+    "commands",
+    contract="a command is imported in silence, its help says what everything is for, a mistake of the user's ends "
+    "with 2 and a message, and with `--json` its stdout is one JSON object",
+)
+def command(case: Case) -> None:
+    """Help and an unknown option at every level; the calls of `COMMAND_EXAMPLES` in its module, in an empty folder."""
+    name, target = case.entry.name, str(case.entry.part)
+    module, _, attribute = target.partition(":")
+    with redirect_stdout(StringIO()) as out, redirect_stderr(out):
+        try:
+            found = attrgetter(attribute)(import_module(module))
+        except (Exception, SystemExit) as error:
+            raise BrokenError(f"{target} cannot be imported: {type(error).__name__}: {error}") from error
+    if out.getvalue().strip():
+        raise BrokenError(f"importing {module} prints {out.getvalue().strip().splitlines()[0][:200]!r}")
+    if not callable(found):
+        raise BrokenError(f"{target} is {found!r}, which is no function and no typer application")
+    app = found
+    if not isinstance(found, typer.Typer):
+        app = typer.Typer(add_completion=False)
+        app.command()(found)
+    for words, each in _levels(typer.main.get_command(app), ()):
+        shown = " ".join((*name.split("."), *words))
+        if "usage:" not in _ran(app, (*words, "--help"), f"{shown} --help", 0).lower():
+            raise BrokenError(f"`{shown} --help` prints no usage")
+        if silent := [p.name for p in each.params if p.name != "help" and not getattr(p, "help", None)]:
+            raise BrokenError(f"`{shown} --help` does not say what {', '.join(silent)} is for")
+        if _ran(app, (*words, "--no-such-option"), f"{shown} --no-such-option", 2).strip():
+            raise BrokenError(f"`{shown} --no-such-option` prints to stdout; a message goes to stderr alone")
+    examples = getattr(sys.modules[module], "COMMAND_EXAMPLES", {}).get(name, ())
+    with TemporaryDirectory() as folder, chdir(folder):
+        for words in examples:
+            shown = " ".join((*name.split("."), *words))
+            said = _ran(app, words, shown, 0)
+            if "--json" in words:
+                _hold_document(shown, said)
+
+
+def _levels(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """A command and all that are below it, each with the words that lead to it."""
+    yield words, command
+    for name, each in getattr(command, "commands", {}).items():
+        yield from _levels(each, (*words, name))
+
+
+def _ran(app: typer.Typer, words: Sequence[str], shown: str, code: int) -> str:
+    """What a call prints to stdout, which ends with a code."""
+    done = CliRunner().invoke(app, list(words))
+    ended = 2 if isinstance(done.exception, PeirceError) else done.exit_code
+    if ended != code:
+        said = done.stderr.strip()[-300:] if isinstance(done.exception, SystemExit) else repr(done.exception)
+        raise BrokenError(f"`{shown}` ends with {ended}, and not with {code}: {said}")
+    return str(done.stdout)
+
+
+def _hold_document(shown: str, text: str) -> None:
+    def no_number(name: str) -> None:
+        raise ValueError(f"{name} is no JSON")
+
+    try:
+        document = json.loads(text, parse_constant=no_number)
+    except ValueError as error:
+        raise BrokenError(f"`{shown}` prints no JSON document: {error}: {text[:200]!r}") from error
+    if not isinstance(document, dict):
+        raise BrokenError(f"`{shown}` prints a {type(document).__name__}; a document is an object")

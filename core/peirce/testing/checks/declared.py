@@ -23,16 +23,21 @@ from peirce.parts import (
     StateOperator,
 )
 from peirce.registry import KINDS
-from peirce.testing.check import Case, check, expected_failures
-from peirce.testing.failures import BrokenError
+from peirce.testing.check import (
+    NETWORK,
+    Case,
+    check,
+    check_each,
+    check_examples,
+    expected_failures,
+)
+from peirce.testing.compare import BrokenError
+from peirce.testing.examples import BASE, PADDED, SCOPE_KINDS, Example, plain_view
+from peirce.testing.harness import ArchitectureHarness, Harness, PositionHarness
+from peirce.testing.harness.base import size_of
 from peirce.testing.options import example_options
-from peirce.testing.strategies import Example
-from peirce.testing.subjects import ArchitectureSubject, PositionSubject, Subject
-from peirce.testing.subjects.base import size_of
-from peirce.testing.views import SCOPE_KINDS, View
+from peirce.testing.tiny_models import SIZES
 
-NETWORK = ("operators", "positions", "augmenters", "heads", "architectures")
-"""The kinds of parts that compute."""
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 """The dtypes that a model may have."""
 
@@ -67,14 +72,16 @@ def _general(part: type[Any]) -> list[str]:
         f"the default of the option {name!r} is one object that all parts share; use factory="
         for name in shared
     ]
-    from peirce.testing.checks import NAMES
+    from peirce.testing.checks import CHECKS
+
+    names = [each.name for each in CHECKS]
 
     if not isinstance(part.expected_failures, Mapping):
         wrong.append(f"expected_failures = {part.expected_failures!r} maps no checks to reasons")
     for name, reason in expected_failures(part).items():
-        if name not in NAMES:
+        if name not in names:
             wrong.append(
-                f"expected_failures names {name!r}, which is no check; checks are {', '.join(NAMES)}"
+                f"expected_failures names {name!r}, which is no check; checks are {', '.join(names)}"
             )
         if not isinstance(reason, str) or not reason.strip():
             wrong.append(f"expected_failures gives no reason for {name!r}")
@@ -114,8 +121,6 @@ def _specific(part: type[Any]) -> list[str]:
 
 
 def _operator(part: type[Any]) -> list[str]:
-    from peirce.testing.strategies import BASE
-
     options = example_options(part)
     answers = [part.check(options, BASE, kind) for kind in SCOPE_KINDS]
     wrong = [
@@ -172,8 +177,6 @@ def _architecture(part: type[Architecture]) -> list[str]:
     if "binary" in part.places and part.branches == "U":
         wrong.append("places has 'binary', and branches = 'U' keeps no binary atoms")
     known = {field.alias for field in attrs.fields(Dims)}
-    from peirce.testing.composed import SIZES
-
     sizes = {f.name: SIZES.get(f.name, 4) for f in attrs.fields(part.Dims) if f.default is attrs.NOTHING}
     given = part.sizes(example_options(part), part.Dims(**sizes))
     unknown = sorted(set(given) - known)
@@ -182,65 +185,39 @@ def _architecture(part: type[Architecture]) -> list[str]:
     return wrong
 
 
-@check(*NETWORK, contract="the outputs have the names, the order and the shapes that the part declares")
-def shapes(case: Case) -> None:
+@check_examples(
+    *NETWORK, contract="the outputs have the names, the order and the shapes that the part declares"
+)
+def shapes(harness: Harness, example: Example) -> None:
     """Every size of every axis; positions may leave the batch axis at 1."""
-    from peirce.testing.check import holds
-
-    def body(subject: Subject, example: Example) -> None:
-        view, made = example.view, subject.make()
-        raw = subject.raw(made, subject.draw(view, example.generator()), view)
-        declared = subject.writes(made)
-        if isinstance(subject, ArchitectureSubject):
-            _widths(subject.sizes_of(made), {slot.name: slot.axes[-1] for slot in declared})
-        if isinstance(subject, PositionSubject):
-            declared = tuple(slot for slot, _ in raw)
-        elif [slot.name for slot, _ in raw] != [slot.name for slot in declared]:
+    view, made = example.view, harness.make()
+    network = isinstance(harness, ArchitectureHarness)
+    axes: dict[Any, int] = {"batch": view.batch, "length": view.length}
+    for slot, tensor in harness.raw(made, harness.draw(view, example.generator()), view):
+        width = getattr(made[view.kind].plan.dims, slot.name, None) if network else None
+        if width is not None and slot.axes[-1] != width:
             raise BrokenError(
-                f"it gives {[s.name for s, _ in raw]}, and declares {[s.name for s in declared]}"
+                f"{slot.name} is {slot.axes[-1]} wide, and sizes says {width}, which heads are built for"
             )
-        sizes: dict[Any, int] = {"batch": view.batch, "length": view.length}
-        for slot, (_, tensor) in zip(declared, raw, strict=True):
-            shape = [size_of(axis, sizes) for axis in slot.axes]
-            allowed = [shape]
-            if isinstance(subject, PositionSubject):
-                allowed.append([1, *shape[1:]])
-            if list(tensor.shape) not in allowed:
-                raise BrokenError(
-                    f"{slot.name} has the shape {list(tensor.shape)}, and {list(slot.axes)} makes {shape}"
-                )
-
-    case.each(lambda subject: holds(subject, body))
-
-
-def _widths(sizes: Dims, given: Mapping[str, str | int]) -> None:
-    """Hold the widths that an architecture gives against the sizes that heads are built for."""
-    for name, width in (("unary", sizes.unary), ("binary", sizes.binary), ("pooled", sizes.pooled)):
-        if given.get(name, width) != width:
+        shape = [size_of(axis, axes) for axis in slot.axes]
+        one_for_all = isinstance(harness, PositionHarness) and list(tensor.shape) == [1, *shape[1:]]
+        if list(tensor.shape) != shape and not one_for_all:
             raise BrokenError(
-                f"{name} is {given[name]} wide, and sizes says {width}, which heads are built for"
+                f"{slot.name} has the shape {list(tensor.shape)}, and {list(slot.axes)} makes {shape}"
             )
 
 
-@check(
+@check_each(
     *NETWORK, contract="a part computes in the dtype that it is given: float64, float32, bfloat16 or float16"
 )
-def dtypes(case: Case) -> None:
+def dtypes(harness: Harness) -> None:
     """Floats in the model's dtype, integers and booleans as declared."""
-    view = View(kind="", batch=2, length=4, real=torch.tensor([[True] * 4, [True] * 3 + [False]]))
-
-    def body(subject: Subject) -> None:
-        shown = attrs.evolve(view, kind="bidirectional")
-        if "bidirectional" not in subject.kinds:
-            shown = attrs.evolve(view, kind="causal")
-        for dtype in FLOATS:
-            made = subject.make(dtype=dtype)
-            tensors = subject.draw(shown, torch.Generator().manual_seed(1), dtype)
-            for slot, tensor in subject.raw(made, tensors, shown):
-                wanted = {"float": dtype, "int64": torch.int64, "bool": torch.bool}[slot.dtype]
-                if tensor.dtype != wanted:
-                    raise BrokenError(
-                        f"{slot.name} is {tensor.dtype} where the model is {dtype}; expected {wanted}"
-                    )
-
-    case.each(body, where=lambda subject: "bidirectional" in subject.kinds or "causal" in subject.kinds)
+    view = plain_view(harness.kinds[0], 2, 4, PADDED)
+    for dtype in FLOATS:
+        made = harness.make(dtype=dtype)
+        for slot, tensor in harness.raw(made, harness.draw(view, 1, dtype), view):
+            wanted = {"float": dtype, "int64": torch.int64, "bool": torch.bool}[slot.dtype]
+            if tensor.dtype != wanted:
+                raise BrokenError(
+                    f"{slot.name} is {tensor.dtype} where the model is {dtype}; expected {wanted}"
+                )

@@ -6,17 +6,14 @@ import json
 from copy import deepcopy
 from pathlib import Path
 
-import attrs
 import torch
 
 from peirce.errors import PeirceError
 from peirce.model import Report
 from peirce.testing.check import Case, check
-from peirce.testing.checks.shared import SHARED
-from peirce.testing.compare import same
-from peirce.testing.failures import BrokenError
-from peirce.testing.options import choices
-from peirce.testing.subjects.exporters import NAME, contents, facts_of
+from peirce.testing.compare import BrokenError, same
+from peirce.testing.harness.exporters import NAME, contents, facts_of
+from peirce.testing.options import choices, given_fields
 
 COMMAND = ("model", "output", "to", "settings", "set", "json", "help")
 """The options of `peirce export` itself."""
@@ -27,17 +24,12 @@ COMMAND = ("model", "output", "to", "settings", "set", "json", "help")
 )
 def export_report(case: Case) -> None:
     """The report's type and what it says, the file, the model's tensors and modes."""
-    trial = case.exporter.trial
-    report, path, model = trial.report, trial.path, trial.model
+    trial, adds = case.exporter.trial, case.exporter.adds
+    report, path = trial.report, trial.path
     if not isinstance(report, Report):
         raise BrokenError(f"it returns a {type(report).__name__}; return Report(file=path, passed=True)")
-    if not path.exists():
-        raise BrokenError(f"there is nothing at the path {path.name!r} that it was given")
-    whole = trial.adds and path.is_dir() and any(name.startswith(f"{path.name}/") for name in trial.after)
-    if not whole and (not path.is_file() or not path.stat().st_size):
-        raise BrokenError(
-            f"what it writes to {path.name!r} is no {'folder' if trial.adds else 'file'}, or an empty one"
-        )
+    if not trial.after.get(NAME) and not (adds and any(name.startswith(f"{NAME}/") for name in trial.after)):
+        raise BrokenError(f"there is no {'folder' if adds else 'file'} at {NAME!r}, or an empty one")
     if Path(report.file).resolve() != path.resolve():
         raise BrokenError(f"the report is of the file {report.file}, and the path was {path}")
     if report.passed is not True:
@@ -51,17 +43,13 @@ def export_report(case: Case) -> None:
         json.dumps(report.to_dict(), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise BrokenError(f"the report's `to_dict` is not for JSON: {error}") from error
-    for name, value in facts_of(model).items():
+    for name, value in facts_of(trial.model).items():
         if isinstance(value, torch.Tensor):
             same(value, trial.facts[name], f"the model's {name} after the export", tolerance=0.0)
         elif value != trial.facts[name]:
             raise BrokenError(
                 f"after the export, {name} of the model is {value}, and was {trial.facts[name]}"
             )
-    if shared := [each for each in trial.shared if each.startswith(SHARED)]:
-        raise BrokenError(
-            "`export` changes what the process shares\n" + "\n".join(f"  {each}" for each in shared)
-        )
 
 
 @check("exporters", contract="an export replaces the file that it was given, and no other file or folder")
@@ -76,10 +64,10 @@ def export_overwrites(case: Case) -> None:
         raise BrokenError(
             f"{NAME} is the older file that it should have replaced, or goes on where that one ended"
         )
-    foreign = [name for name in now if name not in kept and not name.startswith(Path(NAME).stem)]
-    if foreign:
-        raise BrokenError(f"beside {NAME} it leaves {', '.join(foreign)}, which does not begin with its name")
-    taken = exporter.folder("taken") / NAME
+    others = [name for name in now if name not in kept and not name.startswith(Path(NAME).stem)]
+    if others:
+        raise BrokenError(f"beside {NAME} it leaves {', '.join(others)}, which does not begin with its name")
+    taken = exporter.folder() / NAME
     taken.mkdir()
     (taken / "notes.txt").write_text("mine", encoding="utf-8")
     try:
@@ -88,9 +76,7 @@ def export_overwrites(case: Case) -> None:
         if not isinstance(error, PeirceError | OSError):
             raise BrokenError(f"where a folder stands it raises {type(error).__name__}: {error}") from error
     left = contents(taken) if taken.is_dir() else {}
-    if trial.adds and left.pop("notes.txt", b"") != b"mine":
-        raise BrokenError("where a folder stands, it changes a file that it did not write")
-    if not trial.adds and left != {"notes.txt": b"mine"}:
+    if left.pop("notes.txt", b"") != b"mine" or (left and not exporter.adds):
         raise BrokenError("where a folder stands, it replaces or changes the folder; raise an ExportError")
 
 
@@ -100,7 +86,7 @@ def export_failure(case: Case) -> None:
     exporter, model = case.exporter, case.exporter.trial.model
     hollow = deepcopy(model).to("meta")
     for name, older in (("nothing there", None), ("an older file", b"an older file")):
-        folder = exporter.folder(f"failure, {name}")
+        folder = exporter.folder()
         if older is not None:
             (folder / NAME).write_bytes(older)
         try:
@@ -117,7 +103,7 @@ def export_failure(case: Case) -> None:
             raise BrokenError(
                 f"it exports a model without values: {', '.join(contents(folder)) or 'and no file'}"
             )
-    missing = exporter.folder("missing") / "no such folder" / NAME
+    missing = exporter.folder() / "no such folder" / NAME
     try:
         exporter.fresh().export(model, missing)
     except Exception as error:
@@ -136,24 +122,20 @@ def export_failure(case: Case) -> None:
 )
 def export_options(case: Case) -> None:
     """Which fields an export reads; and each other choice of an option of few values."""
-    exporter = case.exporter
-    names = [field.alias or field.name for field in attrs.fields(case.entry.part.Options) if field.init]
-    if taken := [name for name in names if name in COMMAND]:
+    exporter, fields = case.exporter, given_fields(case.entry.part.Options)
+    if taken := [field.alias or field.name for field in fields if (field.alias or field.name) in COMMAND]:
         raise BrokenError(f"`peirce export` has an option {', '.join(taken)} of its own; choose another name")
     model = exporter.trial.model
     read = set(exporter.read)
-    for number, (label, chosen) in enumerate(choices(exporter.options)):
+    for label, chosen in choices(exporter.options):
         exporter.read.clear()
         try:
-            exporter.fresh(chosen).export(model, exporter.folder(f"option {number}") / NAME)
+            exporter.fresh(chosen).export(model, exporter.folder() / NAME)
         except PeirceError:
             continue  # this model is not for this choice, and it says so
         except Exception as error:
             raise BrokenError(f"with {label}: {type(error).__name__}: {error}") from error
         finally:
             read |= exporter.read
-    fields = [field.name for field in attrs.fields(case.entry.part.Options) if field.init]
-    if dead := [name for name in fields if name not in read]:
-        raise BrokenError(
-            f"an export does not read the option{'s' if len(dead) > 1 else ''} {', '.join(dead)}"
-        )
+    if dead := [field.name for field in fields if field.name not in read]:
+        raise BrokenError(f"an export does not read {', '.join(dead)} of its options")

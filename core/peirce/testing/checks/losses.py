@@ -2,161 +2,171 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
-import attrs
 import torch
-from hypothesis import strategies as st
 from torch import Tensor
 
 from peirce.errors import InputError
 from peirce.parts import IGNORED
-from peirce.testing.check import Case, check, holds
+from peirce.testing.check import check_each, holds
 from peirce.testing.checks.numerics import survives
-from peirce.testing.compare import finite, same
-from peirce.testing.failures import BrokenError, NotApplicableError
-from peirce.testing.labels import WHOLE_GROUPS, declared, losses
-from peirce.testing.strategies import Example, normal
-from peirce.testing.subjects import HeadSubject, Subject
-from peirce.testing.views import plain_view
+from peirce.testing.compare import BrokenError, NotApplicableError, same
+from peirce.testing.examples import Example, Slot, Tensors, normal, plain_view
+from peirce.testing.harness import Harness, HeadHarness
 
 STEP = 1e-3
 """Of finite differences of a loss, which may be computed in float32."""
+WHOLE_GROUPS = 12
+"""A batch that is a whole number of groups of 2, 3, 4 or 6, as losses that compare rows may take them."""
+_REFUSED = (RuntimeError, ValueError, TypeError, IndexError)
+Outputs = dict[str, Tensor]
 
 
-@check(
+def _forms(logits: Tensor, generator: torch.Generator) -> Iterator[tuple[str, Tensor]]:
+    """Labels of the usual forms, with what each is called."""
+    shape = logits.shape
+    yield "class ids", torch.randint(0, shape[-1], shape[:-1], generator=generator)
+    yield "numbers", torch.rand(shape[:-1], generator=generator, dtype=logits.dtype)
+    yield "a number for each logit", torch.rand(shape, generator=generator, dtype=logits.dtype)
+    yield "0 or 1 for each logit", torch.randint(0, 2, shape, generator=generator)
+    if len(shape) > 1:
+        yield "one of the tokens", torch.randint(0, shape[1], shape[:1], generator=generator)
+
+
+def losses(head: Any, outputs: Outputs, generator: torch.Generator) -> list[tuple[str, Tensor, Tensor]]:
+    """The forms that a head's loss takes: what each is called, the labels, and the loss.
+
+    Raises:
+        BrokenError: it takes none; caused by the first InputError, if it raised one.
+    """
+    found, errors, refused = [], [], None
+    for form, labels in _forms(next(iter(outputs.values())), generator):
+        try:
+            found.append((form, labels, head.loss(outputs, labels)))
+        except _REFUSED as error:
+            refused = refused or (error if isinstance(error, InputError) else None)
+            errors.append(f"{form}: {str(error).splitlines()[0]}")
+    if not found:
+        raise BrokenError(
+            "the loss takes labels of none of the usual forms\n" + "\n".join(errors)
+        ) from refused
+    return found
+
+
+def _declared(sentence: str) -> set[tuple[str, int]]:
+    """The dtypes and numbers of axes that a head's `labels` names, such as `int64 [b, x]`."""
+    found = re.findall(r"\b(int64|float|bool)\w*\s*\[([^\]]*)\]", sentence)
+    return {(dtype, len([axis for axis in axes.split(",") if axis.strip()])) for dtype, axes in found}
+
+
+@check_each(
     "heads",
     contract="the loss of a head's predictions is a finite scalar with finite gradients, of labels as declared",
 )
-def loss(case: Case) -> None:
+def loss(harness: Harness) -> None:
     """With labels of the forms that losses take: class ids, numbers, a number for each logit, or 0 or 1 for each.
 
     A loss that takes examples in groups may refuse the smaller batches, with an InputError.
     """
-    part: Any = case.part
-    if not part.labels.strip():
+    labelled = harness.part.labels
+    if not labelled.strip():
         raise BrokenError(
             "`labels` is empty: say in a sentence what `loss` takes, such as 'int64 [b]: the class'"
         )
 
-    def body(subject: Subject, example: Example) -> None:
-        assert isinstance(subject, HeadSubject)
-        made, view = subject.make(), example.view
-        tensors = [_leaf(tensor) for tensor in subject.draw(view, example.generator())]
-        outputs = subject.predict(made, tensors, view, view.scope())
-        found = _taken(made, outputs, view.batch, example)
-        if found is None:
-            return
+    def body(harness: Harness, example: Example) -> None:
+        assert isinstance(harness, HeadHarness)
+        made, view = harness.make(), example.view
+        tensors = harness.draw(view, example.generator()).leaves()
+        try:
+            found = losses(made, harness.predict(made, tensors, view), example.generator(2))
+        except BrokenError as error:
+            if isinstance(error.__cause__, InputError) and view.batch < WHOLE_GROUPS:
+                return
+            raise
         form, labels, value = found[0]
         if value.dim():
             raise BrokenError(f"the loss has the shape {list(value.shape)} and must be a scalar")
-        said = declared(subject.part.labels)
-        taken = {("float" if each.is_floating_point() else "int64", each.dim()) for _, each, _ in found}
-        if said and not said & taken:
-            raise BrokenError(
-                f"labels says {subject.part.labels!r}, and the loss takes {form}: {_kind(labels)}"
-            )
-        scalar = attrs.evolve(subject.reads()[0], name="loss", axes=())
-        survives(subject, made, tensors, [(scalar, value)], "")
+        said = _declared(labelled)
+        if said and not said & {
+            ("float" if each.is_floating_point() else "int64", each.dim()) for _, each, _ in found
+        }:
+            kind = f"{str(labels.dtype).removeprefix('torch.')} {list(labels.shape)}"
+            raise BrokenError(f"labels says {labelled!r}, and the loss takes {form}: {kind}")
+        survives(made, tensors, Tensors([(Slot("loss", ()), value)]), "")
 
-    batches = st.sampled_from((1, 2, WHOLE_GROUPS))
-    case.each(lambda subject: holds(subject, body, count=8, batches=batches))
+    holds(harness, body, count=8, batches=(1, 2, WHOLE_GROUPS))
 
 
-def _taken(made: Any, outputs: dict[str, Tensor], batch: int, example: Example) -> Any:
-    try:
-        return losses(made, outputs, example.generator(2))
-    except BrokenError as error:
-        if isinstance(error.__cause__, InputError) and batch < WHOLE_GROUPS:
-            return None
-        raise
-
-
-def _kind(labels: Tensor) -> str:
-    return f"{str(labels.dtype).removeprefix('torch.')} {list(labels.shape)}"
-
-
-def _leaf(tensor: Tensor) -> Tensor:
-    return tensor.detach().clone().requires_grad_() if tensor.is_floating_point() else tensor
-
-
-def _predicted(subject: HeadSubject, batch: int, length: int, seed: int = 0) -> tuple[Any, dict[str, Tensor]]:
+def _predicted(harness: Harness, batch: int, length: int) -> tuple[Any, Outputs]:
     """A head, and predictions of it as leaves."""
-    kind = "causal" if "past" in subject.part.needs else "bidirectional"
-    view = plain_view(kind, batch, length)
-    made = subject.make()
-    tensors = subject.draw(view, torch.Generator().manual_seed(seed))
-    predicted = subject.predict(made, tensors, view, view.scope())
-    return made, {name: _leaf(value) for name, value in predicted.items()}
+    assert isinstance(harness, HeadHarness)
+    view = plain_view("causal" if "past" in harness.part.needs else "bidirectional", batch, length)
+    made = harness.make()
+    return made, _changed(harness.predict(made, harness.draw(view), view), lambda t: t)
 
 
-@check(
+def _changed(outputs: Outputs, change: Any) -> Outputs:
+    """The predictions with changed floats, as new leaves."""
+    return {
+        name: change(t.detach()).clone().requires_grad_() if t.is_floating_point() else t
+        for name, t in outputs.items()
+    }
+
+
+@check_each(
     "heads",
     contract="a loss has the gradients of finite differences, changes nothing given, and is float32 at least",
 )
-def loss_numerics(case: Case) -> None:
+def loss_numerics(harness: Harness) -> None:
     """Along a random direction of each prediction; logits of order 1e4 and 1e-6; predictions in half precision."""
-
-    def body(subject: Subject) -> None:
-        assert isinstance(subject, HeadSubject)
-        made, outputs = _predicted(subject, WHOLE_GROUPS, 4)
-        predicted = {name: t.detach().clone() for name, t in outputs.items()}
-        for form, labels, value in losses(made, outputs, torch.Generator().manual_seed(1)):
-            if outputs.keys() != predicted.keys():
-                raise BrokenError(f"the loss adds to the predictions that it is given: {list(outputs)}")
-            before = predicted | {"the labels": labels.clone()}
-            _slopes(made, outputs, labels, value, form)
-            for name, tensor in (outputs | {"the labels": labels}).items():
-                same(
-                    tensor.detach(), before[name], f"{name or 'the prediction'} after the loss", tolerance=0.0
-                )
-        for scale in (1e4, 1e-6):
-            scaled = {name: _leaf(t.detach() * scale) for name, t in outputs.items()}
-            for form, _, value in losses(made, scaled, torch.Generator().manual_seed(1))[:1]:
-                _finite(value, scaled, f"with logits of order {scale:g} and {form}")
-        half = {name: _leaf(t.detach().half() if t.is_floating_point() else t) for name, t in outputs.items()}
-        form, labels, value = losses(made, half, torch.Generator().manual_seed(1))[0]
-        if value.is_floating_point() and value.dtype.itemsize < 4:
-            raise BrokenError(
-                f"half inside the loss: it is {value.dtype} where predictions are float16; compute it in float32"
-            )
-        exact = made.loss(
-            {n: t.detach().double() if t.is_floating_point() else t for n, t in half.items()}, labels
+    made, outputs = _predicted(harness, WHOLE_GROUPS, 4)
+    generator = torch.Generator()
+    predicted = {name: t.detach().clone() for name, t in outputs.items()}
+    for form, labels, value in losses(made, outputs, generator.manual_seed(1)):
+        if outputs.keys() != predicted.keys():
+            raise BrokenError(f"the loss adds to the predictions that it is given: {list(outputs)}")
+        before = predicted | {"the labels": labels.clone()}
+        _slopes(made, outputs, labels, value, form)
+        for name, tensor in (outputs | {"the labels": labels}).items():
+            what = f"{name or 'the prediction'} after the loss"
+            same(tensor.detach(), before[name], what, tolerance=0.0)
+    for scale in (1e4, 1e-6):
+        scaled = _changed(outputs, lambda t, scale=scale: t * scale)
+        form, _, value = losses(made, scaled, generator.manual_seed(1))[0]
+        _hold_finite(made, value, scaled, f"with logits of order {scale:g} and {form}")
+    half = _changed(outputs, Tensor.half)
+    form, labels, value = losses(made, half, generator.manual_seed(1))[0]
+    if value.is_floating_point() and value.dtype.itemsize < 4:
+        raise BrokenError(
+            f"half inside the loss: it is {value.dtype} where predictions are float16; compute it in float32"
         )
-        same(
-            value.detach().double(),
-            exact.detach().double(),
-            f"the loss of float16 predictions with {form}",
-            1e-3,
-        )
-
-    case.each(body)
+    exact = made.loss(_changed(half, Tensor.double), labels).detach()
+    same(value.detach().double(), exact.double(), f"the loss of float16 predictions with {form}", 1e-3)
 
 
-def _finite(value: Tensor, outputs: dict[str, Tensor], what: str) -> None:
-    finite(value.detach(), f"the loss {what}")
-    if value.requires_grad:
-        torch.autograd.backward(value)
-    for name, tensor in outputs.items():
-        if tensor.grad is not None:
-            finite(tensor.grad, f"the gradient of {name or 'the prediction'} {what}")
+def _hold_finite(made: Any, value: Tensor, outputs: Outputs, what: str) -> None:
+    predictions = Tensors((Slot(name or "the prediction", ()), t) for name, t in outputs.items())
+    survives(made, predictions, Tensors([(Slot("the loss", ()), value)]), what)
 
 
-def _slopes(made: Any, outputs: dict[str, Tensor], labels: Tensor, value: Tensor, form: str) -> None:
+def _slopes(made: Any, outputs: Outputs, labels: Tensor, value: Tensor, form: str) -> None:
     floats = {name: t for name, t in outputs.items() if t.is_floating_point()}
     given: Any = [None] * len(floats)
     if value.requires_grad:
         given = torch.autograd.grad(value, list(floats.values()), allow_unused=True)
     for (name, tensor), gradient in zip(floats.items(), given, strict=True):
         direction = normal(tensor.shape, torch.Generator().manual_seed(3))
-        ours = 0.0 if gradient is None else float((gradient * direction).sum())
+        ours, theirs = 0.0 if gradient is None else float((gradient * direction).sum()), 0.0
         for step in (STEP, STEP / 10):
             with torch.no_grad():
-                sides = [
-                    float(made.loss({**outputs, name: tensor + sign * direction}, labels))
-                    for sign in (step, -step)
-                ]
-            theirs = (sides[0] - sides[1]) / (2 * step)
+                up, down = (
+                    float(made.loss({**outputs, name: tensor + s * direction}, labels)) for s in (step, -step)
+                )
+            theirs = (up - down) / (2 * step)
             if abs(theirs - ours) <= 0.02 * max(abs(ours), abs(theirs)) + 0.01:
                 break
         else:
@@ -167,97 +177,71 @@ def _slopes(made: Any, outputs: dict[str, Tensor], labels: Tensor, value: Tensor
             )
 
 
-@check(
+@check_each(
     "heads",
     contract="a loss is the mean over targets, of one row or many; labels of -100 count for nothing",
 )
-def targets(case: Case) -> None:
+def targets(harness: Harness) -> None:
     """Of class ids. Rows count by their targets; places of -100 hold any logits. A loss between rows is left out."""
-
-    def body(subject: Subject) -> None:
-        assert isinstance(subject, HeadSubject)
-        made, outputs = _predicted(subject, 4, 3)
-        logits = next(iter(outputs.values()))
-        classes = logits.shape[-1]
-        labels = torch.randint(0, classes, logits.shape[:-1], generator=torch.Generator().manual_seed(5))
-        if not _mean_of_rows(made, outputs, labels):
-            raise NotApplicableError("its loss takes no class ids row by row")
-        one = _rows(outputs, slice(0, 1))
-        same(
-            made.loss(_joined(one, one), torch.cat([labels[:1], labels[:1]])).double(),
-            made.loss(one, labels[:1]).double(),
-            "the loss of a row twice, against once",
-            tolerance=1e-5,
-        )
-        if labels.dim() == 1:
-            return
+    made, outputs = _predicted(harness, 4, 3)
+    logits = next(iter(outputs.values()))
+    labels = torch.randint(0, logits.shape[-1], logits.shape[:-1], generator=torch.Generator().manual_seed(5))
+    if not _mean_of_rows(made, outputs, labels):
+        raise NotApplicableError("its loss takes no class ids row by row")
+    twice = {name: torch.cat([value[:1]] * 2) for name, value in outputs.items()}
+    once = _of_rows(made, outputs, labels, slice(1))
+    same(
+        made.loss(twice, torch.cat([labels[:1]] * 2)).double(),
+        once,
+        "the loss of a row twice, against once",
+        1e-5,
+    )
+    if labels.dim() > 1:
         _ignored(made, outputs, labels)
 
-    case.each(body)
+
+def _of_rows(made: Any, outputs: Outputs, labels: Tensor, rows: slice) -> Tensor:
+    found: Tensor = made.loss({name: value[rows] for name, value in outputs.items()}, labels[rows]).double()
+    return found
 
 
-def _mean_of_rows(made: Any, outputs: dict[str, Tensor], labels: Tensor) -> bool:
+def _each_row(made: Any, outputs: Outputs, labels: Tensor) -> list[Tensor]:
+    return [_of_rows(made, outputs, labels, slice(i, i + 1)) for i in range(len(labels))]
+
+
+def _mean_of_rows(made: Any, outputs: Outputs, labels: Tensor) -> bool:
     """Whether the loss takes these labels, for the whole and for each row; a loss between rows does not."""
     try:
         made.loss(outputs, labels)
-    except (RuntimeError, ValueError, TypeError, IndexError):
+    except _REFUSED:
         return False
     try:
-        made.loss(_rows(outputs, slice(0, 3)), labels[:3])
+        _of_rows(made, outputs, labels, slice(3))
     except InputError:
         return False  # it takes rows in groups
-    apart = [
-        float(made.loss(_rows(outputs, slice(i, i + 1)), labels[i : i + 1]).detach())
-        for i in range(len(labels))
-    ]
     # Rows that are compared with each other: alone a row has nothing to be compared with.
-    return any(apart)
+    return any(float(value.detach()) for value in _each_row(made, outputs, labels))
 
 
-def _rows(outputs: dict[str, Tensor], rows: slice) -> dict[str, Tensor]:
-    return {name: value[rows] for name, value in outputs.items()}
-
-
-def _joined(one: dict[str, Tensor], two: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: torch.cat([value, two[name]]) for name, value in one.items()}
-
-
-def _ignored(made: Any, outputs: dict[str, Tensor], labels: Tensor) -> None:
+def _ignored(made: Any, outputs: Outputs, labels: Tensor) -> None:
     hidden = labels.clone()
     hidden[0, 1:] = IGNORED
     hidden[1, :1] = IGNORED
     counts = hidden != IGNORED
-    value = made.loss(outputs, hidden)
-    noise = {
-        name: torch.where(_like(counts, t), t, t + 3.0) if t.shape[: counts.dim()] == counts.shape else t
-        for name, t in outputs.items()
-    }
-    same(
-        made.loss(noise, hidden).double(),
-        value.double(),
-        "the loss with other logits where labels are -100",
-        1e-6,
-    )
-    apart = [
-        made.loss(_rows(outputs, slice(i, i + 1)), hidden[i : i + 1]).double() for i in range(len(labels))
-    ]
+
+    def noisy(t: Tensor) -> Tensor:
+        if t.shape[: counts.dim()] != counts.shape:
+            return t
+        return torch.where(counts.reshape(*counts.shape, *[1] * (t.dim() - counts.dim())), t, t + 3.0)
+
+    value = made.loss(outputs, hidden).double()
+    noise = {name: noisy(t) for name, t in outputs.items()}
+    same(made.loss(noise, hidden).double(), value, "the loss with other logits where labels are -100", 1e-6)
     weights = counts.flatten(1).sum(1).double()
-    mean = (
-        sum((loss * weight for loss, weight in zip(apart, weights, strict=True)), torch.zeros(()))
-        / weights.sum()
-    )
-    same(
-        value.double(),
-        mean,
-        "the loss of rows with few and many targets, against the mean over targets",
-        1e-5,
-    )
-    nothing = {name: _leaf(t) for name, t in outputs.items()}
+    mean = (torch.stack(_each_row(made, outputs, hidden)) * weights).sum() / weights.sum()
+    same(value, mean, "the loss of rows with few and many targets, against the mean over targets", 1e-5)
+    nothing = _changed(outputs, lambda t: t)
     empty = made.loss(nothing, torch.full_like(labels, IGNORED))
-    _finite(empty, nothing, "where every label is -100")
+    _hold_finite(made, empty, nothing, "where every label is -100")
     if float(empty.detach()):
         raise BrokenError(f"the loss is {float(empty.detach()):.4g} where every label is -100, and must be 0")
-
-
-def _like(mask: Tensor, values: Tensor) -> Tensor:
-    return mask.reshape(*mask.shape, *[1] * (values.dim() - mask.dim()))

@@ -1,104 +1,95 @@
-"""What an architecture does with what a spec gives it: the kind of scope, positions at its places, and other parts."""
+"""Whole models: the kind of scope, what a spec adds, fused as unfused, from a cached state, exported as in torch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import attrs
 import torch
 from torch import Tensor
 
-from peirce.errors import PeirceError
+from peirce.compose import export, resolve
+from peirce.errors import ExportError, PeirceError
 from peirce.model import Model
-from peirce.parts import PLACES
+from peirce.parts import PLACES, GenerativeArchitecture, TensorSpec
 from peirce.registry import Registry
 from peirce.spec import OperatorSpec, OperatorsSpec, PartSpec, Spec
-from peirce.testing.check import Case, check
-from peirce.testing.composed import SIZES, build_random, fitting, tiny_spec
-from peirce.testing.failures import BrokenError, NotApplicableError
-from peirce.testing.strategies import BASE
-from peirce.testing.subjects import ArchitectureSubject, Subject
-from peirce.testing.views import View, plain_view
+from peirce.testing.check import NETWORK, Case, check, check_each
+from peirce.testing.companions import companied
+from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError, alike, same
+from peirce.testing.examples import BASE, Tensors, View, plain_view
+from peirce.testing.harness import ArchitectureHarness, Harness
+from peirce.testing.tiny_models import SIZES, around, build_random, fitting, tiny_spec
 
 LENGTH = 5
 PROBES = "peirce.testing.probes"
 ATOMS = ("unary", "binary", "pooled")
 MOVED = 1e-9
 """What counts as a change of atoms of order one."""
+ITSELF = torch.eye(LENGTH, dtype=torch.bool)
 
 
-@check(
+@check_each(
     "architectures",
     contract="atoms depend on what the scope shows them, and on nothing else: each kind of scope is what it says",
 )
-def scopes(case: Case) -> None:
+def scopes(harness: Harness) -> None:
     """Another token in one place at a time; which atoms change, in every kind of scope."""
-
-    def body(subject: Subject) -> None:
-        assert isinstance(subject, ArchitectureSubject)
-        told = False
-        for kind, model in subject.make().items():
-            if model.network.rows != "length":
-                continue
-            told = True
-            view = _related(kind)
-            seen, sees = _dependence(subject, model, view), view.allowed()[0]
-            closure = sees | torch.eye(LENGTH, dtype=torch.bool)
-            for _ in range(LENGTH):
-                closure = closure | ((closure.double() @ closure.double()) > 0)
-            leaks = (seen & ~closure).nonzero().tolist()
-            if leaks:
+    assert isinstance(harness, ArchitectureHarness)
+    told = False
+    for kind, model in harness.make().items():
+        if model.network.rows != "length":
+            continue
+        told, view = True, _related(kind)
+        seen, sees = _dependence(harness, model, view), view.allowed()[0]
+        closure = sees | ITSELF
+        for _ in range(LENGTH):
+            closure = closure | ((closure.double() @ closure.double()) > 0)
+        for x, a in (seen & ~closure).nonzero().tolist():
+            raise BrokenError(f"in a {kind} scope token {x} depends on token {a}, which it may not see")
+        if harness.part.layer and kind != "bidirectional":
+            for x, a in (sees & ~seen).nonzero().tolist():
                 raise BrokenError(
-                    f"in a {kind} scope token {leaks[0][0]} depends on token {leaks[0][1]}, which it may not see"
+                    f"in a {kind} scope token {x} may attend to token {a}, of which nothing arrives"
                 )
-            if not subject.part.layer:
-                continue
-            blind = (sees & ~seen).nonzero().tolist()
-            if blind and kind in ("prefix", "relation", "causal"):
-                raise BrokenError(
-                    f"in a {kind} scope token {blind[0][0]} may attend to token {blind[0][1]}, of which nothing arrives"
-                )
-        if not told:
-            raise NotApplicableError("its rows are other tokens than its inputs")
-
-    case.each(body)
+    if not told:
+        raise NotApplicableError("its rows are other tokens than its inputs")
 
 
 def _related(kind: str) -> View:
     view = plain_view(kind, 1, LENGTH)
-    if kind == "relation":
-        pairs = torch.eye(LENGTH, dtype=torch.bool)
-        pairs[0, 2] = pairs[2, 4] = pairs[3, 1] = True
-        return attrs.evolve(view, relation=pairs.unsqueeze(0))
-    if kind == "prefix":
-        return attrs.evolve(view, prefix=torch.tensor([3]))
-    return view
+    if kind != "relation":
+        return view
+    pairs = ITSELF.clone()
+    pairs[0, 2] = pairs[2, 4] = pairs[3, 1] = True
+    return attrs.evolve(view, relation=pairs.unsqueeze(0))
 
 
-def _dependence(subject: ArchitectureSubject, model: Model, view: View) -> Tensor:
+def _dependence(harness: ArchitectureHarness, model: Model, view: View) -> Tensor:
     """bool [x, a]: whether the atoms of token x change with the id of token a."""
-    drawn = subject.draw(view, torch.Generator().manual_seed(2))
-    names = [slot.name for slot in subject.reads()]
-    if "input_ids" not in names:
+    drawn = harness.draw(view, 2)
+    ids = {slot.name: tensor for slot, tensor in drawn}.get("input_ids")
+    if ids is None:
         raise NotApplicableError("it reads no token ids")
-    ids = names.index("input_ids")
     seen = torch.zeros(LENGTH, LENGTH, dtype=torch.bool)
+
+    def unary(tensors: Tensors) -> Tensor:
+        return harness.run({view.kind: model}, tensors, view).floats()["unary"]
+
     with torch.no_grad():
-        before = _unary(subject, model, drawn, view)
+        before = unary(drawn)
         for a in range(LENGTH):
             for other in (1, 2):
-                changed = [*drawn]
-                changed[ids] = drawn[ids].clone()
-                changed[ids][0, a] = (drawn[ids][0, a] + other) % BASE.vocabulary
-                moved = (_unary(subject, model, changed, view) - before).abs().flatten(2).amax(2)[0]
+                changed = ids.clone()
+                changed[0, a] = (ids[0, a] + other) % BASE.vocabulary
+                moved = (unary(drawn.replaced("input_ids", changed)) - before).abs().flatten(2).amax(2)[0]
                 seen[:, a] |= moved > MOVED
     return seen
-
-
-def _unary(subject: ArchitectureSubject, model: Model, tensors: list[Tensor], view: View) -> Tensor:
-    return {slot.name: t for slot, t in subject.run({view.kind: model}, tensors, view)}["unary"]
 
 
 @check(
@@ -107,101 +98,62 @@ def _unary(subject: ArchitectureSubject, model: Model, tensors: list[Tensor], vi
 )
 def places(case: Case) -> None:
     """A plain part of the suite's own at each place; whether its parameters matter."""
-    registry = case.registry.completed(PROBES)
+    registry, harness = case.registry.completed(PROBES), case.harness
+    assert isinstance(harness, ArchitectureHarness)
+    kind = harness.kinds[0]
+    spec, view = harness.specs[kind], plain_view(kind, 2, LENGTH)
+    tensors = harness.draw(view)
 
-    def body(subject: Subject) -> None:
-        assert isinstance(subject, ArchitectureSubject)
-        kind = subject.kinds[0]
-        spec = subject.specs[kind]
-        model = build_random(spec, registry)
-        _gives(subject, model, kind)
-        tensors = subject.draw(plain_view(kind, 2, LENGTH), torch.Generator().manual_seed(0))
-        for what, trial in _with_probes(subject, spec, registry):
-            try:
-                probed = build_random(trial, registry)
-            except PeirceError:
-                continue  # such as a pair position where no operator attends
-            if "'scope'" in what:
-                _alone(subject, probed, kind)
-                continue
-            probes = [module for module in probed.modules() if type(module).__module__ == PROBES]
-            with torch.no_grad():
-                before = _encoded(subject, probed, tensors, kind)
-                for parameter in (each for probe in probes for each in probe.parameters()):
-                    parameter.add_(0.7)
-                after = _encoded(subject, probed, tensors, kind)
-            if all(_equal(getattr(before, name), getattr(after, name)) for name in ATOMS):
-                raise BrokenError(f"{what} has no effect")
-            if "augmenter" in what and _equal(before.embeddings, after.embeddings):
-                raise BrokenError(
-                    "heads tie to other word embeddings than those that augmenters make; give `TokenInput.words()`"
-                )
+    def encoded(model: Model) -> Any:
+        return model.network(harness.inputs(model, tensors, view))[0]
 
-    case.each(body, where=lambda subject: subject is case.subject)
-
-
-def _with_probes(subject: ArchitectureSubject, spec: Spec, registry: Registry) -> Iterator[tuple[str, Spec]]:
-    for place in sorted(set(subject.part.places) & set(PLACES)):
-        positions: Any = (*spec.positions, PartSpec(use=f"probe_{place}", options={}))
-        yield (
-            f"a position at the place {place!r}, which it declares,",
-            attrs.evolve(spec, positions=positions),
-        )
-    augmenters: Any = (*spec.augmenters, PartSpec(use="probe_augmenter", options={}))
-    yield "an augmenter", attrs.evolve(spec, augmenters=augmenters)
-    if subject.part.layer and not subject.part.fixed_layer and not subject.part.recurrent:
-        with suppress(PeirceError):
-            from peirce.compose import resolve
-
-            plan = resolve(spec, registry)
-            names = [planned.name for planned in (*plan.mixing, *plan.state)]
-            given = spec.operators.options
-            layer = tuple(OperatorSpec(use=name) for name in (*names, "probe_state"))
-            yield (
-                "a further state operator of the layer",
-                attrs.evolve(spec, operators=OperatorsSpec(layer=layer, options=given)),
+    given, said = encoded(build_random(spec, registry)), harness.part.gives(harness.options)
+    for name in ("pooled", "binary"):
+        if (name in said) is not (getattr(given, name) is not None):
+            raise BrokenError(f"`gives` lists {', '.join(said) or 'nothing'}, and {name} is another matter")
+    for what, trial in _with_probes(harness, spec, registry):
+        try:
+            probed = build_random(trial, registry)
+        except PeirceError:
+            continue  # such as a pair position where no operator attends
+        if "'scope'" in what:
+            if probed.network.rows == "length" and harness.part.layer:
+                seen = _dependence(harness, probed, _related(kind)) & ~ITSELF
+                for x, a in seen.nonzero().tolist():
+                    raise BrokenError(
+                        f"a scope position shows each token itself alone, and token {x} depends on token {a}"
+                    )
+            continue
+        probes = [module for module in probed.modules() if type(module).__module__ == PROBES]
+        with torch.no_grad():
+            before = encoded(probed)
+            for parameter in (each for probe in probes for each in probe.parameters()):
+                parameter.add_(0.7)
+            after = encoded(probed)
+        if all(_equal(getattr(before, name), getattr(after, name)) for name in ATOMS):
+            raise BrokenError(f"{what} has no effect")
+        if "augmenter" in what and _equal(before.embeddings, after.embeddings):
+            raise BrokenError(
+                "heads tie to other word embeddings than those that augmenters make; give `TokenInput.words()`"
             )
 
 
-def _encoded(subject: ArchitectureSubject, model: Model, tensors: list[Tensor], kind: str) -> Any:
-    view = plain_view(kind, 2, LENGTH)
-    given = {slot.name: tensor for slot, tensor in zip(subject.reads(), tensors, strict=True)}
-    if view.prefix is not None:
-        given["prefix_length"] = view.prefix
-    if view.relation is not None:
-        given["relation"] = view.relation
-    return model.network(given)[0]
+def _with_probes(harness: ArchitectureHarness, spec: Spec, registry: Registry) -> Iterator[tuple[str, Spec]]:
+    for place in sorted(set(harness.part.places) & set(PLACES)):
+        positions: Any = (*spec.positions, PartSpec(use=f"probe_{place}", options={}))
+        yield f"a position at its place {place!r}", attrs.evolve(spec, positions=positions)
+    augmenters: Any = (*spec.augmenters, PartSpec(use="probe_augmenter", options={}))
+    yield "an augmenter", attrs.evolve(spec, augmenters=augmenters)
+    if harness.part.layer and not harness.part.fixed_layer and not harness.part.recurrent:
+        plan = resolve(spec, registry)
+        names = [planned.name for planned in (*plan.mixing, *plan.state)]
+        layer = tuple(OperatorSpec(use=name) for name in (*names, "probe_state"))
+        operators = OperatorsSpec(layer=layer, options=spec.operators.options)
+        yield "a further state operator of the layer", attrs.evolve(spec, operators=operators)
 
 
 def _equal(one: Tensor | None, other: Tensor | None) -> bool:
     return other is None if one is None else other is not None and torch.equal(one, other)
-
-
-def _gives(subject: ArchitectureSubject, model: Model, kind: str) -> None:
-    """Hold what it says that heads may rely on against what it gives them."""
-    said = subject.part.gives(subject.options)
-    tensors = subject.draw(plain_view(kind, 2, LENGTH), torch.Generator().manual_seed(0))
-    encoded = _encoded(subject, model, tensors, kind)
-    for name in ("pooled", "binary"):
-        there = getattr(encoded, name) is not None
-        if name in said and not there:
-            raise BrokenError(f"gives lists {name!r}, and heads get None")
-        if there and name not in said:
-            raise BrokenError(
-                f"it gives heads a {name} output that `gives` does not list, so no head may ask for it"
-            )
-
-
-def _alone(subject: ArchitectureSubject, model: Model, kind: str) -> None:
-    """A scope that shows each token itself alone."""
-    if model.network.rows != "length" or not subject.part.layer:
-        return
-    seen = _dependence(subject, model, _related(kind)) & ~torch.eye(LENGTH, dtype=torch.bool)
-    if bool(seen.any()):
-        x, a = seen.nonzero()[0].tolist()
-        raise BrokenError(
-            f"a scope position shows each token itself alone, and token {x} depends on token {a}"
-        )
 
 
 @check(
@@ -210,30 +162,133 @@ def _alone(subject: ArchitectureSubject, model: Model, kind: str) -> None:
 )
 def dims(case: Case) -> None:
     """One size at a time, one more and twice as much."""
-    subject = case.subject
-    assert isinstance(subject, ArchitectureSubject)
-    spec = fitting(tiny_spec(subject.part, subject.options), case.registry)
-    before = _shapes(build_random(spec, case.registry))
-    tried = False
-    for field in attrs.fields(subject.part.Dims):
+    part = case.entry.part
+    spec = fitting(tiny_spec(part, case.harness.options), case.registry)
+
+    def shapes(spec: Spec) -> list[tuple[str, tuple[int, ...]]]:
+        state = build_random(spec, case.registry).state_dict()
+        return [(name, tuple(value.shape)) for name, value in state.items()]
+
+    before, tried = shapes(spec), False
+    for field in attrs.fields(part.Dims):
         now = spec.dims.get(field.name, SIZES.get(field.name, field.default))
         if not isinstance(now, int) or isinstance(now, bool):
             continue
-        others = []
         for value in (now + 1, now * 2, now * 3, now - 1):
-            if value < 1 or value == now:
-                continue
             with suppress(PeirceError):
-                others.append(
-                    _shapes(build_random(spec.replace({f"model.dims.{field.name}": value}), case.registry))
-                )
+                after = shapes(spec.replace({f"model.dims.{field.name}": value}))
+                tried = True
+                if after == before:
+                    raise BrokenError(f"the size {field.name!r} of model.dims changes nothing in the network")
                 break
-        tried |= bool(others)
-        if others and others[0] == before:
-            raise BrokenError(f"the size {field.name!r} of model.dims changes nothing in the network")
     if not tried:
         raise NotApplicableError("it has no sizes that can be varied")
 
 
-def _shapes(model: Model) -> list[tuple[str, tuple[int, ...]]]:
-    return [(name, tuple(value.shape)) for name, value in model.state_dict().items()]
+@check_each(
+    "architectures", contract="a fused model equals the unfused one in float64, with the same state dict"
+)
+def fused(harness: Harness) -> None:
+    """One layer, to 1e-12 of the largest output."""
+    assert isinstance(harness, ArchitectureHarness)
+    for kind in harness.specs:
+        spec = fitting(tiny_spec(harness.part, harness.options, scope=kind, layers=1), harness.registry)
+        one, two = (build_random(spec, harness.registry, fuse=fuse) for fuse in (True, False))
+        if list(one.state_dict()) != list(two.state_dict()):
+            raise BrokenError("the state dict has other keys when the model is not fused")
+        view = plain_view(kind, 2, 4)
+        first, second = (harness.run({kind: made}, harness.draw(view), view) for made in (one, two))
+        sizes = {name: max(float(t.detach().abs().max()), 1e-300) for name, t in first.floats().items()}
+        first, second = (o.map(lambda s, t: t / sizes.get(s.name, 1)) for o in (first, second))  # noqa: B023
+        alike(first, second, f"in a {kind} scope, fused", tolerance=1e-12)
+
+
+@check(
+    "operators",
+    "positions",
+    "augmenters",
+    "architectures",
+    contract="tokens that are inferred one by one from a cached state have the atoms that one pass gives them",
+)
+def memory(case: Case) -> None:
+    """A tiny causal model that holds the part, to 1e-10 of the largest atom: two tokens, then one at a time."""
+    # Where the example's options refuse a causal scope, another choice of one of them may take it.
+    options = next((s.options for s in case.harnesses if "causal" in s.kinds), case.harness.options)
+    try:
+        spec = around(case.entry, options, case.registry, scope="causal")
+    except NotRunError as error:
+        raise NotApplicableError(str(error)) from error
+    network = build_random(spec, case.registry).network
+    if not isinstance(network, GenerativeArchitecture):
+        raise NotApplicableError(f"architecture {spec.architecture!r} has no cached state")
+    generator = torch.Generator().manual_seed(0)
+    batch, length = 2, 6
+    real = torch.ones(batch, length, dtype=torch.bool)
+    real[0, 1] = real[1, 0] = False
+
+    def drawn(spec: TensorSpec) -> Tensor:
+        shape = [dim if isinstance(dim, int) else batch if dim == "batch" else length for dim in spec.dims]
+        if spec.dtype == "bool":
+            return torch.ones(shape, dtype=torch.bool)
+        return torch.randint(0, spec.high or 2, shape, generator=generator)
+
+    inputs = {s.name: drawn(s) for s in network.inputs() if "prefix" not in s.name}
+    inputs |= {spec.name: real for spec in network.inputs() if spec.masks is not None}
+    counted = {s.name: s.dims.index(network.rows) for s in network.inputs() if network.rows in s.dims}
+    pieces: list[Tensor] = []
+    kept: dict[str, Tensor] = {}
+    with torch.no_grad():
+        whole = network(inputs)[0].unary
+        for start, stop in ((0, 2), *((at, at + 1) for at in range(2, length))):
+            new = {n: inputs[n].narrow(at, start, stop - start) for n, at in counted.items() if n in inputs}
+            encoded, _, kept = network.advance({**inputs, **new} if start == 0 else new, kept)
+            pieces.append(encoded.unary)
+    declared = [s.name for s in network.cached_state()]
+    if list(kept) != declared:
+        raise BrokenError(f"the architecture declares the cached state {declared}, and keeps {list(kept)}")
+    size = max(float(whole.abs().max()), 1e-300)
+    what = f"in a {spec.architecture} model, one by one"
+    same(torch.cat(pieces, 1) / size, whole / size, what, tolerance=1e-10)
+
+
+@check(
+    *NETWORK,
+    contract="an exported model gives in ONNX Runtime what torch gives, at other sizes than it was traced at",
+)
+def onnx(case: Case) -> None:
+    """The smallest model that holds the part, by the registry's exporter, which verifies what it wrote.
+
+    A thorough run takes an architecture of the registry's own.
+    """
+    _exported(case, "onnx")
+
+
+@check(
+    *NETWORK,
+    contract="TensorRT parses an exported model and builds an engine of it, for every size of its dims",
+    on_request=True,
+)
+def tensorrt(case: Case) -> None:
+    """The model of the check `onnx`; the engine is not run, which needs a GPU."""
+    _exported(case, "tensorrt")
+
+
+def _exported(case: Case, to: str) -> None:
+    if to not in case.registry.names("exporters"):
+        raise NotRunError("not run: no exporter")
+    registry = case.registry if case.thorough else companied(case.registry)
+    spec = around(case.entry, case.harness.options, registry, small=not case.thorough)
+    model = build_random(spec, registry, dtype=torch.float32)
+    folder, keeps = Path(mkdtemp(prefix="peirce-check-")), False
+    try:
+        export(model, path=folder / f"model.{to}", to=to, registry=registry)
+    except ExportError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            raise NotRunError(f"not run: {error}") from error
+        keeps = str(folder) in str(error)  # a file that failed stays, since the error names it
+        raise BrokenError(f"in a model of architecture {spec.architecture!r}: {error}") from error
+    except ImportError as error:
+        raise NotRunError(f"not run: {error}; install peirce[onnx]") from error
+    finally:
+        if not keeps:
+            rmtree(folder)

@@ -1,57 +1,60 @@
-"""How a part survives: rows with nothing in scope, huge logits, narrow dtypes, and the backward pass."""
+"""How a part survives: rows with nothing in scope, huge logits, narrow dtypes, other devices, the backward pass."""
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from peirce.parts import Operator, RecurrentOperator
-from peirce.testing.check import Case, check, holds
-from peirce.testing.checks.declared import FLOATS, NETWORK
+from peirce.testing.check import NETWORK, Case, check, check_each, holds
+from peirce.testing.checks.declared import FLOATS
+from peirce.testing.compare import BrokenError, NotApplicableError, zero
 from peirce.testing.compare import finite as hold_finite
-from peirce.testing.compare import zero
-from peirce.testing.strategies import Example
-from peirce.testing.subjects import Outputs, Subject
-from peirce.testing.views import View
-
-NARROW = FLOATS[1:]
+from peirce.testing.examples import PADDED, Example, Tensors, View, plain_view
+from peirce.testing.harness import Harness
+from peirce.testing.harness.base import modules
 
 
-@check(
+@check_each(
     "operators",
     "heads",
     "architectures",
     contract="a row with nothing in scope gives zeros, never NaN, and finite gradients, in every dtype",
     covers=lambda part: not issubclass(part, RecurrentOperator),  # it has a state there
 )
-def empty_rows(case: Case) -> None:
+def empty_rows(harness: Harness) -> None:
     """Padding, and tokens that a relation lets see nothing; softmax logits of order one and of +-1e4."""
 
-    def body(subject: Subject, example: Example) -> None:
+    def body(harness: Harness, example: Example) -> None:
         view = example.view
         for dtype in FLOATS:
-            for huge in (False, True)[: 1 + (not subject.module)]:
-                drawn = subject.draw(view, example.generator(), dtype)
-                tensors = [_leaf(t) for t in (subject.extreme(drawn) if huge else drawn)]
-                made = subject.make(dtype=dtype)
-                results = subject.raw(made, tensors, view)
-                what = f"in {dtype}" + (" with logits of +-1e4" if huge else "")
-                if issubclass(subject.part, Operator) and subject.part.scope_rule == "reduce":
+            for scale in (1.0,) if harness.module else (1.0, 1e4):
+                tensors = extreme(harness.draw(view, example.generator(), dtype), scale).leaves()
+                made = harness.make(dtype=dtype)
+                results = harness.raw(made, tensors, view)
+                what = f"in {dtype} with logits of order {scale:g}"
+                if issubclass(harness.part, Operator) and harness.part.scope_rule == "reduce":
                     empty = ~view.allowed().any(2)
                     for slot, result in results:
                         zero(result[empty], f"{slot.name} {what}, in the rows that see nothing")
-                survives(subject, made, tensors, results, what)
+                survives(made, tensors, results, what)
 
-    def each(subject: Subject) -> None:
-        if "relation" in subject.kinds:
-            holds(subject, body, kinds=("relation",), empty_rows=True, count=5)
-        if "bidirectional" in subject.kinds:
-            holds(subject, body, kinds=("bidirectional",), padded=True, count=5)
-            # An example that is padding throughout; hypothesis draws at least one real token.
-            view = View(kind="bidirectional", batch=2, length=3, real=torch.tensor([[False] * 3, [True] * 3]))
-            body(subject, Example(view, 0))
+    if "relation" in harness.kinds:
+        holds(harness, body, kinds=("relation",), empty_rows=True, count=5)
+    if "bidirectional" in harness.kinds:
+        holds(harness, body, kinds=("bidirectional",), padded=True, count=5)
+        # An example that is padding throughout; others have at least one real token.
+        body(harness, Example(View("bidirectional", 2, 3, torch.tensor([[False] * 3, [True] * 3])), 0))
 
-    case.each(each)
+
+def extreme(tensors: Tensors, scale: float = 1e4) -> Tensors:
+    """The tensors with softmax logits of plus and minus `scale`, unless that is 1."""
+    return tensors.map(lambda slot, t: t.sign() * scale if slot.logits and scale != 1 else t)
 
 
 @check(
@@ -59,51 +62,129 @@ def empty_rows(case: Case) -> None:
     contract="values and gradients are finite in float32, bfloat16 and float16, with logits of +-1e4",
 )
 def finite(case: Case) -> None:
-    """Softmax kernels that are all but one-hot, where something is in scope."""
+    """Softmax kernels that are all but one-hot, where something is in scope; inputs that are tiny or zero."""
 
-    def body(subject: Subject, example: Example) -> None:
-        for dtype in NARROW:
-            drawn = subject.draw(example.view, example.generator(), dtype)
-            tensors = [_leaf(tensor) for tensor in subject.extreme(drawn)]
-            made = subject.make(dtype=dtype)
-            results = subject.run(made, tensors, example.view)
-            survives(subject, made, tensors, results, f"in {dtype}")
-            if subject.module and any(t.is_floating_point() for t in drawn):
+    def body(harness: Harness, example: Example) -> None:
+        for dtype in FLOATS[1:]:
+            drawn, made = harness.draw(example.view, example.generator(), dtype), harness.make(dtype=dtype)
+            tried = {"": extreme(drawn)}
+            if harness.module and drawn.floats():
                 # The slope of a norm at 1e-6 is beyond float16.
                 for size in (0.0,) if dtype == torch.float16 else (0.0, 1e-6):
-                    tiny = [_leaf(t * size) if t.is_floating_point() else t for t in drawn]
-                    what = f"in {dtype}, where all inputs are of order {size:g}"
-                    survives(subject, made, tiny, subject.run(made, tiny, example.view), what)
+                    tried[f", where all inputs are of order {size:g}"] = drawn.scaled(size)
+            for what, given in tried.items():
+                tensors = given.leaves()
+                survives(made, tensors, harness.run(made, tensors, example.view), f"in {dtype}{what}")
 
     # Rows of padding see nothing, which is what `empty_rows` is about.
     padded = False if case.entry.kind == "operators" else None
-    case.each(lambda subject: holds(subject, body, count=6, padded=padded))
+    case.each(lambda harness: holds(harness, body, count=6, padded=padded))
 
 
-def _leaf(tensor: Tensor) -> Tensor:
-    return tensor.detach().clone().requires_grad_() if tensor.is_floating_point() else tensor
-
-
-def survives(subject: Subject, made: object, tensors: list[Tensor], results: Outputs, what: str) -> None:
+def survives(made: object, tensors: Tensors, results: Tensors, what: str) -> None:
     """Values are finite, and so are the gradients of every input and parameter."""
-    modules = [
-        m for m in (made.values() if isinstance(made, dict) else [made]) if isinstance(m, torch.nn.Module)
-    ]
-    for module in modules:
+    parameters = [each for module in modules(made) for each in module.named_parameters()]
+    for module in modules(made):
         module.zero_grad()  # a kept model may still hold the gradients of an example that failed
-    total = None
-    for slot, result in results:
-        if result.is_floating_point():
-            hold_finite(result.detach(), f"{slot.name} {what}")
-            if result.requires_grad:
-                total = result.float().sum() if total is None else total + result.float().sum()
-    if total is None:
-        return
-    torch.autograd.backward(total)
-    for slot, tensor in zip(subject.reads(), tensors, strict=True):
+    for name, result in results.floats().items():
+        hold_finite(result.detach(), f"{name} {what}")
+    summed = [result.float().sum() for result in results.floats().values() if result.requires_grad]
+    if summed:
+        torch.autograd.backward(torch.stack(summed).sum())
+    for name, tensor in (*tensors.floats().items(), *((f"the parameter {n}", p) for n, p in parameters)):
         if tensor.grad is not None:
-            hold_finite(tensor.grad, f"the gradient of {slot.name} {what}")
-    for module in modules:
-        for name, parameter in module.named_parameters():
-            if parameter.grad is not None:
-                hold_finite(parameter.grad, f"the gradient of the parameter {name} {what}")
+            hold_finite(tensor.grad, f"the gradient of {name} {what}")
+
+
+def _views(harness: Harness) -> list[View]:
+    return [plain_view(kind, 2, 4, real) for kind in harness.kinds[:2] for real in (None, PADDED)]
+
+
+@check_each(
+    *NETWORK,
+    contract="nothing is rounded inside: float64 stays float64 all the way, and float32 never becomes a half",
+)
+def precision(harness: Harness) -> None:
+    """Every operation of a call in float64 and in float32, padded and not."""
+    for dtype in (torch.float64, torch.float32):
+        made = harness.make(dtype=dtype)
+        for view in _views(harness):
+            tensors = harness.draw(view, 0, dtype)
+            with torch.no_grad(), _Narrowing(dtype) as watched:
+                harness.run(made, tensors, view)
+            for line, narrow in watched.found.items():
+                name, given = (str(each).removeprefix("torch.") for each in (narrow, dtype))
+                raise BrokenError(f"{name} inside, where the part is in {given}\n  {line}")
+
+
+class _Narrowing(TorchDispatchMode):
+    """Notes the operations that round floats of a dtype to a narrower one, or widen them again, with their lines."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.dtype = dtype
+        self.found: dict[str, torch.dtype] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        given, floats = _floats((args, kwargs or {})), _floats(result)
+        # What was computed in a narrower dtype is as narrow when it is widened; a number is as exact as it is.
+        for one, others in ((given, floats), (floats, [each for each in given if each.dim()])):
+            if any(each.dtype == self.dtype for each in one):
+                for each in others:
+                    if each.dtype.itemsize < self.dtype.itemsize:
+                        line = _line()
+                        if one is given or not line.startswith(str(_OURS)):
+                            self.found.setdefault(line, each.dtype)
+        return result
+
+
+_TORCH = Path(torch.__file__).parent
+_OURS = Path(__file__).parents[1]
+"""Where parts are made anew in the dtype of a check while it runs."""
+
+
+def _floats(values: Any) -> list[Tensor]:
+    if isinstance(values, Tensor):
+        return [values] if values.is_floating_point() else []
+    if isinstance(values, dict):
+        values = list(values.values())
+    return [each for value in values for each in _floats(value)] if isinstance(values, list | tuple) else []
+
+
+def _line() -> str:
+    """The line of code that called torch."""
+    for call in reversed(traceback.extract_stack()):
+        file = Path(call.filename)
+        if file != Path(__file__) and _TORCH not in file.parents:
+            return f"{call.filename}:{call.lineno} in {call.name}: {call.line}"
+    return "an unknown line"
+
+
+@check_each(
+    *NETWORK,
+    contract="a part computes where it is moved to: no table stays behind, and none is made elsewhere",
+)
+def devices(harness: Harness) -> None:
+    """On torch's device without storage, which refuses tensors of another one as a GPU does."""
+    made = harness.make(seed=11, random=False)
+    for module in modules(made):
+        module.to("meta")
+    try:
+        for view in _views(harness):
+            tensors, there = harness.draw(view).map(lambda _, t: t.to("meta")), view.on("meta")
+            for slot, result in harness.raw(made, tensors, there):
+                if result.device.type != "meta":
+                    raise BrokenError(
+                        f"{slot.name} is on {result.device} where the part and its inputs are not"
+                    )
+    except RuntimeError as error:
+        said = str(error).splitlines()[0]
+        if "cpu" not in said or "device" not in said:
+            raise NotApplicableError(f"it needs values to compute: {said}") from error
+        raise BrokenError(
+            "a tensor stays on the CPU where the part is on another device; make it a buffer, or make it where the "
+            f"inputs are: {said}"
+        ) from error
+    finally:
+        harness.forget()

@@ -7,59 +7,45 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import attrs
 import torch
-from torch import Tensor
 
 from peirce.compose import build, load
 from peirce.model import Model
 from peirce.parts import Operator
 from peirce.registry import Registry
 from peirce.spec import Spec
-from peirce.testing.check import Case, check
-from peirce.testing.checks.declared import NETWORK
-from peirce.testing.checks.shared import left_alone
-from peirce.testing.compare import same
-from peirce.testing.composed import around
-from peirce.testing.failures import BrokenError
-from peirce.testing.subjects import ArchitectureSubject, Outputs, Subject
-from peirce.testing.subjects.base import named, size_of, slots
-from peirce.testing.views import View, plain_view
+from peirce.testing.check import NETWORK, Case, check, check_each
+from peirce.testing.compare import BrokenError, alike, same, torch_left_alone
+from peirce.testing.examples import Tensors, View, plain_view
+from peirce.testing.harness import ArchitectureHarness, Harness
+from peirce.testing.harness.base import modules, named, size_of, slots, state_of
+from peirce.testing.tiny_models import around
 
 
-def _has_state(part: type[Any]) -> bool:
+def has_state(part: type[Any]) -> bool:
+    """Whether a part is a module."""
     return not issubclass(part, Operator)
 
 
-@check(*NETWORK, contract="the same seed gives the same parameters", covers=_has_state)
-def seed(case: Case) -> None:
+@check_each(
+    *NETWORK,
+    contract="the same seed gives the same parameters, and making a part changes nothing that everybody shares",
+    covers=has_state,
+)
+def seed(harness: Harness) -> None:
     """As the part initialises them itself."""
-
-    def body(subject: Subject) -> None:
-        if isinstance(subject, ArchitectureSubject):
-            first = subject.make(seed=3, random=False)
-            again = ArchitectureSubject(
-                part=subject.part, options=subject.options, label=subject.label, specs=subject.specs,
-                registry=subject.registry,
-            ).make(seed=3, random=False)  # fmt: skip
-            _same_state(_modules(first), _modules(again))
-        else:
-            _same_state(
-                _modules(subject.make(seed=3, random=False)), _modules(subject.make(seed=3, random=False))
-            )
-            _seeds_nothing(subject)
-
-    case.each(body)
-
-
-def _seeds_nothing(subject: Subject) -> None:
-    """Making a part goes on with the generator where it is, and changes nothing else that the process shares."""
+    first = harness.make(seed=3, random=False)
+    _same_state(attrs.evolve(harness).make(seed=3, random=False), first)
+    if isinstance(harness, ArchitectureHarness):
+        return
     states, default = [], torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)  # an earlier making may have changed it
     try:
         for begun in (3, 4):
-            with torch.random.fork_rng(devices=[]), left_alone("__init__", but="the random state of torch"):
+            with torch.random.fork_rng(devices=[]), torch_left_alone("`__init__`", draws=True):
                 torch.manual_seed(begun)
-                subject.part(subject.options, subject.dims)
+                harness.part(harness.options, harness.dims)
                 states.append(torch.get_rng_state())
     finally:
         torch.set_default_dtype(default)
@@ -67,53 +53,53 @@ def _seeds_nothing(subject: Subject) -> None:
         raise BrokenError("making it seeds torch's generator, which everybody draws from")
 
 
-@check(*NETWORK, contract="the state dict holds everything that a part's values depend on", covers=_has_state)
-def state_dict(case: Case) -> None:
-    """Loaded into an instance from another seed, it gives the same values."""
-
-    def body(subject: Subject) -> None:
-        one, two = subject.make(seed=1), subject.make(seed=2)
-        for name, module in _modules(one).items():
-            state = module.state_dict()
-            missing = [key for key, parameter in module.named_parameters() if key not in state]
-            if missing:
-                raise BrokenError(f"the state dict lacks the parameters {missing}")
-            _modules(two)[name].load_state_dict(state)
-        for (slot, first), (_, second) in zip(_run(subject, one), _run(subject, two), strict=True):
-            same(second, first, f"{slot.name} after loading the state dict", tolerance=1e-12)
-        if isinstance(subject, ArchitectureSubject):
-            subject.forget()  # the models of seed 2 now hold other parameters
-
-    case.each(body)
+@check_each(
+    *NETWORK, contract="the state dict holds everything that a part's values depend on", covers=has_state
+)
+def state_dict(harness: Harness) -> None:
+    """Loaded into an instance from another seed that was used before, it gives the same values."""
+    one, two = harness.make(seed=1), harness.make(seed=2)
+    view = plain_view(harness.kinds[0], 2, 4)
+    tensors = harness.draw(view)
+    harness.run(two, tensors, view)
+    for module, other in zip(modules(one), modules(two), strict=True):
+        state = module.state_dict()
+        missing = [key for key, parameter in module.named_parameters() if key not in state]
+        if missing:
+            raise BrokenError(f"the state dict lacks the parameters {missing}")
+        other.load_state_dict(state)
+    first, second = (harness.run(made, tensors, view) for made in (one, two))
+    alike(second, first, "after loading the state dict", tolerance=1e-12)
+    harness.forget()  # the models of seed 2 now hold other parameters
 
 
 @check(
     *NETWORK,
     contract="a model that is saved and loaded is the same model, with what `begin` brought",
-    covers=_has_state,
+    covers=has_state,
 )
 def save_load(case: Case) -> None:
     """Spec, parameters and values: of an architecture in every kind of scope, of another part in a tiny model."""
 
-    def models(subject: Subject) -> None:
-        assert isinstance(subject, ArchitectureSubject)
-        for kind, spec in subject.specs.items():
+    def models(harness: Harness) -> None:
+        assert isinstance(harness, ArchitectureHarness)
+        for kind, spec in harness.specs.items():
             view = plain_view(kind, 2, 4)
-            tensors = subject.draw(view, torch.Generator().manual_seed(0))
+            tensors = harness.draw(view)
 
-            def run(model: Model, view: View = view, tensors: list[Tensor] = tensors) -> Outputs:
-                return subject.run({view.kind: model}, tensors, view)
+            def run(model: Model, view: View = view, tensors: Tensors = tensors) -> Tensors:
+                return harness.run({view.kind: model}, tensors, view)
 
-            _same_after(subject.make(dtype=torch.float32)[kind], spec, subject.registry, run)
+            _same_after(harness.make(dtype=torch.float32)[kind], spec, harness.registry, run)
 
     if case.entry.kind == "architectures":
         case.each(models)
         return
-    spec = around(case.entry, case.subject.options, case.registry)
+    spec = around(case.entry, case.harness.options, case.registry)
     _same_after(build(spec, registry=case.registry).eval(), spec, case.registry, _drawn)
 
 
-def _drawn(model: Model) -> Outputs:
+def _drawn(model: Model) -> Tensors:
     """What a model gives for inputs that its signature allows."""
     generator = torch.Generator().manual_seed(0)
     inputs, sizes = {}, {"batch": 12, "length": 4}
@@ -126,7 +112,7 @@ def _drawn(model: Model) -> Outputs:
     return named(model(**inputs), slots(model.signature.outputs))
 
 
-def _same_after(model: Model, spec: Spec, registry: Registry, run: Callable[[Model], Outputs]) -> None:
+def _same_after(model: Model, spec: Spec, registry: Registry, run: Callable[[Model], Tensors]) -> None:
     """Hold a model to what is loaded from its files."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "model"
@@ -134,24 +120,13 @@ def _same_after(model: Model, spec: Spec, registry: Registry, run: Callable[[Mod
         again = load(path, registry=registry).eval()
     if again.spec != spec:
         raise BrokenError(f"the spec comes back as\n{again.spec.to_toml()}")
-    _same_state({"": model}, {"": again})
-    for (slot, first), (_, second) in zip(run(model), run(again), strict=True):
-        same(second, first, f"{slot.name} after loading", tolerance=1e-6)
+    _same_state(again, model)
+    alike(run(again), run(model), "after loading", tolerance=1e-6)
 
 
-def _modules(made: Any) -> dict[str, torch.nn.Module]:
-    return made if isinstance(made, dict) else {"": made}
-
-
-def _run(subject: Subject, made: Any) -> Outputs:
-    view = plain_view(subject.kinds[0], 2, 4)
-    return subject.run(made, subject.draw(view, torch.Generator().manual_seed(0)), view)
-
-
-def _same_state(first: dict[str, torch.nn.Module], second: dict[str, torch.nn.Module]) -> None:
-    for kind, module in first.items():
-        one, two = module.state_dict(), second[kind].state_dict()
-        if list(one) != list(two):
-            raise BrokenError(f"the state dict has the keys {list(one)}, and then {list(two)}")
-        for name, value in one.items():
-            same(two[name], value, f"{name}", tolerance=0.0)
+def _same_state(given: object, expected: object) -> None:
+    one, two = state_of(given), state_of(expected)
+    if list(one) != list(two):
+        raise BrokenError(f"the state dict has the keys {list(two)}, and then {list(one)}")
+    for name, value in two.items():
+        same(one[name], value, name, tolerance=0.0)

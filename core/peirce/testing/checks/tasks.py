@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import random
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from peirce.compose import build
 from peirce.errors import PeirceError
-from peirce.model import AnyTask
+from peirce.model import AnyTask, Model
 from peirce.testing.check import Case, check
-from peirce.testing.checks.shared import left_alone
-from peirce.testing.compare import finite, same
-from peirce.testing.failures import BrokenError, NotApplicableError
-from peirce.testing.options import choices
-from peirce.testing.subjects.tasks import Batch, TaskSubject, moved
+from peirce.testing.checks.announced import refused
+from peirce.testing.compare import BrokenError, NotApplicableError, finite, same, torch_left_alone
+from peirce.testing.harness.tasks import Batch, TaskHarness, copied, moved
+from peirce.testing.options import choices, given_fields
 
 STEPS = 30
 """Steps of the training that must lower the loss of one batch."""
@@ -35,22 +37,25 @@ SIZES = (1, 2, 3, 5)
 def task_data(case: Case) -> None:
     """Prepared twice, under other states of the global random generators."""
     task = case.task
-    first = _facts(task, task.data)
-    with left_alone("prepare"):
+
+    def facts(data: Any) -> dict[str, Any]:
+        one = task.fresh()
+        return {"overrides": dict(one.overrides(data)), "assets": dict(one.assets(data))}
+
+    first = facts(task.data)
+    with torch_left_alone("prepare"):
         again = task.fresh().prepare()
-    for name, value in _facts(task, again).items():
+    for name, value in facts(again).items():
         if value != first[name]:
-            raise BrokenError(
-                f"prepared twice, its {name} differ: {_short(first[name])}, then {_short(value)}"
-            )
+            raise BrokenError(f"prepared twice, its {name} differ: {first[name]!r:.120}, then {value!r:.120}")
     for split in task.splits:
-        made = [moved(batch) for batch in _first(task.fresh().batches(again, split, 0, 0))]
+        made = moved(task.fresh().batches(again, split, 0, 0))
         _same_batches(made, task.batches(split), f"the split {split!r}, prepared again")
     for name, content in first["assets"].items():
-        if name != Path(name).name or name in ("", ".", ".."):
-            raise BrokenError(f"assets names {name!r}, which is no plain file name")
-        if not isinstance(content, bytes):
-            raise BrokenError(f"assets gives a {type(content).__name__} for {name!r}, and must give bytes")
+        if name != Path(name).name or name in ("", ".", "..") or not isinstance(content, bytes):
+            raise BrokenError(
+                f"assets gives {name!r}: {type(content).__name__}; give bytes by plain file names"
+            )
     _ = task.model  # a spec has a place for the overrides, and a model suits the task
 
 
@@ -62,40 +67,32 @@ def task_batches(case: Case) -> None:
     """Again, after others, two passes at once, from a new task, under other global random states, in other sizes."""
     task = case.task
     for split in task.splits:
-        with left_alone(f"batches of {split!r}"):
-            first = task.batches(split, 1, 2)
         what = f"the split {split!r}"
+        with torch_left_alone(f"batches of {split!r}"):
+            first = task.batches(split, 1, 2)
         _same_batches(task.batches(split, 1, 2), first, f"{what}, from a new task")
         one = task.fresh()
         for seed, epoch in ((0, 0), (5, 1)):
             task.batches(split, seed, epoch, task=one)
-        _same_batches(
-            task.batches(split, 1, 2, task=one), first, f"{what}, after passes of other seeds and epochs"
-        )
+        again = task.batches(split, 1, 2, task=one)
+        _same_batches(again, first, f"{what}, after passes of other seeds and epochs")
         mine, other = (one.batches(task.data, split, seed, 2) for seed in (1, 3))
-        both = [moved(batch) for batch, _ in _first(zip(mine, other, strict=False))]
-        _same_batches(both, first, f"{what}, beside another pass")
-        whole = [moved(batch) for batch in one.batches(task.data, split, 1, 2)]
+        beside = moved(batch for batch, _ in zip(mine, other, strict=False))
+        _same_batches(beside, first, f"{what}, beside another pass")
+        whole = task.batches(split, 1, 2, task=one, most=None)
         _same_batches(whole[: len(first)], first, f"{what}, when the pass is taken whole")
         names = {tuple(sorted(batch)) for batch in whole}
         if len(names) > 1:
-            raise BrokenError(
-                f"in {what}, batches hold different tensors: {' and '.join(map(str, sorted(names)))}"
-            )
-        for batch in whole:
-            for name, tensor in batch.items():
-                if not isinstance(tensor, Tensor):
-                    raise BrokenError(
-                        f"a batch of {what} holds {name!r}, a {type(tensor).__name__} and no tensor"
-                    )
-                if tensor.requires_grad:
-                    raise BrokenError(f"{name!r} in a batch of {what} requires a gradient")
+            raise BrokenError(f"in {what}, batches hold different tensors: {' and '.join(map(str, names))}")
+        for name, tensor in (each for batch in whole for each in batch.items()):
+            if not isinstance(tensor, Tensor) or tensor.requires_grad:
+                raise BrokenError(f"{name!r} in a batch of {what} is no tensor, or requires a gradient")
     if "train" in task.splits:
         _reordered(task)
     _all_rows(task)
 
 
-def _all_rows(task: TaskSubject) -> None:
+def _all_rows(task: TaskHarness) -> None:
     """A pass over what is evaluated has as many rows, whatever `batch_size` is; a training may drop the last ones."""
     if not isinstance(getattr(task.options, "batch_size", None), int):
         return
@@ -104,7 +101,7 @@ def _all_rows(task: TaskSubject) -> None:
         for size in SIZES:
             try:
                 one = task.fresh(attrs.evolve(task.options, batch_size=size))
-                found = list(map(moved, one.batches(task.data, split, 0, 0)))
+                found = task.batches(split, task=one, most=None)
             except (PeirceError, ValueError):
                 continue  # a size that the task refuses
             for name in {name for batch in found for name, tensor in batch.items() if tensor.dim()}:
@@ -117,16 +114,19 @@ def _all_rows(task: TaskSubject) -> None:
             )
 
 
-def _reordered(task: TaskSubject) -> None:
+def _reordered(task: TaskHarness) -> None:
     """Seeds and epochs have orders of their own, where there is more than one row."""
     of_seeds = [task.batches("train", seed, 0) for seed in range(4)]
     of_epochs = [task.batches("train", 0, epoch) for epoch in range(4)]
-    rows = sum(max((len(t) for t in batch.values() if t.dim()), default=1) for batch in of_seeds[0])
-    if rows < 4:
+    if sum(max((len(t) for t in batch.values() if t.dim()), default=1) for batch in of_seeds[0]) < 4:
         return
-    for what, passes in (("seeds", of_seeds), ("epochs", of_epochs)):
-        if all(_alike(passes[0], each) for each in passes[1:]):
-            raise BrokenError(f"four {what} give the same batches of 'train' in the same order")
+    for what, (first, *others) in (("seeds", of_seeds), ("epochs", of_epochs)):
+        try:
+            for each in others:
+                _same_batches(each, first, "")
+        except BrokenError:
+            continue
+        raise BrokenError(f"four {what} give the same batches of 'train' in the same order")
 
 
 @check(
@@ -140,38 +140,36 @@ def task_terms(case: Case) -> None:
     names: list[tuple[str, ...]] = []
     one = task.fresh()
     for batch in batches:
-        kept = moved(batch)
-        with left_alone("loss"):
+        kept = copied(batch)
+        with torch_left_alone("loss"):
             loss, terms = one.loss(model, batch), dict(one.terms(model, batch))
         _same_batches([batch], [kept], "after its loss was taken, the batch")
         names.append(tuple(terms))
         for name, value in {"the loss": loss, **{f"the term {n!r}": t for n, t in terms.items()}}.items():
             if not isinstance(value, Tensor) or value.dim():
-                raise BrokenError(f"{name} is {_kind(value)} and must be a scalar tensor")
+                raise BrokenError(f"{name} is {value!r:.120} and must be a scalar tensor")
             finite(value.detach(), name)
         total = sum((term.detach() for term in terms.values()), torch.zeros(()))
-        same(
-            total, loss.detach(), f"the sum of the terms {', '.join(terms)}, against the loss", tolerance=1e-5
-        )
-        counts = dict(one.targets(batch))
-        if unknown := sorted(set(counts) - set(terms)):
-            raise BrokenError(f"targets counts {', '.join(unknown)}, and the terms are {', '.join(terms)}")
-        for name, count in counts.items():
-            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-                raise BrokenError(f"targets counts {count!r} for {name!r}; a count is an integer from 0 on")
+        what = f"the sum of the terms {', '.join(terms)}, against the loss"
+        same(total, loss.detach(), what, tolerance=1e-5)
+        for name, count in one.targets(batch).items():
+            whole = isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= 0
+            if name not in terms or not whole:
+                raise BrokenError(
+                    f"targets counts {count!r} for {name!r}; it counts integers from 0 on, for {', '.join(terms)}"
+                )
     if len(set(names)) > 1:
         raise BrokenError(f"batches have different terms: {' and '.join(map(str, dict.fromkeys(names)))}")
     again = [value for batch in reversed(batches) for value in task.losses([batch])]
     for one_loss, other in zip(task.losses(batches), reversed(again), strict=True):
         same(other, one_loss, "the loss of a batch, after other batches", tolerance=1e-6)
-    _flows(task, batches[0])
+    if "train" in task.splits:
+        _flows(task, batches[0])
     _means(task)
 
 
-def _flows(task: TaskSubject, batch: Batch) -> None:
+def _flows(task: TaskHarness, batch: Batch) -> None:
     """A gradient of the loss reaches the model."""
-    if task.trains_nothing:
-        return
     task.model.zero_grad()
     loss = task.fresh().loss(task.model, batch)
     if not loss.requires_grad:
@@ -185,30 +183,27 @@ def _flows(task: TaskSubject, batch: Batch) -> None:
     task.model.zero_grad()
 
 
-def _means(task: TaskSubject) -> None:
+def _means(task: TaskHarness) -> None:
     """What is counted is a mean: joined, two batches have the mean of theirs, weighed by their targets."""
-    with torch.no_grad():
-        one = task.fresh()
-        for split in task.splits:
-            found = task.batches(split)
-            for first in found:
-                for second in found[::-1]:
-                    joined = _joined(first, second)
-                    if joined is None:
-                        continue
-                    counts = [one.targets(batch) for batch in (first, second, joined)]
-                    terms = [one.terms(task.model, batch) for batch in (first, second, joined)]
-                    for name in counts[0]:
-                        a, b, both = (count[name] for count in counts)
-                        if both != a + b:
-                            raise BrokenError(
-                                f"targets counts {a} and {b} of {name!r} in two batches, and {both} in both as one"
-                            )
-                        if not both:
-                            continue
-                        expected = (terms[0][name] * a + terms[1][name] * b) / both
-                        what = f"the term {name!r} of two batches as one, with {a} and {b} targets"
-                        same(terms[2][name], expected, what, tolerance=1e-4)
+    one = task.fresh()
+    found = [task.batches(split) for split in task.splits]
+    for first, second in ((a, b) for batches in found for a in batches for b in batches[::-1]):
+        joined = _joined(first, second)
+        if joined is None:
+            continue
+        counts = [one.targets(batch) for batch in (first, second, joined)]
+        with torch.no_grad():
+            terms = [one.terms(task.model, batch) for batch in (first, second, joined)]
+        for name in counts[0]:
+            a, b, both = (count[name] for count in counts)
+            if both != a + b:
+                raise BrokenError(
+                    f"targets counts {a} and {b} of {name!r} in two batches, and {both} in both as one"
+                )
+            if both:
+                expected = (terms[0][name] * a + terms[1][name] * b) / both
+                what = f"the term {name!r} of two batches as one, with {a} and {b} targets"
+                same(terms[2][name], expected, what, tolerance=1e-4)
 
 
 def _joined(first: Batch, second: Batch) -> dict[str, Tensor] | None:
@@ -222,20 +217,113 @@ def _joined(first: Batch, second: Batch) -> dict[str, Tensor] | None:
     return {name: torch.cat([first[name], second[name]]) for name in first}
 
 
+@check(
+    "tasks",
+    contract="`metrics` are finite numbers of the split that is asked for, the same each time, and leave the model as "
+    "it is",
+)
+def task_metrics(case: Case) -> None:
+    """On every split, by a model in evaluation mode, and by models that always answer the same."""
+    task, model = case.task, case.task.model
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    model.zero_grad()
+    one = task.fresh()
+    for split in task.splits:
+        with torch_left_alone(f"metrics of {split!r}", draws=True):
+            first, second = (_metrics(one, model, task.data, split) for _ in range(2))
+        remarks = one.remarks(model, task.data, split)
+        if isinstance(remarks, str) or not all(isinstance(each, str) for each in remarks):
+            raise BrokenError(f"remarks gives {remarks!r}; it gives sentences, a tuple of strings")
+        if first != second:
+            raise BrokenError(f"the metrics of {split!r} are {first}, and then {second}")
+        if not first and split != "train":
+            raise BrokenError(f"there is no metric of the split {split!r}")
+    if model.training:
+        raise BrokenError("metrics leaves the model in training mode")
+    if any(parameter.grad is not None for parameter in model.parameters()):
+        raise BrokenError(
+            "metrics leaves gradients on the model's parameters, which the next step adds to its own"
+        )
+    for name, value in model.state_dict().items():
+        same(value, before[name], f"the model's {name} after metrics", tolerance=0.0)
+    for split in task.splits:
+        _of_split(task, split)
+        for sign in (-1, 0, 1):
+            _metrics(
+                one, _constant(model, sign), task.data, split, "by a model that always answers the same, "
+            )
+
+
+def _metrics(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -> dict[str, float]:
+    """The metrics as an evaluation takes them: random generators start from a seed, and are put back."""
+    kept = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        random.seed(0)
+        np.random.seed(0)
+        torch.manual_seed(0)
+        try:
+            found = task.metrics(model, data, split)
+        finally:
+            random.setstate(kept[0])
+            np.random.set_state(kept[1])
+    for name, value in found.items():
+        if (isinstance(value, Tensor) and value.dim()) or not math.isfinite(float(value)):
+            raise BrokenError(f"{by}the metric {name!r} of {split!r} is {value!r}, and no finite number")
+    return {name: float(value) for name, value in found.items()}
+
+
+def _constant(model: Model, sign: int) -> Model:
+    """A model whose outputs depend on no input: every parameter is zero, but for vectors, which rise or fall."""
+    constant = copy.deepcopy(model)
+    with torch.no_grad():
+        for parameter in constant.parameters():
+            rising = torch.linspace(-1, 1, len(parameter)) if parameter.dim() == 1 else torch.zeros(())
+            parameter.copy_(sign * rising)
+    return constant
+
+
+class _Read(dict[str, Any]):
+    """Data by split that note which splits are read."""
+
+    def __init__(self, data: Mapping[str, Any], read: set[str]) -> None:
+        super().__init__(data)
+        self.read = read
+
+    def __getitem__(self, split: str) -> Any:
+        self.read.add(split)
+        return super().__getitem__(split)
+
+
+def _of_split(task: TaskHarness, split: str) -> None:
+    """Metrics look at the split that is asked for, as far as it shows: by `batches`, or by data that are a dict."""
+    one, read = task.fresh(), set[str]()
+    batches: Callable[..., Iterator[Batch]] = one.batches
+
+    def noted(data: Any, split: str, seed: int, epoch: int) -> Iterator[Batch]:
+        read.add(split)
+        return batches(data, split, seed, epoch)
+
+    one.batches = noted  # type: ignore[method-assign]
+    data = task.data
+    if type(data) is dict and set(task.splits) <= set(data):
+        data = _Read(data, read)
+    _metrics(one, task.model, data, split)
+    if (others := sorted(read & set(task.splits))) and split not in others:
+        raise BrokenError(f"metrics of {split!r} look at {' and '.join(others)}, and never at {split!r}")
+
+
 @check("tasks", contract="a tiny model learns: a few steps on one batch lower its loss")
 def task_training(case: Case) -> None:
     """Thirty steps of Adam."""
-    from peirce.compose import build
-
     task = case.task
-    if task.trains_nothing:
+    if "train" not in task.splits:
         raise NotApplicableError("the task evaluates alone")
     model = build(task.model.spec, registry=task.registry, seed=1).train()
     (batch,) = task.batches(most=1)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     one, values = task.fresh(), []
     for _ in range(STEPS):
-        loss = one.loss(model, moved(batch))
+        loss = one.loss(model, copied(batch))
         values.append(float(loss.detach()))
         optimizer.zero_grad()
         torch.autograd.backward(loss)
@@ -253,13 +341,12 @@ def task_options(case: Case) -> None:
     others = list(choices(task.options))
     _ = task.model
     task.read.clear()
-    _works(task, task.fresh())
+    _works(task)
     for label, chosen in others:
-        other = TaskSubject(case.entry, case.registry)
+        other = TaskHarness(case.entry, case.registry, task.folder)
         other.__dict__["options"] = chosen
         try:
-            other.data = other.fresh().prepare()
-            _works(other, other.fresh())
+            _works(other)
         except PeirceError:
             continue  # what the choice needs beside it is not there
         except BrokenError as error:
@@ -267,23 +354,24 @@ def task_options(case: Case) -> None:
                 raise BrokenError(f"with {label}: {error}") from error
         except Exception as error:
             raise BrokenError(f"with {label}: {type(error).__name__}: {error}") from error
-    fields = [field.name for field in attrs.fields(case.entry.part.Options) if field.init]
-    if dead := [name for name in fields if name not in task.read]:
+    names = [field.name for field in given_fields(case.entry.part.Options)]
+    if dead := [name for name in names if name not in task.read]:
         raise BrokenError(
             f"nothing reads the option{'s' if len(dead) > 1 else ''} {', '.join(dead)}: not `prepare`, `overrides`, "
             "`batches`, `loss`, `metrics`, `check`, `remarks` or `assets`"
         )
 
 
-def _works(task: TaskSubject, one: AnyTask) -> None:
+def _works(task: TaskHarness) -> None:
     """Everything that a training asks of a task, once."""
-    data = one.prepare()
+    one = task.fresh()
+    data = task.__dict__["data"] = one.prepare()
     one.overrides(data)
     one.assets(data)
     one.check(task.model, data)
     with torch.no_grad():
         for split in task.splits:
-            for batch in [moved(batch) for batch in _first(one.batches(data, split, 0, 1))]:
+            for batch in moved(one.batches(data, split, 0, 1)):
                 one.loss(task.model, batch)
                 one.terms(task.model, batch)
                 one.targets(batch)
@@ -301,54 +389,24 @@ def task_errors(case: Case) -> None:
         raise NotApplicableError("the task reads no files; `example_in` writes those of one that does")
     noise = random.Random(0).randbytes(512)
     for path in files:
-        content, name = path.read_bytes(), path.relative_to(task.folder)
-        damages: Sequence[tuple[str, bytes | None]] = (
+        content = path.read_bytes()
+        for what, damaged in (
             ("is not there", None), ("is empty", b""), ("is cut off", content[: len(content) // 2]),
             ("is noise", noise), ("ends in noise", content[:-1] + noise),
-        )  # fmt: skip
-        for what, damaged in damages:
+        ):  # fmt: skip
             try:
                 path.unlink() if damaged is None else path.write_bytes(damaged)
-                _refused(lambda: _used(task), f"where {name} {what}")
+                refused(partial(_used, task), f"where {path.relative_to(task.folder)} {what}")
             finally:
                 path.write_bytes(content)
 
 
-def _used(task: TaskSubject) -> None:
+def _used(task: TaskHarness) -> None:
     """Prepare and take a first batch; files may be read late."""
     one = task.fresh()
     data = one.prepare()
     for split in task.splits:
-        _ = [moved(batch) for batch in islice(one.batches(data, split, 0, 0), 1)]
-
-
-def _refused(call: Callable[[], object], where: str) -> None:
-    """Hold that a call works, or is refused in one line."""
-    try:
-        call()
-    except PeirceError as error:
-        said = str(error).strip()
-        if not said or "\n" in said:
-            raise BrokenError(f"{where}, the message is {said!r}; it says in one line what to do") from error
-    except Exception as error:
-        raise BrokenError(f"{where}, it raises {type(error).__name__}: {error}; raise a TaskError") from error
-
-
-def _facts(task: TaskSubject, data: Any) -> dict[str, Any]:
-    one = task.fresh()
-    return {"overrides": dict(one.overrides(data)), "assets": dict(one.assets(data))}
-
-
-def _first(batches: Iterator[Any]) -> Iterator[Any]:
-    return islice(batches, 3)
-
-
-def _alike(first: Sequence[Batch], second: Sequence[Batch]) -> bool:
-    try:
-        _same_batches(second, first, "")
-    except BrokenError:
-        return False
-    return True
+        moved(one.batches(data, split, 0, 0), 1)
 
 
 def _same_batches(given: Sequence[Batch], expected: Sequence[Batch], what: str) -> None:
@@ -362,11 +420,3 @@ def _same_batches(given: Sequence[Batch], expected: Sequence[Batch], what: str) 
             if tensor.dtype != other[name].dtype:
                 raise BrokenError(f"{what}: {name!r} is {tensor.dtype} where it was {other[name].dtype}")
             same(tensor, other[name], f"{what}: {name!r} of batch {i}", tolerance=0.0)
-
-
-def _kind(value: object) -> str:
-    return f"of the shape {list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
-
-
-def _short(value: object) -> str:
-    return repr(value)[:120]

@@ -7,10 +7,7 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any
-from weakref import finalize
 
 import attrs
 import torch
@@ -22,12 +19,10 @@ from peirce.errors import PeirceError
 from peirce.model import AnyTask, Model
 from peirce.registry import Registered, Registry
 from peirce.spec import HeadSpec, Spec, structured
-from peirce.testing.companions import last
-from peirce.testing.composed import fitting, tiny_spec
-from peirce.testing.failures import BrokenError, NotApplicableError, NotRunError
-from peirce.testing.options import as_table, example_options
-from peirce.testing.recording import recording
-from peirce.testing.subjects.exporters import one
+from peirce.testing.companions import is_companion
+from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
+from peirce.testing.options import as_table, example_options, recording
+from peirce.testing.tiny_models import fitting, spec_with_heads, tiny_spec
 
 SPLITS = ("train", "valid", "test")
 """What training and evaluation ask for."""
@@ -39,34 +34,31 @@ Batch = Mapping[str, Tensor]
 
 
 @define(slots=False)
-class TaskSubject:
+class TaskHarness:
     """A task with the small data of its `example_in`, or of its example options.
 
     Attributes:
+        folder: where the small data are.
         read: the options that anything has read so far.
     """
 
     entry: Registered
     registry: Registry
+    folder: Path
     read: set[str] = field(factory=set, init=False)
     _refused: str = field(default="", init=False)
-    _kept: Path = field(factory=lambda: Path(mkdtemp(prefix="peirce-check-")), init=False)
 
-    def __attrs_post_init__(self) -> None:
-        finalize(self, rmtree, self._kept, ignore_errors=True)
-
-    @property
-    def folder(self) -> Path:
-        """Where the small data are."""
-        return self._kept
+    def write(self) -> Mapping[str, Any]:
+        """Write the small data; the options that say where they are."""
+        given: Mapping[str, Any] = self.entry.part.example_in(self.folder)
+        return given
 
     @cached_property
     def options(self) -> Any:
         """The options that read the small data, which record what is read of them."""
         part: type[AnyTask] = self.entry.part
         try:
-            table = {**part.example, **part.example_in(self.folder)}
-            chosen = structured(part.Options, table)
+            chosen = structured(part.Options, {**part.example, **self.write()})
         except Exception as error:
             raise BrokenError(
                 f"`example_in` gives no options that the task takes: {type(error).__name__}: {error}"
@@ -88,11 +80,11 @@ class TaskSubject:
         try:
             return self.fresh().prepare()
         except PeirceError as error:
-            if not any(self.folder.iterdir()):
-                raise NotRunError(
-                    f"not run: the task has no data to be checked with ({error}); write small ones in `example_in`"
-                ) from error
-            raise
+            if any(self.folder.iterdir()):
+                raise
+            raise NotRunError(
+                f"not run: the task has no data to be checked with ({error}); write small ones in `example_in`"
+            ) from error
 
     def batches(
         self,
@@ -101,13 +93,10 @@ class TaskSubject:
         epoch: int = 0,
         *,
         task: AnyTask | None = None,
-        most: int = MOST,
+        most: int | None = MOST,
     ) -> list[dict[str, Tensor]]:
         """The first batches of a pass, as a training moves them to its device."""
-        return [
-            moved(batch)
-            for batch in islice((task or self.fresh()).batches(self.data, split, seed, epoch), most)
-        ]
+        return moved((task or self.fresh()).batches(self.data, split, seed, epoch), most)
 
     @cached_property
     def splits(self) -> tuple[str, ...]:
@@ -118,22 +107,12 @@ class TaskSubject:
         """
         found = []
         for split in SPLITS:
-            try:
+            with suppress(PeirceError):
                 if self.batches(split, most=1):
                     found.append(split)
-            except PeirceError:
-                continue
         if not found:
             raise NotApplicableError("with its example options, the task gives no batches of any split")
         return tuple(found)
-
-    @property
-    def trains_nothing(self) -> bool:
-        """Whether the task refuses to be trained, and evaluates alone."""
-        try:
-            return not self.batches("train", most=1)
-        except PeirceError:
-            return True
 
     @cached_property
     def model(self) -> Model:
@@ -145,7 +124,7 @@ class TaskSubject:
         if self._refused:
             raise BrokenError(self._refused)
         overrides = self.fresh().overrides(self.data)
-        batch = self.batches(self.splits[0], most=1)[0]
+        (batch,) = self.batches(self.splits[0], most=1)
         why: dict[str, None] = {}
         for spec in self._specs():
             try:
@@ -168,38 +147,34 @@ class TaskSubject:
 
     def _specs(self) -> Iterator[Spec]:
         """Tiny specs: with the heads that the task itself asks for, with all that there are, and with each one."""
-        plain = [spec for entry in self._architectures() for spec in self._plain(entry.part)]
-        one_by_one = [
+        entries = sorted(
+            self.registry.entries("architectures"),
+            key=lambda e: (is_companion(e), e.part.recurrent, e.part.fixed_layer, e.part.branches),
+        )
+        plain = [spec for entry in entries for spec in self._plain(entry.part)]
+        heads = [
             HeadSpec(use=entry.name, options=as_table(example_options(entry.part)))
             for entry in self.registry.entries("heads")
         ]
         yield from plain
         for spec in plain[:1]:
-            together: Any = [head for head in one_by_one if self._adds_nothing(spec, head)]
-            yield attrs.evolve(spec, heads=tuple(together))
+            yield spec_with_heads(spec, *(head for head in heads if self._adds_nothing(spec, head)))
         for spec in plain:
-            yield from (attrs.evolve(spec, heads=one(head)) for head in one_by_one if self._holds(spec, head))
-
-    def _architectures(self) -> list[Registered]:
-        """Plain ones first."""
-        entries = self.registry.entries("architectures")
-        return sorted(entries, key=lambda e: (last(e), e.part.recurrent, e.part.fixed_layer, e.part.branches))
+            yield from (spec_with_heads(spec, head) for head in heads if self._holds(spec, head))
 
     def _plain(self, part: Any) -> Iterator[Spec]:
         """Tiny specs of an architecture without heads, for texts of any length."""
         options = example_options(part)
         for scope in ("bidirectional", "causal") if part.scope is None else ("bidirectional",):
-            if part.check_scope(options, scope) is not None:
-                continue
-            spec = tiny_spec(part, options, scope=scope, layers=1)
-            with suppress(PeirceError):
-                found = fitting(spec, self.registry)
-                ids = found.input.vocabulary and max(found.input.vocabulary, ENOUGH_IDS)
-                yield attrs.evolve(found, input=attrs.evolve(found.input, max_length=512, vocabulary=ids))
+            if part.check_scope(options, scope) is None:
+                with suppress(PeirceError):
+                    found = fitting(tiny_spec(part, options, scope=scope, layers=1), self.registry)
+                    ids = found.input.vocabulary and max(found.input.vocabulary, ENOUGH_IDS)
+                    yield attrs.evolve(found, input=attrs.evolve(found.input, max_length=512, vocabulary=ids))
 
     def _holds(self, spec: Spec, head: HeadSpec) -> bool:
         try:
-            resolve(attrs.evolve(spec, heads=one(head)), self.registry)
+            resolve(spec_with_heads(spec, head), self.registry)
         except PeirceError:
             return False
         return True
@@ -208,7 +183,7 @@ class TaskSubject:
         """Whether a head needs no inputs of its own, so that it may stand beside others."""
         if not self._holds(spec, head):
             return False
-        model = build(attrs.evolve(spec, heads=one(head)), registry=self.registry)
+        model = build(spec_with_heads(spec, head), registry=self.registry)
         standard = ("input_ids", "attention_mask", "token_type_ids")
         return all(each.name in standard for each in model.signature.inputs)
 
@@ -219,6 +194,11 @@ class TaskSubject:
             return [task.loss(self.model, batch) for batch in batches]
 
 
-def moved(batch: Batch) -> dict[str, Tensor]:
+def copied(batch: Batch) -> dict[str, Tensor]:
     """A batch as a training takes it: every tensor of it, in copies."""
     return {name: batch[name].clone() for name in batch}
+
+
+def moved(batches: Iterator[Batch], most: int | None = MOST) -> list[dict[str, Tensor]]:
+    """Copies of the first batches, or of all."""
+    return list(map(copied, islice(batches, most)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -15,13 +15,13 @@ from peirce.model import Model
 from peirce.parts import Dims
 from peirce.registry import Registry
 from peirce.spec import Spec
-from peirce.testing.composed import build_random
-from peirce.testing.subjects.base import Outputs, Subject, named, slots
-from peirce.testing.views import Slot, View
+from peirce.testing.examples import Slot, Tensors, View
+from peirce.testing.harness.base import Harness, named, slots
+from peirce.testing.tiny_models import build_random
 
 
 @define
-class ArchitectureSubject(Subject):
+class ArchitectureHarness(Harness):
     """A tiny model of an architecture, one for each kind of scope, run on the inputs of its signature."""
 
     specs: Mapping[str, Spec] = field(kw_only=True)
@@ -36,24 +36,24 @@ class ArchitectureSubject(Subject):
 
     def make(self, *, seed: int = 0, random: bool = True, dtype: torch.dtype = torch.float64) -> Any:
         """A model for each kind of scope; kept, since composing one takes a thousand times as long as running it."""
-        return {kind: self._model(kind, seed=seed, random=random, dtype=dtype) for kind in self.specs}
+        return {kind: self._model(kind, seed, random, dtype) for kind in self.specs}
 
-    def _model(self, kind: str, *, seed: int, random: bool, dtype: torch.dtype) -> Model:
+    def _model(self, kind: str, seed: int, random: bool, dtype: torch.dtype) -> Model:
         key = kind, seed, random, dtype
         if key not in self._models:
-            if random:
-                self._models[key] = build_random(self.specs[kind], self.registry, dtype=dtype, seed=seed)
-            else:
-                self._models[key] = build(
-                    self.specs[kind], seed=seed, registry=self.registry, dtype=dtype
-                ).eval()
+            spec, registry = self.specs[kind], self.registry
+            self._models[key] = (
+                build_random(spec, registry, dtype=dtype, seed=seed)
+                if random
+                else build(spec, seed=seed, registry=registry, dtype=dtype).eval()
+            )
         return self._models[key]
 
     def forget(self) -> None:
         """Let go of the models that were kept; the next ones are composed anew."""
         self._models.clear()
 
-    def resized(self, dims: Dims) -> Subject:
+    def resized(self, dims: Dims) -> Harness:
         """Always itself: its sizes are those of its specs."""
         return self
 
@@ -67,24 +67,15 @@ class ArchitectureSubject(Subject):
         """The outputs."""
         return slots(next(iter(made.values())).signature.outputs)
 
-    def sizes_of(self, made: Any) -> Dims:
-        """The sizes that the models' parts are built for."""
-        sizes: Dims = next(iter(made.values())).plan.dims
-        return sizes
+    def inputs(self, model: Model, tensors: Tensors, view: View) -> dict[str, Tensor]:
+        """What a model is given."""
+        masks = {} if view.real is None else dict.fromkeys(_masks(model), view.real)
+        return {slot.name: tensor for slot, tensor in tensors} | masks | view.given
 
-    def gives(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope) -> Outputs:
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The outputs; a model makes its scope itself, from what the view gives."""
         model = made[view.kind]
-        inputs = {slot.name: tensor for slot, tensor in zip(self.reads(), tensors, strict=True)}
-        given = (("prefix_length", view.prefix), ("relation", view.relation))
-        for name, shown in (*((mask, view.real) for mask in _masks(model)), *given):
-            if shown is not None:
-                inputs[name] = shown
-        return named(model(**inputs), self.writes(made))
-
-    def settled(self, outputs: Outputs, view: View, scope: Scope) -> Outputs:
-        """As they are."""
-        return outputs
+        return named(model(**self.inputs(model, tensors, view)), self.writes(made))
 
 
 def _masks(model: Model) -> tuple[str, ...]:

@@ -23,10 +23,10 @@ from peirce.spec import (
     ScopeSpec,
     Spec,
 )
-from peirce.testing.companions import last
-from peirce.testing.failures import NotRunError
+from peirce.testing.companions import is_companion
+from peirce.testing.compare import NotRunError
+from peirce.testing.examples import BASE, normal
 from peirce.testing.options import as_table, choices, example_options
-from peirce.testing.strategies import BASE, normal
 
 SIZES = {
     "layers": 2, "unary": 4, "binary": 3, "heads": 2, "head_size": 2,
@@ -39,10 +39,8 @@ def tiny_spec(
     architecture: type[Any], options: Any, *, scope: str = "bidirectional", layers: int = 2
 ) -> Spec:
     """The spec of a tiny model of an architecture, without positions or heads."""
-    sizes = {}
-    for field in attrs.fields(architecture.Dims):
-        if field.name in SIZES or field.default is attrs.NOTHING:
-            sizes[field.name] = SIZES.get(field.name, 4)
+    fields = attrs.fields(architecture.Dims)
+    sizes = {f.name: SIZES.get(f.name, 4) for f in fields if f.name in SIZES or f.default is attrs.NOTHING}
     if "layers" in sizes:
         sizes["layers"] = layers
     return Spec(
@@ -74,23 +72,22 @@ def fitting(spec: Spec, registry: Registry) -> Spec:
         refused = error
     kind = registry.get("architectures", spec.architecture).scope or spec.scope.kind
     chosen: dict[str, Mapping[str, Any]] = {}
-    for entry in registry.entries("operators"):
-        part = entry.part
+    for part in (entry.part for entry in registry.entries("operators")):
         options = example_options(part)
         if part.check(options, BASE, kind) is None:
             continue
-        accepted = [o for _, o in choices(options) if part.check(o, BASE, kind) is None]
-        if accepted:
-            trial = attrs.evolve(
-                spec, operators=OperatorsSpec(options={**chosen, part.name: as_table(accepted[0])})
-            )
-            try:
-                resolve(trial, registry)
-                return trial
-            except PeirceError as error:
-                # The layer may lack this operator, or another one may still refuse the scope.
-                if f"operator {part.name!r}, which the layer does not have" not in str(error):
-                    chosen[part.name] = as_table(accepted[0])
+        accepted = next((o for _, o in choices(options) if part.check(o, BASE, kind) is None), None)
+        if accepted is None:
+            continue
+        given = {**chosen, part.name: as_table(accepted)}
+        trial = attrs.evolve(spec, operators=OperatorsSpec(options=given))
+        try:
+            resolve(trial, registry)
+            return trial
+        except PeirceError as error:
+            # The layer may lack this operator, or another one may still refuse the scope.
+            if f"operator {part.name!r}, which the layer does not have" not in str(error):
+                chosen = given
     raise refused
 
 
@@ -115,34 +112,32 @@ def around(
         kind = scope if entry.part.scope is None else "bidirectional"
         return fitting(tiny_spec(entry.part, options, layers=1, scope=kind), registry)
     places = set(entry.part.places()) if entry.kind == "positions" else set()
-    candidates = sorted(
-        registry.entries("architectures"),
-        key=lambda e: (
-            last(e) is not small,
-            len(places - e.part.places),
-            not e.part.layer,
-            not e.part.fixed_layer,
-        ),
-    )
+
+    def order(each: Registered) -> tuple[Any, ...]:
+        part = each.part
+        return (
+            is_companion(each) is not small,
+            len(places - part.places),
+            not part.layer,
+            not part.fixed_layer,
+        )
+
     why: dict[str, dict[str, None]] = {}
-    for architecture in (candidate.part for candidate in candidates):
+    for architecture in (each.part for each in sorted(registry.entries("architectures"), key=order)):
         kind = scope if architecture.scope is None else "bidirectional"
-        spec = tiny_spec(architecture, _options_in(architecture, kind), layers=1, scope=kind)
         try:
-            spec = fitting(spec, registry)
+            spec = fitting(
+                tiny_spec(architecture, _options_in(architecture, kind), layers=1, scope=kind), registry
+            )
+            for begun in (_few_operators(spec, registry), spec):
+                trial = with_part(begun, entry, options, registry)
+                try:
+                    resolve(trial, registry)
+                    return trial
+                except PeirceError as error:
+                    why.setdefault(str(error), {})[architecture.name] = None
         except PeirceError as error:
             why.setdefault(str(error), {})[architecture.name] = None
-            continue
-        for begun in (_few_operators(spec, registry), spec):
-            trial = with_part(begun, entry, options, registry)
-            if trial is None:
-                why.setdefault("its layer is fixed", {})[architecture.name] = None
-                break
-            try:
-                resolve(trial, registry)
-                return trial
-            except PeirceError as error:
-                why.setdefault(str(error), {})[architecture.name] = None
     reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in why.items())
     raise NotRunError(f"not run: no registered architecture can hold it ({reasons or 'there is none'})")
 
@@ -150,42 +145,45 @@ def around(
 def _options_in(architecture: type[Any], scope: str) -> Any:
     """An architecture's example options, or else the first choice of one of them that takes a kind of scope."""
     example = example_options(architecture)
-    for options in (example, *(chosen for _, chosen in choices(example))):
-        if architecture.check_scope(options, scope) is None:
-            return options
-    return example
+    several = (example, *(chosen for _, chosen in choices(example)))
+    return next((each for each in several if architecture.check_scope(each, scope) is None), example)
 
 
 def _few_operators(spec: Spec, registry: Registry) -> Spec:
     """The spec with the first operator of its layer alone, where the layer is open."""
     if registry.get("architectures", spec.architecture).fixed_layer:
         return spec
-    names = _mixing(spec, registry)[:1]
-    return attrs.evolve(spec, operators=OperatorsSpec(layer=tuple(OperatorSpec(use=name) for name in names)))
+    return attrs.evolve(spec, operators=OperatorsSpec(layer=_first_operator(spec, registry)))
 
 
-def with_part(spec: Spec, entry: Registered, options: Any, registry: Registry) -> Spec | None:
-    """The spec with one more part; None where its layer is fixed."""
+def _first_operator(spec: Spec, registry: Registry) -> tuple[OperatorSpec, ...]:
+    return tuple(OperatorSpec(use=planned.name) for planned in resolve(spec, registry).mixing[:1])
+
+
+def with_part(spec: Spec, entry: Registered, options: Any, registry: Registry) -> Spec:
+    """The spec with one more part.
+
+    Raises:
+        PeirceError: it is an operator, and the layer is fixed.
+    """
     table = as_table(options)
-    one: Any = PartSpec(use=entry.name, options=table)
-    if entry.kind == "positions":
-        return attrs.evolve(spec, positions=_and(spec.positions, one))
-    if entry.kind == "augmenters":
-        return attrs.evolve(spec, augmenters=_and(spec.augmenters, one))
+    if entry.kind in ("positions", "augmenters"):
+        more: Any = {entry.kind: (*getattr(spec, entry.kind), PartSpec(use=entry.name, options=table))}
+        return attrs.evolve(spec, **more)
     if entry.kind == "heads":
-        return attrs.evolve(spec, heads=_and(spec.heads, HeadSpec(use=entry.name, options=table)))
-    if entry.kind == "operators":
-        if registry.get("architectures", spec.architecture).fixed_layer:
-            return None
-        layer: tuple[OperatorSpec, ...] = (OperatorSpec(use=entry.name, options=table),)
-        if issubclass(entry.part, StateOperator):  # it follows operators that mix tokens
-            layer = (*(OperatorSpec(use=name) for name in _mixing(spec, registry)[:1]), *layer)
-        return _with_relations(attrs.evolve(spec, operators=OperatorsSpec(layer=layer)), registry)
-    return spec
+        return spec_with_heads(spec, *spec.heads, HeadSpec(use=entry.name, options=table))
+    if registry.get("architectures", spec.architecture).fixed_layer:
+        raise PeirceError("its layer is fixed")
+    layer: tuple[OperatorSpec, ...] = (OperatorSpec(use=entry.name, options=table),)
+    if issubclass(entry.part, StateOperator):  # it follows operators that mix tokens
+        layer = (*_first_operator(spec, registry), *layer)
+    return _with_relations(attrs.evolve(spec, operators=OperatorsSpec(layer=layer)), registry)
 
 
-def _and(parts: tuple[Any, ...], one: Any) -> Any:
-    return (*parts, one)
+def spec_with_heads(spec: Spec, *heads: HeadSpec) -> Spec:
+    """The spec with other heads."""
+    given: Any = heads  # the type checker loses what the field's converter takes
+    return attrs.evolve(spec, heads=given)
 
 
 def randomised(model: torch.nn.Module, seed: int = 0) -> None:
@@ -206,10 +204,6 @@ def build_random(
     return model.to(dtype).eval()
 
 
-def _mixing(spec: Spec, registry: Registry) -> list[str]:
-    return [planned.name for planned in resolve(spec, registry).mixing]
-
-
 def _with_relations(spec: Spec, registry: Registry) -> Spec:
     """The spec with a position that gives binary atoms, if there is one, so that they are not all zero.
 
@@ -217,14 +211,13 @@ def _with_relations(spec: Spec, registry: Registry) -> Spec:
     leave most pairs alike: norms of nearly constant atoms amplify rounding.
     """
     positions = registry.entries("positions")
-    for entry in sorted(positions, key=lambda e: (last(e), e.part.inputs is not Position.inputs)):
+    for entry in sorted(positions, key=lambda e: (is_companion(e), e.part.inputs is not Position.inputs)):
         if "binary" not in entry.part.places():
             continue
         try:
             trial = with_part(spec, entry, example_options(entry.part), registry)
-            if trial is not None:
-                resolve(trial, registry)
-                return trial
+            resolve(trial, registry)
+            return trial
         except (PeirceError, AssertionError):
             continue
     return spec

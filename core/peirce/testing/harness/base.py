@@ -1,31 +1,27 @@
-"""What every subject offers to checks, whatever the kind of its part."""
+"""What a harness offers to checks, whatever the kind of its part: tensors in, tensors out, a way to make it afresh."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, final
 
 import torch
 from attrs import define
-from torch import Tensor
+from torch import Tensor, nn
 
 from peirce.algebra import Scope
-from peirce.parts import Branch, Dims, TensorSpec, terms
-from peirce.testing.failures import BrokenError
-from peirce.testing.strategies import BASE, normal
-from peirce.testing.views import OTHER_AXES, Slot, View
-
-Outputs = list[tuple[Slot, Tensor]]
-"""What a part gave, each tensor with what its axes count."""
+from peirce.parts import Dims, TensorSpec, terms
+from peirce.testing.compare import BrokenError
+from peirce.testing.examples import BASE, OTHER_AXES, Slot, Tensors, View, normal
 
 
 @define
-class Subject(ABC):
+class Harness(ABC):
     """A part with its options and sizes.
 
     Attributes:
-        examples: how many generated examples a property is tried on.
+        examples: how many examples a property is tried on.
         module: whether the part has parameters.
         effort: how many of these examples are tried, as a factor.
     """
@@ -53,8 +49,12 @@ class Subject(ABC):
             dtype: their dtype.
         """
 
+    def forget(self) -> None:
+        """Let go of what `make` has kept, where a check has changed it."""
+        return
+
     @abstractmethod
-    def resized(self, dims: Dims) -> Subject:
+    def resized(self, dims: Dims) -> Harness:
         """The part at other sizes, if it accepts them; a part that refuses them stays as it is."""
 
     @abstractmethod
@@ -66,50 +66,47 @@ class Subject(ABC):
         """The tensors that the part declares to give; a batch axis may have size 1 in positions."""
 
     @abstractmethod
-    def gives(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope) -> Outputs:
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """What the part gives for `tensors`, with whatever it leaves outside the scope."""
 
-    @abstractmethod
-    def settled(self, outputs: Outputs, view: View, scope: Scope) -> Outputs:
+    def settled(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
         """What the composer makes of what the part gave: the zeros and the size that it sees to."""
+        return outputs
 
     @final
-    def raw(self, made: Any, tensors: Sequence[Tensor], view: View) -> Outputs:
-        """As `run`, without what the composer sees to."""
+    def raw(self, made: Any, tensors: Tensors, view: View) -> Tensors:
+        """Run the part without what the composer sees to."""
         return self.gives(made, tensors, view, view.scope())
 
     @final
-    def run(self, made: Any, tensors: Sequence[Tensor], view: View, scope: Scope | None = None) -> Outputs:
+    def run(self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None) -> Tensors:
         """Run the part as the composer does.
 
         Args:
             made: from `make`.
             tensors: as `reads` says.
             view: who sees whom.
-            scope: the same in another form.
+            scope: the scope in another form.
         """
         scope = scope or view.scope()
         return self.settled(self.gives(made, tensors, view, scope), view, scope)
 
     @final
-    def once(self, tensors: Sequence[Tensor], view: View, scope: Scope | None = None) -> Outputs:
+    def once(self, tensors: Tensors, view: View, scope: Scope | None = None) -> Tensors:
         """Run a newly made part."""
         return self.run(self.make(), tensors, view, scope)
 
     @final
     def draw(
-        self, view: View, generator: torch.Generator, dtype: torch.dtype = torch.float64, scale: float = 1.0
-    ) -> list[Tensor]:
+        self,
+        view: View,
+        seed: int | torch.Generator = 0,
+        dtype: torch.dtype = torch.float64,
+        scale: float = 1.0,
+    ) -> Tensors:
         """Values for `reads`: floats of order `scale`, integers below the slot's bound."""
-        return [_values(slot, view, generator, dtype, scale) for slot in self.reads()]
-
-    @final
-    def extreme(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """The tensors with softmax logits of +-1e4 in place of whatever logits they hold."""
-        return [
-            tensor.sign() * 1e4 if slot.logits else tensor
-            for slot, tensor in zip(self.reads(), tensors, strict=True)
-        ]
+        generator = torch.Generator().manual_seed(seed) if isinstance(seed, int) else seed
+        return Tensors((slot, _values(slot, view, generator, dtype, scale)) for slot in self.reads())
 
     @property
     @final
@@ -117,6 +114,18 @@ class Subject(ABC):
         """The sizes that operators and heads depend on, for failures."""
         dims = self.dims
         return f"unary {dims.unary}, binary {dims.binary}, heads {dims.heads}, head_size {dims.head_size}"
+
+
+def modules(made: Any) -> list[nn.Module]:
+    """The modules of what `Harness.make` gave; none for an operator without parameters."""
+    several = made.values() if isinstance(made, dict) else [made]
+    return [each for each in several if isinstance(each, nn.Module)]
+
+
+def state_of(made: Any) -> dict[str, Tensor]:
+    """Copies of the parameters and buffers of what `Harness.make` gave, by name and number of the module."""
+    found = enumerate(modules(made))
+    return {f"{name} {i}": t.clone() for i, module in found for name, t in module.state_dict().items()}
 
 
 def _values(slot: Slot, view: View, generator: torch.Generator, dtype: torch.dtype, scale: float) -> Tensor:
@@ -129,18 +138,12 @@ def _values(slot: Slot, view: View, generator: torch.Generator, dtype: torch.dty
     return normal(shape, generator, dtype) * scale
 
 
-def atoms(name: str, branch: Branch, shape: Mapping[str, int], *, logits: bool = False) -> Slot:
-    """The slot of a tensor with channels for each token of a branch, or for each pair."""
-    tokens = ["length"] if branch == "U" else ["length", "length"]
-    return Slot(name, ("batch", *tokens, *shape.values()), logits=logits)
-
-
 def slots(specs: Iterable[TensorSpec]) -> tuple[Slot, ...]:
     """The slots of declared tensors."""
     return tuple(Slot(spec.name, spec.dims, spec.dtype, spec.high) for spec in specs)
 
 
-def named(outputs: Mapping[str, Tensor], declared: Iterable[Slot]) -> Outputs:
+def named(outputs: Mapping[str, Tensor], declared: Iterable[Slot]) -> Tensors:
     """Named outputs beside their slots, which must be the same names in the same order.
 
     Raises:
@@ -149,7 +152,7 @@ def named(outputs: Mapping[str, Tensor], declared: Iterable[Slot]) -> Outputs:
     expected = [slot.name for slot in declared]
     if list(outputs) != expected:
         raise BrokenError(f"it declares the outputs {expected}, and gives {list(outputs)}")
-    return [(slot, outputs[slot.name]) for slot in declared]
+    return Tensors((slot, outputs[slot.name]) for slot in declared)
 
 
 def size_of(axis: str | int, sizes: Mapping[Any, int]) -> int:

@@ -1,0 +1,171 @@
+"""The options of a part: each does something, and the defaults work."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import attrs
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from peirce.errors import PeirceError
+from peirce.parts import Operator
+from peirce.testing.check import NETWORK, Case, check
+from peirce.testing.checks.losses import WHOLE_GROUPS, losses
+from peirce.testing.compare import BrokenError, NotApplicableError
+from peirce.testing.examples import plain_view
+from peirce.testing.harness import ArchitectureHarness, Harness, HeadHarness, SizedHarness, refusal
+from peirce.testing.harness.base import modules
+from peirce.testing.options import choices, given_fields
+from peirce.testing.tiny_models import fitting, tiny_spec
+
+WHOLE = (1, 2, 3, 4, 6, 50)
+NUMBERS = (0.1, 0.25, 0.5, 0.9, 3.0)
+"""Values to try for options that are numbers, beside those near the one that there is."""
+
+
+@check(
+    *NETWORK,
+    contract="each option changes something: values, parameters, shapes, the loss, or how it is computed",
+)
+def options(case: Case) -> None:
+    """Other values of one option at a time, from the example's options and from each other choice."""
+    silent: dict[str, list[str]] = {}
+    for harness in case.harnesses:
+        before: list[Any] = []
+        for name, value in _variations(harness.options):
+            if silent.get(name) == []:
+                continue  # it has done something already
+            field = attrs.fields_dict(type(harness.options))[name]
+            other = None
+            with suppress(TypeError, ValueError, PeirceError):
+                chosen = attrs.evolve(harness.options, **{field.alias or name: value})
+                other = _with(harness, chosen)
+            if other is None:
+                continue
+            before = before or list(_seen(_few_scopes(harness)))
+            if _differs(before, list(_seen(other))):
+                silent[name] = []
+            else:
+                silent.setdefault(name, []).append(f"{value!r}")
+    if dead := {name: ", ".join(tried) for name, tried in silent.items() if tried}:
+        now = case.harness.options
+        said = (f"option {n!r} does nothing: {tried} are as {getattr(now, n)!r}" for n, tried in dead.items())
+        raise BrokenError("\n".join(said))
+    if not silent:
+        raise NotApplicableError("it has no options that can be varied")
+
+
+def _variations(options: Any) -> Iterator[tuple[str, Any]]:
+    """Other values of each option: the other choices, and for numbers some that are smaller and larger."""
+    hints = get_type_hints(type(options))
+    for field in given_fields(options):
+        kind, now = hints.get(field.name), getattr(options, field.name)
+        values: list[Any] = []
+        for each in get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,):
+            if get_origin(each) is Literal:
+                values += get_args(each)
+            elif each is bool:
+                values += [True, False]
+            elif each is int:
+                values += [*([] if now is None else [now + 1, now - 1, now * 2, now // 2]), *WHOLE]
+            elif each is float:
+                values += [*([] if now is None else [now * 2, now / 2]), *NUMBERS]
+        yield from ((field.name, value) for value in dict.fromkeys(values) if value != now)
+
+
+def _with(harness: Harness, options: Any) -> Harness | None:
+    """The part with other options, an architecture in few kinds of scope; None where the part refuses them.
+
+    Raises:
+        PeirceError: the architecture does.
+    """
+    if isinstance(harness, ArchitectureHarness):
+        few = _few_scopes(harness).specs
+        specs = {k: fitting(tiny_spec(harness.part, options, scope=k), harness.registry) for k in few}
+        return attrs.evolve(harness, options=options, specs=specs)
+    refused = refusal(harness.part, options, harness.dims)
+    return attrs.evolve(harness, options=options) if refused is None else None
+
+
+def _few_scopes(harness: Harness) -> Any:
+    """An architecture in two kinds of scope, so that what is seen of two choices is of the same kinds."""
+    if not isinstance(harness, ArchitectureHarness):
+        return harness
+    return attrs.evolve(harness, specs=dict(list(harness.specs.items())[:2]))
+
+
+def _seen(harness: Harness) -> Iterator[Any]:
+    """What can be seen of a part: texts and tensors."""
+    for module in modules(harness.make(seed=3, random=False)):
+        yield str([(name, p.requires_grad, tuple(p.shape)) for name, p in module.named_parameters()])
+        yield from module.state_dict().values()
+    made = harness.make()
+    if isinstance(made, Operator):
+        yield repr((made.kernel(), made.premise(), made.output()))
+    if isinstance(harness, SizedHarness):
+        yield str([str(getattr(made, method)()) for method in ("inputs", "outputs") if hasattr(made, method)])
+        few = attrs.evolve(harness.dims, token_types=1, binary=0, feedforward_binary=0)
+        yield str([refusal(harness.part, harness.options, sizes) for sizes in (harness.dims, few)])
+    kinds, batch = harness.kinds, WHOLE_GROUPS if isinstance(harness, HeadHarness) else 2
+    for kind, length in ((kinds[0], 4), (kinds[-1], 7), (kinds[0], 38)):
+        view = plain_view(kind, batch, length)
+        tensors = harness.draw(view, length)
+        with _Counting() as counter:
+            results = harness.run(made, tensors, view)
+        yield str(counter.count)
+        yield from (result.detach() for _, result in results)
+        if isinstance(harness, HeadHarness):
+            found = losses(made, harness.predict(made, tensors, view), torch.Generator().manual_seed(0))
+            yield from (loss.detach() for _, _, loss in found)
+
+
+class _Counting(TorchDispatchMode):
+    """Counts torch's operations."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def _differs(one: list[Any], other: list[Any]) -> bool:
+    def alike(a: Any, b: Any) -> bool:
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            return torch.equal(a, b)
+        return type(a) is type(b) and bool(a == b)
+
+    return len(one) != len(other) or not all(map(alike, one, other))
+
+
+@check(
+    *NETWORK,
+    contract="the defaults of the options work, where all options have one; every choice can be built",
+)
+def defaults(case: Case) -> None:
+    """The part with no options given, where its example gives some; and each choice, built and run."""
+    try:
+        plain: Any = case.part.Options()
+    except (TypeError, ValueError):
+        raise NotApplicableError("an option has no default") from None
+    given = case.harness.options
+    for label, chosen in (("its defaults", plain), *(choices(plain) if plain != given else ())):
+        harness = case.harness
+        if isinstance(harness, ArchitectureHarness):
+            harness = attrs.evolve(harness, specs={"bidirectional": harness.specs["bidirectional"]})
+        other = _with(harness, chosen)
+        if other is None or not other.kinds:
+            continue
+        view = plain_view(other.kinds[0], 2, 4)
+        try:
+            other.once(other.draw(view), view)
+        except Exception as error:
+            error.add_note(f"with {label}")
+            raise

@@ -1,0 +1,241 @@
+"""The least parts that the suite composes others with, where a registry has none of its own.
+
+A plug-in's parts are checked in whole models too, and a package of augmenters alone has no architecture to stand in.
+`companied` adds what is lacking: an architecture with both branches and every place, one operator for its layers, and
+binary atoms to begin with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from attrs import field, frozen, validators
+from torch import Tensor, nn
+
+from peirce.algebra import Predicates, Scope
+from peirce.kernels import PairBias
+from peirce.networks import (
+    CachedState,
+    Mixing,
+    Norms,
+    Pooler,
+    Projections,
+    TokenInput,
+    binary_output,
+    layer_cached_states,
+    pooled_output,
+    run_layers,
+    unary_output,
+)
+from peirce.parts import (
+    PLACES,
+    Architecture,
+    BinaryPosition,
+    Dims,
+    Encoded,
+    GenerativeArchitecture,
+    NoOptions,
+    Operator,
+    Plan,
+    Position,
+    Reader,
+    TensorSpec,
+    Tokens,
+    Writer,
+    new_table,
+    offsets,
+)
+from peirce.registry import Registered, Registry, hookimpl
+
+
+@frozen(kw_only=True)
+class HostDims:
+    """The sizes of a small network of both branches; every one is a count.
+
+    Args:
+        layers: layers.
+        unary: width of the unary atoms.
+        binary: width of the binary atoms.
+        heads: heads of the operators.
+        head_size: channels within a head.
+    """
+
+    layers: int = field(validator=validators.ge(1))
+    unary: int = field(validator=validators.ge(1))
+    binary: int = field(validator=validators.ge(1))
+    heads: int = field(validator=validators.ge(1))
+    head_size: int = field(validator=validators.ge(1))
+
+
+class Host(GenerativeArchitecture):
+    """Each layer adds to the atoms what its operators infer from the normalised atoms."""
+
+    name = "companion"
+    Dims = HostDims
+    places = frozenset(PLACES)
+    branches = "UB"
+    layer = "j"
+
+    @classmethod
+    def sizes(cls, options: Any, dims: HostDims) -> Mapping[str, int]:
+        """The widths, which feed-forward operators have too."""
+        feedforward = {"feedforward_unary": dims.unary, "feedforward_binary": dims.binary}
+        own = {"unary": dims.unary, "binary": dims.binary, "heads": dims.heads, "head_size": dims.head_size}
+        return {"layers": dims.layers} | own | feedforward
+
+    @classmethod
+    def gives(cls, options: NoOptions) -> frozenset[Literal["pooled", "binary", "past"]]:
+        """A pooled output and binary atoms."""
+        return frozenset({"pooled", "binary"})
+
+    def __init__(self, options: NoOptions, plan: Plan) -> None:
+        super().__init__(options, plan)
+        self.dims = plan.dims
+        self.input = TokenInput(plan, sorted(self.places))
+        self.layers = nn.ModuleList(_Layer(plan) for _ in range(plan.dims.layers))
+        self.norm = Norms(plan.dims)
+        self.pooler = Pooler(plan.dims.unary)
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Token ids, mask, token types, and what the parts add."""
+        return self.input.specs()
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Both branches, and the pooled output."""
+        dims = self.dims
+        return unary_output(dims.unary), binary_output(dims.binary), pooled_output(dims.unary)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
+        """Embed, infer layer by layer, pool."""
+        tokens = self.input.tokens(inputs)
+        return self._encoded(tokens)[0], tokens
+
+    def cached_state(self) -> tuple[TensorSpec, ...]:
+        """The tokens before, and what each layer's operators attend to."""
+        return (*self.input.cached_state(), *layer_cached_states(self.layers))
+
+    def advance(
+        self, inputs: Mapping[str, Tensor], cache: CachedState
+    ) -> tuple[Encoded, Tokens, dict[str, Tensor]]:
+        """Infer tokens that follow others."""
+        tokens, kept = self.input.following(inputs, cache)
+        encoded, own = self._encoded(tokens, cache)
+        return encoded, tokens, kept | own
+
+    def _encoded(self, tokens: Tokens, cache: CachedState | None = None) -> tuple[Encoded, dict[str, Tensor]]:
+        """The final atoms of the rows, and what the layers keep of them."""
+        scope = self.input.scope(tokens)
+        begun = Predicates(self.input.unary(tokens), self.input.binary(tokens))
+        state, own = run_layers(self.layers, begun, scope, self.input.pairs(tokens), cache)
+        unary, binary = self.norm(state, scope)
+        real = None if tokens.real is None else tokens.rows(tokens.real)
+        return Encoded(unary, binary, self.pooler(unary, real), scope, self.input.words()), own
+
+
+class _Layer(nn.Module):
+    """The operators that mix tokens, then each state operator."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        projections = [Projections(plan.dims, p.kernel, p.premise, p.output) for p in plan.mixing]
+        self.operators = nn.ModuleList(projections)
+        self.mixing = Mixing(plan, projections)
+        self.states = nn.ModuleList(planned.build(plan.dims) for planned in plan.state)
+        self.norm = Norms(plan.dims)
+
+    def forward(
+        self, state: Predicates, scope: Scope, biases: list[PairBias], cache: CachedState | None = None
+    ) -> tuple[Predicates, CachedState]:
+        state, kept = self.mixing(state, self.norm, scope, biases, cache)
+        for operator in self.states:
+            unary, binary = operator(
+                self.norm(state, scope), scope
+            )  # no increment of the binary atoms is a zero one
+            state = Predicates(state.unary + unary, state.binary if binary is None else state.binary + binary)
+        return state, kept
+
+    def cached_channels(self) -> Mapping[str, tuple[str, tuple[int, ...]]]:
+        """What the operators cache: the branch that it is read from, and its channels."""
+        return self.mixing.cached_channels()
+
+
+class Sum(Operator):
+    """u[h,s](x) = sum_a K[h](x,a) v[h,s](a), with K a softmax over a."""
+
+    name = "join"
+    letter = "j"
+    typing = "U <- B x U"
+    scope_rule = "reduce"
+    pair = "value"
+
+    def kernel(self) -> Reader:
+        """K: [b, x, a, h]."""
+        return Reader(branch="B", shape={"h": self.dims.heads}, activation="softmax")
+
+    def premise(self) -> Reader:
+        """v: [b, a, h, s]."""
+        return Reader(branch="U", shape=self.output().shape, cached=True)
+
+    def output(self) -> Writer:
+        """u: [b, x, h, s]."""
+        return Writer(branch="U", shape={"h": self.dims.heads, "s": self.dims.head_size})
+
+    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
+        """[b, x, a, h], [b, a, h, s] -> [b, x, h, s]."""
+        return (kernel.permute(0, 3, 1, 2) @ premise.transpose(1, 2)).transpose(1, 2)
+
+    def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
+        """The sum over a, term by term."""
+        heads, sizes = range(self.dims.heads), range(self.dims.head_size)
+        return [
+            [[sum(k[h] * v[h][s] for k, v in zip(row, premise, strict=True)) for s in sizes] for h in heads]
+            for row in kernel
+        ]
+
+
+class Offset(BinaryPosition):
+    """u(x,y) = table[max(-2, min(y - x, 2)) + 2], counted over real tokens."""
+
+    name = "companion"
+
+    @classmethod
+    def check(cls, options: NoOptions, dims: Dims, scope: str) -> str | None:
+        """Why there is nothing to put the offsets in."""
+        return None if dims.binary else "it gives the initial binary atoms, and the model has none"
+
+    def __init__(self, options: NoOptions, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.table = new_table(5, dims.binary)
+
+    def binary(self, tokens: Tokens) -> Tensor:
+        """[b or 1, x, y, d2]."""
+        return self.table(offsets(tokens).clamp(-2, 2) + 2)
+
+
+@hookimpl
+def register_operators() -> list[type[Any]]:
+    """One that sums over tokens."""
+    return [Sum]
+
+
+@hookimpl
+def register_positions() -> list[type[Position]]:
+    """Binary atoms to begin with."""
+    return [Offset]
+
+
+@hookimpl
+def register_architectures() -> list[type[Architecture]]:
+    """A host for any part but recurrent operators, which need an architecture of theirs."""
+    return [Host]
+
+
+def companied(registry: Registry) -> Registry:
+    """A registry with companions for its parts, under names and letters that it lacks."""
+    return registry.completed(__name__)
+
+
+def is_companion(entry: Registered) -> bool:
+    """Whether a part is one of these."""
+    return bool(entry.part.__module__ == __name__)

@@ -1,0 +1,347 @@
+"""What one example of a check runs on: sizes, who sees whom, and tensors that can be padded, permuted and cut off.
+
+A `View` is what a scope and the positions of tokens are made of. A `Slot` says which axes of a tensor count examples
+and tokens. Everything is tiny: a contract that breaks, breaks at length 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import torch
+from attrs import evolve, frozen
+from torch import Tensor
+
+from peirce.algebra import Scope
+from peirce.parts import Dims
+
+SCOPE_KINDS = ("bidirectional", "causal", "prefix", "relation")
+"""The kinds of scope that a spec may ask for."""
+BASE = Dims(
+    layers=2, unary=4, binary=3, heads=2, head_size=2, feedforward_unary=5, feedforward_binary=5,
+    recurrent=3, pooled=7, vocabulary=11, token_types=2, max_length=40, pad_id=0,
+)  # fmt: skip
+"""The sizes that checks begin with: small, and different where nothing forces them to be equal."""
+SHAPES = ((2, 2), (1, 3), (3, 2), (2, 3), (1, 1))
+"""Heads and their sizes."""
+OTHER_AXES = 2
+"""The size of symbolic axes other than batch and length."""
+
+
+@frozen(eq=False)
+class View:
+    """Who sees whom among the tokens of a batch.
+
+    Args:
+        kind: the kind of scope, as in a spec.
+        batch: the number of examples.
+        length: the number of tokens.
+        real: bool [b, x], the real tokens; None when no token is padding and none is masked.
+        prefix: int64 [b], how many real tokens see each other both ways; for kind `prefix`.
+        relation: bool [b, x, a], who may attend to whom; for kind `relation`.
+        device: where its tensors are.
+    """
+
+    kind: str
+    batch: int
+    length: int
+    real: Tensor | None = None
+    prefix: Tensor | None = None
+    relation: Tensor | None = None
+    device: str = "cpu"
+
+    @property
+    def index(self) -> Tensor:
+        """int64 [b or 1, x]: positions, counted over real tokens."""
+        if self.real is None:
+            return torch.arange(self.length, device=self.device).unsqueeze(0)
+        return (self.real.long().cumsum(1) - 1).clamp_min(0)
+
+    @property
+    def given(self) -> dict[str, Tensor]:
+        """The inputs of a model that say who sees whom, but for the mask."""
+        named = {"prefix_length": self.prefix, "relation": self.relation}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def scope(self) -> Scope:
+        """The scope as the composer makes it, with its fast forms."""
+        scope = Scope.padding(self.real)
+        if self.kind == "causal":
+            return scope & Scope.past(self.length, torch.device(self.device))
+        if self.kind == "prefix":
+            assert self.prefix is not None
+            return scope & Scope.prefix(self.prefix, self.index)
+        if self.kind == "relation":
+            assert self.relation is not None
+            return scope & Scope.relation(self.relation)
+        return scope
+
+    def allowed(self) -> Tensor:
+        """bool [b, x, a]: the scope as a relation, padding included."""
+        pairs = self.scope().pairs
+        full = torch.ones(self.batch, self.length, self.length, dtype=torch.bool)
+        return full if pairs is None else pairs & full
+
+    def materialised(self) -> Scope:
+        """The same scope as a plain relation, so that no fast form applies."""
+        return Scope.padding(self.real) & Scope.relation(self.allowed())
+
+    def unpadded(self, i: int) -> Tensor:
+        """int64 [r]: where example i has real tokens."""
+        return torch.arange(self.length) if self.real is None else self.real[i].nonzero().squeeze(1)
+
+    def example(self, i: int, where: Tensor) -> View:
+        """Example i alone, only its tokens `where` (int64 [r]), none of them padding."""
+        relation = None if self.relation is None else self.relation[i : i + 1, where][:, :, where]
+        prefix = None if self.prefix is None else self.prefix[i : i + 1]
+        return View(self.kind, 1, len(where), prefix=prefix, relation=relation)
+
+    def until(self, cut: int) -> View:
+        """The first tokens, which see nothing of those after them."""
+        return evolve(self, length=cut, real=None if self.real is None else self.real[:, :cut])
+
+    def reordered(self, order: Tensor) -> View:
+        """The tokens in another order, as a relation: causal and prefix scopes know no other order."""
+        scope = self.allowed()[:, order][:, :, order]
+        real = None if self.real is None else self.real[:, order]
+        return View("relation", self.batch, self.length, real, relation=scope)
+
+    def batches(self, order: Tensor) -> View:
+        """The examples in another order, or some of them (int64 [n])."""
+        return self._changed(lambda value: value[order], batch=len(order))
+
+    def on(self, device: str) -> View:
+        """The view with its tensors on a device."""
+        return self._changed(lambda value: value.to(device), device=device)
+
+    def _changed(self, change: Callable[[Tensor], Tensor], **others: Any) -> View:
+        named = {"real": self.real, "prefix": self.prefix, "relation": self.relation}
+        tensors: Any = {name: change(value) for name, value in named.items() if value is not None}
+        return evolve(self, **tensors, **others)
+
+    def __str__(self) -> str:
+        parts = [f"{self.kind} scope, batch {self.batch}, length {self.length}"]
+        named = {"real tokens": self.real, "prefix lengths": self.prefix, "pairs": self.relation}
+        for name, value in named.items():
+            if value is not None and value.numel() <= 72:
+                parts.append(f"{name} {value.int().tolist()}")
+        return ", ".join(parts)
+
+
+def plain_view(kind: str, batch: int, length: int, real: Tensor | None = None) -> View:
+    """A view in which half of the tokens are prefix, and every pair is in the relation."""
+    prefix = torch.full((batch,), (length + 1) // 2) if kind == "prefix" else None
+    relation = torch.ones(batch, length, length, dtype=torch.bool) if kind == "relation" else None
+    return View(kind, batch, length, real, prefix, relation)
+
+
+PADDED = torch.tensor([[True, True, True, False], [False, True, True, True]])
+"""Two examples of four tokens, with padding on the right and on the left."""
+
+
+@frozen
+class Slot:
+    """What the axes of a tensor count: `batch`, `length`, a channel of any other name, or a sum as `length + rows`.
+
+    Args:
+        name: what the tensor is called in failures.
+        axes: one name an axis.
+        high: for integers, the exclusive upper bound of the values; None for floats.
+        dtype: `float`, `int64` or `bool`.
+        logits: whether a softmax over tokens is taken of the values.
+    """
+
+    name: str
+    axes: tuple[str | int, ...]
+    dtype: str = "float"
+    high: int | None = None
+    logits: bool = False
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The axes that count tokens."""
+        return tuple(i for i, axis in enumerate(self.axes) if axis == "length")
+
+    def pick(self, tensor: Tensor, where: Tensor) -> Tensor:
+        """The tokens `where` (int64 [r]) along every axis of tokens, and all of what a sum adds to them."""
+        for i, axis in enumerate(self.axes):
+            first, *others = str(axis).split(" + ")
+            if first == "length":
+                size = tensor.shape[i]
+                rest = torch.arange(size - OTHER_AXES * len(others), size)
+                tensor = tensor.index_select(i, torch.cat([where, rest]))
+        return tensor
+
+    def batches(self, tensor: Tensor, order: Tensor) -> Tensor:
+        """The examples `order` (int64 [n])."""
+        return tensor.index_select(self.axes.index("batch"), order) if "batch" in self.axes else tensor
+
+    def mixed(self, tensor: Tensor, other: Tensor, outside: Tensor) -> Tensor:
+        """`tensor` with the values of `other` wherever a token is outside.
+
+        Args:
+            tensor: the values to keep.
+            other: the values to take, of the same shape.
+            outside: bool [b, x], the tokens to change; a pair changes when either of its tokens is one.
+        """
+        changed = torch.zeros(1, dtype=torch.bool)
+        for axis in self.tokens:
+            shape = [1] * tensor.dim()
+            shape[axis] = outside.shape[1]
+            if "batch" in self.axes:
+                shape[self.axes.index("batch")] = outside.shape[0]
+            changed = changed | (outside if "batch" in self.axes else outside[0]).reshape(shape)
+        return torch.where(changed, other, tensor)
+
+
+class Tensors(list[tuple[Slot, Tensor]]):
+    """The tensors that a part reads or gives, each beside what its axes count."""
+
+    def map(self, change: Callable[[Slot, Tensor], Tensor]) -> Tensors:
+        """The tensors after a change of each."""
+        return Tensors((slot, change(slot, tensor)) for slot, tensor in self)
+
+    def pick(self, where: Tensor) -> Tensors:
+        """The tokens `where` (int64 [r])."""
+        return self.map(lambda slot, tensor: slot.pick(tensor, where))
+
+    def batches(self, order: Tensor) -> Tensors:
+        """The examples `order` (int64 [n])."""
+        return self.map(lambda slot, tensor: slot.batches(tensor, order))
+
+    def example(self, i: int, where: Tensor) -> Tensors:
+        """Example i alone, its tokens `where` only."""
+        return self.batches(torch.tensor([i])).pick(where)
+
+    def mixed(self, other: Tensors, outside: Tensor) -> Tensors:
+        """The values of others wherever a token is outside, as `Slot.mixed` says; slots without tokens stay."""
+        return Tensors(
+            (slot, slot.mixed(tensor, new, outside) if slot.tokens else tensor)
+            for (slot, tensor), (_, new) in zip(self, other, strict=True)
+        )
+
+    def cloned(self) -> Tensors:
+        """Detached copies."""
+        return self.map(lambda slot, tensor: tensor.detach().clone())
+
+    def scaled(self, size: float) -> Tensors:
+        """The floats times a number."""
+        return self.map(lambda slot, tensor: tensor * size if tensor.is_floating_point() else tensor)
+
+    def replaced(self, name: str, values: Tensor) -> Tensors:
+        """The tensors with another one under a name."""
+        return self.map(lambda slot, tensor: values if slot.name == name else tensor)
+
+    def leaves(self) -> Tensors:
+        """Copies, of which those of floats are leaves that get a gradient."""
+        return self.cloned().map(lambda slot, t: t.requires_grad_() if t.is_floating_point() else t)
+
+    def floats(self) -> dict[str, Tensor]:
+        """Those of floats, by name."""
+        return {slot.name: tensor for slot, tensor in self if tensor.is_floating_point()}
+
+
+@frozen
+class Example:
+    """What one example of a property runs on: who sees whom, and the seed of the values."""
+
+    view: View
+    seed: int
+
+    def generator(self, salt: int = 0) -> torch.Generator:
+        """A generator of the example's values; another salt gives other values."""
+        return torch.Generator().manual_seed(self.seed * 1009 + salt)
+
+    def __repr__(self) -> str:
+        return f"<{self.view}, seed {self.seed}>"
+
+
+def sized(heads: int, size: int, binary: int, other: int) -> Dims:
+    """Sizes of a network whose unary width is its heads times their size, as tied attention heads need."""
+    return evolve(
+        BASE, heads=heads, head_size=size, unary=heads * size, binary=binary, feedforward_unary=other,
+        feedforward_binary=other, recurrent=other, pooled=other + 1,
+    )  # fmt: skip
+
+
+def certain(
+    kinds: Sequence[str], padded: bool | None = None, *, empty_rows: bool = False
+) -> list[tuple[Example, Dims]]:
+    """An example of each kind of scope, without padding and with it on both sides, each at other sizes.
+
+    Args:
+        kinds: the kinds of scope.
+        padded: whether there are padding tokens; both when it is absent.
+        empty_rows: whether a real token may see nothing, in the kind `relation`.
+    """
+    related = torch.tensor([[1, 1, 0, 0], [0, 1, 0, 1], [1, 0, 1, 0], [0, 0, 1, 1]]).bool()
+    if empty_rows:
+        related = related & ~torch.tensor([[False], [True], [False], [False]])
+    found: list[tuple[Example, Dims]] = []
+    for kind in kinds:
+        for real in (None, PADDED):
+            if padded is not None and padded is (real is None):
+                continue
+            prefix = torch.tensor([1, 2]) if kind == "prefix" else None
+            relation = torch.stack([related, related.T]) if kind == "relation" else None
+            place = len(found)
+            heads, size = SHAPES[place % len(SHAPES)]
+            example = Example(View(kind, 2, 4, real, prefix, relation), place)
+            found.append((example, sized(heads, size, 1 + place % 4, 1 + (place + 2) % 5)))
+    return found
+
+
+def drawn(
+    kinds: Sequence[str],
+    count: int,
+    *,
+    lengths: Sequence[int] = (1, 2, 3, 4, 5),
+    batches: Sequence[int] = (1, 2),
+    padded: bool | None = None,
+    empty_rows: bool = False,
+) -> list[tuple[Example, Dims]]:
+    """Further examples, of which the smallest come first; they are the same each time.
+
+    Args:
+        kinds: the kinds of scope to choose from.
+        count: how many.
+        lengths: numbers of tokens to choose from.
+        batches: numbers of examples to choose from.
+        padded: whether there are padding tokens; either when it is absent.
+        empty_rows: whether real tokens may see nothing, in the kind `relation`.
+    """
+    found: list[tuple[Example, Dims]] = []
+    for number in range(count):
+        draw = Random(number)
+        kind, length, batch = draw.choice(kinds), draw.choice(lengths), draw.choice(batches)
+        real = prefix = relation = None
+        if padded or (padded is None and draw.random() < 0.5):
+            real = torch.tensor([_real(draw, length) for _ in range(batch)])
+        if kind == "prefix":
+            prefix = torch.tensor([draw.randint(0, length) for _ in range(batch)])
+        if kind == "relation":
+            bits = [draw.random() < 0.5 for _ in range(batch * length**2)]
+            relation = torch.tensor(bits).reshape(batch, length, length)
+            relation = relation if empty_rows else relation | torch.eye(length, dtype=torch.bool)
+        heads, size = draw.choice(SHAPES)
+        dims = evolve(
+            sized(heads, size, draw.randint(1, 4), 1), feedforward_unary=draw.randint(1, 5),
+            feedforward_binary=draw.randint(1, 5), recurrent=draw.randint(1, 4), pooled=draw.randint(1, 8),
+        )  # fmt: skip
+        view = View(kind, batch, length, real, prefix, relation)
+        found.append((Example(view, draw.randrange(2**16)), dims))
+    return sorted(found, key=lambda each: (each[0].view.batch * each[0].view.length, each[1].unary))
+
+
+def _real(draw: Random, length: int) -> list[bool]:
+    """Which tokens of one example are real: at least one; the padding to the right, to the left, or anywhere."""
+    count = draw.randint(1, length)
+    row = [True] * count + [False] * (length - count)
+    return draw.choice([row, row[::-1], draw.sample(row, length)])
+
+
+def normal(shape: Sequence[int], generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Normally distributed values, the same numbers in every dtype but for rounding."""
+    return torch.randn(tuple(shape), generator=generator, dtype=torch.float64).to(dtype)

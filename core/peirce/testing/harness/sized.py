@@ -1,0 +1,313 @@
+"""Parts that are built as `cls(options, dims)`: all kinds but architectures.
+
+Kernels and premises of operators are prepared as the composer does, without an architecture.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, final
+
+import torch
+from attrs import define, evolve, field
+from torch import Tensor, nn
+
+from peirce.algebra import Predicates, Scope
+from peirce.kernels import PairBias
+from peirce.networks import recur
+from peirce.parts import (
+    BinaryPosition,
+    Branch,
+    Dims,
+    Encoded,
+    Operator,
+    PairPosition,
+    ScopePosition,
+    Tokens,
+    UnaryPosition,
+)
+from peirce.testing.compare import BrokenError
+from peirce.testing.examples import SCOPE_KINDS, Slot, Tensors, View
+from peirce.testing.harness.base import Harness, named, slots
+from peirce.testing.tiny_models import randomised
+
+
+@define
+class SizedHarness(Harness):
+    """A part that is built as `cls(options, dims)`."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """One: positions and augmenters see no scope."""
+        return ("bidirectional",)
+
+    @final
+    def resized(self, dims: Dims) -> Harness:
+        """See `Harness.resized`."""
+        return evolve(self, dims=dims) if refusal(self.part, self.options, dims) is None else self
+
+    @final
+    def make(self, *, seed: int = 0, random: bool = True, dtype: torch.dtype = torch.float64) -> Any:
+        """See `Harness.make`."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            made = self.part(self.options, self.dims)
+        if isinstance(made, nn.Module):
+            made = made.to(torch.float64)
+            if random:
+                randomised(made, seed)
+            made = made.to(dtype).eval()
+        return made
+
+
+def refusal(part: type[Any], options: Any, dims: Dims) -> str | None:
+    """Why a part cannot work; None if it takes some kind of scope."""
+    answers = [part.check(options, dims, kind) for kind in SCOPE_KINDS]
+    return None if None in answers else str(answers[0])
+
+
+def atoms(name: str, branch: Branch, *shape: int, logits: bool = False) -> Slot:
+    """The slot of a tensor with channels for each token of a branch, or for each pair."""
+    return Slot(name, ("batch", *["length"] * (1 if branch == "U" else 2), *shape), logits=logits)
+
+
+@define
+class _OperatorHarness(SizedHarness):
+    """An operator, whose output is zero outside the scope."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of scope that its `check` takes."""
+        return tuple(k for k in SCOPE_KINDS if self.part.check(self.options, self.dims, k) is None)
+
+    def settled(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
+        """Zero outside the scope."""
+        return outputs.map(lambda s, t: scope.zero_unary(t) if len(s.tokens) == 1 else scope.zero_binary(t))
+
+
+@define
+class OperatorHarness(_OperatorHarness):
+    """An operator, run on raw kernels and premises: what its projections give before the composer uses them."""
+
+    module: ClassVar[bool] = False
+    examples: ClassVar[int] = 16
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The kernel and the premise."""
+        made = self.make()
+        return tuple(
+            atoms(name, end.branch, *end.shape.values(), logits=end.activation == "softmax")
+            for name, end in (("kernel", made.kernel()), ("premise", made.premise()))
+        )
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The output."""
+        output = made.output()
+        return (atoms("output", output.branch, *output.shape.values()),)
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """The operator's inference."""
+        return Tensors([(self.writes(made)[0], made.infer(*prepare(made, tensors, scope), scope))])
+
+
+def prepare(operator: Operator, tensors: Tensors, scope: Scope) -> tuple[Tensor, Tensor]:
+    """A kernel and a premise as `infer` gets them, from what their projections give.
+
+    A binary softmax kernel is normalised over the scope. Other binary channels of an operator that sums over tokens
+    are zero outside the scope. Everything else stays: unary logits, and whatever stands at padding.
+    """
+    ready = []
+    for reader, (_, values) in zip((operator.kernel(), operator.premise()), tensors, strict=True):
+        if reader.branch == "B" and reader.activation == "softmax":
+            values = scope.softmax(values)
+        elif reader.branch == "B" and operator.scope_rule == "reduce":
+            values = scope.zero_binary(values)
+        ready.append(values)
+    return ready[0], ready[1]
+
+
+@define
+class StateOperatorHarness(_OperatorHarness):
+    """An operator with parameters of its own, run on atoms that are zero outside the scope."""
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The atoms of both branches."""
+        return atoms("unary", "U", self.dims.unary), atoms("binary", "B", self.dims.binary)
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The increments of both."""
+        return self.reads()
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """The increments."""
+        (_, unary), (_, binary) = tensors
+        result = made(Predicates(scope.zero_unary(unary), scope.zero_binary(binary)), scope)
+        increments = zip(self.writes(made), (result.unary, result.binary), strict=True)
+        return Tensors((slot, increment) for slot, increment in increments if increment is not None)
+
+
+@define
+class RecurrentOperatorHarness(_OperatorHarness):
+    """A recurrent operator, run step by step over the real tokens of a text."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """A recurrence sees what lies before each token, whatever architecture it stands in."""
+        return ("causal",)
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The unary atoms."""
+        return (atoms("unary", "U", self.dims.unary),)
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The outputs."""
+        return (atoms("output", "U", self.dims.recurrent),)
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """What the loop gives."""
+        return Tensors([(self.writes(made)[0], recur(made, tensors[0][1], None, view.real)[0])])
+
+
+@define
+class TokenHarness(SizedHarness):
+    """A part that reads tokens.
+
+    Attributes:
+        absent: the inputs that it is not given.
+    """
+
+    absent: frozenset[str] = field(default=frozenset(), kw_only=True)
+
+    @final
+    def token_slots(self) -> tuple[Slot, ...]:
+        """The standard inputs, and those that the part declares."""
+        own = slots(self.make().inputs())
+        axes = ("batch", "length")
+        standard = (
+            Slot("input_ids", axes, "int64", self.dims.vocabulary),
+            Slot("token_type_ids", axes, "int64", self.dims.token_types),
+        )
+        return (*(slot for slot in standard if slot.name not in {s.name for s in own}), *own)
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The tokens."""
+        return self.token_slots()
+
+    @final
+    def tokens(self, tensors: Tensors, view: View) -> Tokens:
+        """The tokens, from the tensors of `reads`."""
+        known = {slot.name for slot in self.token_slots()} - self.absent
+        inputs = {slot.name: tensor for slot, tensor in tensors if slot.name in known}
+        if view.real is not None:
+            inputs["attention_mask"] = view.real
+        return Tokens(inputs, view.real, view.index, view.length)
+
+
+@define
+class AugmenterHarness(TokenHarness):
+    """An augmenter, run on embeddings of order one."""
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The tokens and their embeddings."""
+        return (*self.token_slots(), *self.writes(None))
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The embeddings."""
+        return (atoms("embeddings", "U", self.dims.unary),)
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """The changed embeddings."""
+        slot, embeddings = tensors[-1]
+        return Tensors([(slot, made(embeddings, self.tokens(tensors, view)))])
+
+
+@define
+class HeadHarness(TokenHarness):
+    """A head, run on atoms that are zero outside the scope, and on a pooled output."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """All."""
+        return SCOPE_KINDS
+
+    def reads(self) -> tuple[Slot, ...]:
+        """The tokens, and what an architecture gives to heads."""
+        dims = self.dims
+        return (
+            *self.token_slots(),
+            atoms("unary", "U", dims.unary),
+            atoms("binary", "B", dims.binary),
+            Slot("pooled", ("batch", dims.pooled)),
+            Slot("embeddings", (dims.vocabulary, dims.unary)),
+        )
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """The predictions."""
+        return slots(made.outputs())
+
+    def predict(self, made: Any, tensors: Tensors, view: View) -> dict[str, Tensor]:
+        """The head's outputs by name."""
+        return self._predict(made, tensors, view, view.scope())
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """The predictions."""
+        return named(self._predict(made, tensors, view, scope), self.writes(made))
+
+    def _predict(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> dict[str, Tensor]:
+        (_, unary), (_, binary), (_, pooled), (_, embeddings) = tensors[-4:]
+        encoded = Encoded(
+            scope.zero_unary(unary),
+            None if "binary" in self.absent else scope.zero_binary(binary),
+            None if "pooled" in self.absent else pooled,
+            scope,
+            embeddings,
+        )
+        found: dict[str, Tensor] = made(encoded, self.tokens(tensors, view))
+        return found
+
+
+@define
+class PositionHarness(TokenHarness):
+    """A position, asked at every place that it serves; a pair bias shows the vector of every pair."""
+
+    def writes(self, made: Any) -> tuple[Slot, ...]:
+        """What each place is given, but the vectors of pairs, whose tables say how many there are."""
+        places = (
+            (UnaryPosition, atoms("unary", "U", self.dims.unary)),
+            (BinaryPosition, atoms("binary", "B", self.dims.binary)),
+            (ScopePosition, Slot("scope", ("batch", "length", "length"), "bool")),
+        )
+        return tuple(slot for base, slot in places if isinstance(made, base))
+
+    def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
+        """What each place is given: by methods that are called as the places are."""
+        tokens = self.tokens(tensors, view)
+        outputs = Tensors((slot, getattr(made, slot.name)(tokens)) for slot in self.writes(made))
+        if isinstance(made, PairPosition):
+            biases = made.pairs(tokens)
+            if len(biases) != self.dims.layers:
+                raise BrokenError(f"pairs gives {len(biases)} biases for {self.dims.layers} layers")
+            for layer, bias in enumerate(biases):
+                outputs += _pair_vectors(bias, f"layer {layer}", self.dims)
+        return outputs
+
+    def settled(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
+        """A batch axis of size 1 holds for every example."""
+        return outputs.map(lambda _, t: t.expand(view.batch, *t.shape[1:]) if len(t) == 1 else t)
+
+
+def _pair_vectors(bias: PairBias, name: str, dims: Dims) -> Tensors:
+    """Every pair's key and value vector and score, as the definition of a pair bias says, table row by table row."""
+    rows = torch.zeros_like(bias.ids[:, :, 0]) if bias.rows is None else bias.rows
+    wide = (dims.heads, dims.head_size)
+    tables = (
+        ("key", bias.key, wide), ("query", bias.query, wide), ("value", bias.value, wide),
+        ("score", bias.score, (dims.heads,)),
+    )  # fmt: skip
+    return Tensors(
+        (
+            Slot(f"{name} {role}", ("batch", "length", "length", *size)),
+            table[rows.unsqueeze(2), bias.ids].expand(-1, -1, -1, *size),
+        )
+        for role, table, size in tables
+        if table is not None
+    )
