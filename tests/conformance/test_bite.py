@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import peirce
@@ -40,6 +40,13 @@ ALONE = [check.name for check in CHECKS if check.name not in ("onnx", "tensorrt"
 """What a part is held to without an exporter, whose graphs take seconds."""
 
 
+def plugin_of(kind: str, registered: object) -> ModuleType:
+    """A plug-in that registers something."""
+    plugin = ModuleType("lab")
+    vars(plugin)[f"register_{kind}"] = peirce.hookimpl(lambda: registered)
+    return plugin
+
+
 def rejections(kind: str, part: type[Any], checks: Iterable[str], *further: str) -> dict[str, str]:
     """The checks that reject a part, with what they say.
 
@@ -49,7 +56,7 @@ def rejections(kind: str, part: type[Any], checks: Iterable[str], *further: str)
         checks: the names of those that it meets.
         further: plug-ins beside the part; the suite's companions complete them.
     """
-    plugin = SimpleNamespace(**{f"register_{kind}": peirce.hookimpl(lambda: [part])})
+    plugin = plugin_of(kind, [part])
     needed = ("peirce_basics.plugin",) if kind in ("tasks", "exporters") else ()
     registry = companied(Registry.of(plugin, *needed, *further))
     return rejections_of(Case(registry.entry(kind, part.name), registry), set(checks))
@@ -163,7 +170,7 @@ def announced(folder: Path, kind: str, right: str, flaws: dict[str, tuple[str, s
     for name, target in targets.items():
         path = folder / target.replace(f":{cls}", ".py")
         path.write_text(announcing.source(right, name, flaws), encoding="utf-8")
-    registry = Registry.of(SimpleNamespace(**{f"register_{kind}": peirce.hookimpl(lambda: targets)}))
+    registry = Registry.of(plugin_of(kind, targets))
     return lambda name: rejections_of(Case(registry.entry(kind, name), registry))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import peirce
@@ -84,7 +84,9 @@ def test_what_no_host_can_hold_is_not_run(registry: Registry) -> None:
     never = classmethod(lambda cls, options, dims, scope: "never")
     body = {"name": "nowhere", "__doc__": "Refuses all.", "check": never}
     part: Any = type("Nowhere", (registry.get("positions", "distance"),), body)
-    whole = companied(Registry.of(SimpleNamespace(register_positions=peirce.hookimpl(lambda: [part]))))
+    plugin = ModuleType("lab")
+    vars(plugin)["register_positions"] = peirce.hookimpl(lambda: [part])
+    whole = companied(Registry.of(plugin))
     with pytest.raises(NotRunError, match=r"companion: .*never"):
         around(whole.entry("positions", "nowhere"), example_options(part), whole)
 

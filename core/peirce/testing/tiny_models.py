@@ -174,7 +174,8 @@ def with_part(spec: Spec, entry: Registered, options: Any, registry: Registry) -
         return spec_with_heads(spec, *spec.heads, HeadSpec(use=entry.name, options=table))
     if registry.get("architectures", spec.architecture).fixed_layer:
         raise PeirceError("its layer is fixed")
-    layer: tuple[OperatorSpec, ...] = (OperatorSpec(use=entry.name, options=table),)
+    activation = table.pop("activation", "none")
+    layer: tuple[OperatorSpec, ...] = (OperatorSpec(use=entry.name, activation=activation, options=table),)
     if issubclass(entry.part, StateOperator):  # it follows operators that mix tokens
         layer = (*_first_operator(spec, registry), *layer)
     return _with_relations(attrs.evolve(spec, operators=OperatorsSpec(layer=layer)), registry)

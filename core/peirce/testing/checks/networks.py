@@ -110,7 +110,8 @@ def places(case: Case) -> None:
     given, said = encoded(build_random(spec, registry)), harness.part.gives(harness.options)
     for name in ("pooled", "binary"):
         if (name in said) is not (getattr(given, name) is not None):
-            raise BrokenError(f"`gives` lists {', '.join(said) or 'nothing'}, and {name} is another matter")
+            lists, there = ("lists", "none") if name in said else ("does not list", "one")
+            raise BrokenError(f"`gives` {lists} the output {name!r}, and heads get {there}")
     for what, trial in _with_probes(harness, spec, registry):
         try:
             probed = build_random(trial, registry)
