@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor
 
 from peirce.compose.building import placed
 from peirce.compose.filling import Unfilled
@@ -20,21 +19,21 @@ from peirce.model import PROVENANCE, SPEC, WEIGHTS, Model, SavedFiles, saved_fil
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
 
-_FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
-"""What safetensors calls the dtypes that a model computes in, and what torch calls them."""
-_OTHERS = {
-    torch.int64: ("I64",),
-    torch.int32: ("I32",),
-    torch.int16: ("I16",),
-    torch.int8: ("I8",),
-    torch.uint8: ("U8",),
-    torch.uint16: ("U16",),
-    torch.uint32: ("U32",),
-    torch.uint64: ("U64",),
-    torch.bool: ("BOOL",),
-    torch.complex64: ("C64",),
+_FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+"""What safetensors calls the dtypes that a model computes in."""
+_COUNTS = {
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "BOOL": torch.bool,
+    "U64": torch.uint64,
+    "U32": torch.uint32,
+    "U16": torch.uint16,
+    "U8": torch.uint8,
+    "C64": torch.complex64,
 }
-"""What safetensors calls the dtypes of counts and masks, which are never converted."""
+"""What it calls those of counts and masks, which are never converted."""
 
 
 class ProvenanceWarning(UserWarning):
@@ -110,7 +109,7 @@ def _read_spec(files: SavedFiles) -> Spec:
     path = files.directory / SPEC
     try:
         return Spec.from_toml(files.text(SPEC), source=str(path))
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ModelFileError(
             f"{path} cannot be read: {error}; restore it from where the model was saved"
         ) from error
@@ -119,25 +118,24 @@ def _read_spec(files: SavedFiles) -> Spec:
 
 
 def _check_weights(files: SavedFiles, model: Model) -> dict[str, str]:
-    """Hold the header of a weights file against the model, before a tensor is read; the dtype of each tensor."""
-    path, header = files.directory / WEIGHTS, files.weights()
-    found, types = {name: list(shape) for name, shape in header.shapes.items()}, header.dtypes
-    state = model.state_dict()
-    wanted = {name: list(value.shape) for name, value in state.items()}
-    problems = [f"{name} is missing" for name in wanted if name not in found]
-    problems += [f"{name} is unknown" for name in found if name not in wanted]
-    problems += [
-        f"{name} has the shape {shape}, and the spec needs {wanted[name]}"
-        for name, shape in found.items()
-        if name in wanted and shape != wanted[name]
-    ]
-    for name in filter(state.__contains__, found):
-        allowed = _FLOATS if state[name].is_floating_point() else _OTHERS.get(state[name].dtype, ())
-        if types[name] not in allowed:
-            problems.append(f"{name} is of the type {types[name]}, and not one of {', '.join(allowed)}")
+    """Hold the header of a weights file against the model; the dtype of each floating tensor in it."""
+    header, state = files.weights(), model.state_dict()
+    problems, found = [f"{name} is missing" for name in state if name not in header.shapes], {}
+    for name, shape in header.shapes.items():
+        kind, needed = header.dtypes[name], state.get(name)
+        if needed is None:
+            problems.append(f"{name} is unknown")
+        elif shape != tuple(needed.shape):
+            problems.append(f"{name} has the shape {list(shape)}, and the spec needs {list(needed.shape)}")
+        elif needed.is_floating_point() and kind in _FLOATS:
+            found[name] = str(_FLOATS[kind]).removeprefix("torch.")
+        elif needed.is_floating_point() or _COUNTS.get(kind) != needed.dtype:
+            problems.append(f"{name} is of the type {kind}, and the spec needs {needed.dtype}")
     if problems:
-        raise ModelFileError(f"{path} does not hold the weights of the model in {SPEC}: {_listed(problems)}")
-    return {name: _FLOATS[kind] for name, kind in types.items() if kind in _FLOATS}
+        raise ModelFileError(
+            f"{files.directory / WEIGHTS} does not hold the weights of the model in {SPEC}: {_listed(problems)}"
+        )
+    return found
 
 
 def _stored_dtypes(files: SavedFiles, model: Model, found: Mapping[str, str]) -> Mapping[str, str]:
@@ -156,7 +154,8 @@ def _stored_dtypes(files: SavedFiles, model: Model, found: Mapping[str, str]) ->
                 f"is right; {give}"
             )
         recorded = kinds[0] if kinds else "float32"
-    names = [name for name, each in _tensors(model) if each.is_floating_point()]
+    named = model.named_parameters(remove_duplicate=False), model.named_buffers(remove_duplicate=False)
+    names = [name for kind in named for name, each in kind if each.is_floating_point()]
     wanted = dict.fromkeys(names, recorded) if isinstance(recorded, str) else recorded
     problems = [
         f"{name} is {kind}, and was saved as {wanted.get(name, 'none')}"
@@ -169,11 +168,6 @@ def _stored_dtypes(files: SavedFiles, model: Model, found: Mapping[str, str]) ->
             f"saved, or {give}"
         )
     return wanted
-
-
-def _tensors(model: Model) -> Iterator[tuple[str, Tensor]]:
-    yield from model.named_parameters(remove_duplicate=False)
-    yield from model.named_buffers(remove_duplicate=False)
 
 
 def _listed(problems: Sequence[str]) -> str:
