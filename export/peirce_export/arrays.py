@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,8 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> Path:
     return path
 
 
-def read_arrays(
-    path: Path, look: Callable[[str, np.dtype[Any], tuple[int, ...]], None] | None = None
-) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of a .npz file.
-
-    Args:
-        path: the file.
-        look: is given the name, dtype and shape of each before it is read; it raises to refuse it.
 
     Raises:
         InputError: the file is missing, is no .npz file, or holds Python objects.
@@ -35,7 +29,7 @@ def read_arrays(
     if not path.is_file():
         raise InputError(f"{path} is not a file; write one with numpy.savez(FILE, input_ids=..., ...)")
     try:
-        return read_npz(path, look)
+        return read_npz(path)
     except OSError as error:
         raise InputError(
             f"{path} cannot be read as a .npz file: {error}; write it with numpy.savez, by input name"

@@ -21,11 +21,8 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-def asked(file: Path, session: Session, given: Sequence[str]) -> list[Mapping[str, Any]]:
-    """The answers to a question.
-
-    Returns:
-        One, or the pieces of one that comes in pieces.
+def asked(file: Path, session: Session, given: Sequence[str]) -> Mapping[str, Any]:
+    """The answer to a question, the last piece of one that comes in pieces.
 
     Raises:
         ModelFileError: no saved model lies beside the file, or none of the pipelines fits it.
@@ -63,7 +60,7 @@ def asked(file: Path, session: Session, given: Sequence[str]) -> list[Mapping[st
         values.setdefault(name, []).append(_value(fields[name], text))
     said: list[Mapping[str, Any]] = []
     fits[0](folder, session).ask(question_of(fits[0].question, values), said.append)
-    return said
+    return said[-1]
 
 
 def question_of(fields: Sequence[Field], given: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,10 +15,10 @@ from peirce.errors import InputError, unknown
 from peirce.extras import check_picture
 from peirce.files import write_whole
 from peirce.model import SPEC
-from peirce.progress import progress_bars
 from typer.core import TyperCommand
 
 from peirce_export.cli import File, Providers, Seed
+from peirce_export.report import steps
 from peirce_export.timing import EAGER, PERCENTILES, Timing, measure, picture
 
 if TYPE_CHECKING:
@@ -102,9 +101,9 @@ def bench(
         sizes = _by_dim(texts, session.signature.symbols, options, file)
         providers = session.providers
     beside, note = _model(file, model, alone)
-    with _progress(file.name) as (begun, ran):
-        how: dict[str, Any] = {"threads": counts, "repeats": repeats, "seed": seed, "providers": provider}
-        timings = measure(file, sizes, model=beside, begun=begun, ran=ran, **how)
+    how: dict[str, Any] = {"threads": counts, "repeats": repeats, "seed": seed, "providers": provider}
+    with steps(f"timing {file.name}") as say:
+        timings = measure(file, sizes, model=beside, progress=say, **how)
     if plot is not None:
         write_whole(plot, picture(timings, file.name, plot.suffix.lower()[1:]))
     if json:
@@ -155,20 +154,6 @@ def _model(file: Path, given: str | None, alone: bool) -> tuple[Model | None, st
     return model, f"the model of {given or file.parent}, {precision_of(model)}"
 
 
-@contextmanager
-def _progress(title: str) -> Iterator[tuple[Callable[[int], None], Callable[[str], None]]]:
-    """A bar of runs on a terminal that somebody watches."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    with progress_bars(console if console.is_terminal else None) as bars:
-        task = bars.add_task(f"timing {title}", total=None, shown="")
-        yield (
-            lambda total: bars.update(task, total=total),
-            lambda words: bars.update(task, advance=1, shown=words),
-        )
-
-
 def _show(timings: Sequence[Timing], title: str) -> None:
     known = list(timings[0].sizes)
     unit = "runs/s" if timings[0].rows is None else "rows/s"
@@ -180,13 +165,10 @@ def _show(timings: Sequence[Timing], title: str) -> None:
             timing.way,
             *(f"{timing.percentile(part) * 1e3:.2f}" for part in PERCENTILES),
             f"{timing.throughput:.1f}",
-            *(
-                [f"{timing.percentile(50) / eager[*timing.sizes.values(), timing.threads]:.2f}"]
-                if eager
-                else []
-            ),
+            *([f"{timing.percentile(50) / beside:.2f}"] if beside else []),
         )
         for timing in timings
+        for beside in [eager.get((*timing.sizes.values(), timing.threads))]
     ]
     headings = [*known, "threads", "way", *(f"p{part} ms" for part in PERCENTILES), unit]
     as_table([*headings, *(["p50 / torch"] if eager else [])], rows, title)

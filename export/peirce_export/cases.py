@@ -48,8 +48,7 @@ def traced(signature: Signature, limits: Mapping[str, int]) -> dict[str, int]:
     }
     sizes: dict[str, int] = {}
     for symbol in signature.symbols:
-        limit = limits.get(symbol)
-        free = [size for size in TRACED if size not in sizes.values() and (limit is None or size <= limit)]
+        free = [size for size in TRACED if size not in sizes.values() and size <= limits.get(symbol, size)]
         sizes[symbol] = next((size for size in free if size not in fixed), free[0] if free else 2)
     return sizes
 
@@ -73,14 +72,7 @@ def cases(signature: Signature, limits: Mapping[str, int]) -> tuple[Case, ...]:
 
 
 def inputs(signature: Signature, case: Case, seed: int, real: np.dtype[Any]) -> dict[str, NDArray[Any]]:
-    """Random inputs of a case; ids respect the upper bounds of the signature.
-
-    Args:
-        signature: of the model.
-        case: sizes and masks.
-        seed: the same seed and case give the same inputs.
-        real: the dtype of `float` inputs.
-    """
+    """Random inputs of a case, `float` ones of a dtype; ids respect the upper bounds of the signature."""
     random = np.random.default_rng([seed, *case.sizes.values(), len(case.mask)])
     return {spec.name: _random(spec, case, random, real) for spec in signature.inputs}
 

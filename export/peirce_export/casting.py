@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from peirce.errors import ExportError
 from peirce.kernels import fold_in
 from torch import nn
 
@@ -28,17 +27,6 @@ def precision_of(model: nn.Module) -> Precision:
             name = str(parameter.dtype).removeprefix("torch.")
             return name if name in DTYPES else "float32"
     return "float32"
-
-
-def checked(name: str) -> Precision:
-    """The precision of that name.
-
-    Raises:
-        ExportError: there is none.
-    """
-    if name not in DTYPES:
-        raise ExportError(f"precision {name!r} is not one of {', '.join(DTYPES)}, and of ONNX int8")
-    return name
 
 
 def rounded_copy(model: nn.Module, dtype: torch.dtype) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -14,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import attrs
 import typer
 from peirce.commands import Json, as_json
-from peirce.errors import ExportError, InputError, unknown
+from peirce.errors import InputError
 from peirce.model import Report
 from typer.core import TyperCommand
 
@@ -42,17 +43,10 @@ class ExportCommand(TyperCommand):
         """The context of the whole command: the fixed options, and each field of the exporter's `Options`.
 
         Raises:
-            ExportError: neither the command nor the exporter has one of the options. RegistryError: no such exporter.
+            RegistryError: no such exporter.
         """
         args = [_RENAMED.get(given, given) for given in args]
-        to = _named(args)
-        whole, own = _whole(to)
-        known = {name for option in whole.params for name in (*option.opts, *option.secondary_opts)}
-        for given in args[: args.index("--")] if "--" in args else args:
-            name = given.partition("=")[0]
-            if name.startswith("--") and name not in known | {"--help"}:
-                raise ExportError(unknown(f"option of exporter {to!r}", name, own))
-        return whole.make_context(info_name, args, *rest, **extra)
+        return _whole(_named(args)).make_context(info_name, args, *rest, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the whole command."""
@@ -125,7 +119,7 @@ def verify(
 
     On the CPU by default. Exits with 1 where something differs.
     """
-    from peirce_export.steps import steps
+    from peirce_export.report import steps
 
     if alone and model is not None:
         raise InputError("--alone compares with no model; leave out --model, or --alone")
@@ -167,7 +161,6 @@ def run(
 ) -> None:
     """Run an exported file on the arrays of an .npz file, or ask it a question, without torch."""
     from peirce.compose import Session
-    from peirce.model import check_sizes
 
     from peirce_export.arrays import read_arrays, save_arrays
 
@@ -177,7 +170,7 @@ def run(
         if inputs is not None or output is not None:
             raise InputError("--ask is given beside --inputs or --output; ask a question, or give arrays")
         with Session(file, providers=provider, threads=threads) as session:
-            answer = asked(file, session, ask)[-1]
+            answer = asked(file, session, ask)
         if json:
             as_json(SCHEMA_OF_RUN, file=str(file), answer=answer)
             return
@@ -189,16 +182,7 @@ def run(
     if not output.parent.is_dir():
         raise InputError(f"folder {output.parent} does not exist; create it, or write elsewhere")
     with Session(file, providers=provider, threads=threads) as session:
-
-        def claim(name: str, dtype: object, shape: tuple[int, ...]) -> None:
-            known = {spec.name: spec for spec in session.signature.inputs}
-            if name not in known:
-                raise InputError(unknown("input", name, known))
-            sizes = dict(zip(known[name].dims, shape, strict=False))
-            check_sizes(session.signature, {k: v for k, v in sizes.items() if isinstance(k, str)}, None)
-
-        results = session.run(read_arrays(inputs, claim))
-        providers = session.providers
+        results, providers = session.run(read_arrays(inputs)), session.providers
     save_arrays(output, results)
     if json:
         shapes = {name: {"dtype": a.dtype.name, "shape": list(a.shape)} for name, a in results.items()}
@@ -211,42 +195,45 @@ def run(
 
 def _named(args: Sequence[str]) -> str:
     """The exporter that the arguments name."""
-    for this, following in zip(args, [*args[1:], ""], strict=True):
+    for this, following in pairwise([*args, ""]):
         name, equals, value = this.partition("=")
         if name == "--to" and (value if equals else following):
             return value if equals else following
     return DEFAULT
 
 
-def _whole(to: str) -> tuple[Any, list[str]]:
-    """The command with an exporter's own options, and those options as they are typed."""
+def _whole(to: str) -> Any:
+    """The command with an exporter's own options."""
     from peirce.registry import default_registry, fields
     from peirce.spec import parse_override
 
     kind = default_registry().get("exporters", to).Options
-    described = fields(kind)
-    types = {field.alias or field.name: _scalar(field.type) for field in attrs.fields(kind)}
     taken = {parameter.name for parameter in _FIXED} | {"set"}
-    own = {each["name"]: each for each in described if each["name"] not in taken}
+    own = {each["name"]: each for each in fields(kind) if each["name"] not in taken}
+    types = {field.alias or field.name: _scalar(field.type) for field in attrs.fields(kind)}
 
     def whole(**given: Any) -> None:
-        options = {name: given.pop(name) for name in own}
-        for name, value in options.items():
-            if value is not None and types[name] is None:
-                options[name] = parse_override(f"{name}={value}")[1]
-        export(**given, **{name: value for name, value in options.items() if value is not None})
+        for name in own:
+            value = given.pop(name)
+            if value is not None:
+                given[name] = value if types[name] else parse_override(f"{name}={value}")[1]
+        export(**given)
 
+    defaults = {
+        name: "" if each["default"] is None else f" [default: {each['default']}]"
+        for name, each in own.items()
+    }
     parameters = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=None,
-            annotation=Annotated[(types[name] or str) | None, typer.Option(help=_help(each))],
+            annotation=Annotated[(types[name] or str) | None, typer.Option(help=each["meaning"] + defaults[name])],
         )
         for name, each in own.items()
     ]  # fmt: skip
     whole.__signature__ = inspect.Signature([*_FIXED, *parameters])  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command("export", help=inspect.getdoc(export))(whole)
-    return typer.main.get_command(app), [f"--{name.replace('_', '-')}" for name in own]
+    return typer.main.get_command(app)
 
 
 def _scalar(kind: Any) -> Any:
@@ -258,11 +245,6 @@ def _scalar(kind: Any) -> Any:
     if get_origin(first) is Literal:
         first = type(get_args(first)[0])
     return first if not more and first in (bool, int, float, str) else None
-
-
-def _help(field: dict[str, Any]) -> str:
-    given = "" if field["required"] or field["default"] is None else f" [default: {field['default']}]"
-    return f"{field['meaning']}{given}"
 
 
 def _show(work: Callable[[], Report], json: bool) -> None:

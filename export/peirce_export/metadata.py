@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 from attrs import field, frozen
 from attrs.validators import in_, matches_re, optional
 from peirce.errors import ModelFileError, printable
@@ -75,6 +76,17 @@ class Metadata:
     def source(self) -> Source:
         """The model that the file was exported from."""
         return Source(spec=self.spec, weights=self.weights)
+
+    def dtype(self, name: str) -> str:
+        """What an input or output is in the file, such as `int64` or `bfloat16`."""
+        specs = (*self.signature.inputs, *self.signature.outputs)
+        kind = next(spec.dtype for spec in specs if spec.name == name)
+        return self.precision if kind == "float" else kind
+
+    def array_dtype(self, name: str) -> np.dtype[Any]:
+        """What an input or output is to callers: bfloat16, which numpy lacks, is float32."""
+        kind = self.dtype(name)
+        return np.dtype("float32" if kind == "bfloat16" else kind)
 
     def to_properties(self) -> dict[str, str]:
         """The properties by name, each a text."""
@@ -141,7 +153,7 @@ class Metadata:
             ) from error
 
 
-@frozen(kw_only=True)
+@frozen
 class _Stated:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]

@@ -1,8 +1,9 @@
-"""What verification measured, as a value, as a table and as JSON."""
+"""What verification measured, as a value, as a table and as JSON; and on a terminal, what is going on until then."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, evolve, field, frozen
@@ -139,3 +140,16 @@ def together(reports: Sequence[Verification]) -> Verification:
     cases = [case for other in others for case in other.cases]
     notes = dict.fromkeys(note for report in reports for note in report.notes)
     return evolve(first, lines=(*first.lines, *lines), cases=(*first.cases, *cases), notes=tuple(notes))
+
+
+@contextmanager
+def steps(title: str) -> Iterator[Callable[[str], None]]:
+    """A spinner with the time so far on stderr; the function that it gives changes the words beside it."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(title)
+        yield lambda words: progress.update(task, description=f"{title}: {words}")

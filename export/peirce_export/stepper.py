@@ -18,13 +18,7 @@ Run = Callable[[Mapping[str, Any], Sequence[str]], Sequence[Any]]
 
 
 class GraphStepper:
-    """Generation with exported graphs. The cached state stays where they leave it.
-
-    Args:
-        prefill: runs the graph that reads prompts.
-        step: runs the graph that adds a token.
-        signatures: of the two.
-        feeds: the prompts, checked.
+    """Generation with exported graphs, from prompts that are checked. The cached state stays where they leave it.
 
     Raises:
         InputError: a prompt is empty.

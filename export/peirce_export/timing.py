@@ -19,7 +19,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 from peirce.compose import Session
 from peirce.errors import InputError, unknown
-from peirce.model import check_sizes
+from peirce.model import Progress, check_sizes
 from peirce.parts import Signature
 
 from peirce_export.cases import Case, inputs, real_of
@@ -31,6 +31,7 @@ EAGER = "torch"
 """The way of the model itself, beside that of the file, which is called as its first provider is."""
 DEFAULT_SIZE = 32
 """Of a dim that nobody gives a size, where the model takes so much; of rows it is 1."""
+_Way = Callable[[Mapping[str, NDArray[Any]]], object]
 PERCENTILES = (50, 90, 99)
 
 
@@ -93,9 +94,10 @@ def grid(signature: Signature, asked: Mapping[str, Sequence[int]]) -> tuple[dict
     for dim in asked:
         if dim not in known:
             raise InputError(unknown("symbolic dim of the inputs", dim, known))
-    sizes = {dim: (min(DEFAULT_SIZE, signature.largest.get(dim, DEFAULT_SIZE)),) for dim in known}
-    sizes |= ({rows: (1,)} if rows else {}) | dict(asked)
-    cells = [dict(zip(known, each, strict=True)) for each in product(*(sizes[dim] for dim in known))]
+    most = {dim: min(DEFAULT_SIZE, signature.largest.get(dim, DEFAULT_SIZE)) for dim in known}
+    usual = most | ({rows: 1} if rows else {})
+    choices = (asked.get(dim, (usual[dim],)) for dim in known)
+    cells = [dict(zip(known, sizes, strict=True)) for sizes in product(*choices)]
     for cell in cells:
         check_sizes(signature, cell, None)
     return tuple(cells)
@@ -110,8 +112,7 @@ def measure(
     seed: int = 0,
     providers: Sequence[str] | None = None,
     model: Model | None = None,
-    begun: Callable[[int], None] = lambda runs: None,
-    ran: Callable[[str], None] = lambda words: None,
+    progress: Progress = lambda words: None,
 ) -> list[Timing]:
     """Time a file, and the model beside it, in turns, so that a busy machine slows both alike.
 
@@ -123,57 +124,40 @@ def measure(
         seed: of the random inputs.
         providers: what computes the file, in the runtime's own names.
         model: the model of the file, timed without gradients; None times the file alone.
-        begun: told once how many runs there will be.
-        ran: told after each run what it was.
+        progress: told before each size what it is.
 
     Raises:
         ModelFileError: the file cannot be opened.
         InputError: a size, a provider or a count that cannot be.
     """
     found: list[Timing] = []
-    total = 0
     for count in threads:
         with Session(file, providers=providers, threads=count) as session:
             cells = grid(session.signature, asked)
             rows = rows_of(session.signature)
-            if not total:
-                total = len(threads) * len(cells) * (repeats + 1) * (1 if model is None else 2)
-                begun(total)
             with _eager(model, session, count) as eager:
-                for cell in cells:
+                for place, cell in enumerate(cells, 1):
+                    words = [f"{dim} {size}" for dim, size in cell.items()]
+                    words += [] if count is None else [f"threads {count}"]
+                    progress(f"{place} of {len(cells)}: {', '.join(words)}")
                     feeds = inputs(session.signature, Case(name="timed", sizes=cell), seed, real_of(session))
-                    ways: dict[str, Callable[[Mapping[str, NDArray[Any]]], object]] = {
-                        session.providers[0]: session.run,
-                        **({} if eager is None else {EAGER: eager}),
-                    }
-                    words = ", ".join(f"{dim} {size}" for dim, size in cell.items())
-                    for way, each in _times(ways, feeds, repeats, partial(ran, words)).items():
-                        many = cell[rows] if rows else None
-                        found.append(Timing(sizes=cell, threads=count, way=way, seconds=each, rows=many))
+                    ways: dict[str, _Way] = {session.providers[0]: session.run}
+                    ways |= {} if eager is None else {EAGER: eager}
+                    seconds: dict[str, list[float]] = {way: [] for way in ways}
+                    for number, (way, call) in product(range(repeats + 1), ways.items()):
+                        start = time.perf_counter()
+                        call(feeds)
+                        seconds[way] += [time.perf_counter() - start] if number else []
+                    many = cell[rows] if rows else None
+                    found += [
+                        Timing(sizes=cell, threads=count, way=way, seconds=tuple(each), rows=many)
+                        for way, each in seconds.items()
+                    ]
     return found
 
 
-def _times(
-    ways: Mapping[str, Callable[[Mapping[str, NDArray[Any]]], object]],
-    feeds: Mapping[str, NDArray[Any]],
-    repeats: int,
-    ran: Callable[[], None],
-) -> dict[str, tuple[float, ...]]:
-    """The seconds of each run of each way, after one run that is not timed."""
-    times: dict[str, list[float]] = {way: [] for way in ways}
-    for number in range(repeats + 1):
-        for way, call in ways.items():
-            start = time.perf_counter()
-            call(feeds)
-            times[way] += [time.perf_counter() - start] if number else []
-            ran()
-    return {way: tuple(each) for way, each in times.items()}
-
-
 @contextmanager
-def _eager(
-    model: Model | None, session: Session, threads: int | None
-) -> Iterator[Callable[[Mapping[str, NDArray[Any]]], object] | None]:
+def _eager(model: Model | None, session: Session, threads: int | None) -> Iterator[_Way | None]:
     """The model as its file shows it, on arrays, with so many threads; on a GPU where the file is on one."""
     if model is None:
         yield None

@@ -209,7 +209,7 @@ class _Values:
                 Line(
                     output=spec.name,
                     shape=self.file.shape(spec.name),
-                    dtype=precision if spec.dtype == "float" else spec.dtype,
+                    dtype=self.metadata.dtype(spec.name),
                     error=error,
                     tolerance=tolerance if spec.dtype == "float" else 0.0,
                     case=case.name,

@@ -31,9 +31,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_folder_that_is_not_there_is_no_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("export", tmp_path / "none", "--to", "onnx", "-o", tmp_path / "model.onnx") == 2
-    printed = capsys.readouterr().err
-    assert f"there is no saved model at {tmp_path / 'none'}" in printed
-    assert "random" not in printed
+    assert f"there is no saved model at {tmp_path / 'none'}" in capsys.readouterr().err
 
 
 def test_export_and_verify_a_saved_model(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,22 +63,14 @@ def test_a_machine_without_tensorrt_or_its_gpu_exits_with_1(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_json(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("verify", saved / "model.onnx", "--seed", 7, "--json") == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["schema"] == "peirce.verification/1"
-    assert report["passed"] is True
-    assert report["seed"] == 7
-    assert [line["output"] for line in report["lines"]] == ["unary", "pooled", "mlm_logits"]
-
-
 def test_a_spec_has_random_weights_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "small.toml").write_text(SMALL.to_toml())
-    options = ("--opset", 18, "--precision", "float16", "--set", "external_above=0", "--json")
+    options = ("--opset", 18, "--precision", "float16", "--set", "external_above=0", "--lean", "--json")
     assert run("export", tmp_path / "small.toml", "-o", tmp_path / "m.onnx", *options) == 0
     printed = capsys.readouterr()
     assert "weights are random (seed 0)" in printed.err
     report = json.loads(printed.out)
+    assert (report["schema"], report["passed"]) == ("peirce.verification/1", True)
     assert (report["opset_actual"], report["precision"]) == (18, "float16")
     assert (tmp_path / "m.onnx.data").is_file()
 
@@ -109,18 +99,7 @@ def test_a_changed_weight_exits_with_1(
     assert run("--no-digests", *again) == 0
 
 
-def test_a_fixed_dim_exits_with_1(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    proto = onnx.load(str(saved / "model.onnx"))
-    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 5
-    path = tmp_path / "changed.onnx"
-    onnx.save(proto, str(path))
-    assert run("verify", path, "--model", saved, "--json") == 1
-    report = json.loads(capsys.readouterr().out)
-    assert report["schema"] == "peirce.verification/1"
-    assert report["error"]["kind"] == "DimMismatch"
-
-
-def testrun(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ids = np.random.default_rng(0).integers(0, 20, (2, 6))
     np.savez(tmp_path / "x.npz", input_ids=ids)
     command = ("run", saved / "model.onnx", "--inputs", tmp_path / "x.npz", "-o", tmp_path / "y.npz")

@@ -26,6 +26,7 @@ PLAIN = {"results deep", "columns deep", "glue deep"}
 MEGABYTES = 200
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="it counts addresses below /proc, and needs devices"
 )

@@ -28,8 +28,6 @@ from peirce.model import SKIP
 from peirce_export.metadata import PREFIX, Metadata, step_of
 
 DIGEST, OTHERS = f"{PREFIX}digest", f"{PREFIX}digests"
-_METADATA, _KEY, _VALUE = 0x72, 0x0A, 0x12
-"""The tags of a property of an ONNX model, of its name and of its text."""
 _NUMBERS = "biuf"
 """The kinds of numpy dtypes that weights beside a file may have."""
 NARROW = TensorProto.BFLOAT16
@@ -65,9 +63,8 @@ class Content:
         try:
             data = read_bytes(path)
         except OSError as error:
-            reason = "it is not there" if isinstance(error, FileNotFoundError) else error.strerror or error
             raise ModelFileError(
-                f"{path} cannot be read: {reason}; `peirce export` writes such a file"
+                f"{path} cannot be read: {_reason(error)}; `peirce export` writes such a file"
             ) from error
         return cls.parsed(path, data)
 
@@ -141,13 +138,17 @@ class Content:
 
     def _check_weights(self) -> None:
         """Hold the files of weights that it names against what may be read."""
-        graph = self.proto.graph
-        inner = [
-            *_inner(graph),
-            *(tensor for function in self.proto.functions for tensor in _inner(function)),
-        ]
-        inner += [each for sparse in graph.sparse_initializer for each in (sparse.values, sparse.indices)]
-        if any(tensor.data_location == TensorProto.EXTERNAL for tensor in inner):
+        graph, elsewhere = self.proto.graph, list[TensorProto]()
+        for inner in (each for whole in (graph, *self.proto.functions) for each in graphs_of(whole)):
+            elsewhere += [
+                tensor for node in inner.node for a in node.attribute for tensor in (a.t, *a.tensors)
+            ]
+            if isinstance(inner, GraphProto):
+                elsewhere += inner.initializer if inner is not graph else ()
+                elsewhere += [
+                    each for sparse in inner.sparse_initializer for each in (sparse.values, sparse.indices)
+                ]
+        if any(tensor.data_location == TensorProto.EXTERNAL for tensor in elsewhere):
             raise ValueError("a node holds values in another file")
         for name in dict.fromkeys(where.get("location", "") for where in self.external.values()):
             place = Path(name)
@@ -158,12 +159,9 @@ class Content:
             try:
                 check_file(self.path.parent / name)
             except OSError as error:
-                reason = (
-                    "it is not there" if isinstance(error, FileNotFoundError) else error.strerror or error
-                )
                 raise ModelFileError(
-                    f"{self.path} keeps weights in {self.path.parent / name}, which cannot be read: {reason}; copy or "
-                    "export it again"
+                    f"{self.path} keeps weights in {self.path.parent / name}, which cannot be read: {_reason(error)}; "
+                    "copy or export it again"
                 ) from error
 
     def check(self) -> str | None:
@@ -226,22 +224,18 @@ def sign(path: Path, steps: Sequence[Path] = ()) -> Content:
 
 def _property(name: str, text: str) -> bytes:
     """A property as it stands in the file of a model."""
-    return _field(_METADATA, _field(_KEY, name.encode()) + _field(_VALUE, text.encode()))
+    entry = onnx.StringStringEntryProto(key=name, value=text)
+    return onnx.ModelProto(metadata_props=[entry]).SerializeToString()
 
 
-def _field(tag: int, content: bytes) -> bytes:
-    length, digits = len(content), bytearray()
-    while length > 0x7F:
-        digits.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([tag, *digits, length]) + content
+def _reason(error: OSError) -> object:
+    return "it is not there" if isinstance(error, FileNotFoundError) else error.strerror or error
 
 
-def _inner(graph: GraphProto | FunctionProto) -> Iterator[TensorProto]:
-    """The tensors in the nodes of a graph, and of the graphs within them."""
+def graphs_of(graph: GraphProto | FunctionProto) -> Iterator[GraphProto | FunctionProto]:
+    """A graph, and those within its nodes."""
+    yield graph
     for node in graph.node:
         for attribute in node.attribute:
-            yield from (attribute.t, *attribute.tensors)
-            for inner in (attribute.g, *attribute.graphs):
-                yield from inner.initializer
-                yield from _inner(inner)
+            for inner in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
+                yield from graphs_of(inner)

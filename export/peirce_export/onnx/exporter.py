@@ -20,12 +20,11 @@ from peirce.parts import PART, RecurrentOperator, Signature, noting_parts
 from torch import Tensor, nn
 
 from peirce_export import cases
-from peirce_export.casting import DTYPES, cast_copy, checked, precision_of
+from peirce_export.casting import DTYPES, cast_copy, precision_of
 from peirce_export.failures import DimMismatch, Mismatch, NameMismatch, ValueMismatch
 from peirce_export.metadata import DYNAMIC, INT8, MODEL, TOP, WEIGHTS, Metadata, Precision, step_of
 from peirce_export.onnx.warnings_of_others import silenced
-from peirce_export.report import Verification, together
-from peirce_export.steps import steps
+from peirce_export.report import Verification, steps, together
 from peirce_export.verify import verify
 from peirce_export.views import ROLES, Exported, View, file_of, view
 
@@ -73,6 +72,8 @@ class OnnxOptions:
     def __attrs_post_init__(self) -> None:
         if self.opset not in OPSETS:
             raise ValueError(f"opset {self.opset} is not one of {OPSETS.start} to {OPSETS.stop - 1}")
+        if self.precision not in (None, *DTYPES, INT8):
+            raise ValueError(f"precision {self.precision!r} is not one of {', '.join(DTYPES)}, {INT8}")
         if self.quantisation not in (DYNAMIC, WEIGHTS):
             raise ValueError(f"quantisation {self.quantisation!r} is not one of {DYNAMIC}, {WEIGHTS}")
         if self.quantisation != DYNAMIC and self.precision != INT8:
@@ -138,30 +139,22 @@ class OnnxExporter(Exporter):
         return evolve(report, file=path)
 
     def between(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
-        """As `graphs`, of files that another format is made of: one that fails is not kept.
-
-        Raises:
-            ExportError, Mismatch: as `export`.
-        """
+        """As `graphs`, of files that another format is made of: one that fails is not kept."""
         try:
             return self.graphs(model, path)
         except Mismatch as fault:
             raise fault.saying(f"{fault}\n`peirce export --to onnx` shows it and keeps the file") from fault
 
     def graphs(self, model: Model, path: Path) -> tuple[Verification, list[Metadata]]:
-        """Write and verify the files of a model where nothing else stands; what was measured, and what each file is.
-
-        Raises:
-            ExportError, Mismatch: as `export`.
-        """
+        """Write and verify the files of a model where nothing else stands; what was measured, and what each file is."""
         from peirce_export.onnx.quantising import quantised
-        from peirce_export.onnx.structure import OnnxGraph
+        from peirce_export.onnx.verifying import OnnxGraph
 
         options = self.options
         quantisation = options.quantisation if options.precision == INT8 else None
         precision: Precision = "float32"
         if quantisation is None:
-            precision = precision_of(model) if options.precision is None else checked(options.precision)
+            precision = options.precision or precision_of(model)  # type: ignore[assignment]  # one of them
         reports, written = [], []
         with steps(f"exporting {path.name}") as say:
             for role in self._roles(precision):
@@ -191,13 +184,7 @@ class OnnxExporter(Exporter):
 
 
 def trace(model: Exported, opset: int, precision: Precision, *, optimize: bool = False) -> ir.Model:
-    """The ONNX graph of a model, with its metadata, its weights in memory.
-
-    Args:
-        model: the model; it is not changed.
-        opset: of the graph.
-        precision: of the weights.
-        optimize: whether a graph in float32 is rewritten to need fewer passes; see `peirce_export.onnx.optimizer`.
+    """The ONNX graph of a model, with its metadata, its weights in memory; `optimize` rewrites one in float32.
 
     Raises:
         DimMismatch: the model fixes a dim that its signature declares symbolic.
@@ -208,7 +195,9 @@ def trace(model: Exported, opset: int, precision: Precision, *, optimize: bool =
     twin = cast_copy(model, DTYPES[precision])
     most = signature.largest
     case = cases.Case(name="traced", sizes=cases.traced(signature, most))
-    example = _example(signature, case, DTYPES[precision])
+    arrays = cases.inputs(signature, case, 0, np.dtype(np.float32)).values()
+    tensors = (torch.from_numpy(array) for array in arrays)
+    example = tuple(t.to(DTYPES[precision]) if t.is_floating_point() else t for t in tensors)
     symbols = {name: torch.export.Dim(name, min=1, max=most.get(name)) for name in signature.symbols}
     shapes = tuple(
         {axis: symbols[dim] for axis, dim in enumerate(spec.dims) if isinstance(dim, str)}
@@ -276,12 +265,6 @@ class _Boundary(nn.Module):
                 f"the signature declares {', '.join(missing)}, but the model gives only {', '.join(outputs)}"
             )
         return tuple(outputs[name] for name in self._outputs)
-
-
-def _example(signature: Signature, case: cases.Case, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    arrays = cases.inputs(signature, case, 0, np.dtype(np.float32))
-    tensors = (torch.from_numpy(array) for array in arrays.values())
-    return tuple(tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in tensors)
 
 
 def _note_parts(graph: ir.Model, program: torch.export.ExportedProgram | None) -> None:

@@ -43,7 +43,12 @@ def _mask(node: ir.Node) -> None:
         return
     (fill, kept, keep_where) = (no, yes, True) if _scalar(no) is not None else (yes, no, False)
     value = _scalar(fill)
-    if value is None or kept.dtype != ir.DataType.FLOAT or not _same(kept, node.outputs[0]):
+    if (
+        value is None
+        or kept.dtype != ir.DataType.FLOAT
+        or kept.shape is None
+        or kept.shape != node.outputs[0].shape
+    ):
         return
     if value == 0.0 and _finite(kept):
         keep = real if keep_where else _new(node, "Not", [real], real)
@@ -63,11 +68,9 @@ def _finite(value: ir.Value) -> bool:
     adding = None if scores is None else scores.producer()
     mask = None if adding is None else adding.inputs[-1]
     made = None if mask is None else mask.producer()
-    return made is not None and made.op_type == "Where" and any(_is_low(each) for each in made.inputs)
-
-
-def _is_low(value: ir.Value | None) -> bool:
-    return value is not None and _scalar(value) == float(np.float32(_LOW))
+    if made is None or made.op_type != "Where":
+        return False
+    return float(np.float32(_LOW)) in [_scalar(each) for each in made.inputs if each is not None]
 
 
 def _split(node: ir.Node) -> None:
@@ -177,18 +180,8 @@ def _pushed(node: ir.Node, value: ir.Value, way: _Columns | _Turned) -> ir.Value
 
 def _one_for_all(mask: ir.Value, value: ir.Value) -> bool:
     """Whether a value of the same rank is one for all channels, of which there are several."""
-    if (
-        mask.shape is None
-        or value.shape is None
-        or len(mask.shape) != len(value.shape)
-        or not len(mask.shape)
-    ):
-        return False
-    return mask.shape[-1] == 1 and value.shape[-1] != 1
-
-
-def _same(one: ir.Value, other: ir.Value) -> bool:
-    return one.shape is not None and one.shape == other.shape
+    one, other = list(mask.shape or []), list(value.shape or [])
+    return len(one) == len(other) > 0 and one[-1] == 1 and other[-1] != 1
 
 
 def _scalar(value: ir.Value) -> float | None:

@@ -47,19 +47,13 @@ def both_runtimes() -> str | None:
     )
 
 
-def available() -> list[str]:
-    """The providers of this installation, plug-ins included; whether they start is another question."""
-    found = ort.get_available_providers()
-    return [*found, *(name for name in plugin_providers() if name not in found)]
-
-
 def chosen(providers: Sequence[str] | None, options: ProviderOptions | None) -> list[str]:
     """The providers to start, by preference; None takes CUDA where it is installed, then the CPU.
 
     Raises:
         InputError: this installation has no such provider, or the options are of one that is not among them.
     """
-    known = available()
+    known = list(dict.fromkeys((*ort.get_available_providers(), *plugin_providers())))
     if providers is None:
         if problem := both_runtimes():
             warnings.warn(problem, BothRuntimesWarning, stacklevel=5)
@@ -82,11 +76,6 @@ def caches(names: Sequence[str], path: Path, digest: str | None) -> dict[str, di
     """Options by which TensorRT keeps its engines in `FILE.engines/DIGEST`, so that the next session starts at once.
 
     A file of other content has a folder of its own: TensorRT would take an old engine for its own.
-
-    Args:
-        names: the providers to start.
-        path: the ONNX file.
-        digest: of its content; None where it carries none, and no engine is kept.
     """
     if digest is None or not {TENSORRT, TENSORRT_RTX} & set(names):
         return {}
@@ -128,10 +117,8 @@ def start(
         how.add_provider_for_devices(plugin_devices(name), options[name])
     others = [name for name in names if name not in plugins]
     try:
-        values = [
-            ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind) for array, kind in weights.values()
-        ]
-        how.add_external_initializers([*weights], values)
+        made = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
+        how.add_external_initializers([*weights], [made(array, kind) for array, kind in weights.values()])
         if plugins:
             for name in others:
                 if name != CPU:  # which is always there, after all others
@@ -145,19 +132,16 @@ def start(
             provider_options=[options[name] for name in others],
             enable_fallback=int(others != [CPU]),
         )
-    except (
-        Exception
-    ) as error:  # ONNX Runtime's exceptions have no common base class, and its bindings raise others
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class
         text = " ".join(str(error).split())
         if given and "option" in text.lower():
             raise InputError(f"{', '.join(names)} refuse the options {options}: {text}") from error
+        hint = "the file or its external data is damaged or incomplete; `peirce export` writes it again"
         if "NOT_IMPLEMENTED" in text and "bfloat16" in text.lower():
             hint = (
                 "ONNX Runtime's CPU provider does not run bfloat16; "
                 "run it with CUDA or TensorRT, or export with --precision float32"
             )
-        else:
-            hint = "the file or its external data is damaged or incomplete; `peirce export` writes it again"
         raise ModelFileError(
             f"{content.path} cannot be loaded with {', '.join(names)}: {text}; {hint}"
         ) from error

@@ -40,12 +40,10 @@ def quantised(graph: ir.Model, how: str) -> ir.Model:
     stated = [value for value in proto.graph.value_info if value.name not in weights]
     del proto.graph.value_info[:]
     proto.graph.value_info.extend(stated)
-    kept = [
-        node.name
-        for node in proto.graph.node
-        if node.op_type in _PRODUCTS
-        and any(p.key == PART and _of_position(p.value) for p in node.metadata_props)
-    ]
+    parts = {
+        node.name: {p.key: p.value for p in node.metadata_props}.get(PART, "") for node in proto.graph.node
+    }
+    kept = [name for name, part in parts.items() if part.startswith("positions.")]
     found = _dynamic(proto, kept) if how == DYNAMIC else _weights(proto, kept)
     narrow = {onnx.TensorProto.INT8, onnx.TensorProto.UINT8}
     if not any(tensor.data_type in narrow and tensor.dims for tensor in found.graph.initializer):
@@ -56,10 +54,6 @@ def quantised(graph: ir.Model, how: str) -> ir.Model:
     result.metadata_props.update(graph.metadata_props)
     result.metadata_props[f"{PREFIX}quantisation"] = how
     return result
-
-
-def _of_position(part: str) -> bool:
-    return part.startswith("positions.")
 
 
 def _dynamic(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
@@ -84,13 +78,9 @@ def _dynamic(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
 
 def _weights(proto: onnx.ModelProto, kept: list[str]) -> onnx.ModelProto:
     with _quiet():
-        from onnxruntime.quantization.matmul_nbits_quantizer import (
-            MatMulNBitsQuantizer,
-        )
+        from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer as Tool
 
-        tool = MatMulNBitsQuantizer(
-            proto, bits=8, block_size=_BLOCK, is_symmetric=True, nodes_to_exclude=kept
-        )
+        tool = Tool(proto, bits=8, block_size=_BLOCK, is_symmetric=True, nodes_to_exclude=kept)
         tool.process()
         return tool.model.model
 

@@ -59,7 +59,7 @@ class OnnxRuntime(Runtime):
         progress: Progress | None = None,
     ) -> Verification:
         """Verify a file, by default on the CPU; see `peirce_export.verify`."""
-        from peirce_export.onnx.structure import OnnxGraph
+        from peirce_export.onnx.verifying import OnnxGraph
         from peirce_export.verify import verify
 
         content = self._read(path)

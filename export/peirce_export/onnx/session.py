@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from peirce.errors import InputError, ModelFileError, lacks_memory
 from peirce.model import LoadedModel, OnDevice
 
-from peirce_export.metadata import NEXT, PREFILL, step_of
+from peirce_export.failures import Mismatch
+from peirce_export.metadata import PREFILL, STEP, step_of
 from peirce_export.onnx.content import Content, Weights
 from peirce_export.onnx.providers import CPU, ProviderOptions, both_runtimes, start
+from peirce_export.onnx.structure import check
 from peirce_export.stepper import GraphStepper
 
 BFLOAT16 = "tensor(bfloat16)"
@@ -62,11 +64,15 @@ class OnnxFile(LoadedModel):
         content = file if isinstance(file, Content) else Content.read(file)
         self.path, self.metadata = content.path, content.metadata
         self.signature, self.role = self.metadata.signature, self.metadata.role
+        try:
+            check(content.proto, self.signature, self.metadata.precision, str(self.path))
+        except Mismatch as error:
+            raise ModelFileError(f"{error}; it was changed after export: export the model again") from error
         self._threads, self._options = threads, provider_options
         self._of_step: OnnxFile | None = None
-        self._session: Any = start(
-            content, content.weights() if weights is None else weights, providers, provider_options, threads
-        )
+        # ONNX Runtime computes with these arrays where they lie, so they stay as long as its session does.
+        self._weights = content.weights() if weights is None else weights
+        self._session: Any = start(content, self._weights, providers, provider_options, threads)
         self.providers = tuple(self._session.get_providers())
         missing = [name for name in providers or () if name not in self.providers]
         if missing:
@@ -74,16 +80,14 @@ class OnnxFile(LoadedModel):
                 f"{', '.join(missing)} did not start; in effect: {', '.join(self.providers)}. "
                 f"{both_runtimes() or 'Check its driver and libraries, or name other providers'}"
             )
-        self._types: dict[str, str] = {}
-        self._check_names()
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """The numpy dtype of an input or output; bfloat16 outputs come as float32, which numpy has."""
-        return DTYPES[self._types[name]]
+        return self.metadata.array_dtype(name)
 
     def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Compute outputs, in that order."""
-        if any(self._types[name] == BFLOAT16 for name in outputs):
+        if any(self.metadata.dtype(name) == "bfloat16" for name in outputs):
             values = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
             found = self._running(lambda: self._session.run_with_ort_values(outputs, values))
             return [_to_numpy(value) for value in found]
@@ -97,9 +101,9 @@ class OnnxFile(LoadedModel):
         def call() -> list[OnDevice]:
             binding = self._session.io_binding()
             for name, value in feeds.items():
-                binding.bind_ortvalue_input(
-                    name, value.value if isinstance(value, OnnxValue) else _on_cpu(value)
-                )
+                if not isinstance(value, OnnxValue):
+                    value = OnnxValue(ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value)))
+                binding.bind_ortvalue_input(name, value.value)
             for name in outputs:
                 binding.bind_output(name, "cpu" if self.providers[0] == CPU else "cuda")
             self._session.run_with_iobinding(binding)
@@ -121,7 +125,7 @@ class OnnxFile(LoadedModel):
                 )
             path = step_of(self.path)
             self._of_step = OnnxFile(path, self.providers, self._threads, self._options)
-            if self._of_step.metadata.spec != self.metadata.spec or not _follows(self, self._of_step):
+            if (self._of_step.role, self._of_step.metadata.spec) != (STEP, self.metadata.spec):
                 raise ModelFileError(
                     f"{path} is a step of another model than {self.path}; export the model again with "
                     "`--set generate=true`"
@@ -132,7 +136,7 @@ class OnnxFile(LoadedModel):
 
     def close(self) -> None:
         """Let go of the model's memory."""
-        self._session = None
+        self._session, self._weights = None, {}
         if self._of_step is not None:
             self._of_step.close()
 
@@ -144,31 +148,6 @@ class OnnxFile(LoadedModel):
                 raise MemoryError(str(error)) from error
             said = " ".join(str(error).split())
             raise InputError(f"{self.path}: ONNX Runtime could not run these inputs: {said}") from error
-
-    def _check_names(self) -> None:
-        """Refuse a graph whose names, dtypes or ranks are not those of its signature, by which callers go."""
-        precision = self.metadata.precision
-        # The copy of a file in bfloat16 that verification runs computes in float32.
-        real = {"float32": ["float"], "float16": ["float16"], "bfloat16": ["bfloat16", "float"]}[precision]
-        for kind, nodes, specs in (
-            ("input", self._session.get_inputs(), self.signature.inputs),
-            ("output", self._session.get_outputs(), self.signature.outputs),
-        ):
-            graph, stated = [node.name for node in nodes], [spec.name for spec in specs]
-            if graph != stated:
-                raise ModelFileError(
-                    f"{self.path} has {kind}s {', '.join(graph)}, but its signature says "
-                    f"{', '.join(stated)}; it was changed after export: export the model again"
-                )
-            for node, spec in zip(nodes, specs, strict=True):
-                self._types[node.name] = node.type
-                wanted = [f"tensor({name})" for name in (real if spec.dtype == "float" else [spec.dtype])]
-                if node.type not in wanted or len(node.shape) != len(spec.dims):
-                    raise ModelFileError(
-                        f"{self.path}: {kind} {spec.name!r} is {node.type} of {len(node.shape)} dims, and the "
-                        f"signature says {wanted[0]} of {len(spec.dims)}; it was changed after export: export the "
-                        "model again"
-                    )
 
 
 class OnnxValue(OnDevice):
@@ -184,23 +163,6 @@ class OnnxValue(OnDevice):
         if self.value.data_type() == BFLOAT16 and self.device != "cpu":
             raise InputError(f"numpy has no bfloat16, and this value lies on {self.device}; use `run`")
         return _to_numpy(self.value)
-
-
-def _follows(prefill: OnnxFile, step: OnnxFile) -> bool:
-    """Whether a step takes what the graph that reads prompts gives, and gives it again."""
-    token, *cached = (spec.name for spec in step.signature.inputs)
-    given = {spec.name for spec in prefill.signature.outputs}
-    kept = {spec.name for spec in step.signature.outputs}
-    logits = step.signature.outputs[0].name
-    return (
-        any(spec.name == token for spec in prefill.signature.inputs)
-        and {logits, *cached} <= given
-        and {NEXT + name for name in cached} <= kept
-    )
-
-
-def _on_cpu(value: Any) -> Any:
-    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
 
 
 def _to_numpy(value: Any) -> NDArray[Any]:

@@ -1,24 +1,16 @@
-"""An ONNX file as verification sees it: inputs and outputs against a signature, the graph against ONNX's rules."""
+"""The inputs and outputs of an ONNX graph against a signature: names, dtypes and dims."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import onnx
 from onnx import TensorProto
-from peirce.errors import ExportError
 from peirce.parts import Signature, TensorSpec, terms
 
 from peirce_export.failures import DimMismatch, DtypeMismatch, NameMismatch
-from peirce_export.onnx.content import Content
-from peirce_export.onnx.providers import CPU
-from peirce_export.onnx.session import OnnxFile
-from peirce_export.onnx.widen import widened
-from peirce_export.verify import Verifiable
 
 FLOATS = {
     "float32": TensorProto.FLOAT,
@@ -26,37 +18,6 @@ FLOATS = {
     "bfloat16": TensorProto.BFLOAT16,
 }
 WHOLE = {"int64": TensorProto.INT64, "bool": TensorProto.BOOL}
-NARROW_NOTE = (
-    "bfloat16 does not run on ONNX Runtime's CPU provider: names, dims and dtypes were checked on the file "
-    "itself, values on a copy of it cast to float32."
-)
-
-
-class OnnxGraph(Verifiable):
-    """An ONNX file, to verify.
-
-    Raises:
-        ModelFileError: the file was not exported by Peirce.
-    """
-
-    def __init__(self, content: Content) -> None:
-        self.path, self.metadata, self._content = content.path, content.metadata, content
-        self._narrow = self.metadata.precision == "bfloat16"
-        self.notes = (NARROW_NOTE,) if self._narrow else ()
-
-    def check(self, signature: Signature) -> None:
-        """Names, dtypes and dims, then the rules of ONNX."""
-        check(self._content.proto, signature, self.metadata.precision, str(self.path))
-        check_graph(self.path)
-
-    def shape(self, output: str) -> tuple[str | int, ...]:
-        """The dims of an output."""
-        return next(dims(node) for node in self._content.proto.graph.output if node.name == output)
-
-    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[OnnxFile]:
-        """The file, or a wider copy of one in bfloat16, in ONNX Runtime, by default on the CPU."""
-        content, weights = widened(self._content) if self._narrow else (self._content, None)
-        return closing(OnnxFile(content, (CPU,) if providers is None else providers, weights=weights))
 
 
 def check(proto: onnx.ModelProto, signature: Signature, precision: str, source: str) -> None:
@@ -82,22 +43,6 @@ def check(proto: onnx.ModelProto, signature: Signature, precision: str, source: 
         for kind, nodes, specs in boundary:
             for node, spec in zip(nodes, specs, strict=True):
                 look(source, f"{kind} {spec.name!r}", node, spec)
-
-
-def check_graph(path: Path) -> None:
-    """The rules of ONNX itself, types of the inner nodes included.
-
-    Raises:
-        DtypeMismatch: a node gets or gives another type than its operator or its declaration says.
-        ExportError: any other rule is broken.
-    """
-    try:
-        onnx.checker.check_model(str(path), full_check=True)
-    except Exception as error:  # beside the two of onnx those of its bindings, on graphs that none wrote
-        text = " ".join(str(error).split())
-        typed = isinstance(error, onnx.shape_inference.InferenceError) and "type" in text.lower()
-        fault = DtypeMismatch if typed else ExportError
-        raise fault(f"{path} breaks the rules of ONNX: {text}") from error
 
 
 def _check_names(kind: str, found: Sequence[str], declared: Sequence[str], source: str) -> None:

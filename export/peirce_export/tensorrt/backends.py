@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -11,7 +12,11 @@ from peirce.errors import ExportError, UnavailableError
 
 Name = Literal["rtx", "tensorrt"]
 RTX = "pip install 'peirce[tensorrt-rtx]'"
-FULL = "pip install 'peirce[tensorrt]'"
+_MODULES: dict[Name, str] = {"rtx": "tensorrt_rtx", "tensorrt": "tensorrt"}
+_INSTALL: dict[Name, str] = {
+    "rtx": f"`{RTX}`, which builds for GeForce and RTX GPUs without having one",
+    "tensorrt": "`pip install 'peirce[tensorrt]'` on the machine whose GPU will run the engine",
+}
 
 
 @frozen(kw_only=True)
@@ -50,10 +55,6 @@ class Backend:
             )
         return _dotted(plain)
 
-    def capability(self, dotted: str) -> Any:
-        """TensorRT's value of a known compute capability."""
-        return getattr(self.module.ComputeCapability, f"SM{dotted.replace('.', '')}")
-
 
 def installed(name: Name) -> bool:
     """Whether a distribution is there, without importing it."""
@@ -72,13 +73,7 @@ def backend(name: Name | None = None) -> Backend:
         other: Name = "rtx" if name == "tensorrt" else "tensorrt"
         hint = f"; or use --backend {other}, which is installed" if installed(other) else ""
         raise UnavailableError(
-            f"the TensorRT backend {name!r} is not installed; "
-            + (
-                f"run `{RTX}`, which builds for GeForce and RTX GPUs without having one"
-                if name == "rtx"
-                else f"run `{FULL}` on the machine whose GPU will run the engine"
-            )
-            + hint
+            f"the TensorRT backend {name!r} is not installed; run {_INSTALL[name]}{hint}"
         ) from ModuleNotFoundError(f"No module named {_MODULES[name]!r}", name=_MODULES[name])
     if name == "tensorrt" and not has_gpu():
         raise UnavailableError(
@@ -95,17 +90,12 @@ def backend(name: Name | None = None) -> Backend:
 
 def has_gpu() -> bool:
     """Whether CUDA sees a GPU, asked of the driver, without torch."""
-    import ctypes
-
     try:
         driver = ctypes.CDLL("nvcuda.dll" if hasattr(ctypes, "WinDLL") else "libcuda.so.1")
     except OSError:
         return False
     count = ctypes.c_int(0)
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
-
-
-_MODULES: dict[Name, str] = {"rtx": "tensorrt_rtx", "tensorrt": "tensorrt"}
 
 
 def _dotted(name: str) -> str:

@@ -1,22 +1,21 @@
-"""Parses a verified ONNX file with TensorRT and builds an engine from it."""
+"""Parses a verified ONNX file with TensorRT and builds an engine from it, and the options that say how."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-from attrs import frozen
+from attrs import field, frozen, validators
 from peirce.errors import ExportError
 from peirce.files import write_whole
 from peirce.parts import Signature
 
+from peirce_export.casting import DTYPES
+from peirce_export.onnx.exporter import DEFAULT_OPSET, OnnxOptions
 from peirce_export.tensorrt.backends import Backend
 from peirce_export.tensorrt.profiles import Profile, shapes
-
-if TYPE_CHECKING:
-    from peirce_export.tensorrt.exporter import TensorRTOptions
 
 _MIB = 1 << 20
 
@@ -24,15 +23,75 @@ FLAGS = ("tf32", "refit", "strip_plan", "version_compatible")
 """TensorRT's builder flags, by the names that Peirce's options have."""
 
 
+def _texts(given: str | float | Iterable[str | float]) -> tuple[str, ...]:
+    """One or several; 8.9 is text as well as a number."""
+    return tuple(map(str, (given,) if isinstance(given, str | float | int) else given))
+
+
 @frozen(kw_only=True)
-class Built:
-    """An engine.
+class TensorRTOptions:
+    """Options of the TensorRT exporter; what TensorRT has a name for has that name.
 
     Args:
-        plan: its bytes.
-        layers: of the network that the parser made.
-        seconds: that the build took.
+        backend: `rtx` builds ahead of time for named compute capabilities, without a GPU; `tensorrt` builds on and for
+            the GPU of the machine. None takes what is installed, `tensorrt` first where there is a GPU.
+        compute_capability: what `rtx` builds for, such as 8.9; may be given several times. Without any it is every one
+            that it knows from 8.0 on; 7.5 takes float16 alone.
+        profile: sizes to build for, `DIM=MIN:OPT:MAX`; may be given several times. A dim that is named again begins
+            another profile.
+        opset: of the ONNX file in between.
+        precision: float32, float16 or bfloat16; None keeps the model's own. The network is strongly typed.
+        generate: build the two engines of a model that generates: FILE and FILE with `.step` before its suffix.
+        tf32: let float32 products compute in TF32 on GPUs that have it.
+        workspace: the most MiB of scratch memory for a tactic.
+        timing_cache: a file of measured tactics, read and written; `tensorrt` alone measures.
+        refit: let the weights be exchanged later.
+        strip_plan: leave the weights out; a session takes them from the ONNX file, which is kept beside the engine.
+        version_compatible: let later versions of TensorRT run the engine.
+        hardware_compatibility_level: `none`, `ampere_plus` or `same_compute_capability`.
+        builder_optimization_level: 0 (fast build) to 5 (fast engine).
+        keep_onnx: keep the ONNX file beside the engine.
+        seed: of the random inputs that the ONNX file is verified with.
     """
+
+    backend: Literal["rtx", "tensorrt"] | None = field(
+        default=None, validator=validators.in_((None, "rtx", "tensorrt"))
+    )
+    compute_capability: tuple[str, ...] = field(default=(), converter=_texts)
+    profile: tuple[str, ...] = field(default=(), converter=_texts)
+    opset: int = DEFAULT_OPSET
+    precision: str | None = field(default=None, validator=validators.in_((None, *DTYPES)))
+    generate: bool = False
+    tf32: bool = True
+    workspace: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
+    timing_cache: str | None = None
+    refit: bool = False
+    strip_plan: bool = False
+    version_compatible: bool = False
+    hardware_compatibility_level: str = field(
+        default="none", validator=validators.in_(("none", "ampere_plus", "same_compute_capability"))
+    )
+    builder_optimization_level: int | None = field(
+        default=None, validator=validators.optional(validators.in_(range(6)))
+    )
+    keep_onnx: bool = False
+    seed: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.onnx()
+
+    def onnx(self) -> OnnxOptions:
+        """The options of the ONNX export in between.
+
+        Raises:
+            ValueError: it does not take one of them.
+        """
+        return OnnxOptions(opset=self.opset, precision=self.precision, generate=self.generate, seed=self.seed)
+
+
+@frozen(kw_only=True)
+class Built:
+    """An engine."""
 
     plan: memoryview
     layers: int
@@ -86,9 +145,9 @@ def parsed(file: Path, builder: Any, logger: _Log, backend: Backend) -> Any:
     if not parser.parse_from_file(str(file)):
         import onnx
 
-        from peirce_export.tensorrt.refusals import not_taken, refusals
+        from peirce_export.tensorrt.refusals import NotTaken, refusals
 
-        raise not_taken(refusals(parser, onnx.load(file, load_external_data=False).graph))
+        raise NotTaken(refusals(parser, onnx.load(file, load_external_data=False).graph))
     return network
 
 
@@ -119,7 +178,8 @@ def _config(
     if capabilities:
         config.num_compute_capabilities = len(capabilities)
         for i, each in enumerate(capabilities):
-            config.set_compute_capability(backend.capability(each), i)
+            value = getattr(trt.ComputeCapability, f"SM{each.replace('.', '')}")
+            config.set_compute_capability(value, i)
     return config
 
 

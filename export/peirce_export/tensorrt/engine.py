@@ -86,8 +86,7 @@ class EngineFile(LoadedModel):
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """The numpy dtype of an input or output; bfloat16 is float32 to a caller."""
-        found = self.header.on_device(name)
-        return np.dtype(np.float32) if found == np.uint16 else found
+        return self.header.metadata.array_dtype(name)
 
     def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Compute outputs, in that order."""

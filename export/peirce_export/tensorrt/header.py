@@ -15,21 +15,12 @@ import numpy as np
 from attrs import asdict, field, frozen
 from peirce.errors import ModelFileError
 from peirce.files import digest_of, read_json, write_json
-from peirce.parts import TensorSpec
 
 from peirce_export.metadata import Metadata
 from peirce_export.tensorrt.profiles import Profile, Range, shapes
 
 FORMAT = 1
 """The version of this file; a newer one is refused."""
-_DTYPES: Mapping[str, Any] = {
-    "float32": np.float32,
-    "float16": np.float16,
-    "bfloat16": np.uint16,
-    "int64": np.int64,
-    "bool": np.bool_,
-}
-"""What tensors are on the device: numpy has no bfloat16, whose bits are the upper half of a float32's."""
 
 
 @frozen(kw_only=True)
@@ -102,15 +93,10 @@ class Header:
             ) from error
         return header
 
-    def tensor(self, name: str) -> TensorSpec:
-        """An input or output of the engine."""
-        signature = self.metadata.signature
-        return next(spec for spec in (*signature.inputs, *signature.outputs) if spec.name == name)
-
     def on_device(self, name: str) -> np.dtype[Any]:
-        """What the numbers of an input or output are on the device."""
-        kind = self.tensor(name).dtype
-        return np.dtype(_DTYPES[self.metadata.precision if kind == "float" else kind])
+        """What an input or output is on the device: of bfloat16, which numpy lacks, the upper halves of float32."""
+        kind = self.metadata.dtype(name)
+        return np.dtype("uint16" if kind == "bfloat16" else kind)
 
     def buffers(self) -> dict[str, int]:
         """The bytes that each input and output needs on the device: at its largest shape in any profile."""

@@ -64,7 +64,10 @@ def shapes(spec: TensorSpec, profile: Profile) -> tuple[tuple[int, ...], tuple[i
     """The smallest, the best and the largest shape of an input; a dim that is a sum adds its terms' sizes."""
 
     def shape(size: str) -> tuple[int, ...]:
-        return tuple(dim if isinstance(dim, int) else _total(dim, profile, size) for dim in spec.dims)
+        def term(text: str) -> int:
+            return int(text) if text.isdigit() else getattr(profile[text], size)
+
+        return tuple(sum(map(term, terms(str(dim)))) for dim in spec.dims)
 
     return shape("least"), shape("best"), shape("most")
 
@@ -111,7 +114,3 @@ def _parsed(text: str, symbols: Sequence[str], largest: Mapping[str, int]) -> tu
             f"profile {text!r}: the model takes a {symbol} of {largest[symbol]} at most; lower MAX to it"
         )
     return symbol, Range(least, best, most)
-
-
-def _total(dim: str, profile: Profile, size: str) -> int:
-    return sum(int(term) if term.isdigit() else getattr(profile[term], size) for term in terms(dim))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import onnx
 from attrs import frozen
 from peirce.errors import ExportError
 from peirce.parts import PART
+
+from peirce_export.onnx.content import graphs_of
 
 SHOWN = 5
 """The most nodes that an error names."""
@@ -41,40 +43,32 @@ class Refusal:
 
 
 class NotTaken(ExportError):  # noqa: N818  what TensorRT does with it is the better name
-    """TensorRT does not take the graph of a model.
+    """TensorRT does not take the graph of a model; it names parts, operators, attributes and nodes.
 
     Attributes:
         refusals: the nodes, each with its part.
     """
 
-    refusals: tuple[Refusal, ...] = ()
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        self.refusals = tuple(refusals)
+        groups: dict[str, list[str]] = {}
+        for each in refusals:
+            groups.setdefault(str(each), []).append(each.node or "without a name")
+        lines = [f"{text} (nodes {_few(nodes, ', ', '')})" for text, nodes in groups.items()]
+        super().__init__(
+            f"TensorRT does not take the model:\n{_few(lines, chr(10), ' kinds of node')}\nWrite that part with "
+            "operators that TensorRT takes, or export to ONNX and run it with ONNX Runtime"
+        )
 
 
-def not_taken(refusals: Sequence[Refusal]) -> NotTaken:
-    """The error that names parts, operators, attributes and nodes."""
-    groups: dict[str, list[Refusal]] = {}
-    for each in refusals:
-        groups.setdefault(str(each), []).append(each)
-    lines = []
-    for text, same in list(groups.items())[:SHOWN]:
-        names = ", ".join(each.node or "without a name" for each in same[:SHOWN])
-        more = f" and {len(same) - SHOWN} more" if len(same) > SHOWN else ""
-        lines.append(f"{text} (nodes {names}{more})")
-    rest = f"\nand {len(groups) - SHOWN} more kinds of node" if len(groups) > SHOWN else ""
-    error = NotTaken(
-        "TensorRT does not take the model:\n"
-        + "\n".join(lines)
-        + rest
-        + "\nWrite that part with operators that "
-        "TensorRT takes, or export to ONNX and run it with ONNX Runtime"
-    )
-    error.refusals = tuple(refusals)
-    return error
+def _few(texts: Sequence[str], between: str, what: str) -> str:
+    more = [f"and {len(texts) - SHOWN} more{what}"] if len(texts) > SHOWN else []
+    return between.join([*texts[:SHOWN], *more])
 
 
 def refusals(parser: Any, graph: onnx.GraphProto) -> tuple[Refusal, ...]:
     """What a parser of TensorRT refused, with the parts behind it."""
-    nodes = list(_all(graph))
+    nodes = [node for each in graphs_of(graph) for node in each.node]
     return tuple(
         _refusal(error, node)
         for error in (parser.get_error(i) for i in range(parser.num_errors))
@@ -107,15 +101,6 @@ def _meant(error: Any, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
     same = [node for node in nodes if node.op_type == operator]
     spoken = [node for node in same if any(each.name in error.desc().split() for each in node.attribute)]
     return spoken or same
-
-
-def _all(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph, and those of the graphs within them."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _all(inner)
 
 
 def _module(namespace: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 from peirce.files import digests_checked
@@ -41,20 +41,16 @@ class EngineGraph(Verifiable):
         """The dims of an output."""
         return self.metadata.signature.output(output).dims
 
-    @contextmanager
-    def opened(self, providers: Sequence[str] | None) -> Iterator[EngineFile]:
+    def opened(self, providers: Sequence[str] | None) -> AbstractContextManager[EngineFile]:
         """The engine on the GPU."""
-        with closing(EngineFile(self.path)) as engine:
-            yield engine
+        return closing(EngineFile(self.path))
 
     def tolerance(self) -> tuple[float, str]:
         """That of the precision, or of TF32 where products may compute in it."""
-        usual = super().tolerance()
         tf32 = self.header.flags.get("tf32", False) and self.metadata.precision == "float32"
-        return TF32 if tf32 else usual
+        return TF32 if tf32 else super().tolerance()
 
     def largest(self, signature: Signature) -> Mapping[str, int]:
         """No case is larger than the profiles."""
-        return {
-            dim: max(each[dim].most for each in self.header.profiles) for dim in self.header.profiles[0]
-        } | {dim: size for dim, size in signature.largest.items() if dim not in self.header.profiles[0]}
+        profiles = self.header.profiles
+        return {**signature.largest, **{dim: max(each[dim].most for each in profiles) for dim in profiles[0]}}

@@ -22,8 +22,7 @@ from peirce.model import Field, Pipeline
 from peirce.registry import class_named
 
 from peirce_export.asking import question_of
-from peirce_export.triton.calls import ARRAYS, ServedFile, values_of
-from peirce_export.triton.front import FRONT, GRAPH, Front
+from peirce_export.triton.calls import ARRAYS, FRONT, GRAPH, Front, ServedFile, values_of
 
 PATIENCE = 60.0
 """Seconds that a pipeline waits for the models behind it, which may load at the same time."""

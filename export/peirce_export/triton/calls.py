@@ -1,23 +1,27 @@
-"""Served models as an open file, for what stands in front of them in Triton's Python backend; no torch."""
+"""Served models as a loaded model, for the pipeline in front of them, and what it knows of them; without torch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 from numpy.typing import NDArray
-from peirce.errors import InputError
+from peirce.errors import InputError, ModelFileError
+from peirce.files import read_json, write_json
 from peirce.model import Field, LoadedModel
 
 from peirce_export.metadata import Metadata
 from peirce_export.stepper import GraphStepper
 
-_REAL: Mapping[str, Any] = {"float32": np.float32, "float16": np.float16}
 ARRAYS: Mapping[str, Any] = {"int64": np.int64, "float": np.float32, "bool": np.bool_, "text": np.object_}
 """The numpy dtype of each kind of field."""
+FRONT, GRAPH = "front.json", "model.onnx"
+FORMAT = 1
+"""What a pipeline at a server knows of the models behind it, beside its `model.py`, and the version of that file."""
 Call = Callable[[str, Mapping[str, NDArray[Any]], Sequence[str]], list[NDArray[Any]]]
 """Runs a served model by its name: arrays in, the outputs asked for out.
 
@@ -71,9 +75,7 @@ class ServedFile(LoadedModel):
 
     def dtype(self, name: str) -> np.dtype[Any]:
         """The numpy dtype of an input or output."""
-        specs = (*self.signature.inputs, *self.signature.outputs)
-        kind = next(spec.dtype for spec in specs if spec.name == name)
-        return np.dtype(_REAL[self.metadata.precision] if kind == "float" else kind)
+        return self.metadata.array_dtype(name)
 
     def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Let the server compute outputs, in that order."""
@@ -99,3 +101,62 @@ class ServedFile(LoadedModel):
 
     def close(self) -> None:
         """The server keeps its models."""
+
+
+@frozen(kw_only=True)
+class Front:
+    """A pipeline and the models that it asks, at its own version.
+
+    Args:
+        pipeline: its name.
+        model: the name of the model.
+        metadata: of the model's file.
+        step: the same of the model that adds a token, of one that generates.
+        batched: whether the server batches the models' requests.
+    """
+
+    pipeline: str
+    model: str
+    metadata: Metadata
+    step: tuple[str, Metadata] | None = None
+    batched: bool = True
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        models = [(self.model, self.metadata), *([self.step] if self.step else [])]
+        write_json(
+            path,
+            {
+                "format": FORMAT,
+                "pipeline": self.pipeline,
+                "batched": self.batched,
+                "models": [{"name": name, "metadata": data.to_properties()} for name, data in models],
+            },
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Front:
+        """The inverse of `write`.
+
+        Raises:
+            ModelFileError: the file is missing, damaged, or of a newer Peirce.
+        """
+        try:
+            content = read_json(path)
+            if content["format"] != FORMAT:
+                raise ModelFileError(
+                    f"{path} is of a newer Peirce; upgrade peirce, or export the model again"
+                )
+            first, *steps = [
+                (each["name"], Metadata.from_properties(each["metadata"], str(path)))
+                for each in content["models"]
+            ]
+            return cls(
+                pipeline=content.get("pipeline") or content["answerer"],
+                model=first[0],
+                metadata=first[1],
+                step=steps[0] if steps else None,
+                batched=content.get("batched", True),
+            )
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ModelFileError(f"{path} is damaged or missing ({error}); export the model again") from error

@@ -113,15 +113,7 @@ def parsed(text: str, where: str) -> Any:
 def of_tensors(
     name: str, metadata: Metadata, options: TritonOptions, labels: Collection[str] = (), profiles: int = 1
 ) -> Any:
-    """The configuration of a model of tensors.
-
-    Args:
-        name: its name at the server.
-        metadata: of its file.
-        options: how it is served.
-        labels: the outputs whose last dim has names.
-        profiles: how many optimisation profiles its engine has.
-    """
+    """The configuration of a model of tensors, some outputs of which have names for the places of their last dim."""
     made, kind, batched = messages(), options.kind, options.max_batch > 0
     config = _config(name, kind, options)
     config.max_batch_size = options.max_batch
@@ -205,12 +197,9 @@ def _said(tensor: Any) -> str:
 def _tensor(made: Any, spec: TensorSpec, metadata: Metadata, batched: bool) -> dict[str, Any]:
     """What inputs and outputs have in common. Triton has no tensor of the batch alone: that is [batch, 1], reshaped."""
     dims = [dim if isinstance(dim, int) else -1 for dim in spec.dims[batched:]]
-    found = {"name": spec.name, "data_type": _type(made, spec, metadata), "dims": dims or [1]}
+    kind = made.DataType.Value(_TYPES[metadata.dtype(spec.name)])
+    found = {"name": spec.name, "data_type": kind, "dims": dims or [1]}
     return found if dims else found | {"reshape": made.ModelTensorReshape()}
-
-
-def _type(made: Any, spec: TensorSpec, metadata: Metadata) -> int:
-    return made.DataType.Value(_TYPES[metadata.precision if spec.dtype == "float" else spec.dtype])
 
 
 def _field(made: Any, each: Field) -> dict[str, Any]:
@@ -240,7 +229,7 @@ def _warmup(made: Any, metadata: Metadata, rows: int, batched: bool) -> Any:
     for spec in metadata.signature.inputs:
         dims = _shape(spec, sizes)[batched:]
         given = warmup.inputs[spec.name]
-        given.data_type = _type(made, spec, metadata)
+        given.data_type = made.DataType.Value(_TYPES[metadata.dtype(spec.name)])
         given.dims.extend(dims or [1])
         # A mask of zeros marks all rows as empty, which the model takes, but one row does as requests do.
         if spec.masks is not None and rows == 1:

@@ -22,6 +22,7 @@ from peirce_export.onnx.exporter import OnnxExporter, OnnxOptions
 from peirce_export.report import Verification
 from peirce_export.triton import repository
 from peirce_export.triton.batching import in_rows, row_by_row
+from peirce_export.triton.calls import FRONT, Front
 from peirce_export.triton.config import (
     CONFIG,
     FILES,
@@ -35,7 +36,6 @@ from peirce_export.triton.config import (
     of_tensors,
     text_of,
 )
-from peirce_export.triton.front import FRONT, Front
 from peirce_export.views import file_of
 
 RECORD = "training.json"
@@ -136,7 +136,8 @@ class TritonExporter(Exporter):
         return report, [_Graph(onnx=f, file=f, metadata=m) for f, m in zip(files, described, strict=True)]
 
     def _engines(self, model: Model, folder: Path) -> tuple[Verification, list[_Graph]]:
-        from peirce_export.tensorrt.exporter import TensorRTExporter, TensorRTOptions
+        from peirce_export.tensorrt.building import TensorRTOptions
+        from peirce_export.tensorrt.exporter import TensorRTExporter
         from peirce_export.tensorrt.header import Header
 
         options, engine = self.options, folder / "model.engine"
@@ -256,7 +257,7 @@ class TritonExporter(Exporter):
                 raise ExportError(
                     "the kind python has no bfloat16, which numpy lacks; use --kind onnxruntime, or another --precision"
                 )
-            _program(place, "TensorModel")
+            _write_program(place, "TensorModel")
         for file in graph.file.parent.glob(f"{graph.file.name}*"):
             shutil.copy2(file, place / file.name)
 
@@ -264,7 +265,7 @@ class TritonExporter(Exporter):
         """Write a pipeline with one version; its configuration."""
         place = folder / str(version)
         place.mkdir(parents=True)
-        _program(place, "PipelineModel")
+        _write_program(place, "PipelineModel")
         front.write(place / FRONT)
         assert model.folder is not None
         with saved_files(model.folder, without=(WEIGHTS,)) as files:
@@ -288,7 +289,7 @@ def _labels(fronts: Mapping[str, Pipeline], graph: _Graph) -> dict[str, Sequence
     return found
 
 
-def _program(place: Path, name: str) -> None:
+def _write_program(place: Path, name: str) -> None:
     text = _PROGRAM.format(name=name, packages="'peirce[onnx]'" if name == "TensorModel" else "peirce")
     (place / FILES["python"]).write_text(text, encoding="utf-8")
 

@@ -12,20 +12,14 @@ from typing import Any
 from peirce.errors import ExportError
 from peirce.files import read_text, whole_number
 
+from peirce_export.triton.calls import FRONT, Front
 from peirce_export.triton.config import CONFIG, different, parsed
-from peirce_export.triton.front import FRONT, Front
 
 
 def next_version(repository: Path, names: Sequence[str]) -> int:
     """One more than the highest version of some models."""
-    found = [
-        version
-        for name in names
-        if (repository / name).is_dir()
-        for each in (repository / name).iterdir()
-        if (version := whole_number(each.name)) is not None
-    ]
-    return max(found, default=0) + 1
+    found = (whole_number(each.name) for name in names for each in (repository / name).glob("*"))
+    return 1 + max(filter(None, found), default=0)
 
 
 def check(repository: Path, configs: Mapping[str, Any]) -> None:
@@ -57,14 +51,11 @@ def check_fronts(repository: Path, name: str, names: Collection[str]) -> None:
         ModelFileError: what one in front knows cannot be read.
     """
     for folder in sorted(repository.glob(f"{name}_*")):
-        found = (whole_number(file.parent.name) for file in folder.glob(f"*/{FRONT}"))
-        versions = [version for version in found if version is not None]
-        if folder.name in names or not versions:
-            continue
-        newest = max(versions)
-        if Front.read(folder / str(newest) / FRONT).model == name:
+        newest = folder / str(next_version(repository, [folder.name]) - 1) / FRONT
+        if newest.is_file() and folder.name not in names and Front.read(newest).model == name:
             raise ExportError(
-                f"{folder.name} asks version {newest} of {name}; remove {folder}, or export with what it needs"
+                f"{folder.name} asks version {newest.parent.name} of {name}; remove {folder}, or export with what it "
+                "needs"
             )
 
 
@@ -72,12 +63,6 @@ def add(made: Path, repository: Path, version: int, names: Sequence[str]) -> Non
     """Move new models, or new versions of models, into a repository.
 
     Each version appears by one rename. Configurations follow: they say the same of the tensors of all versions.
-
-    Args:
-        made: a folder like a repository, with one version of each model, on the same disk.
-        repository: made if it is not there.
-        version: the number of the new versions.
-        names: the models, those that others ask first.
     """
     if not repository.exists():
         os.rename(made, repository)

@@ -8,7 +8,6 @@ import numpy as np
 import peirce
 import pytest
 import torch
-from command_line import exit_code
 from peirce.compose import build
 from peirce.errors import PeirceError
 from peirce.model import Model
@@ -16,7 +15,11 @@ from peirce.registry import Registry
 from small_specs import TRANSFORMER
 
 ENTITIES = {
-    "model.heads": [{"use": "entities", "first": 3, "count": 20, "free": 2, "pool": "sum"}, {"use": "mlm"}],
+    "model.heads": [
+        {"use": "entities", "first": 3, "count": 20, "free": 2, "pool": "sum"},
+        {"use": "mlm"},
+        {"use": "pair", "as": "nsp"},
+    ],
     "model.regularisation.init_std": 0.5,
 }
 
@@ -32,7 +35,9 @@ def test_the_file_gives_the_best_scores_and_what_they_are_of(ranking: Model, tmp
     shapes = {line.output: line.shape for line in report.lines}
     assert shapes["entities_top_scores"] == shapes["entities_top_ids"] == ("batch", 4)
     assert "entities_logits" not in shapes
-    assert "mlm_logits" in shapes  # scores of tokens are not ranked
+    assert {"mlm_logits", "nsp_logits"} <= set(
+        shapes
+    )  # scores of tokens, and of fewer things, are not ranked
     assert peirce.verify(path, ranking).passed
     with peirce.Session(path) as session:
         ids = np.random.default_rng(0).integers(0, 25, (6, 9))
@@ -65,17 +70,3 @@ def test_what_cannot_be_ranked(
     with pytest.raises(PeirceError, match=words):
         peirce.export(ranking, path=tmp_path / "model.onnx", to="onnx", **options)
     assert not list(tmp_path.iterdir())
-
-
-def test_scores_of_fewer_things_stay(registry: Registry, tmp_path: Path) -> None:
-    model = build(
-        TRANSFORMER.replace({**ENTITIES, "model.heads.1": {"use": "pair", "as": "nsp"}}), registry=registry
-    )
-    report = peirce.export(model, path=tmp_path / "model.onnx", to="onnx", top_k=3)
-    assert {line.output for line in report.lines} >= {"entities_top_ids", "nsp_logits"}
-
-
-def test_the_option(ranking: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ranking.save(tmp_path / "model")
-    assert exit_code("export", tmp_path / "model", "-o", tmp_path / "m.onnx", "--top-k", 2) == 0
-    assert "entities_top_ids" in capsys.readouterr().out

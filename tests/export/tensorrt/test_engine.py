@@ -14,7 +14,8 @@ from peirce.errors import ExportError, InputError, ModelFileError
 from peirce.registry import Registry
 from peirce.testing import Conformance
 from peirce_export.tensorrt import backends
-from peirce_export.tensorrt.exporter import TensorRTExporter, TensorRTOptions
+from peirce_export.tensorrt.building import TensorRTOptions
+from peirce_export.tensorrt.exporter import TensorRTExporter
 from peirce_export.tensorrt.header import Header, header_of
 from peirce_export.tensorrt.profiles import Range
 from peirce_export.tensorrt.refusals import NotTaken

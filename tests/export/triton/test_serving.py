@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import peirce
 import pytest
-from peirce.errors import InputError
 from peirce_export import cases
 from peirce_kg.ask import Asker
 from peirce_text.text.writer import open_writer
@@ -95,13 +94,6 @@ def test_it_answers_as_the_session_to_the_bit(name: str, repository: Path, clien
                 found = answered.as_numpy(output)
                 assert (found.dtype, found.shape) == (array.dtype, array.shape)
                 assert found.tobytes() == array.tobytes(), f"{output} at length {length}"
-
-
-def test_optional_inputs_may_be_left_out(repository: Path, client: Any) -> None:
-    with opened(repository, "weather") as session:
-        feeds = {"input_ids": drawn(session, 5)["input_ids"]}
-        found = client.infer("weather", tensors(feeds)).as_numpy("classification_logits")
-        assert found.tobytes() == session.run(feeds)["classification_logits"].tobytes()
 
 
 def test_a_client_may_ask_for_the_best_class_by_name(client: Any) -> None:
@@ -289,12 +281,3 @@ def test_a_new_version_takes_over_while_requests_run(weather: Path, repository: 
     assert min(seen) > 0
     assert client.is_model_ready("weather", "2")
     assert client.infer("weather_classify", texts(text="the sea")).get_response().model_version == "2"
-
-
-def test_a_served_file_that_does_not_generate_says_so(repository: Path) -> None:
-    from peirce_export.triton.calls import ServedFile
-    from peirce_export.triton.front import Front
-
-    front = Front.read(repository / "weather_classify" / "1" / "front.json")
-    with pytest.raises(InputError, match="'weather' was not exported to generate"):
-        ServedFile(front.model, front.metadata, lambda *_: []).stepper()
