@@ -133,10 +133,6 @@ def test_run(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
             "cannot be read as a .npz",
         ),
         (("run", "{saved}/model.onnx", "--inputs", "{folder}/a.npz", "-o", "y.npz"), "unknown input 'ids'"),
-        (
-            ("run", "{saved}/model.onnx", "--inputs", "{folder}/a.npy", "-o", "y.npz"),
-            "one array without a name",
-        ),
         (("export", "{saved}", "-o", "{folder}"), "is a directory or a device"),
         (("export", "{saved}", "-o", "m.onnx", "--set", "seed=-1"), "seed -1 is not an integer from 0"),
         (
@@ -157,7 +153,6 @@ def test_bad_input_exits_with_2(
     (tmp_path / "text.npz").write_text("no arrays")
     (tmp_path / "y.onnx").write_text("no graph")
     np.savez(tmp_path / "a.npz", ids=np.zeros((1, 2), np.int64))
-    np.save(tmp_path / "a.npy", np.zeros((1, 2), np.int64))
     before = sorted(tmp_path.iterdir())
     assert run(*(argument.format(saved=saved, folder=tmp_path) for argument in arguments)) == 2
     assert message in capsys.readouterr().err
