@@ -147,13 +147,9 @@ class Asker:
         return Reply(query=query, answers=ranked, exact=counts, provider=self.session.providers[0])
 
     def _exact(self, query: Query) -> dict[Split, set[int]] | None:
-        template, groundings = to_ids(query, self.graph)
+        budget, asked = Budget(seconds=self.seconds), to_ids(query, self.graph)
         try:
-            budget = Budget(seconds=self.seconds)
-            return {
-                s: set(answers(template, groundings, self.graph.index(s), budget=budget)[0].tolist())
-                for s in SPLITS
-            }
+            return {s: set(answers(*asked, self.graph.index(s), budget=budget)[0].tolist()) for s in SPLITS}
         except QueryTooLargeError:
             return None
 

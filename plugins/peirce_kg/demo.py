@@ -73,7 +73,7 @@ class Demonstration:
     types: tuple[str, ...] = TYPES
     train_queries: int = 2000
     eval_queries: int = 200
-    steps: int = 800
+    steps: int = 900
     margin: float | None = 0.10
     seed: int = 0
     console: Console = field(factory=lambda: Console(width=None if sys.stdout.isatty() else 120))
@@ -189,7 +189,7 @@ def main(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where the models go.")
     ] = Path("runs/demo"),
-    steps: Annotated[int, typer.Option(min=1, help="Training steps of each model.")] = 800,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps of each model.")] = 900,
     seed: Annotated[int, typer.Option(min=0, help="The seed of everything.")] = 0,
 ) -> None:
     """Train TEGA and a plain transformer on UMLS, compare, export, verify and ask."""

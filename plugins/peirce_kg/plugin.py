@@ -35,8 +35,8 @@ def register_augmenters() -> list[type[Augmenter]]:
 def register_heads() -> list[type[Head]]:
     """Heads that rank entities."""
     from peirce_kg.parts.heads.cqd import BeamSearch, ContinuousSearch
+    from peirce_kg.parts.heads.distances import BetaRanking, ConeRanking, CosineRanking
     from peirce_kg.parts.heads.entities import Entities
-    from peirce_kg.parts.heads.sets import BetaRanking, ConeRanking, CosineRanking
 
     return [Entities, BetaRanking, ConeRanking, CosineRanking, BeamSearch, ContinuousSearch]
 

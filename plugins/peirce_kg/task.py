@@ -28,11 +28,10 @@ from peirce_kg.encoding.literal_inputs import (
     why_unsupported,
 )
 from peirce_kg.encoding.vocabulary import Vocabulary, pad
-from peirce_kg.encoding.writing import SYNTAXES, Syntax
+from peirce_kg.encoding.writing import Syntax
 from peirce_kg.engine.answers import Answers
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.evaluation import (
-    FILTERINGS,
     PUBLISHED,
     Filtering,
     Floats,
@@ -44,8 +43,8 @@ from peirce_kg.evaluation import (
 )
 from peirce_kg.graphs.commands import shown_to_people
 from peirce_kg.graphs.graph import SPLITS, Graph, Ints, Split, load_graph
+from peirce_kg.parts.heads.distances import DistanceRanking
 from peirce_kg.parts.heads.entities import Entities
-from peirce_kg.parts.heads.sets import DistanceRanking
 from peirce_kg.parts.positions.query_graph import GRAPH_INPUTS, NODES
 from peirce_kg.parts.systems.literals import Executor
 from peirce_kg.queries.types import load_types, select
@@ -101,17 +100,15 @@ class KgQaOptions:
     train_queries: int = field(default=2000, validator=validators.ge(1))
     eval_queries: int = field(default=200, validator=validators.ge(1))
     max_answers: int = field(default=MAX_ANSWERS, validator=validators.ge(1))
-    absent: Literal["refuse", "leave_out"] = field(
-        default="refuse", validator=validators.in_(("refuse", "leave_out"))
-    )
+    absent: Literal["refuse", "leave_out"] = "refuse"
     seed: int = field(default=0, validator=validators.ge(0))
     batch_size: int = field(default=256, validator=validators.ge(1))
     balance: bool = True
-    labels: Literal["one", "all"] = field(default="all", validator=validators.in_(("one", "all")))
-    syntax: Syntax = field(default="efo", validator=validators.in_(SYNTAXES))
+    labels: Literal["one", "all"] = "all"
+    syntax: Syntax = "efo"
     reverse: bool = False
     group_by_length: bool = False
-    filtering: Filtering = field(default=PUBLISHED, validator=validators.in_(FILTERINGS))
+    filtering: Filtering = PUBLISHED
 
 
 @frozen(eq=False)

@@ -11,8 +11,7 @@ from attrs import frozen
 from peirce.errors import TaskError
 
 from peirce_kg.attention.maps import AttentionMap
-from peirce_kg.queries.layout import legible
-from peirce_kg.queries.pictures import write_picture
+from peirce_kg.queries.drawing import legible, write_picture
 
 LONGEST = 18
 """Characters of a token that are shown."""

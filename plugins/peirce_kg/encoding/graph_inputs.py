@@ -19,12 +19,12 @@ from peirce.errors import TaskError
 from peirce_kg.encoding.writing import Mention, Syntax, mentioned
 from peirce_kg.parts.positions.query_graph import (
     APART,
+    FARTHEST,
     GRAPH_DISTANCES,
     GRAPH_NODES,
     GRAPH_ROLES,
     NODES,
     OUTSIDE,
-    REACH,
     ROLES,
 )
 from peirce_kg.queries import querygraph
@@ -194,4 +194,4 @@ def _code(distances: NDArray[np.int64]) -> int:
     if not joined.size:
         return APART
     shortest = min(joined.tolist(), key=lambda distance: (abs(distance), distance < 0))
-    return max(-REACH, min(REACH, shortest)) + REACH
+    return max(-FARTHEST, min(FARTHEST, shortest)) + FARTHEST

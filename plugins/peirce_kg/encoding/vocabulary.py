@@ -145,27 +145,22 @@ class Vocabulary:
         """
         try:
             loaded: Any = parse_json(data)
-            version = loaded["format"]
+            version, syntax = loaded["format"], loaded["syntax"]
             if isinstance(version, int) and version > FORMAT:
                 raise TaskError(
                     f"{source} has format {version}; this version reads up to {FORMAT}: upgrade peirce"
                 )
-            names = [loaded["entities"], loaded["relations"]]
-            syntax = loaded["syntax"]
             if syntax not in SYNTAXES:
                 raise TaskError(f"{source}: {unknown('syntax', str(syntax), SYNTAXES)}; save the model again")
-            sound = (
-                version == FORMAT
-                and tuple(loaded["symbols"]) == ("[PAD]", *SYMBOLS[syntax])
-                and isinstance(loaded["existentials"], int)
-                and isinstance(loaded["graph"], str)
-                and all(isinstance(n, list) and n and all(isinstance(name, str) for name in n) for n in names)
-            )
+            graph, existentials = loaded["graph"], loaded["existentials"]
+            entities, relations = tuple(loaded["entities"]), tuple(loaded["relations"])
+            sound = (version, list(loaded["symbols"])) == (FORMAT, ["[PAD]", *SYMBOLS[syntax]])
+            sound = sound and isinstance(existentials, int) and min(len(entities), len(relations)) > 0
+            if not sound or not all(isinstance(name, str) for name in (graph, *entities, *relations)):
+                raise ValueError("what it says is not of queries")
         except (ValueError, TypeError, KeyError) as error:
             raise TaskError(f"{source} is no vocabulary: {error!r}; save the model again") from error
-        if not sound:
-            raise TaskError(f"{source} is no vocabulary of first-order queries; save the model again")
-        return cls(loaded["graph"], tuple(names[0]), tuple(names[1]), loaded["existentials"], syntax)
+        return cls(graph, entities, relations, existentials, syntax)
 
 
 def pad(sequences: Sequence[tuple[Ints, Ints]]) -> Encoded:

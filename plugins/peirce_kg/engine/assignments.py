@@ -95,7 +95,7 @@ class Way:
 
 
 @frozen(eq=False)
-class Reach:
+class Expansion:
     """All atoms between a variable and the rows of a table; along any positive one, `ways`, the variable is reached."""
 
     to: Variable
@@ -105,7 +105,7 @@ class Reach:
     fewest: Ints
 
     @classmethod
-    def of(cls, to: Variable, table: Assignments, ways: list[Way]) -> Reach:
+    def of(cls, to: Variable, table: Assignments, ways: list[Way]) -> Expansion:
         """From all atoms. fewest: int64 [n], the edges of the positive atom that has fewest."""
         positive = [way for way in ways if way.slot.positive]
         fewest = np.minimum.reduce([way.counts for way in positive]) if positive else np.zeros(0, np.int64)

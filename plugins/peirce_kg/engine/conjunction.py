@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 from attrs import evolve
 
-from peirce_kg.engine.assignments import Assignments, Reach, Space, Way, distinct
+from peirce_kg.engine.assignments import Assignments, Expansion, Space, Way, distinct
 from peirce_kg.engine.budget import Budget, QueryTooLargeError
 from peirce_kg.engine.template import Branch, Groundings, Slot
 from peirce_kg.graphs.index import Bools, Index, Ints, spans
@@ -99,7 +99,9 @@ class Conjunction:
     def _listed(self, variable: Variable, slots: Sequence[Slot]) -> Ints:
         """The values that atoms with constants allow, for each query from the one with fewest edges."""
         with self._postponed(variable):
-            table = self._follow(self._reach(variable, Assignments(np.flatnonzero(self.alive), {}), slots))
+            table = self._follow(
+                self._expansion(variable, Assignments(np.flatnonzero(self.alive), {}), slots)
+            )
             return self._keys(table, variable)
 
     def _bind(self, variable: Variable, keys: Ints) -> None:
@@ -188,7 +190,7 @@ class Conjunction:
         if other in self.domains:
             keys = self.domains[other]
             self.budget.spend(len(keys))
-            return keys[self._reach(leaf, self._of(other, keys), slots).fewest > 0]
+            return keys[self._expansion(leaf, self._of(other, keys), slots).fewest > 0]
         queries = np.flatnonzero(self.alive)
         relation = self.relations[slots[0].relation][queries]
         row, entity = self.index.ends(relation, heads=slots[0].head == other)
@@ -268,11 +270,11 @@ class Conjunction:
     def _extended(self, table: Assignments, slots: list[Slot]) -> Assignments:
         """Join one more variable: the one with fewest edges from the table."""
         found = {to for slot in slots for to in slot.variables - table.columns.keys()}
-        reaches = [
-            self._reach(to, table, [slot for slot in slots if to in slot.variables])
+        expansions = [
+            self._expansion(to, table, [slot for slot in slots if to in slot.variables])
             for to in sorted(found, key=str)
         ]
-        best = min(reaches, key=lambda reach: (not reach.ways, int(reach.fewest.sum())))
+        best = min(expansions, key=lambda expansion: (not expansion.ways, int(expansion.fewest.sum())))
         joined = [slot for slot in slots if best.to in slot.variables]
         self._begin(best.to)
         self._unlink(joined)
@@ -297,54 +299,56 @@ class Conjunction:
 
     # -- atoms ------------------------------------------------------------------------------------------------------
 
-    def _from(self, known: Variable, to: Variable, slots: list[Slot]) -> Reach:
-        return self._reach(to, self._of(known, self.domains[known]), slots)
+    def _from(self, known: Variable, to: Variable, slots: list[Slot]) -> Expansion:
+        return self._expansion(to, self._of(known, self.domains[known]), slots)
 
-    def _reach(self, to: Variable, table: Assignments, slots: Sequence[Slot]) -> Reach:
+    def _expansion(self, to: Variable, table: Assignments, slots: Sequence[Slot]) -> Expansion:
         ways = []
         for slot in slots:
             heads = slot.tail == to
             known = self._end(slot.head if heads else slot.tail, table)
             group = self.index.groups(self.relations[slot.relation][table.query], known, heads=heads)
             ways.append(Way(slot, heads, group, *self.index.edges(group, heads=heads)))
-        return Reach.of(to, table, ways)
+        return Expansion.of(to, table, ways)
 
-    def _along(self, reaches: list[Reach]) -> Assignments:
+    def _along(self, expansions: list[Expansion]) -> Assignments:
         """The pairs of two variables, for each query from the one from which the other is reached over fewer edges."""
-        if len(reaches) == 1:
-            return self._follow(reaches[0])
-        costs = [np.bincount(r.table.query, r.fewest, minlength=len(self.alive)) for r in reaches]
+        if len(expansions) == 1:
+            return self._follow(expansions[0])
+        costs = [np.bincount(r.table.query, r.fewest, minlength=len(self.alive)) for r in expansions]
         best = np.argmin(costs, axis=0)
         self._check(int(np.min(costs, axis=0).sum()))
         return Assignments.joined(
-            [self._follow(r, best[r.table.query] == number) for number, r in enumerate(reaches)]
+            [self._follow(r, best[r.table.query] == number) for number, r in enumerate(expansions)]
         )
 
-    def _follow(self, reach: Reach, some: Bools | None = None) -> Assignments:
+    def _follow(self, expansion: Expansion, some: Bools | None = None) -> Assignments:
         """Each row, or some of them, with the values that all of its atoms allow: the edges of the atom with fewest are
         gone through, the other atoms looked up."""
-        counts = reach.fewest if some is None else np.where(some, reach.fewest, 0)
+        counts = expansion.fewest if some is None else np.where(some, expansion.fewest, 0)
         self._check(int(counts.sum()))
-        if len(reach.ways) == 1:
-            return self._followed(reach, 0, counts)
-        best = np.argmin([way.counts for way in reach.ways], axis=0)
-        chosen = [np.where(best == number, counts, 0) for number in range(len(reach.ways))]
-        return Assignments.joined([self._followed(reach, number, each) for number, each in enumerate(chosen)])
+        if len(expansion.ways) == 1:
+            return self._followed(expansion, 0, counts)
+        best = np.argmin([way.counts for way in expansion.ways], axis=0)
+        chosen = [np.where(best == number, counts, 0) for number in range(len(expansion.ways))]
+        return Assignments.joined(
+            [self._followed(expansion, number, each) for number, each in enumerate(chosen)]
+        )
 
-    def _followed(self, reach: Reach, number: int, counts: Ints) -> Assignments:
-        way = reach.ways[number]
+    def _followed(self, expansion: Expansion, number: int, counts: Ints) -> Assignments:
+        way = expansion.ways[number]
         row = np.repeat(np.arange(len(counts)), counts)
         values = self.index.others(spans(way.start, counts), heads=way.heads)
-        if reach.to in self.domains:
-            keys = reach.table.query[row] * self.space.entities + values
-            kept = self.space.among(keys, self.domains[reach.to])
+        if expansion.to in self.domains:
+            keys = expansion.table.query[row] * self.space.entities + values
+            kept = self.space.among(keys, self.domains[expansion.to])
             row, values = row[kept], values[kept]
-        for other in [*reach.negated, *(w for w in reach.ways if w is not way)]:
+        for other in [*expansion.negated, *(w for w in expansion.ways if w is not way)]:
             kept = self.index.linked(other.group[row], values, heads=other.heads) == other.slot.positive
             row, values = row[kept], values[kept]
-        table = reach.table.rows(row)
-        table = Assignments(table.query, {**table.columns, reach.to: values})
-        return self._filtered(table, self.unary[reach.to])
+        table = expansion.table.rows(row)
+        table = Assignments(table.query, {**table.columns, expansion.to: values})
+        return self._filtered(table, self.unary[expansion.to])
 
     def _edges(self, slot: Slot, queries: Ints) -> Assignments:
         """All edges of an atom between variables."""

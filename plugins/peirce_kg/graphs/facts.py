@@ -54,12 +54,12 @@ class Memory:
 
 def split_facts(graph: Graph) -> list[SplitFacts]:
     """What each split has, in order."""
-    seen, found = 0, []
+    seen, found, added = 0, [], graph.added
     for split in SPLITS:
         index = graph.index(split)
         before, seen = seen, len(np.unique(index.triples()[1]))
         new = graph.first_seen[split], seen - before
-        found.append(SplitFacts(split, len(graph.added[split]), len(index), graph.duplicates[split], *new))
+        found.append(SplitFacts(split, len(added[split]), len(index), graph.duplicates[split], *new))
     return found
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from attrs import field, frozen
@@ -56,10 +57,16 @@ class Graph:
         """The cumulative index of a split."""
         return self.indexes[split]
 
-    @cached_property
-    def added(self) -> Mapping[Split, NDArray[np.int32]]:
-        """The triples that each split adds: int32 [n, 3] of head, relation, tail, made when a split is asked for."""
-        return _Added(self.indexes)
+    @property
+    def added(self) -> dict[Split, NDArray[np.int32]]:
+        """The triples that each split adds, int32 [n, 3] of head, relation, tail; made of the index each time."""
+        indexes = [self.indexes[split] for split in SPLITS]
+        first, *later = indexes
+        added = {SPLITS[0]: first.triples()}
+        for split, before, index in zip(SPLITS[1:], indexes, later, strict=False):
+            places = np.setdiff1d(before.skipped, index.skipped, assume_unique=True)
+            added[split] = indexes[-1].triples(places)
+        return {split: np.stack(columns, axis=1).astype(np.int32) for split, columns in added.items()}
 
     @cached_property
     def _ids(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -97,7 +104,7 @@ class Graph:
 
     def summary(self) -> str:
         """One line for people: sizes, and what was dropped or is only in later splits."""
-        counts = ", ".join(f"{len(self.added[split]):,} {split}" for split in SPLITS)
+        counts = ", ".join(f"{len(triples):,} {split}" for split, triples in self.added.items())
         line = f"{self.name}: {self.entities:,} entities, {self.relations:,} relations, triples: {counts}"
         dropped = sum(self.duplicates.values())
         late = self.entities - self.first_seen["train"]
@@ -107,9 +114,8 @@ class Graph:
     def to_bytes(self) -> bytes:
         """The triples as a compressed npz file, without the names, the same bytes every time."""
         buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer, train=self.added["train"], valid=self.added["valid"], test=self.added["test"]
-        )
+        added: dict[str, Any] = {**self.added}
+        np.savez_compressed(buffer, **added)
         return buffer.getvalue()
 
     @classmethod
@@ -138,27 +144,6 @@ def _claim(name: str, dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> No
     """Refuse an array that is no triples before it is read."""
     if name not in SPLITS or dtype.kind not in "iu" or shape[1:] != (3,):
         raise ValueError(f"array {name!r} is {dtype} {list(shape)}, and no triples")
-
-
-@frozen(eq=False)
-class _Added(Mapping[Split, NDArray[np.int32]]):
-    """The triples that each split adds, read from the indexes."""
-
-    indexes: Mapping[Split, Index]
-
-    def __getitem__(self, split: Split) -> NDArray[np.int32]:
-        index = self.indexes[split]
-        if split == SPLITS[0]:
-            return np.stack(index.triples(), axis=1).astype(np.int32)
-        earlier, everything = self.indexes[SPLITS[SPLITS.index(split) - 1]], self.indexes[SPLITS[-1]]
-        places = np.setdiff1d(earlier.skipped, index.skipped, assume_unique=True)
-        return np.stack(everything.triples(places), axis=1).astype(np.int32)
-
-    def __iter__(self) -> Iterator[Split]:
-        return iter(SPLITS)
-
-    def __len__(self) -> int:
-        return len(SPLITS)
 
 
 def load_graph(source: str) -> Graph:
@@ -259,17 +244,15 @@ def _lookup(kind: str, name: str, ids: Mapping[str, int], count: int) -> int:
 
 def _nearest(kind: str, name: str, ids: Mapping[str, int]) -> str:
     """Like `unknown`, but a graph may have too many names to compare or to list them all."""
+
+    def grams(text: str) -> set[str]:
+        return {text[i : i + 3] for i in range(max(len(text) - 2, 1))}
+
     names = list(ids)
     if len(names) > 2000:
-        probe = set(_grams(name))
-        names = sorted(names, key=lambda other: -len(probe.intersection(_grams(other))))[:2000]
-    message = unknown(kind, name, names)
-    head, separator, known = message.partition("Known: ")
+        names.sort(key=lambda other: -len(grams(name) & grams(other)))
+    head, separator, known = unknown(kind, name, names[:2000]).partition("Known: ")
     listed = known.split(", ")
-    if not separator or len(listed) <= 10:
-        return message
-    return f"{head}Nearest of {len(ids):,}: {', '.join(listed[:10])}"
-
-
-def _grams(name: str) -> list[str]:
-    return [name[i : i + 3] for i in range(max(len(name) - 2, 1))]
+    return head + (
+        separator + known if len(listed) <= 10 else f"Nearest of {len(ids):,}: {', '.join(listed[:10])}"
+    )

@@ -29,7 +29,7 @@ from peirce_kg.queries.language import (
 )
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union, parse_lisp
 from peirce_kg.queries.normal import canonical, disjunctive
-from peirce_kg.queries.reading import MAX_DEPTH, QueryError, check_length
+from peirce_kg.queries.parsing import MAX_DEPTH, QueryError, check_length
 
 _OPERATOR = re.compile(r"\s*\(\s*[^\s(),&|!\"'\\]+\s*,")
 """How a text in the Lisp-like syntax begins, and none in EFO syntax can."""
@@ -78,16 +78,16 @@ def to_lisp(query: Query) -> SetExpression:
     """
     try:
         expression = _expression(query.formula, _Place(FREE))
-    except _InexpressibleError as reason:
+    except _NoFormError as reason:
         try:
             expression = _expression(disjunctive(query).formula, _Place(FREE))
-        except (_InexpressibleError, QueryError):
+        except (_NoFormError, QueryError):
             raise NoLispFormError(query, str(reason)) from None
     check_length(str(expression))
     return expression
 
 
-class _InexpressibleError(Exception):
+class _NoFormError(Exception):
     """Why a formula has no Lisp-like form; becomes a `QueryError`."""
 
 
@@ -133,7 +133,7 @@ class _Place:
     def deeper(self, **changes: Any) -> _Place:
         """The place of an operand."""
         if self.depth == MAX_DEPTH:
-            raise _InexpressibleError(f"it would nest deeper than {MAX_DEPTH} levels")
+            raise _NoFormError(f"it would nest deeper than {MAX_DEPTH} levels")
         return evolve(self, depth=self.depth + 1, **changes)
 
 
@@ -161,20 +161,18 @@ def _component(conjuncts: list[Formula], place: _Place) -> SetExpression:
     target = place.target
     links = [conjunct for conjunct in conjuncts if target in Query(conjunct).variables]
     if not links:
-        raise _InexpressibleError(f"{_shown(And(tuple(conjuncts)))} does not lead to {target}")
+        raise _NoFormError(f"{_shown(And(tuple(conjuncts)))} does not lead to {target}")
     if len(links) > 1:
-        raise _InexpressibleError(
+        raise _NoFormError(
             f"{links[0]} and {links[1]} lead to {target} from variables that are not independent"
         )
     (link,) = links
     if not isinstance(link, Atom):
-        raise _InexpressibleError(
-            f"{link} ties {target} to a variable, which only an atom that is not negated may"
-        )
+        raise _NoFormError(f"{link} ties {target} to a variable, which only an atom that is not negated may")
     if not isinstance(link.head, Variable) or link.tail != target or link.head == target:
-        raise _InexpressibleError(f"{link} does not lead from a variable to {target}")
+        raise _NoFormError(f"{link} does not lead from a variable to {target}")
     if not place.positive:
-        raise _InexpressibleError(f"the variable {link.head} stands under a negation")
+        raise _NoFormError(f"the variable {link.head} stands under a negation")
     rest = [conjunct for conjunct in conjuncts if conjunct is not link]
     inner = rest[0] if len(rest) == 1 else And(tuple(rest))
     return Projection(link.relation, _expression(inner, place.deeper(target=link.head)))
@@ -182,9 +180,9 @@ def _component(conjuncts: list[Formula], place: _Place) -> SetExpression:
 
 def _projection(atom: Atom, target: Variable) -> Projection:
     if atom.tail != target:
-        raise _InexpressibleError(f"{atom} does not lead to {target}")
+        raise _NoFormError(f"{atom} does not lead to {target}")
     if isinstance(atom.head, Variable):
-        raise _InexpressibleError(f"{atom} leads from a variable that nothing else leads to")
+        raise _NoFormError(f"{atom} leads from a variable that nothing else leads to")
     return Projection(atom.relation, atom.head)
 
 

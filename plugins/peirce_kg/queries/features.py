@@ -9,7 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from peirce_kg.queries.language import FREE, Conjunction, Query, Term, Variable
-from peirce_kg.queries.reading import QueryError
+from peirce_kg.queries.parsing import QueryError
 
 MAX_TANGLED = 12
 """Variables whose atoms may run in directed circles for the depth to be computed; its cost doubles with each."""

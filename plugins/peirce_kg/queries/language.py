@@ -16,7 +16,7 @@ from typing import TypeAlias
 from attrs import frozen
 from lark import Lark, Token, Transformer
 
-from peirce_kg.queries.reading import (
+from peirce_kg.queries.parsing import (
     MAX_DEPTH,
     MAX_LENGTH,
     VARIABLE,

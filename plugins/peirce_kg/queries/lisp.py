@@ -13,7 +13,7 @@ from attrs import frozen
 from lark import Lark, Token, Transformer
 
 from peirce_kg.queries.language import Constant
-from peirce_kg.queries.reading import (
+from peirce_kg.queries.parsing import (
     VARIABLE,
     MisplacedError,
     check_depth,

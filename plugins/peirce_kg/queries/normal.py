@@ -15,7 +15,7 @@ from peirce_kg.queries.language import (
     Variable,
     with_atoms,
 )
-from peirce_kg.queries.reading import check_length
+from peirce_kg.queries.parsing import check_length
 
 
 def disjunctive(query: Query) -> Query:

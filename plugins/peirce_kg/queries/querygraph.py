@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from peirce_kg.queries.language import FREE, Conjunction, Constant, Literal, Query, Term
-from peirce_kg.queries.reading import QueryError
+from peirce_kg.queries.parsing import QueryError
 
 Kind: TypeAlias = OneOf["entity", "existential", "free", "relation", "negation", "union"]
 

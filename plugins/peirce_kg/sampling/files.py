@@ -105,8 +105,8 @@ def fingerprint(graph: Graph) -> str:
     digest = hashlib.sha256()
     for names in (graph.entity_names, graph.relation_names):
         digest.update(json.dumps(names).encode())
-    for split in SPLITS:
-        triples = np.ascontiguousarray(graph.added[split], dtype="<i4")
+    for added in graph.added.values():
+        triples = np.ascontiguousarray(added, dtype="<i4")
         digest.update(triples[np.lexsort(triples.T)].tobytes())
     return digest.hexdigest()
 
@@ -190,11 +190,11 @@ def write_type(
     path: Path, kind: QueryType, described: Description, graph: Graph, sets: Iterable[QuerySet]
 ) -> None:
     """Write the queries of one type, a row group per set; `path` is written in place."""
-    pq, names = _parquet(), _Names.of(graph)
+    pq, printed = _parquet(), _printed(graph)
     writer: Any = None
     try:
         for queries in sets:
-            table = _table(queries).add_column(0, "query", names.rendered(queries))
+            table = _table(queries).add_column(0, "query", _texts(queries, printed))
             if writer is None:
                 table = table.replace_schema_metadata({"type": kind.name, **_whose(kind, described)})
                 writer = pq.ParquetWriter(
@@ -297,38 +297,29 @@ def _numbers(column: Any) -> Ints:
     )
 
 
-@frozen(eq=False)
-class _Names:
-    """The names of a graph as they are printed in queries."""
+def _printed(graph: Graph) -> tuple[pyarrow.Array, pyarrow.Array]:
+    """The names of relations and of entities as they stand in queries."""
+    import pyarrow
 
-    relations: pyarrow.Array
-    entities: pyarrow.Array
+    entity = Constant("s")
+    relations = [str(Atom(name, entity, FREE)).removesuffix("(s,f)") for name in graph.relation_names]
+    return pyarrow.array(relations), pyarrow.array([str(Constant(name)) for name in graph.entity_names])
 
-    @classmethod
-    def of(cls, graph: Graph) -> _Names:
-        import pyarrow
 
-        entity = Constant("s")
-        relations = [str(Atom(name, entity, FREE)).removesuffix("(s,f)") for name in graph.relation_names]
-        return cls(
-            pyarrow.array(relations), pyarrow.array([str(Constant(name)) for name in graph.entity_names])
+def _texts(queries: QuerySet, printed: tuple[pyarrow.Array, pyarrow.Array]) -> pyarrow.Array:
+    """The queries in EFO syntax, all at once."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    template, ids = queries.template, queries.groundings
+    columns = {
+        placeholder: names.take(pyarrow.array(own))
+        for names, placeholders, of in zip(
+            printed, (template.relations, template.constants), (ids.relations, ids.constants), strict=True
         )
-
-    def rendered(self, queries: QuerySet) -> pyarrow.Array:
-        """The queries in EFO syntax, all at once."""
-        import pyarrow
-        import pyarrow.compute as pc
-
-        template = queries.template
-        columns: dict[str, pyarrow.Array] = {}
-        for placeholders, ids, printed in (
-            (template.relations, queries.groundings.relations, self.relations),
-            (template.constants, queries.groundings.constants, self.entities),
-        ):
-            columns |= {
-                name: printed.take(pyarrow.array(own)) for name, own in zip(placeholders, ids.T, strict=True)
-            }
-        # between marks that no printed query has, its parts are in turn text and placeholders
-        marked = str(template.query.ground({name: f"\x01{name}\x01" for name in columns})).split("\x01")
-        parts = [columns[part] if number % 2 else part for number, part in enumerate(marked)]
-        return pc.binary_join_element_wise(*parts, "")
+        for placeholder, own in zip(placeholders, of.T, strict=True)
+    }
+    # between marks that no printed query has, its parts are in turn text and placeholders
+    marked = str(template.query.ground({name: f"\x01{name}\x01" for name in columns})).split("\x01")
+    parts = [columns[part] if number % 2 else part for number, part in enumerate(marked)]
+    return pc.binary_join_element_wise(*parts, "")

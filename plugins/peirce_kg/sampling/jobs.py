@@ -232,7 +232,7 @@ class _Work:
         missing = self.asked.count - len(self._collector)
         first = len(self._rows)
         for number in range(first, first + -(-missing // BLOCK)):
-            if most <= 0 or self._collector.full:
+            if most <= 0 or self._collector.complete:
                 return
             if number not in self._submitted and not self._path(number).exists():
                 self._submitted.add(number)
@@ -243,18 +243,18 @@ class _Work:
 
     def keep(self, done: Done) -> None:
         """Keep a block."""
-        if not self._collector.full:
+        if not self._collector.complete:
             with replacing(self._path(done.task.number)) as fresh:
                 write_block(fresh, done.block, done.seconds)
 
     def advance(self, watch: Watch) -> bool:
         """Take the blocks that are next in order; say whether the type has all of its queries."""
-        while not self._collector.full and self._path(len(self._rows)).exists():
+        while not self._collector.complete and self._path(len(self._rows)).exists():
             block, seconds = read_block(self._path(len(self._rows)), self.kind, self.split)
             self._rows.append(self._collector.add(block))
             self.seconds += seconds
             watch(self.asked.name, len(self._collector), self.seconds)
-        return self._collector.full
+        return self._collector.complete
 
     def sets(self) -> Iterator[QuerySet]:
         """The queries, block by block."""

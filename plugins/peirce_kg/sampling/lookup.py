@@ -78,7 +78,7 @@ class Lookup:
     @classmethod
     def of(cls, graph: Graph) -> Lookup:
         """Of a graph."""
-        added = [graph.added[split] for split in SPLITS]
+        added = list(graph.added.values())
         levels = np.repeat(np.arange(len(SPLITS), dtype=np.uint8), [len(part) for part in added])
         indexes = tuple(graph.index(split) for split in SPLITS)
         return cls(graph.entities, graph.relations, np.concatenate(added), levels, indexes)

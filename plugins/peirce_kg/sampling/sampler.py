@@ -121,7 +121,7 @@ def sample(
             progress.update(bar, shown=kind.name)
             sampler = TypeSampler(kind, lookup, split, seed, max_answers)
             collector, kept, number = Collector(sampler.template, count), [], 0
-            while not collector.full:
+            while not collector.complete:
                 block = sampler.block(number, count)
                 kept.append(block.queries.select(collector.add(block)))
                 progress.advance(bar, len(kept[-1]))
@@ -162,7 +162,7 @@ class Collector:
         self._renamings = symmetries(template)
         self._seen: set[bytes] = set()
         self._count = count
-        self.full = count <= 0
+        self.complete = count <= 0
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -170,7 +170,7 @@ class Collector:
     def add(self, block: Block) -> Ints:
         """The rows of the block's queries that no earlier block had: int64, ascending."""
         rows = _unseen(canonical(block.queries.groundings, self._renamings), self._seen, self._count)
-        self.full = len(self) >= self._count or block.last or not len(rows)
+        self.complete = len(self) >= self._count or block.last or not len(rows)
         return rows
 
 

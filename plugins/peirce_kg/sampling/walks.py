@@ -137,7 +137,7 @@ class _Walk:
         self.ends: dict[int | Variable, Ints] = {}
         self.count = count
         tied = {v for slot in template.negated if len(slot.variables) == 2 for v in slot.variables} - {FREE}
-        self.narrow = {
+        self.narrowing = {
             slot
             for slots in template.conjunctions
             for slot in slots
@@ -215,7 +215,7 @@ class _Walk:
             again = np.logical_or.reduce([self.lookup.triples[numbers, 1] == relation for relation in taken])
             numbers[again] = triples.pick(owner[again], self.level, self.random)[0]
         # a negation that ties a variable to f removes an answer only where no value of the variable is left
-        narrowed = self.random.random(self.count) < 0.5 if slot in self.narrow else np.zeros(0, dtype=bool)
+        narrowed = self.random.random(self.count) < 0.5 if slot in self.narrowing else np.zeros(0, dtype=bool)
         for _ in range(7 if narrowed.any() else 0):
             others = triples.pick(owner, self.level, self.random)[0]
             fewer = self._spread(slot, others) < self._spread(slot, numbers)

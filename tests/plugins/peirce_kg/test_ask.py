@@ -90,6 +90,7 @@ def _app() -> typer.Typer:
     return app
 
 
+@pytest.mark.thorough
 def test_the_best_answers_can_be_ranked_in_the_graph(
     exported: tuple[Path, Model, KgQaData], tmp_path: Path
 ) -> None:

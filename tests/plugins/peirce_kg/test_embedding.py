@@ -20,7 +20,6 @@ from peirce_kg.embedding.training import (
     _mrr,
     embed,
 )
-from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.graphs.graph import Graph, from_names
 from peirce_kg.kg import app
 from peirce_kg.parts.augmenters.kge_files import read_kge
@@ -97,24 +96,6 @@ def test_what_is_published_is_the_default(graph: Graph) -> None:
         torch.testing.assert_close(
             embed(graph, EmbeddingOptions(dim=8, epochs=3)).entities, portions.entities
         )
-
-
-def test_the_length_of_a_training_is_told_after_its_first_step(graph: Graph) -> None:
-    told: list[float] = []
-    embed(graph, EmbeddingOptions(dim=8, epochs=3, batch_size=8), estimate=told.append)
-    assert len(told) == 1
-    assert told[0] > 0
-
-
-def test_the_facts_are_those_of_the_graphs_queries(graph: Graph) -> None:
-    made = embed(graph, EmbeddingOptions(model="distmult", dim=4, epochs=1))
-    vocabulary = Vocabulary.of(graph)
-    assert made.facts.graph == "ring"
-    assert made.facts.vocabulary == len(vocabulary)
-    assert (made.facts.first_entity, made.facts.first_relation) == (
-        vocabulary.first_entity,
-        vocabulary.first_relation,
-    )
 
 
 class Constant(LinkPredictor):

@@ -77,6 +77,7 @@ def test_a_few_steps_learn(name: str, task: KgQa, data: KgQaData, registry: Regi
     assert 0 < task.metrics(model, data, "test")["entailed/mrr"] <= 1
 
 
+@pytest.mark.thorough
 def test_an_exported_model_is_told_of_query_graphs_too(
     task: KgQa, data: KgQaData, registry: Registry, tmp_path: Path
 ) -> None:

@@ -69,18 +69,6 @@ def test_queries_of_like_length_come_together_and_leave_less_padding(data: KgQaD
     assert widths != sorted(widths)
 
 
-def test_means_over_seen_and_unseen_types(registry: Registry) -> None:
-    task = KgQa(
-        KgQaOptions(
-            graph="nations", types=("1p", "2i"), eval_types=("1p", "2in"), train_queries=20, eval_queries=5
-        )
-    )
-    data = task.prepare()
-    metrics = task.metrics(_model("tega", task, data, registry), data, "test")
-    assert metrics["inferred/mrr/seen"] == metrics["inferred/mrr/1p"]
-    assert metrics["inferred/mrr/unseen"] == metrics["inferred/mrr/2in"]
-
-
 def test_queries_of_a_folder(tmp_path: Path, task: KgQa, data: KgQaData) -> None:
     command = ["sample", "--graph", "nations", "--types", "1p,2i", "--count", "12", "-o", str(tmp_path)]
     for split in ("train", "valid", "test"):
@@ -167,9 +155,8 @@ def test_labels_are_answers(data: KgQaData) -> None:
                 assert set(label.nonzero().ravel().tolist()) == answers
 
 
-@pytest.mark.parametrize("name", ["tega", "transformer-absolute", "transformer-relative"])
-def test_a_few_steps_learn(name: str, task: KgQa, data: KgQaData, registry: Registry) -> None:
-    spec = load_spec(name, {**task.overrides(data), **NARROW, "model.regularisation.dropout": 0.0})
+def test_a_few_steps_learn(task: KgQa, data: KgQaData, registry: Registry) -> None:
+    spec = load_spec("tega", {**task.overrides(data), **NARROW, "model.regularisation.dropout": 0.0})
     model = build(spec, registry=registry)
     before = task.metrics(model, data, "train")
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)

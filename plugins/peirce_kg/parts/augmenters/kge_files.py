@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from attrs import asdict, fields, frozen
 from peirce.errors import ModelFileError, TaskError
-from peirce.files import replacing
-from peirce.files import tensor_header as held
+from peirce.files import replacing, tensor_header
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -85,30 +84,24 @@ def read_kge(path: Path) -> tuple[KgeFacts, Tensor, Tensor]:
             f"--model MODEL -o {path}`, or give the augmenter 'kge' another `file`"
         )
     try:
-        facts = _facts(path, held(path).metadata)
+        facts = _facts(path, tensor_header(path).metadata)
         with safe_open(path, framework="pt") as file:
-            tensors = [file.get_tensor(name) for name in ("entities", "relations")]
+            entities, relations = (file.get_tensor(name) for name in ("entities", "relations"))
     except (SafetensorError, OSError) as error:
         raise ModelFileError(f"{path} is no file of vectors: {error}; {_AGAIN}") from error
-    for name, first, tensor in zip(
-        ("entities", "relations"), (facts.first_entity, facts.first_relation), tensors, strict=True
-    ):
-        if (
-            tensor.dim() != 2
-            or tensor.shape[1] != facts.width
-            or not 0 <= first <= facts.vocabulary - len(tensor)
-        ):
+    for name, first, rows in (
+        ("entities", facts.first_entity, entities), ("relations", facts.first_relation, relations)
+    ):  # fmt: skip
+        if rows.dim() != 2 or rows.shape[1] != facts.width or not 0 <= first <= facts.vocabulary - len(rows):
             raise ModelFileError(f"{path}: its {name} do not fit what it says of them ({facts}); {_AGAIN}")
-    return facts, tensors[0], tensors[1]
+    return facts, entities, relations
 
 
 def _facts(path: Path, metadata: Mapping[str, str]) -> KgeFacts:
     try:
         version = int(metadata["format"])
-        values: dict[str, Any] = {}
-        for field in fields(KgeFacts):
-            text = metadata[field.name]
-            values[field.name] = text if field.name in ("model", "graph") else int(text)
+        values: dict[str, Any] = {field.name: metadata[field.name] for field in fields(KgeFacts)}
+        values |= {name: int(text) for name, text in values.items() if name not in ("model", "graph")}
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"{path} says nothing of its vectors ({error!r}); {_AGAIN}") from error
     if version > FORMAT:

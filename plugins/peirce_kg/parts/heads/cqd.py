@@ -19,18 +19,16 @@ from peirce.errors import ExportError
 from peirce.parts import Encoded, TensorSpec, Tokens, dense
 from torch import Tensor
 
+from peirce_kg.parts.heads.distances import SetRanking
 from peirce_kg.parts.heads.losses import ranking_loss
-from peirce_kg.parts.heads.sets import SetRanking
 from peirce_kg.parts.ranking import RankingOptions
 from peirce_kg.parts.systems.complex_numbers import times
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
-from peirce_kg.parts.systems.sets import levels_of
+from peirce_kg.parts.systems.set_system import levels_of
 from peirce_kg.parts.systems.system import Literals, is_free, literal_specs, looked_up
 
 NUMBERS = 2**24
 """Scores of candidates that are held at once."""
-TNORMS = ("product", "min")
-TNorm = Literal["product", "min"]
 NO_NETWORK = {
     "onnx": "it searches for answers with a link predictor and is no network that could be exported",
     "gradients": "a search chooses, and is made without gradients; in training the head is a link predictor",
@@ -47,7 +45,7 @@ class SearchOptions(RankingOptions):
         smoothing: label smoothing of the loss.
     """
 
-    tnorm: TNorm = field(default="product", validator=validators.in_(TNORMS))
+    tnorm: Literal["product", "min"] = "product"
     smoothing: float = field(default=0.0, validator=[validators.ge(0.0), validators.lt(1.0)])
 
 
@@ -128,10 +126,6 @@ class Search(SetRanking):
         return ranking_loss(outputs["logits"], labels, self.options.smoothing)
 
 
-Branches = Literal["joined", "apart"]
-BRANCHES = ("joined", "apart")
-
-
 @frozen(kw_only=True)
 class BeamOptions(SearchOptions):
     """How wide the beam is.
@@ -143,7 +137,7 @@ class BeamOptions(SearchOptions):
     """
 
     candidates: int = field(default=16, validator=validators.ge(1))
-    branches: Branches = field(default="joined", validator=validators.in_(BRANCHES))
+    branches: Literal["joined", "apart"] = "joined"
 
 
 class BeamSearch(Search):
@@ -182,10 +176,12 @@ class BeamSearch(Search):
         truths = words.new_zeros(*literals.real.shape, len(entities))
         asked = times(looked_up(words, literals.heads)[begun], relations[begun])
         truths[begun] = F.logsigmoid(F.linear(asked, entities))
-        if self._apart:
+        if self.options.branches == "apart":
             truths = torch.where(last.unsqueeze(2), truths, _likeliest(truths, self.options.candidates))
         for level in range(1, DEPTH):
-            width = min(self.options.candidates ** (level if self._apart else 1), len(entities))
+            width = min(
+                self.options.candidates ** (level if self.options.branches == "apart" else 1), len(entities)
+            )
             size = max(1, NUMBERS // (width * len(entities) * literals.real.shape[1]))
             places = (leading & (levels == level)).nonzero()
             for rows, columns in (part.unbind(1) for part in torch.split(places, size)):
@@ -195,13 +191,9 @@ class BeamSearch(Search):
                 )
         return truths
 
-    @property
-    def _apart(self) -> bool:
-        return bool(self.options.branches == "apart")
-
     def _before(self, truths: Tensor, feeds: Tensor) -> Tensor:
         """The truth of the values of the variable that chosen literals lead to: [n, x, e], bool [n, x] -> [n, e]."""
-        if not self._apart:
+        if self.options.branches == "joined":
             return self.all_of(truths, feeds.unsqueeze(1)).squeeze(1)
         rows = torch.arange(len(feeds), device=feeds.device)
         last = feeds.shape[1] - 1 - feeds.flip(1).long().argmax(1)
@@ -227,7 +219,7 @@ class BeamSearch(Search):
         edges = F.logsigmoid(F.linear(asked, entities))
         edges = torch.where(group[:, :, None, None], edges, 0)
         joined = edges.sum(1) if self.options.tnorm == "product" else edges.amin(1)
-        if self._apart:
+        if self.options.branches == "apart":
             joined = torch.where(last[:, None, None], joined, _likeliest(joined, self.options.candidates))
         return self.both(joined, likely.unsqueeze(2)).amax(1)
 
@@ -248,10 +240,6 @@ def _later_branches(literals: Literals) -> Tensor:
     return (literals.together() & repeats.unsqueeze(1)).any(2)
 
 
-Objective = Literal["logarithm", "truth"]
-OBJECTIVES = ("logarithm", "truth")
-Unions = Literal["apart", "whole"]
-UNIONS = ("apart", "whole")
 CONVERGED = 1e-9
 """A query whose objective changes by no more is done, as in the published code."""
 
@@ -273,9 +261,9 @@ class ContinuousOptions(SearchOptions):
 
     steps: int = field(default=1000, validator=validators.ge(0))
     lr: float = field(default=0.1, validator=validators.gt(0.0))
-    objective: Objective = field(default="logarithm", validator=validators.in_(OBJECTIVES))
+    objective: Literal["logarithm", "truth"] = "logarithm"
     n3: float = field(default=0.0, validator=validators.ge(0.0))
-    unions: Unions = field(default="apart", validator=validators.in_(UNIONS))
+    unions: Literal["apart", "whole"] = "apart"
 
 
 class ContinuousSearch(Search):

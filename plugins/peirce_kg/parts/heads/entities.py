@@ -28,9 +28,7 @@ class EntitiesOptions:
 
     first: int = field(default=0, validator=validators.ge(0))
     count: int = field(default=0, validator=validators.ge(0))
-    pool: Literal["cls", "sum", "mean", "max"] = field(
-        default="sum", validator=validators.in_(("cls", "sum", "mean", "max"))
-    )
+    pool: Literal["cls", "sum", "mean", "max"] = "sum"
     free: int = field(default=1, validator=validators.ge(0))
     smoothing: float = field(default=0.1, validator=[validators.ge(0.0), validators.lt(1.0)])
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from peirce_kg.parts.positions.query_graph import (
     APART,
+    FARTHEST,
     GRAPH_DISTANCES,
     GRAPH_NODES,
     OUTSIDE,
-    REACH,
     of_pairs,
 )
 
@@ -29,8 +29,8 @@ class AdjacencyOptions:
             node to them; with `both` also every node to them, which joins nodes that are far apart in two layers.
     """
 
-    hops: int = field(default=1, validator=[validators.ge(1), validators.le(REACH)])
-    outside: Literal["looks", "both"] = field(default="looks", validator=validators.in_(("looks", "both")))
+    hops: int = field(default=1, validator=[validators.ge(1), validators.le(FARTHEST)])
+    outside: Literal["looks", "both"] = "looks"
 
 
 class Adjacency(ScopePosition):
@@ -54,7 +54,7 @@ class Adjacency(ScopePosition):
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b, x, y]; every token attends to itself."""
         codes, outside = of_pairs(tokens, "graph_distances"), tokens.inputs["graph_nodes"] == OUTSIDE
-        near = ((codes - REACH).abs() <= self.options.hops) & (codes != APART)
+        near = ((codes - FARTHEST).abs() <= self.options.hops) & (codes != APART)
         place = torch.arange(tokens.length, device=codes.device)
         itself = tokens.rows(place, 0).unsqueeze(1) == place
         allowed = near | itself | tokens.rows(outside).unsqueeze(2)

@@ -8,7 +8,7 @@ from peirce.kernels import PairBias
 from peirce.parts import Dims, PairPosition, TensorSpec, Tokens, new_table
 from torch import nn
 
-from peirce_kg.parts.positions.query_graph import APART, GRAPH_DISTANCES, GRAPH_NODES, REACH, of_pairs
+from peirce_kg.parts.positions.query_graph import APART, FARTHEST, GRAPH_DISTANCES, GRAPH_NODES, of_pairs
 
 
 @frozen(kw_only=True)
@@ -20,7 +20,7 @@ class DirectedDistanceOptions:
         share_layers: whether the layers share their numbers.
     """
 
-    clip: int = field(default=11, validator=[validators.ge(1), validators.le(REACH)])
+    clip: int = field(default=11, validator=[validators.ge(1), validators.le(FARTHEST)])
     share_layers: bool = False
 
 
@@ -51,7 +51,7 @@ class DirectedDistance(PairPosition):
     def pairs(self, tokens: Tokens) -> list[PairBias]:
         """One bias a layer."""
         codes = of_pairs(tokens, "graph_distances")
-        near = (codes - REACH).clamp(-self.clip, self.clip) + self.clip
+        near = (codes - FARTHEST).clamp(-self.clip, self.clip) + self.clip
         ids = torch.where(codes == APART, 2 * self.clip + 1, near)
         biases = [
             PairBias(ids=ids, score=table.get_parameter("weight").unsqueeze(0)) for table in self.tables

@@ -18,8 +18,6 @@ from peirce.parts import (
 )
 from torch import Tensor, nn
 
-TERMS = ("key", "key+value")
-
 
 @frozen(kw_only=True)
 class LogiRPEOptions:
@@ -42,7 +40,7 @@ class LogiRPEOptions:
 
     kinds: int = field(default=7, validator=validators.ge(1))
     max_distance: int = field(default=32, validator=validators.ge(1))
-    terms: Literal["key", "key+value"] = field(default="key+value", validator=validators.in_(TERMS))
+    terms: Literal["key", "key+value"] = "key+value"
     share_heads: bool = False
     share_layers: bool = True
 

@@ -19,10 +19,10 @@ NODES = 32
 """How many nodes a query graph may have; 0 is what no token of the graph has."""
 OUTSIDE = 0
 """The node of a token that stands for none, such as a parenthesis."""
-REACH = 15
+FARTHEST = 15
 """Distances are told apart up to this one, either way."""
-APART = 2 * REACH + 1
-"""The code of two nodes that no path joins; a distance d has the code d + `REACH`."""
+APART = 2 * FARTHEST + 1
+"""The code of two nodes that no path joins; a distance d has the code d + `FARTHEST`."""
 DISTANCES = APART + 1
 """The codes of distances are below this."""
 ROLES = ("same", "head", "tail", "negation", "negated", "answer", "atom", "negative_atom")

@@ -8,7 +8,7 @@ from attrs import field, frozen, validators
 from peirce.parts import Linear, Plan
 from torch import Tensor, nn
 
-from peirce_kg.parts.systems.sets import SetSystem, weights_of
+from peirce_kg.parts.systems.set_system import SetSystem, weights_of
 
 LEAST = 0.05
 """The least parameter of a distribution that is projected or embedded, as published."""

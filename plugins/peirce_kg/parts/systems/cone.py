@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -12,14 +12,10 @@ from peirce.parts import Linear, Plan
 from torch import Tensor, nn
 
 from peirce_kg.parts.ranking import RankingOptions
-from peirce_kg.parts.systems.sets import SetSystem, weights_of
+from peirce_kg.parts.systems.set_system import SetSystem, weights_of
 
 NEAR = 1e-3
 """Coordinates below this have no angle to speak of; the published code has the same bound."""
-
-
-Form = Literal["paper", "code"]
-FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @frozen(kw_only=True)
@@ -35,7 +31,7 @@ class ConeOptions:
 
     margin: float = field(default=20.0, validator=validators.gt(0.0))
     projection_layers: int = field(default=2, validator=validators.ge(1))
-    form: Form = field(default="paper", validator=validators.in_(FORMS))
+    form: Literal["paper", "code"] = "paper"
 
 
 class ConE(SetSystem):

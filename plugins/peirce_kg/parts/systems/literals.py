@@ -97,12 +97,12 @@ def _joined_to_answer(edges: Edges) -> str | None:
         return "an atom has nothing to do with f"
     if any(edge.head is None and edge.tail is None for edge in edges):
         return "an atom of two entities has nothing to do with f"
-    if max(_reach(edge, distances) for edge in edges) > DEPTH:
+    if max(_distance(edge, distances) for edge in edges) > DEPTH:
         return f"an entity is more than {DEPTH} atoms away from f"
     return None
 
 
-def _reach(edge: Edge, distances: Mapping[int, int]) -> int:
+def _distance(edge: Edge, distances: Mapping[int, int]) -> int:
     """How far from f the further end of an atom is."""
     known = [distances[end] for end in (edge.head, edge.tail) if end is not None]
     return max(known) if len(known) == 2 else known[0] + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from attrs import field, frozen, validators
@@ -16,14 +16,6 @@ from peirce_kg.parts.systems.system import Literals, QuerySystem, is_free, looke
 INIT_STD = 0.02
 FAR = 1 << 20
 """A distance that no path has."""
-
-
-Nodes = Literal["variables", "all"]
-NODES: tuple[Nodes, ...] = get_args(Nodes)
-Passes = Literal["path", "variables"]
-PASSES: tuple[Passes, ...] = get_args(Passes)
-Unions = Literal["apart", "whole"]
-UNIONS: tuple[Unions, ...] = get_args(Unions)
 
 
 @frozen(kw_only=True)
@@ -41,9 +33,9 @@ class LmpnnOptions:
     """
 
     keep: float = field(default=0.1, validator=validators.ge(0.0))
-    nodes: Nodes = field(default="variables", validator=validators.in_(NODES))
-    passes: Passes = field(default="path", validator=validators.in_(PASSES))
-    unions: Unions = field(default="apart", validator=validators.in_(UNIONS))
+    nodes: Literal["variables", "all"] = "variables"
+    passes: Literal["path", "variables"] = "path"
+    unions: Literal["apart", "whole"] = "apart"
 
 
 class Lmpnn(QuerySystem):

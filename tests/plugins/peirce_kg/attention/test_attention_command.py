@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
-import shlex
 import warnings
 import xml.etree.ElementTree as ET
 from itertools import combinations
@@ -106,19 +104,6 @@ def test_nothing_is_cut_off_or_drawn_over_another() -> None:
         assert whole.y0 >= 0
         assert (whole.max <= outer).all()
         assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
-
-
-def test_the_command_of_the_page_works(
-    folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = re.search(r"^\$ peirce kg (attention .+)\n(maps.+\n)", PAGE.read_text(encoding="utf-8"), re.M)
-    assert shown is not None
-    (tmp_path / "runs").mkdir()
-    for name, folder in zip(("tega", "relative"), folders, strict=True):
-        (tmp_path / "runs" / name).symlink_to(folder)
-    monkeypatch.chdir(tmp_path)
-    said = shown[2].replace("layer 3 of 3", "layer 2 of 2", 1).replace("layer 3 of 3", "layer 1 of 1")
-    assert run(*shlex.split(shown[1])) == said
 
 
 def test_mistakes_leave_no_file(folders: list[str], tmp_path: Path) -> None:

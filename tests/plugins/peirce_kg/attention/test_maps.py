@@ -23,10 +23,7 @@ LENGTH = 18
 SMALL = {**NARROW, "model.dims.layers": 2, "model.regularisation.init_std": 0.3}
 FOLNET = {**SMALL, "model.dims.head_size": 8, "model.dims.binary": 8}
 NETWORKS = (
-    "transformer-absolute",
-    "transformer-relative",
     "transformer-disentangled",
-    "transformer-relative-directed-distance",
     "transformer-absolute-adjacency",
     "tega",
     "folnet-queries",

@@ -18,7 +18,7 @@ from peirce_kg.encoding.graph_inputs import (
     token_graph,
 )
 from peirce_kg.encoding.writing import mentioned, written
-from peirce_kg.parts.positions.query_graph import APART, GRAPH_INPUTS, NODES, OUTSIDE, REACH, ROLES
+from peirce_kg.parts.positions.query_graph import APART, FARTHEST, GRAPH_INPUTS, NODES, OUTSIDE, ROLES
 from peirce_kg.queries import querygraph
 from peirce_kg.queries.features import features
 from peirce_kg.queries.language import FREE, Query, parse
@@ -34,7 +34,7 @@ def shown(query: Query) -> tuple[list[str], TokenGraph]:
 
 def distance(graph: TokenGraph, x: int, y: int) -> int | None:
     code = int(graph.distances[x, graph.nodes[y]])
-    return None if code == APART else code - REACH
+    return None if code == APART else code - FARTHEST
 
 
 def roles(graph: TokenGraph, x: int, y: int) -> set[str]:
@@ -148,7 +148,7 @@ def test_distances_are_those_of_a_search_over_the_graph(query: Query) -> None:
         for y, there in names.items():
             near = [lengths[a][b] for a in here for b in there if lengths[a][b] is not None]
             found = distance(given_, x, y)
-            assert (None if found is None else abs(found)) == (min(min(near), REACH) if near else None)
+            assert (None if found is None else abs(found)) == (min(min(near), FARTHEST) if near else None)
             if found and not here & there:
                 back = distance(given_, y, x)
                 assert back is not None

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from peirce.parts import Architecture
 from peirce_kg.encoding.literal_inputs import (
     UnsupportedQueryError,
     check_supported,
     joined,
     query_literals,
     shape_of,
-    why_unsupported,
 )
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.parts.systems.betae import BetaE
 from peirce_kg.parts.systems.cone import ConE
 from peirce_kg.parts.systems.cqd import Cqd
-from peirce_kg.parts.systems.literals import Edge, Edges, Executor
 from peirce_kg.parts.systems.lmpnn import Lmpnn
 from peirce_kg.parts.systems.system import QuerySystem
 from peirce_kg.queries.conversion import NoLispFormError, to_lisp
@@ -98,30 +95,3 @@ def test_sets_support_what_the_lisp_like_syntax_says_and_complements_of_projecti
 def test_what_a_system_does_not_support_is_refused(system: type[QuerySystem], text: str, reason: str) -> None:
     with pytest.raises(UnsupportedQueryError, match=f"{system.name} does not support .*{reason}"):
         check_supported(system.name, system, _template(text))
-
-
-def test_cqd_learns_from_single_atoms() -> None:
-    path = (Edge(None, 1), Edge(1, 0))
-    assert Cqd.unsupported((path,)) is None
-    assert "one atom at a time" in str(Cqd.untrained((path,)))
-    assert Cqd.untrained(((Edge(None, 0),),)) is None
-    assert BetaE.untrained((path,)) is None
-
-
-def test_anybodys_system_declares_what_it_supports() -> None:
-    def single(edges: Edges) -> str | None:
-        return None if len(edges) == 1 else "it joins nothing"
-
-    class Single(Lmpnn):
-        rules = (single,)
-
-    pair = _template("(r1(s1,f))&(r2(s2,f))")
-    assert why_unsupported(Executor.of(Single), pair) == "it joins nothing"
-    assert why_unsupported(Executor.of(Single), _template("(r1(s1,f))|(r2(s2,f))")) is None
-    assert why_unsupported(Executor.of(Lmpnn), pair) is None
-
-
-def test_an_architecture_that_declares_nothing_supports_what_all_do() -> None:
-    system = Executor.of(Architecture)
-    assert why_unsupported(system, _template("(r1(s1,e1))&(!(r2(e1,f)))")) is None
-    assert "no atom leads to f" in str(why_unsupported(system, _template("r1(f,s1)")))

@@ -43,10 +43,3 @@ def test_an_output_that_cannot_be_is_named_as_the_output(graph: Graph, tmp_path:
         with pytest.raises(TaskError, match=f"^{source}: "):
             answer_file(graph, "test", source, tmp_path / "answers.jsonl")
     assert [path.name for path in tmp_path.iterdir()] == ["queries.jsonl"]
-
-
-def test_an_id_of_thousands_of_digits_is_no_number(graph: Graph, tmp_path: Path) -> None:
-    queries = tmp_path / "queries.jsonl"
-    queries.write_text(LINE.replace("ann", "9" * 5000))
-    with pytest.raises(TaskError, match=r"line 1: no entity is called '9+ .*9+', and its ids end at 1"):
-        answer_file(graph, "test", queries, tmp_path / "answers.jsonl")

@@ -55,15 +55,6 @@ def test_info_in_json(folder: Path) -> None:
     assert memory["names"] > 100
 
 
-def test_info_for_people(folder: Path) -> None:
-    shown = run("info", str(folder))
-    assert "small: 5 entities, 2 relations" in shown
-    assert "duplicates dropped" in shown
-    assert "memory: " in shown
-    assert "relations with fewer triples" not in shown
-    assert "and 36 relations with fewer triples; --json lists all" in run("info", "umls")
-
-
 def test_both_forms_of_lines_come_back_with_answers(folder: Path) -> None:
     lines: list[dict[str, object]] = [
         {"formula": "(r1(s1,e1))&(r2(e1,f))", "grounding": {"r1": "likes", "r2": "likes", "s1": "ann"}},
@@ -80,15 +71,6 @@ def test_both_forms_of_lines_come_back_with_answers(folder: Path) -> None:
         ["Zoë Q"], ["bob"], ["bob"], [], ["ann"]
     ]  # fmt: skip
     assert [len(line["answers"]) for line in _asked(folder, *lines, split="valid")] == [1, 2, 2, 0, 1]  # type: ignore[arg-type]
-
-
-def test_what_was_answered_is_counted(folder: Path) -> None:
-    (folder / "q.jsonl").write_text('{"query": "likes(ann,f)"}\n{"query": "likes(cat,f)"}\n')
-    where = ("--graph", str(folder), "--queries", str(folder / "q.jsonl"), "-o", str(folder / "a.jsonl"))
-    assert "a.jsonl: 2 queries, 2 answers; 1 have none" in run("answer", *where)
-    found = json.loads(run("answer", *where, "--split", "train", "--json"))
-    counts = [found[key] for key in ("schema", "split", "queries", "answers", "without_answers")]
-    assert counts == ["peirce.kg.answer/1", "train", 2, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -112,22 +94,6 @@ def test_malformed_lines_are_named_and_nothing_is_written(folder: Path, line: ob
     with pytest.raises(TaskError, match=rf"in\.jsonl, line 2: .*{problem}"):
         _asked(folder, {"query": "likes(ann,f)"}, line)
     assert sorted(path.name for path in folder.parent.iterdir()) == ["in.jsonl", "small"]
-
-
-def test_too_large_a_query_says_so_with_its_line(folder: Path) -> None:
-    good, large = {"query": "likes(ann,f)"}, {"query": "!likes(e1,f) & !knows(e1,e2) & !likes(e2,f)"}
-    assert _asked(folder, good, large)[1]["answers"] == ["Zoë Q", "ann", "bob", "cat", "dan"]
-    with pytest.raises(TaskError, match=r"line 2: .*would have \d+ rows, over 4; .*limit"):
-        _asked(folder, good, large, limit="4")
-
-
-def test_files_that_are_not_there(folder: Path) -> None:
-    where = ("--graph", str(folder), "-o", str(folder / "no" / "a.jsonl"))
-    with pytest.raises(TaskError, match=r"no\.jsonl: No such file"):
-        run("answer", *where, "--queries", str(folder / "no.jsonl"))
-    (folder / "q.jsonl").write_text("")
-    with pytest.raises(TaskError, match=r"a\.jsonl.*: there is no folder"):
-        run("answer", *where, "--queries", str(folder / "q.jsonl"))
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])

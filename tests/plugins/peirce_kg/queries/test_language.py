@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import tomllib
 from importlib.resources import files
 
@@ -21,7 +22,7 @@ from peirce_kg.queries.language import (
     Variable,
     parse,
 )
-from peirce_kg.queries.types import load_types, select
+from peirce_kg.queries.types import LONGEST_NAME, load_types, select
 
 queries = formulas.map(Query).filter(lambda query: FREE in query.variables)
 
@@ -141,6 +142,10 @@ def test_grounding() -> None:
         query.ground({"r1": "treats", "s1": "x", "r3": "y"})
 
 
+def _table(name: str) -> str:
+    return f'[[type]]\nname = {json.dumps(name)}\nformula = "r1(s1,f)"\nseen = true\n'
+
+
 def test_types_are_selected_by_name_and_group(tmp_path) -> None:
     types = load_types()
     assert [kind.name for kind in select(("2u", "1p", "2u"), types)] == ["2u", "1p"]
@@ -151,13 +156,19 @@ def test_types_are_selected_by_name_and_group(tmp_path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('[[type]]\nname = "loop"\nformula = "r1(f,f)"\nseen = true\n')
     assert str(load_types(own)["loop"].query) == "r1(f,f)"
+    own.write_bytes(b"\xef\xbb\xbf" + _table("löwe 2").encode())
+    assert list(load_types(own)) == ["löwe 2"]
     for broken, why in (
         ('[[type]]\nname = "x"\nformula = "r1(f,f)"\n', "needs name, formula and seen"),
         ('[[type]]\nname = "x"\nformula = "r1(f,"\nseen = true', "column 6"),
         ('[[type]]\nname = "x"\nformula = "isa(s1,f)"\nseen = true', "r1, r2, ... and entities s1"),
         ('[[type]]\nname = "all"\nformula = "r1(s1,f)"\nseen = true', "is taken"),
         ("", "has no"),
+        ("type = 3", r"must be \[\[type\]\] tables"),
+        ("type = " + "[" * 100_000, "query types cannot be read"),
+        *((_table(name), "must be printable, without commas") for name in ("", " a", "a,b", "a\nb")),
+        (_table("é" * (LONGEST_NAME // 2 + 1)), r"type 1: the name 'é+'\.\.\. has over 60 bytes"),
     ):
-        own.write_text(broken)
+        own.write_text(broken, encoding="utf-8")
         with pytest.raises(QueryError.__mro__[1], match=why):
             load_types(own)

@@ -5,7 +5,7 @@ from hypothesis import given
 from kgqa_queries import expressions, names
 from peirce_kg.queries.language import Constant
 from peirce_kg.queries.lisp import Complement, Projection, SetExpression, parse_lisp
-from peirce_kg.queries.reading import MAX_DEPTH, MAX_LENGTH, QueryError
+from peirce_kg.queries.parsing import MAX_DEPTH, MAX_LENGTH, QueryError
 
 
 @given(expressions(names, names))

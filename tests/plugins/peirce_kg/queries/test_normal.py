@@ -7,7 +7,7 @@ from kgqa_reference import brute_force, graphs, queries
 from peirce_kg.graphs.graph import Graph
 from peirce_kg.queries.language import FREE, And, Atom, Formula, Not, Or, Query, Variable, parse
 from peirce_kg.queries.normal import alpha_equivalent, canonical, disjunctive
-from peirce_kg.queries.reading import QueryError
+from peirce_kg.queries.parsing import QueryError
 from peirce_kg.queries.types import load_types
 
 renamings = st.permutations(range(1, 8)).map(
@@ -45,18 +45,6 @@ def test_the_disjunctive_form_means_the_same(query: Query, graph: Graph) -> None
     assert parse(str(normal)) == normal
 
 
-@given(queries())
-def test_the_disjunctive_form_is_one(query: Query) -> None:
-    def literal(formula: Formula) -> bool:
-        return isinstance(formula.operand if isinstance(formula, Not) else formula, Atom)
-
-    def conjunction(formula: Formula) -> bool:
-        return literal(formula) or (isinstance(formula, And) and all(map(literal, formula.operands)))
-
-    formula = disjunctive(query).formula
-    assert conjunction(formula) or (isinstance(formula, Or) and all(map(conjunction, formula.operands)))
-
-
 def test_the_disjunctive_form_of_types() -> None:
     types = load_types()
     assert str(disjunctive(types["up"].query)) == ("((r1(s1,e1))&(r3(e1,f)))|((r2(s2,e1))&(r3(e1,f)))")
@@ -84,11 +72,6 @@ def test_equivalence_is_transitive_and_distinguishes(
     merged = renamed(query, {f"e{one}": f"e{other}"})
     both = {Variable(f"e{one}"), Variable(f"e{other}")} <= set(query.variables)
     assert alpha_equivalent(query, merged) == (one == other or not both)
-
-
-@given(queries(entities=4), renamings, graphs(entities=4))
-def test_equivalent_queries_have_the_same_answers(query: Query, names: dict[str, str], graph: Graph) -> None:
-    assert brute_force(renamed(query, names), graph, "train") == brute_force(query, graph, "train")
 
 
 def test_what_is_not_equivalent() -> None:

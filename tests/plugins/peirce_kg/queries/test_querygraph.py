@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from kgqa_reference import queries
 from peirce_kg.queries.language import FREE, Query, parse
+from peirce_kg.queries.parsing import QueryError
 from peirce_kg.queries.querygraph import APART, MAX_NODES, Node, QueryGraph
-from peirce_kg.queries.reading import QueryError
 from peirce_kg.queries.types import load_types
 
 
@@ -90,13 +90,6 @@ def test_distances_are_shortest_paths(query: Query) -> None:
                 assert signed[x, y] == -back
             assert unsigned[x, y] == either[x].get(y, APART)
     assert np.array_equal(graph.adjacency, (unsigned == 0) | (unsigned == 1))
-
-
-def test_distances_of_a_path() -> None:
-    graph = QueryGraph.of(parse("(r1(s1,e1))&(r2(e1,f))"))
-    assert graph.distances(signed=True)[0].tolist() == [0, 1, 2, 3, 4]
-    assert graph.distances(signed=True)[4].tolist() == [-4, -3, -2, -1, 0]
-    assert graph.distances(signed=False)[2].tolist() == [2, 1, 0, 1, 2]
 
 
 def test_large_graphs_are_refused() -> None:

@@ -1,20 +1,22 @@
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import pytest
+from attrs import evolve
 from kgqa_reference import brute_force
-from kgqa_templates import only, without
 from peirce.errors import TaskError
 from peirce_kg.engine.answers import answers
-from peirce_kg.engine.template import Groundings, Template
+from peirce_kg.engine.template import Groundings, Slot, Template
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names, load_graph
 from peirce_kg.queries.language import And, Atom, Formula, Not, Or, Query, Variable, parse
 from peirce_kg.queries.types import QueryType, load_types
 from peirce_kg.sampling import sampler
 from peirce_kg.sampling.sampler import sample
 from peirce_kg.sampling.symmetry import canonical, redundant, repetitions, symmetries
+from peirce_kg.task import KgQa, KgQaOptions
 
 TYPES = load_types()
 
@@ -92,6 +94,12 @@ def test_what_the_engine_finds_too_large_is_left_out(monkeypatch: pytest.MonkeyP
         assert small.answers["test"][row].tolist() == brute_force(small.query(row, SMALL), SMALL, "test")
 
 
+def _less(template: Template, dropped: Slot | None = None, branch: int = -1) -> Template:
+    """The template with one negated atom taken for true, or without one conjunction."""
+    kept = [c for i, c in enumerate(template.conjunctions) if i != branch]
+    return evolve(template, conjunctions=tuple(tuple(slot for slot in c if slot != dropped) for c in kept))
+
+
 def _all_valid(kind: QueryType, graph: Graph, split: Split) -> set[bytes]:
     """Every grounding that meets the sampler's conditions, found by trying all of them."""
     template = Template.of(kind.query)
@@ -109,12 +117,10 @@ def _all_valid(kind: QueryType, graph: Graph, split: Split) -> set[bytes]:
     counts = answers(template, groundings, index).counts
     good = (counts > 0) & ~redundant(groundings, repetitions(template))
     for slot in template.negated:
-        good &= answers(without(template, slot), groundings, index).counts > counts
+        good &= answers(_less(template, slot), groundings, index).counts > counts
     branches = range(len(template.conjunctions))
     for branch in branches if len(branches) > 1 else ():
-        good &= (
-            answers(only(template, [b for b in branches if b != branch]), groundings, index).counts < counts
-        )
+        good &= answers(_less(template, branch=branch), groundings, index).counts < counts
     if split != "train":
         before = answers(template, groundings, graph.index(SPLITS[SPLITS.index(split) - 1]))
         good &= answers(template, groundings, index).minus(before, graph.entities).counts > 0
@@ -283,3 +289,23 @@ def test_umls_has_queries_of_all_types(shared) -> None:
     graph = load_graph(str(shared / "data" / "kg" / "umls"))
     sets = sample(list(TYPES.values()), graph, "valid", 5, seed=0)
     assert [len(queries) for queries in sets] == [5] * 55
+
+
+def test_a_type_without_queries_is_refused_or_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    circle = "abcdefa"  # no two entities have two relations, so there is no 2m query
+    triples = [f"{h}\t{'rs'[i % 2]}\t{t}\n" for i, (h, t) in enumerate(pairwise(circle))]
+    (tmp_path / "train.tsv").write_text("".join(triples))
+    (tmp_path / "valid.tsv").write_text("a\tr\tc\n")
+    (tmp_path / "test.tsv").write_text("b\ts\td\n")
+    graph, types = load_graph(str(tmp_path)), [TYPES[name] for name in ("1p", "2m", "2p")]
+    with pytest.raises(TaskError, match=r"no 2m query .* absent=leave_out"):
+        sample(types, graph, "train", 3, 0)
+    assert [each.type.name for each in sample(types, graph, "train", 3, 0, leave_out=True)] == ["1p", "2p"]
+    with pytest.raises(TaskError, match="no 2m query"):
+        sample(types[1:2], graph, "train", 3, 0, leave_out=True)
+    few = {"train_queries": 3, "eval_queries": 1, "absent": "leave_out"}
+    data = KgQa(KgQaOptions(graph=str(tmp_path), types=("1p", "2m"), **few)).prepare()
+    assert [[each.type.name for each in data.sets[split]] for split in ("train", "test")] == [["1p"], ["1p"]]
+    assert capsys.readouterr().err.count("left out, as the graph has no") == 3

@@ -85,15 +85,6 @@ def test_entities_and_relations_have_trained_vectors_and_other_tokens_their_own(
     assert torch.equal(own.unary(own.tokens({"input_ids": ids}))[0], words)
 
 
-def test_answers_are_ranked_by_the_trained_vectors(
-    vectors: tuple[Path, torch.Tensor, torch.Tensor], registry: Registry
-) -> None:
-    path, entities, _ = vectors
-    model = _model(registry, file=str(path)).eval()
-    outputs = model(input_ids=torch.tensor([[2, 5, 1]]))
-    torch.testing.assert_close(outputs["entities_logits"][0], entities @ outputs["unary"][0, 0])
-
-
 @pytest.mark.parametrize("frozen", [True, False])
 def test_frozen_vectors_stay_and_others_learn(
     frozen: bool, vectors: tuple[Path, torch.Tensor, torch.Tensor], registry: Registry

@@ -55,17 +55,6 @@ def test_the_key_term_alone_has_one_bank() -> None:
     }
 
 
-def test_kinds_are_an_input_with_a_bound() -> None:
-    [kinds] = LogiRPE(LogiRPE.Options(kinds=5), DIMS).inputs()
-    assert (kinds.name, kinds.dtype, kinds.dims, kinds.high) == (
-        "token_kinds",
-        "int64",
-        ("batch", "length"),
-        5,
-    )
-    assert kinds.required
-
-
 def test_the_banks_of_the_papers_size_hold_about_a_million_numbers() -> None:
     paper = Dims(layers=3, unary=400, heads=16, head_size=25, feedforward_unary=1, vocabulary=9)
     position = LogiRPE(LogiRPE.Options(kinds=6), paper)

@@ -13,7 +13,7 @@ from peirce.registry import Registry, load_spec
 from peirce_kg.parts.positions.adjacency import Adjacency
 from peirce_kg.parts.positions.atoms import GraphAtoms
 from peirce_kg.parts.positions.directed_distance import DirectedDistance
-from peirce_kg.parts.positions.query_graph import APART, DISTANCES, NODES, REACH, ROLE_SETS, ROLES
+from peirce_kg.parts.positions.query_graph import APART, DISTANCES, FARTHEST, NODES, ROLE_SETS, ROLES
 from small_specs import FOLNET, TRANSFORMER
 
 DIMS = Dims(layers=3, unary=8, binary=5, heads=2, head_size=4, feedforward_unary=1, vocabulary=9)
@@ -26,7 +26,7 @@ def tokens() -> Tokens:
     generator = torch.Generator().manual_seed(1)
     inputs = {
         "graph_nodes": torch.randint(0, 6, (2, LENGTH), generator=generator),
-        "graph_distances": torch.randint(REACH - 3, REACH + 4, (2, LENGTH, NODES), generator=generator),
+        "graph_distances": torch.randint(FARTHEST - 3, FARTHEST + 4, (2, LENGTH, NODES), generator=generator),
         "graph_roles": torch.randint(0, ROLE_SETS, (2, LENGTH, NODES), generator=generator),
     }
     apart = torch.rand(2, LENGTH, NODES, generator=generator) < 0.3
@@ -56,7 +56,7 @@ def test_each_distance_has_a_number_for_each_head(tokens: Tokens, clip: int, sha
         assert bias.key is bias.value is bias.query is None
         for b, x, y in pairs():
             found = code(tokens, b, x, y)
-            place = 2 * clip + 1 if found == APART else max(-clip, min(clip, found - REACH)) + clip
+            place = 2 * clip + 1 if found == APART else max(-clip, min(clip, found - FARTHEST)) + clip
             assert torch.equal(bias.score[0, bias.ids[b, x, y]], table[place])
 
 
@@ -66,7 +66,7 @@ def test_nodes_look_at_their_neighbours(tokens: Tokens, hops: int, outside: str)
     allowed = Adjacency(Adjacency.Options(hops=hops, outside=outside), DIMS).scope(tokens)
     nodes = tokens.inputs["graph_nodes"]
     for b, x, y in pairs():
-        near = code(tokens, b, x, y) != APART and abs(code(tokens, b, x, y) - REACH) <= hops
+        near = code(tokens, b, x, y) != APART and abs(code(tokens, b, x, y) - FARTHEST) <= hops
         wanted = near or x == y or nodes[b, x] == 0 or (outside == "both" and nodes[b, y] == 0)
         assert bool(allowed[b, x, y]) == bool(wanted)
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from peirce.compose import build, export
+from peirce.compose import export
 from peirce.errors import ExportError
 from peirce.registry import Registry
-from peirce.spec import Spec
 from peirce_kg.encoding.literal_inputs import shape_of
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.parts.systems.complex_numbers import times
@@ -252,25 +251,6 @@ def test_branches_apart_are_those_of_the_published_beam(kind: str, tnorm: str, r
         torch.testing.assert_close(apart, joined)
     else:
         assert not torch.allclose(apart, joined)
-
-
-def test_a_spec_that_names_no_objective_means_the_one_of_before(registry: Registry) -> None:
-    template, groundings = grounded("up", rows=2)
-    changes = {
-        "model.heads.0.objective": "logarithm",
-        "model.heads.0.unions": "apart",
-        "model.heads.0.n3": 0.0,
-    }
-    said = small(
-        "cqd-continuous", registry, **{key.rpartition(".")[2]: value for key, value in changes.items()}
-    )
-    bare = said.spec.to_toml()
-    for line in ('objective = "logarithm"\n', 'unions = "apart"\n', "n3 = 0.0\n"):
-        assert line in bare
-        bare = bare.replace(line, "")
-    model = build(Spec.from_toml(bare), registry=registry, dtype=torch.float64).eval()
-    model.load_state_dict(said.state_dict())
-    assert torch.equal(run(model, template, groundings), run(said, template, groundings))
 
 
 def test_training_sees_a_link_predictor(registry: Registry) -> None:

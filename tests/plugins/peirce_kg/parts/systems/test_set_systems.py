@@ -15,11 +15,11 @@ from peirce.errors import PlanError
 from peirce.registry import Registry, load_spec
 from peirce_kg.encoding.literal_inputs import joined, query_literals, shape_of
 from peirce_kg.engine.template import Groundings, Template
-from peirce_kg.parts.heads import sets as set_heads
-from peirce_kg.parts.systems import lmpnn, sets
+from peirce_kg.parts.heads import distances
+from peirce_kg.parts.systems import lmpnn, set_system
 from peirce_kg.parts.systems.betae import BetaE
 from peirce_kg.parts.systems.cone import ConE
-from peirce_kg.parts.systems.sets import SetSystem
+from peirce_kg.parts.systems.set_system import SetSystem
 from peirce_kg.queries.conversion import to_lisp
 from peirce_kg.queries.language import Constant
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, parse_lisp
@@ -257,7 +257,7 @@ def test_portions_of_entities_change_no_score_and_no_gradient(
     entities = torch.rand(5, 6, dtype=torch.float64)
     gradients = []
     for numbers in (2**24, 1):
-        monkeypatch.setattr(set_heads, "NUMBERS", numbers)
+        monkeypatch.setattr(distances, "NUMBERS", numbers)
         scores = model.heads["entities"].scores(answers, entities)
         (gradient,) = torch.autograd.grad(scores.square().sum(), answers)
         gradients.append((scores, gradient))
@@ -318,7 +318,7 @@ def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     mixed = joined([part for part in parts if part is not None])
     inputs = {key: torch.from_numpy(np.ascontiguousarray(values)) for key, values in mixed.items()}
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
-    for module in (sets, lmpnn, set_heads):
+    for module in (set_system, lmpnn, distances):
         monkeypatch.setattr(module, "dense", lambda values: True)
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
 

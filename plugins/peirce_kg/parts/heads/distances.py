@@ -21,14 +21,11 @@ from peirce_kg.parts.heads.entities import Entities
 from peirce_kg.parts.heads.losses import check_distribution, ranking_loss
 from peirce_kg.parts.heads.special import digamma, log_gamma
 from peirce_kg.parts.ranking import RankingOptions
+from peirce_kg.parts.systems.betae import LEAST, MARGIN, MOST
 from peirce_kg.parts.systems.literals import TARGETS
 
 NUMBERS = 2**24
 """Numbers that one portion of a comparison of sets with entities may have."""
-LEAST, MOST = 0.05, 1e3
-"""Parameters of Beta distributions, as `betae` keeps them; those of a complement are 1 / `MOST` at least."""
-MARGIN = 0.15
-"""Of each dimension, where a spec gives `beta` none for all: 60 of 400."""
 PORTION = 2048
 """Entities of a portion in a traced graph, where the number of sets is not known."""
 
