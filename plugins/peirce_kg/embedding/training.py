@@ -32,16 +32,10 @@ EVALUATED = 32
 """Triples that are ranked at once."""
 
 
-@frozen(kw_only=True)
-class Recipe:
+class Recipe(NamedTuple):
     """How a link predictor is trained where an option says nothing.
 
-    Args:
-        optimizer: by name.
-        lr: its learning rate.
-        batch_size: the triples of a step.
-        n3: the weight of the N3 penalty.
-        init_std: the standard deviation of new vectors' numbers; dim^-0.5 if None.
+    n3: the weight of the N3 penalty; init_std: the standard deviation of new vectors' numbers, dim^-0.5 if None.
     """
 
     optimizer: Optimizer

@@ -114,7 +114,7 @@ class Graph:
     def to_bytes(self) -> bytes:
         """The triples as a compressed npz file, without the names, the same bytes every time."""
         buffer = io.BytesIO()
-        added: dict[str, Any] = {**self.added}
+        added: dict[str, Any] = {str(split): triples for split, triples in self.added.items()}
         np.savez_compressed(buffer, **added)
         return buffer.getvalue()
 

@@ -116,12 +116,8 @@ def run(
             raise TaskError(f"{place} is a file, where a folder of queries would go; give another folder")
     kept = "the queries sampled before are kept, and the same command goes on from there"
     with writing(f"queries in {folder}", kept), locked(folder, folder=False):
-        try:
-            _claim(folder, wanted, overwrite=overwrite)
-            return _complete(folder, wanted, graph, engine, workers, watch)
-        except BaseException:
-            _leave(folder, wanted)
-            raise
+        _claim(folder, wanted, overwrite=overwrite)
+        return _complete(folder, wanted, graph, engine, workers, watch)
 
 
 def _complete(
@@ -185,18 +181,6 @@ def _drop(blocks: Path) -> None:
     clear(blocks)
     with suppress(OSError):
         blocks.rmdir()
-
-
-def _leave(folder: Path, wanted: Description) -> None:
-    """Remove what binds the next run to what was asked for, if nothing of it was sampled."""
-    with suppress(OSError):
-        (folder / BLOCKS).rmdir()
-    begun = [folder / BLOCKS, *(type_file(folder, asked.name) for asked in wanted.types)]
-    with suppress(OSError, TaskError):
-        if not any(path.exists() for path in begun) and Description.read(folder) == wanted:
-            (folder / DESCRIPTION).unlink()
-    with suppress(OSError):
-        folder.rmdir()
 
 
 def _finished(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterator[_Work]:

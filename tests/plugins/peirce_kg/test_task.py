@@ -161,7 +161,7 @@ def test_a_few_steps_learn(task: KgQa, data: KgQaData, registry: Registry) -> No
     before = task.metrics(model, data, "train")
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
     losses = []
-    for epoch in range(12):
+    for epoch in range(8):
         for batch in task.batches(data, "train", 0, epoch):
             loss = task.loss(model, batch)
             optimiser.zero_grad()

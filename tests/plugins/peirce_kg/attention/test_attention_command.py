@@ -45,11 +45,10 @@ def _texts(path: Path) -> list[str]:
 
 
 def test_models_are_drawn_side_by_side(folders: list[str], tmp_path: Path) -> None:
-    for ending, begins in ((".png", b"\x89PNG"), (".pdf", b"%PDF")):
-        path = tmp_path / f"maps{ending}"
-        said = run("attention", QUERY, *folders, "-o", str(path))
-        assert said == f"{path}: tega (layer 2 of 2), transformer-relative (layer 1 of 1)\n"
-        assert path.read_bytes().startswith(begins)
+    path = tmp_path / "maps.png"
+    said = run("attention", QUERY, *folders, "-o", str(path))
+    assert said == f"{path}: tega (layer 2 of 2), transformer-relative (layer 1 of 1)\n"
+    assert path.read_bytes().startswith(b"\x89PNG")
     path = tmp_path / "all.svg"
     run("attention", QUERY, *folders, folders[1], "--layer", "all", "--head", "3", "-o", str(path))
     texts = _texts(path)

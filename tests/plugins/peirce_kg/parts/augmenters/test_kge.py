@@ -47,9 +47,11 @@ FACTS = KgeFacts(
     model="distmult", graph="toy", width=6, epochs=1, seed=0, vocabulary=12, first_entity=4, first_relation=9
 )
 
+Vectors = tuple[Path, torch.Tensor, torch.Tensor]
+
 
 @pytest.fixture
-def vectors(tmp_path: Path) -> tuple[Path, torch.Tensor, torch.Tensor]:
+def vectors(tmp_path: Path) -> Vectors:
     generator = torch.Generator().manual_seed(0)
     entities = torch.randn(5, 6, generator=generator)
     relations = torch.randn(3, 6, generator=generator)
@@ -62,7 +64,7 @@ def _model(registry: Registry, **options: object) -> Model:
     return build(SPEC.replace(changes), registry=registry)
 
 
-def test_a_file_is_read_as_it_was_written(vectors: tuple[Path, torch.Tensor, torch.Tensor]) -> None:
+def test_a_file_is_read_as_it_was_written(vectors: Vectors) -> None:
     path, entities, relations = vectors
     facts, *tensors = read_kge(path)
     assert facts == FACTS
@@ -72,7 +74,7 @@ def test_a_file_is_read_as_it_was_written(vectors: tuple[Path, torch.Tensor, tor
 
 
 def test_entities_and_relations_have_trained_vectors_and_other_tokens_their_own(
-    vectors: tuple[Path, torch.Tensor, torch.Tensor], registry: Registry
+    vectors: Vectors, registry: Registry
 ) -> None:
     path, entities, relations = vectors
     model = _model(registry, file=str(path))
@@ -86,9 +88,7 @@ def test_entities_and_relations_have_trained_vectors_and_other_tokens_their_own(
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_frozen_vectors_stay_and_others_learn(
-    frozen: bool, vectors: tuple[Path, torch.Tensor, torch.Tensor], registry: Registry
-) -> None:
+def test_frozen_vectors_stay_and_others_learn(frozen: bool, vectors: Vectors, registry: Registry) -> None:
     path, entities, _ = vectors
     model = _model(registry, file=str(path), frozen=frozen)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
@@ -100,9 +100,7 @@ def test_frozen_vectors_stay_and_others_learn(
     assert torch.equal(words[9:], read_kge(path)[2])  # no relation took part
 
 
-def test_vectors_of_another_width_are_mapped(
-    vectors: tuple[Path, torch.Tensor, torch.Tensor], tmp_path: Path, registry: Registry
-) -> None:
+def test_vectors_of_another_width_are_mapped(vectors: Vectors, tmp_path: Path, registry: Registry) -> None:
     wide = torch.randn(5, 4)
     write_kge(tmp_path / "wide.safetensors", attrs.evolve(FACTS, width=4), wide, torch.randn(3, 4))
     own = _model(registry, file=str(tmp_path / "wide.safetensors"), width=4).network.input
@@ -111,9 +109,7 @@ def test_vectors_of_another_width_are_mapped(
         _model(registry, file=str(tmp_path / "wide.safetensors"))
 
 
-def test_a_saved_model_needs_no_file(
-    vectors: tuple[Path, torch.Tensor, torch.Tensor], tmp_path: Path, registry: Registry
-) -> None:
+def test_a_saved_model_needs_no_file(vectors: Vectors, tmp_path: Path, registry: Registry) -> None:
     path, entities, _ = vectors
     _model(registry, file=str(path)).save(tmp_path / "model")
     path.unlink()
@@ -128,9 +124,7 @@ def test_without_a_file_every_token_has_a_random_vector(registry: Registry) -> N
     assert not torch.equal(one, _model(registry).network.input.embedding.weight)
 
 
-def test_what_is_no_file_of_vectors_is_named(
-    vectors: tuple[Path, torch.Tensor, torch.Tensor], tmp_path: Path, registry: Registry
-) -> None:
+def test_what_is_no_file_of_vectors_is_named(vectors: Vectors, tmp_path: Path, registry: Registry) -> None:
     path, entities, relations = vectors
     with pytest.raises(ModelFileError, match=r"no file .*absent.* write it with `peirce kg embed"):
         _model(registry, file=str(tmp_path / "absent.safetensors"))

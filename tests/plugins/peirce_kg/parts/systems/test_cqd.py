@@ -261,6 +261,7 @@ def test_training_sees_a_link_predictor(registry: Registry) -> None:
     torch.testing.assert_close(F.logsigmoid(scores), found)
 
 
+@pytest.mark.thorough
 def test_a_search_is_no_network_to_export(registry: Registry, tmp_path: Path) -> None:
     model = small("cqd-continuous", registry).float()
     with pytest.raises(ExportError, match="searches for answers and is no network"):
