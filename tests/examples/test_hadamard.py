@@ -122,13 +122,6 @@ def test_switched_off_it_is_named_too(
     assert "peirce plugins enable" in done.stdout
 
 
-def test_the_command_describes_it(installed: Path, tmp_path: Path) -> None:
-    done = python("-m", "peirce", "describe", "hadamard", "--json", path=installed, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    for wanted in ("B <- B x B", PLUGIN, "0.1.0"):
-        assert wanted in done.stdout
-
-
 def test_its_own_tests_pass(installed: Path, tmp_path: Path) -> None:
     options = ["-p", "no:cacheprovider", "-c", str(EXAMPLE / "pyproject.toml"), "--peirce-strict", "-q"]
     done = python("-m", "pytest", *options, str(EXAMPLE / "tests"), path=installed, folder=tmp_path)
