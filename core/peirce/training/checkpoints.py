@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,10 @@ from peirce.files import check_file, digest_of, read_json, sync
 FORMAT = 1
 """The newest format of checkpoints that this version reads, and the one that it writes."""
 FOLDER = "checkpoints"
-_NAME = re.compile(r"step-(\d{8,})")
+_NAME = re.compile(r"step-\d{8,}")
 _MANIFEST, _STATE = "manifest.json", "state.json"
 _TENSORS = ".safetensors"
-_WRITING, _REPLACED = ".writing", ".replaced"
+_WRITING, _REMOVED = ".writing", ".removed"
 
 
 class CheckpointWarning(UserWarning):
@@ -93,40 +93,41 @@ class Checkpoints:
         (writing / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         for file in (*writing.iterdir(), writing):
             sync(file)
-        replaced = self.folder / f".{_name(step)}{_REPLACED}"
         if path.exists():  # a damaged one, whose step has been trained again
-            path.rename(replaced)
+            self._remove(path)
         os.rename(writing, path)
         sync(self.folder)
-        shutil.rmtree(replaced, ignore_errors=True)
         self.prune()
         return path
 
     def prune(self) -> None:
         """Remove what is too old, and what is left of it where that was cut off; who owns the directory calls this."""
         for old in self.paths()[: -self.keep]:
-            _remove(old)
+            self._remove(old)
 
     def sweep(self) -> None:
         """Remove what a training left in the middle of a checkpoint; who owns the directory alone calls this."""
-        for end in (_WRITING, _REPLACED):
-            for left in self.folder.glob(f".step-*{end}"):
-                shutil.rmtree(left, ignore_errors=True)
+        for left in (*self.folder.glob(f".step-*{_WRITING}"), *self.folder.glob(f".step-*{_REMOVED}")):
+            shutil.rmtree(left, ignore_errors=True)
         with suppress(OSError):
             self.folder.rmdir()
 
     def remove(self) -> None:
         """Remove every checkpoint, and the folder if nothing else is in it."""
         for path in self.paths():
-            _remove(path)
+            self._remove(path)
         self.sweep()
+
+    def _remove(self, path: Path) -> None:
+        """Remove a checkpoint; where that is cut off, what is left has another name, and `sweep` finds it."""
+        removed = self.folder / f".{path.name}{_REMOVED}"
+        path.rename(removed)
+        shutil.rmtree(removed, ignore_errors=True)
 
     def paths(self) -> list[Path]:
         """The folders of the checkpoints, oldest first."""
-        found = self.folder.iterdir() if self.folder.is_dir() else ()
-        return sorted(
-            (p for p in found if _NAME.fullmatch(p.name) and any(_own(p))), key=lambda p: int(p.name[5:])
-        )
+        found = [path for path in self.folder.glob("step-*") if _NAME.fullmatch(path.name)]
+        return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint that is as it was written, and what is wrong with those that are newer.
@@ -181,22 +182,6 @@ def _json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DamagedError(f"{path.name} holds no table")
     return content
-
-
-def _own(path: Path) -> Iterator[Path]:
-    """The files of a checkpoint's folder that belong to it."""
-    if path.is_dir():
-        yield from (
-            file for file in path.iterdir() if file.name in (_MANIFEST, _STATE) or file.suffix == _TENSORS
-        )
-
-
-def _remove(path: Path) -> None:
-    """Remove a checkpoint; what somebody put into its folder stays, and is no checkpoint."""
-    for file in sorted(_own(path), key=lambda file: file.name != _MANIFEST):
-        file.unlink()
-    with suppress(OSError):
-        path.rmdir()
 
 
 def _name(step: int) -> str:

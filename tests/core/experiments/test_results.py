@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from attrs import field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import commit, digest, read_rows, results, write_rows
+from peirce.experiments import commit, read_rows, results, write_rows
 
 
 @frozen
@@ -41,12 +41,6 @@ def test_another_file_is_refused(text: str, tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"results\.csv is no file of results.*move it away"):
         read_rows(path, Measured)
     assert path.read_text() == text
-
-
-def test_a_digest_tells_runs_apart() -> None:
-    first = digest("spec", {"steps": 3, "lr": 0.1}, 0)
-    assert first == digest("spec", {"lr": 0.1, "steps": 3}, 0)
-    assert len({first, digest("spec", {"steps": 3, "lr": 0.1}, 1), digest("spec", {"steps": 4}, 0)}) == 3
 
 
 def test_the_commit_and_whether_files_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,3 @@ def test_warm_up_may_be_a_part_of_all_steps() -> None:
 def test_settings_that_contradict_each_other_are_refused(given: dict[str, object], message: str) -> None:
     with pytest.raises(TaskError, match=message):
         rates(**given)
-
-
-def test_warm_up_may_last_the_whole_training() -> None:
-    assert rates(warmup=10)[-1] == 1.0
