@@ -123,16 +123,21 @@ class Content:
         tensors = {tensor.name: tensor for tensor in self.proto.graph.initializer}
         found: Weights = {}
         for name, where in self.external.items():
-            kind, shape, file = tensors[name].data_type, tuple(tensors[name].dims), where["location"]
-            dtype = np.dtype(np.uint16) if kind == NARROW else helper.tensor_dtype_to_np_dtype(kind)
+            kind, shape, file = (
+                tensors[name].data_type,
+                [*tensors[name].dims],
+                self.path.parent / where["location"],
+            )
+            known = kind in TensorProto.DataType.values() and kind != TensorProto.UNDEFINED
+            dtype = helper.tensor_dtype_to_np_dtype(kind) if known and kind != NARROW else np.dtype(np.uint16)
             start, size = whole_number(where.get("offset", "0")), prod(shape)
-            whole = self.path.with_name(file).stat().st_size
-            if dtype.kind not in _NUMBERS or start is None or start + size * dtype.itemsize > whole:
+            sound = known and dtype.kind in _NUMBERS and start is not None and min(shape, default=0) >= 0
+            if not sound or (start or 0) + size * dtype.itemsize > file.stat().st_size:
                 raise ModelFileError(
-                    f"{self.path} keeps {name} in {file}, which does not hold it: it is damaged or incomplete; copy or "
-                    "export both again"
+                    f"{self.path} keeps {name} in {file.name}, which does not hold it: it is damaged or incomplete; "
+                    "copy or export both again"
                 )
-            values = np.fromfile(self.path.with_name(file), dtype, size, offset=start)
+            values = np.fromfile(file, dtype, size, offset=start or 0)
             found[name] = values.reshape(shape), kind
         return found
 

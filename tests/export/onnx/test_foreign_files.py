@@ -109,6 +109,12 @@ def test_weights_elsewhere_are_not_read(tmp_path: Path) -> None:
         path.write_bytes(model.SerializeToString())
         with pytest.raises(ModelFileError, match=r"keeps (weights|w) in"):
             Session(path)
+    for kind, dims in ((1, [-1, -1]), (99, [1]), (TensorProto.STRING, [0]), (1, [10**18])):
+        weights.data_type = kind
+        weights.dims[:] = dims
+        path.write_bytes(model.SerializeToString())
+        with pytest.raises(ModelFileError, match="keeps w in short, which does not hold it"):
+            Session(path)
     inner = model.graph.node.add(op_type="Constant", output=["c"]).attribute.add(name="value", type=4)
     inner.t.CopyFrom(weights)
     del model.graph.initializer[:]
