@@ -29,6 +29,7 @@ from transformers.utils.generic import can_return_tuple
 
 from peirce_hf.config import PeirceConfig
 from peirce_hf.saving import check_saved, saved_whole
+from peirce_hf.weights import fill, values_of_parts
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
@@ -155,9 +156,7 @@ class PeircePreTrainedModel(PreTrainedModel):
         config = PeirceConfig(spec=spec, provenance=model.provenance, **{**own, **settings})
         with torch.device("meta"):
             made = cls(config, registry=registry)
-        kept = made.peirce.state_dict()
-        state = {name: value.detach().clone() for name, value in model.state_dict().items() if name in kept}
-        _fill(made.peirce, state, model)
+        fill(made.peirce, model.state_dict(), model)
         made.config.dtype = made.dtype
         return made.train(model.training)
 
@@ -324,8 +323,7 @@ class PeircePreTrainedModel(PreTrainedModel):
         state = self.peirce.state_dict()
         key = next(name for name, parameter in self.peirce.named_parameters() if parameter is old.weight)
         state[key] = resized.weight.detach()
-        shapes = {name: value.shape for name, value in made.state_dict().items()}
-        _fill(made, {name: _resized(value, shapes[name]) for name, value in state.items()}, self.peirce)
+        fill(made, state, self.peirce)
         self.peirce = made.train(self.training)
         self.config.spec = to_plain(spec)
         return self.get_input_embeddings()
@@ -358,7 +356,7 @@ class PeircePreTrainedModel(PreTrainedModel):
                 if value.is_meta or getattr(value, "_is_hf_initialized", False):
                     continue
                 if self._given is None:
-                    self._given = _given(self.peirce)
+                    self._given = values_of_parts(self.peirce)
                 owner = next(name for name, other in self.peirce.named_modules() if other is module)
                 init.copy_(value, self._given[f"{owner}.{name}"].to(value))
 
@@ -420,27 +418,6 @@ def _plan(spec: Spec, provenance: Mapping[str, Any] | None, registry: Registry) 
     return plan
 
 
-def _fill(made: Model, state: Mapping[str, Tensor], source: Model) -> None:
-    """Give a model without storage its state, and what is no part of the state from another model."""
-    made.load_state_dict(state, assign=True)
-    buffers = dict(source.named_buffers())
-    for name, buffer in list(made.named_buffers()):
-        if buffer.is_meta:
-            owner, _, leaf = name.rpartition(".")
-            made.get_submodule(owner).register_buffer(leaf, buffers[name].clone(), persistent=False)
-
-
-def _given(model: Model) -> dict[str, Tensor]:
-    """The values that a model's parts give to what they hold directly."""
-    made = Model(model.plan, model.provenance)
-    return {
-        f"{owner}.{name}": value
-        for owner, module in made.named_modules()
-        if not isinstance(module, nn.Linear | nn.Embedding)
-        for name, value in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False))
-    }
-
-
 def _typed(values: Tensor, dtype: Dtype) -> Tensor:
     """int64 of other integers, and bool of numbers that are nonzero; anything else is left for the model to refuse."""
     if dtype == "bool" and values.dtype != torch.bool:
@@ -448,13 +425,3 @@ def _typed(values: Tensor, dtype: Dtype) -> Tensor:
     if dtype == "int64" and not values.is_floating_point() and values.dtype != torch.bool:
         return values.long()
     return values
-
-
-def _resized(value: Tensor, shape: torch.Size) -> Tensor:
-    """A tensor cut or continued with zeros along its first axis."""
-    if value.shape == shape:
-        return value.detach().clone()
-    result = value.new_zeros(shape)
-    count = min(len(value), len(result))
-    result[:count] = value[:count]
-    return result

@@ -218,16 +218,13 @@ class PeirceForConditionalGeneration(PeirceGenerator):
     ) -> Seq2SeqLMOutput:
         """Logits [b, y, v] of the target's token after each, and the loss against labels [b, y].
 
+        Inputs are as `PeircePreTrainedModel.inputs_of` takes them; `input_ids` are the source, None with a cache.
+
         Args:
-            input_ids: the source, as the other inputs, see `PeircePreTrainedModel.run`; none with a cache.
-            attention_mask: see there.
-            token_type_ids: see there.
             decoder_input_ids: the target so far; from the labels, after the start token, if None.
             decoder_attention_mask: nonzero at real tokens of the target.
             labels: the target, int64 [b, y], -100 where none counts.
             past_key_values: a cache of the source and of the target's tokens before.
-            use_cache: whether a cache is asked for.
-            inputs: further inputs, see there.
 
         Raises:
             InputError: there is neither a target nor labels.

@@ -45,9 +45,6 @@ class PeirceForPreTrainingOutput(ModelOutput):
     Args:
         loss: the sum of the losses of the heads with labels, a scalar.
         predictions: the heads' outputs, by the names that the Peirce model has for them.
-        last_hidden_state: the unary atoms.
-        pooler_output: one vector for the whole input.
-        binary: the binary atoms.
     """
 
     loss: Tensor | None = None
@@ -68,7 +65,7 @@ class PeirceModel(PeircePreTrainedModel):
         token_type_ids: Tensor | None = None,
         **inputs: Any,
     ) -> PeirceModelOutput:
-        """The final atoms and the pooled output; inputs as `PeircePreTrainedModel.run` says."""
+        """The final atoms and the pooled output; inputs as `PeircePreTrainedModel.inputs_of` takes them."""
         outputs = self.run(input_ids, attention_mask, token_type_ids, **inputs)
         return PeirceModelOutput(outputs["unary"], outputs.get("pooled"), outputs.get("binary"))
 
@@ -88,15 +85,11 @@ class PeirceForPreTraining(PeircePreTrainedModel):
         next_sentence_label: Tensor | None = None,
         **inputs: Any,
     ) -> PeirceForPreTrainingOutput:
-        """The atoms, and what every head predicts.
+        """The atoms, and what every head predicts; inputs as `PeircePreTrainedModel.inputs_of` takes them.
 
         Args:
-            input_ids: as the other inputs, see `PeircePreTrainedModel.run`.
-            attention_mask: see there.
-            token_type_ids: see there.
             labels: for the head of use `mlm`, int64 [b, x], -100 where none counts; or labels by the heads' prefixes.
             next_sentence_label: for the head of use `pair`, int64 [b].
-            inputs: further inputs, see there.
 
         Raises:
             InputError: there are labels for a head that the model does not have.
@@ -151,12 +144,8 @@ class PeirceWithLabels(PeircePreTrainedModel):
     ) -> Any:
         """Logits [b, classes], or [b, x, classes] of each token; and the loss against labels [b] or [b, x].
 
-        Args:
-            input_ids: as the other inputs, see `PeircePreTrainedModel.run`.
-            attention_mask: see there.
-            token_type_ids: see there.
-            labels: int64, -100 where none counts; float32 where a number is predicted.
-            inputs: further inputs, see there.
+        Inputs are as `PeircePreTrainedModel.inputs_of` takes them. Labels are int64, -100 where none counts, or float32
+        where a number is predicted.
         """
         outputs = self.run(input_ids, attention_mask, token_type_ids, **inputs)
         if labels is not None:
@@ -268,15 +257,11 @@ class PeirceForQuestionAnswering(PeircePreTrainedModel):
         end_positions: Tensor | None = None,
         **inputs: Any,
     ) -> QuestionAnsweringModelOutput:
-        """Scores [b, x] of each token as the first and as the last of the answer.
+        """Scores [b, x] of each token as the first and as the last of the answer; inputs as `inputs_of` takes them.
 
         Args:
-            input_ids: as the other inputs, see `PeircePreTrainedModel.run`.
-            attention_mask: see there.
-            token_type_ids: see there.
             start_positions: int64 [b], the answer's first token; one outside the input does not count.
             end_positions: int64 [b], its last token.
-            inputs: further inputs, see there.
         """
         outputs = self.run(input_ids, attention_mask, token_type_ids, **inputs)
         logits = outputs[f"{self.prefix}_logits"]

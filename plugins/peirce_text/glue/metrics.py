@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from peirce.errors import TaskError
 from peirce.extras import require
 
-from peirce_text.glue.subtasks import SUBTASKS, Metric, Subtask
+from peirce_text.glue.subtasks import Metric, Subtask
 
 Numbers = NDArray[Any]
 
@@ -62,12 +62,6 @@ def measure(task: Subtask, labels: Numbers, predicted: Numbers) -> dict[str, flo
             f"the model predicts a number for {task.title} that is not finite; lower train.lr and train again"
         )
     return {name: score(name, labels, predicted) for name in task.metrics}
-
-
-def average(scores: Mapping[str, float]) -> float | None:
-    """The mean of the tasks' scores; WNLI does not count, and None is the average of nothing."""
-    counted = [score for name, score in scores.items() if SUBTASKS[name].averaged]
-    return sum(counted) / len(counted) if counted else None
 
 
 def _constant(values: Numbers) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 from attrs import frozen
@@ -16,7 +17,7 @@ DIAGNOSTIC = "diagnostic"
 """The split of the diagnostic set, which a model of MNLI predicts."""
 
 
-@frozen(kw_only=True)
+@frozen
 class Subtask:
     """One task of GLUE.
 
@@ -30,7 +31,6 @@ class Subtask:
         classes: what the classes are called.
         metrics: what it is measured by; the score is their mean.
         header: the columns of files without a header, which are those that have labels; empty where all have one.
-        averaged: whether it counts in the average.
     """
 
     name: str
@@ -42,7 +42,6 @@ class Subtask:
     classes: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ("accuracy",)
     header: tuple[str, ...] = ()
-    averaged: bool = True
 
     @property
     def regression(self) -> bool:
@@ -52,29 +51,21 @@ class Subtask:
     @property
     def files(self) -> Mapping[str, str]:
         """The file of each split."""
-        if self.name != "mnli":
-            return {TRAIN: "train.tsv", VALID: "dev.tsv", TEST: "test.tsv"}
-        return {
-            TRAIN: "train.tsv",
-            VALID: "dev_matched.tsv",
-            VALID + MISMATCHED: "dev_mismatched.tsv",
-            TEST: "test_matched.tsv",
-            TEST + MISMATCHED: "test_mismatched.tsv",
-            DIAGNOSTIC: "diagnostic.tsv",
-        }
+        matched, mismatched = ("_matched", "_mismatched") if self.name == "mnli" else ("", "")
+        found = {TRAIN: "train.tsv", VALID: f"dev{matched}.tsv", TEST: f"test{matched}.tsv"}
+        if mismatched:
+            found |= {
+                split + MISMATCHED: f"{name}_mismatched.tsv"
+                for split, name in ((VALID, "dev"), (TEST, "test"))
+            }
+            found[DIAGNOSTIC] = "diagnostic.tsv"
+        return found
 
     @property
     def hub_splits(self) -> Mapping[str, str]:
         """The split of a data set of the hub for each split."""
-        if self.name != "mnli":
-            return {TRAIN: "train", VALID: "validation", TEST: "test"}
-        return {
-            TRAIN: "train",
-            VALID: "validation_matched",
-            VALID + MISMATCHED: "validation_mismatched",
-            TEST: "test_matched",
-            TEST + MISMATCHED: "test_mismatched",
-        }
+        names = {split: Path(file).stem.replace("dev", "validation") for split, file in self.files.items()}
+        return {split: name for split, name in names.items() if split != DIAGNOSTIC}
 
     def submission(self, split: str) -> str | None:
         """The name of the file of predictions for a split; None where there is no submission."""
@@ -91,71 +82,27 @@ SUBTASKS: Mapping[str, Subtask] = {
     task.name: task
     for task in (
         Subtask(
-            name="cola",
-            title="CoLA",
-            texts=("sentence",),
-            hub_texts=("sentence",),
-            classes=("unacceptable", "acceptable"),
-            metrics=("matthews",),
+            "cola", "CoLA", ("sentence",), ("sentence",), classes=("unacceptable", "acceptable"), metrics=("matthews",),
             header=("source", "label", "judgement", "sentence"),
         ),
+        Subtask("sst2", "SST-2", ("sentence",), ("sentence",), classes=("negative", "positive")),
         Subtask(
-            name="sst2",
-            title="SST-2",
-            texts=("sentence",),
-            hub_texts=("sentence",),
-            classes=("negative", "positive"),
-        ),
-        Subtask(
-            name="mrpc",
-            title="MRPC",
-            texts=("#1 String", "#2 String"),
-            label="Quality",
-            classes=("not_equivalent", "equivalent"),
+            "mrpc", "MRPC", ("#1 String", "#2 String"), label="Quality", classes=("not_equivalent", "equivalent"),
             metrics=("accuracy", "f1"),
         ),
+        Subtask("stsb", "STS-B", _PAIR, label="score", labels=(), metrics=("pearson", "spearman")),
         Subtask(
-            name="stsb",
-            title="STS-B",
-            texts=_PAIR,
-            label="score",
-            labels=(),
-            metrics=("pearson", "spearman"),
+            "qqp", "QQP", ("question1", "question2"), ("question1", "question2"), label="is_duplicate",
+            classes=("not_duplicate", "duplicate"), metrics=("accuracy", "f1"),
         ),
         Subtask(
-            name="qqp",
-            title="QQP",
-            texts=("question1", "question2"),
-            hub_texts=("question1", "question2"),
-            label="is_duplicate",
-            classes=("not_duplicate", "duplicate"),
-            metrics=("accuracy", "f1"),
+            "mnli", "MNLI", _PAIR, ("premise", "hypothesis"), label="gold_label", labels=_THREE, classes=_THREE
         ),
         Subtask(
-            name="mnli",
-            title="MNLI",
-            texts=_PAIR,
-            hub_texts=("premise", "hypothesis"),
-            label="gold_label",
-            labels=_THREE,
-            classes=_THREE,
+            "qnli", "QNLI", ("question", "sentence"), ("question", "sentence"), labels=_ENTAILS, classes=_ENTAILS
         ),
-        Subtask(
-            name="qnli",
-            title="QNLI",
-            texts=("question", "sentence"),
-            hub_texts=("question", "sentence"),
-            labels=_ENTAILS,
-            classes=_ENTAILS,
-        ),
-        Subtask(name="rte", title="RTE", texts=_PAIR, labels=_ENTAILS, classes=_ENTAILS),
-        Subtask(
-            name="wnli",
-            title="WNLI",
-            texts=_PAIR,
-            classes=("not_entailment", "entailment"),
-            averaged=False,
-        ),
+        Subtask("rte", "RTE", _PAIR, labels=_ENTAILS, classes=_ENTAILS),
+        Subtask("wnli", "WNLI", _PAIR, classes=("not_entailment", "entailment")),
     )
-}
-"""By name. WNLI's development set contradicts its training set, which is why it is left out of averages."""
+}  # fmt: skip
+"""By name."""

@@ -62,12 +62,8 @@ class Masking:
     probability: float = field(default=0.15, validator=[validators.gt(0), validators.lt(1)])
     most: int = field(default=20, validator=validators.ge(1))
 
-    def count(self, tokens: int) -> int:
-        """How many of a row's tokens of text are chosen: at least one, if there is any."""
-        return min(self.most, max(1, round(self.probability * tokens))) if tokens else 0
-
     def counts(self, tokens: Ints) -> Ints:
-        """The same for many rows."""
+        """How many of each row's tokens of text are chosen: at least one, if there is any."""
         chosen = np.clip(np.rint(self.probability * tokens), 1, self.most).astype(np.int64)
         return np.where(tokens > 0, chosen, 0)
 
@@ -82,7 +78,7 @@ class Masking:
         Returns:
             The row with the chosen tokens replaced, where those are, ascending, and which.
         """
-        chosen = np.sort(random.permutation(text)[: self.count(len(text))])
+        chosen = np.sort(random.permutation(text)[: int(self.counts(np.array(len(text))))])
         dice = random.random(len(chosen))
         others = self.ordinary[random.integers(len(self.ordinary), size=len(chosen))]
         replaced = np.where(dice < MASKED, self.mask_id, np.where(dice < MASKED + KEPT, ids[chosen], others))

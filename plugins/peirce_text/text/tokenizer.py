@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -175,7 +173,7 @@ class Tokenizer:
         """Train a WordPiece tokenizer of BERT's kind; the same texts give the same tokenizer, to the bit.
 
         Args:
-            texts: what to train on. They are read twice; an iterator is kept in a temporary file for that.
+            texts: what to train on. They are read twice, so that all of an iterator's are kept in memory.
             vocabulary: how many entries, special tokens and characters included; fewer if the texts hold no more.
             lowercase: lower case and strip accents, as BERT's uncased vocabulary does.
             min_frequency: how often two pieces must meet to be joined.
@@ -186,30 +184,30 @@ class Tokenizer:
         require("a tokenizer", "tokenizers", extra="text")
         from tokenizers import trainers
 
-        with _twice(texts) as texts:
-            alphabet, continuing = _characters(texts, lowercase)
-            if not alphabet:
-                raise TaskError("there is no text to train a tokenizer on: the files hold nothing but space")
-            # The library numbers the continuing characters as its hash table happens to give them, and ties
-            # are broken by number. As special tokens they have an order; the tokenizer below has them as pieces.
-            first = [*SPECIALS, *(_CONTINUES + character for character in continuing)]
-            least = len(first) + len(alphabet)
-            if vocabulary < least:
-                raise TaskError(
-                    f"a vocabulary of {vocabulary} has no room for the {least} special tokens and characters of these "
-                    f"texts; give at least {least}"
-                )
-            trainer = trainers.WordPieceTrainer(
-                vocab_size=vocabulary,
-                min_frequency=min_frequency,
-                special_tokens=first,
-                initial_alphabet=alphabet,
-                limit_alphabet=len(alphabet),
-                continuing_subword_prefix=_CONTINUES,
-                show_progress=False,
+        texts = list(texts) if iter(texts) is texts else texts
+        alphabet, continuing = _characters(map(storable, texts), lowercase)
+        if not alphabet:
+            raise TaskError("there is no text to train a tokenizer on: the files hold nothing but space")
+        # The library numbers the continuing characters as its hash table happens to give them, and ties
+        # are broken by number. As special tokens they have an order; the tokenizer below has them as pieces.
+        first = [*SPECIALS, *(_CONTINUES + character for character in continuing)]
+        least = len(first) + len(alphabet)
+        if vocabulary < least:
+            raise TaskError(
+                f"a vocabulary of {vocabulary} has no room for the {least} special tokens and characters of these "
+                f"texts; give at least {least}"
             )
-            inner = _wordpiece(SPECIALS, lowercase=lowercase)
-            inner.train_from_iterator(texts, trainer)
+        trainer = trainers.WordPieceTrainer(
+            vocab_size=vocabulary,
+            min_frequency=min_frequency,
+            special_tokens=first,
+            initial_alphabet=alphabet,
+            limit_alphabet=len(alphabet),
+            continuing_subword_prefix=_CONTINUES,
+            show_progress=False,
+        )
+        inner = _wordpiece(SPECIALS, lowercase=lowercase)
+        inner.train_from_iterator(map(storable, texts), trainer)
         ids = inner.get_vocab()
         return cls(_wordpiece(sorted(ids, key=ids.__getitem__), lowercase=lowercase))
 
@@ -365,38 +363,6 @@ def _characters(texts: Iterable[str], lowercase: bool) -> tuple[list[str], list[
                 counts[character] += count
     alphabet = sorted(counts, key=lambda character: (-counts[character], character))[:_ALPHABET]
     return sorted(alphabet), sorted(continuing.intersection(alphabet))
-
-
-@contextmanager
-def _twice(texts: Iterable[str]) -> Iterator[Iterable[str]]:
-    """Texts that can be read twice; those of an iterator from a temporary file."""
-    if iter(texts) is not texts:
-        yield _Storable(texts)
-        return
-    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
-        file.writelines(json.dumps(storable(text)) + "\n" for text in texts)
-        yield _Lines(file)
-
-
-@frozen
-class _Storable:
-    """Texts as UTF-8 can hold them."""
-
-    texts: Iterable[str]
-
-    def __iter__(self) -> Iterator[str]:
-        return map(storable, self.texts)
-
-
-@frozen
-class _Lines:
-    """The texts of a file of JSON strings, from its first line whenever it is asked."""
-
-    file: Any
-
-    def __iter__(self) -> Iterator[str]:
-        self.file.seek(0)
-        return map(json.loads, self.file)
 
 
 def _inside(folder: Path) -> Path:

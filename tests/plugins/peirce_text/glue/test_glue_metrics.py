@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from peirce.errors import TaskError
-from peirce_text.glue.metrics import average, measure, score
+from peirce_text.glue.metrics import measure, score
 from peirce_text.glue.subtasks import SUBTASKS, Metric
 from peirce_text.glue.task import submission
 
@@ -65,12 +65,6 @@ def test_the_metrics_of_a_task() -> None:
     }
     with pytest.raises(TaskError, match="not finite"):
         measure(SUBTASKS["stsb"], np.array([1.0, 2.0]), np.array([1.0, np.nan]))
-
-
-def test_wnli_does_not_count() -> None:
-    assert average({"cola": 0.5, "rte": 0.7, "wnli": 0.1}) == pytest.approx(0.6)
-    assert average({"wnli": 0.1}) is None
-    assert [task.name for task in SUBTASKS.values() if not task.averaged] == ["wnli"]
 
 
 def test_predictions_are_written_as_labels_or_as_numbers_within_bounds() -> None:
