@@ -135,6 +135,7 @@ def test_an_interrupted_run_resumes_to_the_bit_and_only_on_the_same_text(
     assert len(losses(cut)) == 4
 
 
+@pytest.mark.thorough
 def test_two_processes_give_the_losses_of_one_with_twice_the_batch(
     recipe: Path, texts: Path, tmp_path: Path
 ) -> None:
@@ -191,6 +192,7 @@ def test_mistakes_are_one_sentence(
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_real_text_is_learnt(
     shared: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,13 @@
+"""Cases of parametrised tests that every run has, and those that `tox -e thorough` alone has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pytest
+
+
+def often(values: Iterable[Any], kept: Collection[Any]) -> list[Any]:
+    """The values for a parametrised test, of which those that are not kept are run by `tox -e thorough` alone."""
+    return [v if v in kept else pytest.param(v, marks=pytest.mark.thorough) for v in values]
