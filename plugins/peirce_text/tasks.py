@@ -243,9 +243,9 @@ class TextTask(Task[OptionsT, TextData[EncodedT]], Generic[OptionsT, ExampleT, E
         Raises:
             TaskError: they name none, and there is nothing to train one on.
         """
+        vocabulary = getattr(self.options, "vocabulary", 0)
         if self.options.tokenizer:
             return Tokenizer.load(self.options.tokenizer)
-        vocabulary = getattr(self.options, "vocabulary", 0)
         if examples is None or not vocabulary:
             raise TaskError(
                 f"{self.name} needs a tokenizer, and the model comes with none; set task.tokenizer to a tokenizers "

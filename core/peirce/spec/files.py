@@ -73,7 +73,7 @@ class Document:
                 path = split_key(dotted)
             except ValueError as error:
                 raise SpecError(f"override {dotted!r}: {error}") from None
-            made = [path, *_put(data, path, value, dotted)]
+            made = [path, *_put(data, path, deepcopy(value), dotted)]  # which later changes may go into
             place = f"override {dotted}"
             locations = locations.without(path).and_of(dict.fromkeys(made, place), locations.source)
         return Document(data, locations)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import torch
 from attrs import evolve, field, frozen
 from peirce.errors import PlanError, one_line, unusable
-from peirce.extras import quiet_transformers
 from peirce.networks import TokenInput
 from peirce.parts import Architecture, Plan, TensorSpec
 from peirce.spec import Spec
@@ -18,6 +17,7 @@ from peirce_hf.pretrained.configuration import (
     completed,
     configuration,
     network,
+    published,
     with_dropout,
     without_storage,
 )
@@ -65,7 +65,7 @@ class PretrainedArchitecture(Architecture):
 
     @classmethod
     def sizes(cls, options: SourceOptions, dims: NoDims) -> Mapping[str, int]:
-        """Those of the configuration."""
+        """The sizes that the configuration says."""
         config = configuration(options.config)
         return {
             "layers": int(config.num_hidden_layers),
@@ -131,15 +131,7 @@ class PretrainedArchitecture(Architecture):
         from transformers import AutoModel
 
         wanted = dict(self.body.named_parameters())
-        try:
-            with quiet_transformers():
-                loaded, info = AutoModel.from_pretrained(
-                    self.options.source, config=self.body.config, use_safetensors=True, dtype=torch.float32,
-                    trust_remote_code=False, output_loading_info=True,
-                )  # fmt: skip
-        except (OSError, ValueError, RuntimeError) as error:
-            said = " ".join(str(error).split())[:500]
-            raise PlanError(f"the weights of {self.options.source!r} cannot be taken: {said}") from error
+        loaded, info = published(AutoModel, self.options.source, self.body.config, "the weights")
         missing = set(info["missing_keys"])
         lacking = sorted(name for name in missing & set(wanted) if not name.startswith("pooler."))
         if lacking:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 from attrs import fields
 from peirce.errors import PlanError
+from peirce.extras import quiet_transformers
 from peirce.spec import InputSpec, Spec
 from torch import nn
 
@@ -138,3 +139,30 @@ def network(config: Any) -> Any:
     from transformers import AutoModel
 
     return cast(Any, AutoModel.from_config(config, trust_remote_code=False))
+
+
+def published(
+    auto: Any, source: str, config: Any, what: str, **settings: Any
+) -> tuple[Any, Mapping[str, Any]]:
+    """A model of `transformers` in float32 with the weights of a source, and what was missing there or of other sizes.
+
+    Args:
+        auto: the class that makes it.
+        source: its folder, or its name on the hub, where weights are safetensors.
+        config: its configuration.
+        what: what is taken of it, for errors.
+        settings: what else the class is told.
+
+    Raises:
+        PlanError: the source cannot be read.
+    """
+    try:
+        with quiet_transformers():
+            loaded, info = auto.from_pretrained(
+                source, config=config, use_safetensors=True, dtype=torch.float32, trust_remote_code=False,
+                output_loading_info=True, **settings,
+            )  # fmt: skip
+    except (OSError, ValueError, RuntimeError) as error:
+        said = " ".join(str(error).split())[:500]
+        raise PlanError(f"{what} of {source!r} cannot be taken: {said}") from error
+    return loaded, info

@@ -9,10 +9,10 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from peirce.errors import PlanError
-from peirce.extras import quiet_transformers
 from peirce.parts import Encoded, Head, PlannedHead, TensorSpec, Tokens
 from torch import Tensor, nn
 
+from peirce_hf.pretrained.configuration import published
 from peirce_hf.pretrained.packing import Packing
 
 CLASSES = {
@@ -86,15 +86,10 @@ class OriginalHead(Head):
         """
         if self._source is None:
             return
-        try:
-            with quiet_transformers():
-                loaded, info = self._auto.from_pretrained(
-                    self._source, config=self.model.config, use_safetensors=True, dtype=torch.float32,
-                    trust_remote_code=False, output_loading_info=True, ignore_mismatched_sizes=True,
-                )  # fmt: skip
-        except (OSError, ValueError, RuntimeError) as error:
-            said = " ".join(str(error).split())[:500]
-            raise PlanError(f"the head {self._name!r} of {self._source!r} cannot be taken: {said}") from error
+        what = f"the head {self._name!r}"
+        loaded, info = published(
+            self._auto, self._source, self.model.config, what, ignore_mismatched_sizes=True
+        )
         own, given = self.model.state_dict(), loaded.state_dict()
         for name, theirs, ours in sorted(info["mismatched_keys"]):
             if name in own:
@@ -112,7 +107,7 @@ class OriginalHead(Head):
                 value.copy_(given[name])
 
     def outputs(self) -> tuple[TensorSpec, ...]:
-        """Those of the head that it stands for."""
+        """The outputs of the head that it stands for."""
         return self._for[0].outputs()
 
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
@@ -127,7 +122,7 @@ class OriginalHead(Head):
         return {"logits": encoded.scope.zero_unary(packing.unpack(logits)) if self._rows else logits}
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """That of the head that it stands for."""
+        """The loss of the head that it stands for."""
         return self._for[0].loss(outputs, labels)
 
 

@@ -321,7 +321,7 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
     def _predictions(
         self, model: Model, batch: Mapping[str, Tensor]
     ) -> dict[str, tuple[Head, Mapping[str, Tensor], Tensor]]:
-        """Of each term: its head, what the head predicts, and the labels.
+        """The head, the predictions and the labels of each term.
 
         The scores of the vocabulary are computed at the guessed places alone, a seventh of all where tokens are masked:
         at 128 tokens and 32,776 entries those of a row take 17 MB.

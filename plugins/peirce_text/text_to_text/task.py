@@ -42,7 +42,7 @@ class TextToTextOptions(FileOptions):
 
 
 class TextToText(TextTask[TextToTextOptions, Texts, EncodedPairs]):
-    """Of a source the model writes the target: translation, summaries, answers in free text."""
+    """The model writes a target for each source: translation, summaries, answers in free text."""
 
     name = "text_to_text"
     source = "FOLNet (Chen, 2023), Appendix A.5"

@@ -158,11 +158,10 @@ class Nli(TextClasses[NliOptions]):
     def data_of(self, tokenizer: Tokenizer, read: Mapping[str, Sequence[Example]]) -> TextClassData:
         """All splits as ids, or with the vectors of their texts."""
         options = self.options
+        how: Any = {"length": options.length, "cache": options.cache, "device": options.device}
         if not options.vectors:
             return super().data_of(tokenizer, read)
-        vectors = vectors_of(
-            options.vectors, length=options.length, cache=options.cache, device=options.device
-        )
+        vectors = vectors_of(options.vectors, **how)
         columns = (zip(*(each.texts for each in own), strict=True) for own in read.values())
         vectors.keep(text for own in columns for column in own for text in column)
         none = EncodedTexts.of([], [], tokenizer.pad_id)

@@ -101,32 +101,6 @@ def test_those_asked_for_have_roles_and_the_others_are_drawn(folder: Path) -> No
     assert others == set(range(words + 2, words + 7))
 
 
-def test_batches_hold_every_story_once_in_an_order_of_seed_and_epoch(folder: Path) -> None:
-    task = _task(folder, batch_size=8, valid=0.3)
-    data = task.prepare()
-    sizes = {split: len(part) for split, part in data.splits.items()}
-    assert sizes["train"] + sizes["valid"] == 60
-    assert 5 < sizes["valid"] < 30
-    assert sizes["test"] == 14
-
-    def rows(split: str, seed: int, epoch: int) -> list[tuple[int, ...]]:
-        batches = task.batches(data, split, seed, epoch)
-        return [
-            tuple(i[m].tolist())
-            for b in batches
-            for i, m in zip(b["input_ids"], b["attention_mask"], strict=True)
-        ]
-
-    for split, size in sizes.items():
-        assert len(rows(split, 0, 0)) == size
-        assert sorted(rows(split, 0, 0)) == sorted(
-            tuple(data.splits[split].row(i).tolist()) for i in range(size)
-        )
-    assert rows("train", 0, 0) == rows("train", 0, 0)
-    assert all(a != b for a, b in pairwise([rows("train", *key) for key in ((0, 0), (0, 1), (1, 1))]))
-    assert rows("valid", 0, 0) == rows("valid", 1, 5)
-
-
 @pytest.mark.parametrize("head", ["classification", "relation"])
 def test_the_loss_and_the_metrics_by_hand(head: str, folder: Path, registry: Registry) -> None:
     task = _task(folder, people="tokens", head=head, batch_size=3)
@@ -175,8 +149,6 @@ def test_a_few_steps_learn_and_the_saved_model_evaluates_the_same(
 
 
 def test_what_cannot_be(folder: Path, tmp_path: Path, registry: Registry) -> None:
-    with pytest.raises(TaskError, match=r"needs either task\.folder or task\.dataset"):
-        Clutrr(ClutrrOptions()).prepare()
     with pytest.raises(TaskError, match=r"4 people, and task\.entities is 3"):
         _task(folder, people="tokens", entities=3).prepare()
     with pytest.raises(TaskError, match=r"task\.train_hops: no story of 7 hops"):
