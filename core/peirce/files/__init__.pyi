@@ -12,7 +12,6 @@ from .read import digests_checked as digests_checked
 from .read import limit as limit
 from .read import open_file as open_file
 from .read import parse_json as parse_json
-from .read import parse_size as parse_size
 from .read import parse_toml as parse_toml
 from .read import plain_text as plain_text
 from .read import read_bytes as read_bytes
@@ -20,7 +19,6 @@ from .read import read_json as read_json
 from .read import read_lines as read_lines
 from .read import read_text as read_text
 from .read import read_toml as read_toml
-from .read import too_deep as too_deep
 from .read import whole_number as whole_number
 from .write import clear as clear
 from .write import disk_error as disk_error

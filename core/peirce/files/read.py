@@ -58,13 +58,13 @@ def limit(*, text: bool = False) -> int:
         InputError: `PEIRCE_LIMIT` is no size.
     """
     try:
-        most = parse_size(os.environ.get(LIMIT) or str(_LIMIT))
+        most = _size_of(os.environ.get(LIMIT) or str(_LIMIT))
     except ValueError as error:
         raise InputError(f"{LIMIT}: {error}") from None
     return most // 8 if text else most
 
 
-def parse_size(text: str) -> int:
+def _size_of(text: str) -> int:
     """Bytes written as such as 64MB or 2.5 GB.
 
     Raises:
@@ -276,12 +276,12 @@ def _parsed(parse: Callable[[], Any]) -> Any:
     except RecursionError:
         content = None
     else:
-        if not too_deep(content):
+        if not _too_deep(content):
             return content
     raise ValueError(f"tables and lists are nested more than {DEEPEST} deep")
 
 
-def too_deep(value: Any, deepest: int = DEEPEST) -> bool:
+def _too_deep(value: Any, deepest: int = DEEPEST) -> bool:
     """Whether tables and lists hold each other to more than so many levels; without recursion of its own."""
     level = [value]
     for _ in range(deepest + 1):
