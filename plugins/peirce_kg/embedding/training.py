@@ -20,7 +20,7 @@ from peirce_kg.engine.answers import Answers
 from peirce_kg.evaluation import ranks
 from peirce_kg.graphs.graph import Graph, Split
 from peirce_kg.parts.augmenters.kge_files import KgeFacts, Optimizer, Predictor
-from peirce_kg.parts.systems.complex_numbers import times
+from peirce_kg.parts.systems.system import times
 
 NEGATIVES = 64
 """False triples for each true one of TransE."""

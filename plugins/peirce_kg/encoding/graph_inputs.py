@@ -29,8 +29,8 @@ from peirce_kg.parts.positions.query_graph import (
 )
 from peirce_kg.queries import querygraph
 from peirce_kg.queries.language import Query
+from peirce_kg.queries.normal import reverse
 from peirce_kg.queries.querygraph import QueryGraph
-from peirce_kg.queries.reversal import reverse
 
 Small: TypeAlias = NDArray[np.uint8]
 _ROLE = {name: 2**place for place, name in enumerate(ROLES)}

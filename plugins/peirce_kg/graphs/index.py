@@ -139,7 +139,7 @@ class _Side:
 class Index:
     """The triples that one cumulative split holds; the indexes of a graph's splits share their arrays.
 
-    Two numberings of triples occur: `ranges` and `others` speak of places in one direction's array; `of_relation` and
+    Two numberings of triples occur: `edges` and `others` speak of places in one direction's array; `of_relation` and
     `triples` number the triples of the split alone, from 0 to len(index) - 1.
 
     Args:
@@ -203,14 +203,8 @@ class Index:
         """Whether each triple is in the graph; the arguments are int64 [n]."""
         return self.linked(self.groups(relation, head, heads=True), tail, heads=True)
 
-    def ranges(self, relation: Ints, entity: Ints, *, heads: bool) -> tuple[Ints, Ints]:
-        """Where the triples of each relation and entity start and stop in the array that `others` reads; where there is
-        none, both are equal. `heads`: the entity is the head; otherwise it is the tail."""
-        start, counts = self.edges(self.groups(relation, entity, heads=heads), heads=heads)
-        return start, start + counts
-
     def others(self, places: Ints, *, heads: bool) -> Ints:
-        """The entities at the other end of the triples at places that `ranges` or `edges` gave."""
+        """The entities at the other end of the triples at places that `edges` gave."""
         return self._side(heads).other.take(places).astype(np.int64)
 
     def ends(self, relation: Ints, *, heads: bool) -> tuple[Ints, Ints]:

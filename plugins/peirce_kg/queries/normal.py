@@ -1,6 +1,8 @@
-"""Normal forms of queries: the disjunctive one, and the names of existential variables that make renamings equal."""
+"""The same query written in other ways: its disjunctive normal form, canonical names of variables, its reversal."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from peirce_kg.queries.language import (
     FREE,
@@ -13,6 +15,7 @@ from peirce_kg.queries.language import (
     Or,
     Query,
     Variable,
+    chained,
     with_atoms,
 )
 from peirce_kg.queries.parsing import check_length
@@ -50,6 +53,33 @@ def alpha_equivalent(left: Query, right: Query) -> bool:
     All are quantified over the whole formula, so that is a one-to-one renaming; the order of operands counts.
     """
     return canonical(left) == canonical(right)
+
+
+def reverse(query: Query) -> Query:
+    """The query written from its end to its beginning; it means the same (TEGA, Appendix C and Table 13).
+
+    Parentheses stay where they are: `((a)&(b))&(c)` becomes `((c)&(b))&(a)`, as in Table 13, and a second reversal
+    gives the query back.
+    """
+    return Query(reversed_formula(query.formula))
+
+
+def reversed_formula(formula: Formula) -> Formula:
+    """The formula with the operands of each conjunction and disjunction in reverse order."""
+    if isinstance(formula, Atom):
+        return formula
+    if isinstance(formula, Not):
+        return Not(reversed_formula(formula.operand))
+    connective = type(formula)
+    operands = [reversed_formula(operand) for operand in chained(formula, connective)]
+    return _refilled(formula, connective, reversed(operands))
+
+
+def _refilled(formula: Formula, connective: type[And | Or], operands: Iterator[Formula]) -> Formula:
+    """The chain in the same groups, with other operands."""
+    if isinstance(formula, connective):
+        return connective(tuple(_refilled(operand, connective, operands) for operand in formula.operands))
+    return next(operands)
 
 
 def _literal(literal: Literal) -> Formula:

@@ -77,14 +77,6 @@ class QueryGraph:
         """The number of the free variable's node."""
         return next(number for number, node in enumerate(self.nodes) if node.kind == "free")
 
-    @property
-    def adjacency(self) -> NDArray[np.bool_]:
-        """Which nodes an edge joins, in either direction, or are the same: bool [n, n]."""
-        joined = np.eye(len(self.nodes), dtype=np.bool_)
-        for start, end in self.edges:
-            joined[start, end] = joined[end, start] = True
-        return joined
-
     def distances(self, *, signed: bool) -> NDArray[np.int64]:
         """How many edges the shortest path from node x to node y has: int64 [n, n].
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, chdir, contextmanager
 
 from attrs import frozen
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError
 from peirce.extras import require, safe_path
 from peirce.workers import worker_processes
 
@@ -79,10 +79,8 @@ def pool(
         samplers: what they sample with, by type.
 
     Raises:
-        TaskError: there is no such engine, or what it needs is not installed.
+        TaskError: what the engine needs is not installed.
     """
-    if engine not in ENGINES:
-        raise TaskError(unknown("engine", engine, ENGINES))
     if engine == "ray":
         return _ray(workers, samplers)
     return _here(samplers) if (workers or 1) == 1 else _processes(workers or 1, samplers)

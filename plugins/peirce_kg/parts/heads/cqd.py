@@ -21,11 +21,9 @@ from torch import Tensor
 
 from peirce_kg.parts.heads.distances import SetRanking
 from peirce_kg.parts.heads.losses import ranking_loss
-from peirce_kg.parts.ranking import RankingOptions
-from peirce_kg.parts.systems.complex_numbers import times
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.set_system import levels_of
-from peirce_kg.parts.systems.system import Literals, is_free, literal_specs, looked_up
+from peirce_kg.parts.systems.system import Literals, RankingOptions, is_free, literal_specs, looked_up, times
 
 NUMBERS = 2**24
 """Scores of candidates that are held at once."""

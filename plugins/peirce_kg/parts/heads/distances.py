@@ -20,9 +20,9 @@ from torch.utils.checkpoint import checkpoint
 from peirce_kg.parts.heads.entities import Entities
 from peirce_kg.parts.heads.losses import check_distribution, ranking_loss
 from peirce_kg.parts.heads.special import digamma, log_gamma
-from peirce_kg.parts.ranking import RankingOptions
 from peirce_kg.parts.systems.betae import LEAST, MARGIN, MOST
 from peirce_kg.parts.systems.literals import TARGETS
+from peirce_kg.parts.systems.system import RankingOptions
 
 NUMBERS = 2**24
 """Numbers that one portion of a comparison of sets with entities may have."""

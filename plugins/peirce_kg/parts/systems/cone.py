@@ -11,8 +11,8 @@ from attrs import field, frozen, validators
 from peirce.parts import Linear, Plan
 from torch import Tensor, nn
 
-from peirce_kg.parts.ranking import RankingOptions
 from peirce_kg.parts.systems.set_system import SetSystem, weights_of
+from peirce_kg.parts.systems.system import RankingOptions
 
 NEAR = 1e-3
 """Coordinates below this have no angle to speak of; the published code has the same bound."""

@@ -8,9 +8,8 @@ import torch
 from peirce.parts import NoOptions
 from torch import Tensor
 
-from peirce_kg.parts.systems.complex_numbers import times
 from peirce_kg.parts.systems.literals import Shape, no_negation, tree
-from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up
+from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up, times
 
 
 class Cqd(QuerySystem):

@@ -9,9 +9,8 @@ from attrs import field, frozen, validators
 from peirce.parts import Linear, Plan, dense
 from torch import Tensor, nn
 
-from peirce_kg.parts.systems.complex_numbers import conjugate, times
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
-from peirce_kg.parts.systems.system import Literals, QuerySystem, is_free, looked_up
+from peirce_kg.parts.systems.system import Literals, QuerySystem, conjugate, is_free, looked_up, times
 
 INIT_STD = 0.02
 FAR = 1 << 20

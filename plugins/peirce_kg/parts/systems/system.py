@@ -42,6 +42,21 @@ class SystemDims:
     feedforward: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
 
 
+@frozen(kw_only=True)
+class RankingOptions:
+    """Which token ids are entities: what every head that compares entities with sets is told.
+
+    Args:
+        first: the token id of entity 0.
+        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
+        free: the token id of the free variable.
+    """
+
+    first: int = field(default=0, validator=validators.ge(0))
+    count: int = field(default=0, validator=validators.ge(0))
+    free: int = field(default=1, validator=validators.ge(0))
+
+
 @dataclass(frozen=True, eq=False)  # not attrs: torch.compile cannot trace the setters of its frozen classes
 class Literals:
     """A batch of queries as literals.
@@ -248,3 +263,16 @@ class QuerySystem(Executor, Architecture):
 def looked_up(words: Tensor, tokens: Tensor) -> Tensor:
     """[v, d], [b, x] -> [b, x, d]."""
     return F.embedding(tokens, words)
+
+
+def times(left: Tensor, right: Tensor) -> Tensor:
+    """The products of complex numbers, real parts first, then imaginary ones: [..., d1], [..., d1] -> [..., d1]."""
+    a, b = left.chunk(2, -1)
+    c, d = right.chunk(2, -1)
+    return torch.cat([a * c - b * d, a * d + b * c], -1)
+
+
+def conjugate(values: Tensor) -> Tensor:
+    """[..., d1] -> [..., d1]."""
+    real, imaginary = values.chunk(2, -1)
+    return torch.cat([real, -imaginary], -1)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kgqa_reference import graphs
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, load_graph
-from peirce_kg.graphs.index import Index, lower_bound
+from peirce_kg.graphs.index import Index, lower_bound, spans
 
 
 def _triples(graph: Graph, split: Split) -> set[tuple[int, int, int]]:
@@ -28,8 +28,8 @@ def test_every_split_finds_exactly_its_triples(graph: Graph) -> None:
         for heads, mine, other in ((True, 0, 2), (False, 2, 0)):
             for relation in range(graph.relations):
                 for entity in range(graph.entities):
-                    start, stop = index.ranges(np.array([relation]), np.array([entity]), heads=heads)
-                    found = index.others(np.arange(start[0], stop[0]), heads=heads).tolist()
+                    group = index.groups(np.array([relation]), np.array([entity]), heads=heads)
+                    found = index.others(spans(*index.edges(group, heads=heads)), heads=heads).tolist()
                     assert sorted(found) == sorted(
                         x[other] for x in triples if x[1] == relation and x[mine] == entity
                     )

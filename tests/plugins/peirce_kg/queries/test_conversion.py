@@ -14,9 +14,8 @@ from peirce_kg.graphs.graph import Graph
 from peirce_kg.queries.conversion import read_query, to_efo, to_lisp
 from peirce_kg.queries.language import Atom, Constant, Formula, Not, Query, parse
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union, parse_lisp
-from peirce_kg.queries.normal import alpha_equivalent, canonical, disjunctive
+from peirce_kg.queries.normal import alpha_equivalent, canonical, disjunctive, reverse
 from peirce_kg.queries.parsing import MAX_DEPTH, QueryError
-from peirce_kg.queries.reversal import reverse
 from peirce_kg.queries.types import load_types
 
 TABLE_12 = {

@@ -6,7 +6,7 @@ from kgqa_queries import formulas
 from kgqa_reference import brute_force, graphs, queries
 from peirce_kg.graphs.graph import Graph
 from peirce_kg.queries.language import Query, parse
-from peirce_kg.queries.reversal import reverse
+from peirce_kg.queries.normal import reverse
 from peirce_kg.queries.types import load_types
 
 TABLE_13 = {

@@ -14,8 +14,8 @@ from peirce.errors import ExportError
 from peirce.registry import Registry
 from peirce_kg.encoding.literal_inputs import shape_of
 from peirce_kg.engine.template import Groundings, Template
-from peirce_kg.parts.systems.complex_numbers import times
 from peirce_kg.parts.systems.cqd import Cqd
+from peirce_kg.parts.systems.system import times
 from peirce_kg.queries.language import FREE, Variable
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor

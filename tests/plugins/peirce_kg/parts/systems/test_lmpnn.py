@@ -7,8 +7,8 @@ import pytest
 import torch
 from peirce.registry import Registry
 from peirce_kg.engine.template import Groundings, Slot, Template
-from peirce_kg.parts.systems.complex_numbers import conjugate, times
 from peirce_kg.parts.systems.lmpnn import Lmpnn
+from peirce_kg.parts.systems.system import conjugate, times
 from peirce_kg.queries.language import FREE, Variable
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
