@@ -9,5 +9,8 @@ import pytest
 
 
 def often(values: Iterable[Any], kept: Collection[Any]) -> list[Any]:
-    """The values for a parametrised test, of which those that are not kept are run by `tox -e thorough` alone."""
-    return [v if v in kept else pytest.param(v, marks=pytest.mark.thorough) for v in values]
+    """The values of a parametrised test; those that are not kept are run by `tox -e thorough` alone."""
+    return [
+        v if v in kept else pytest.param(*(v if isinstance(v, tuple) else (v,)), marks=pytest.mark.thorough)
+        for v in values
+    ]
