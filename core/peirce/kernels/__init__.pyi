@@ -1,5 +1,6 @@
 from .blocks import blocked as blocked
 from .blocks import blocked_training as blocked_training
+from .blocks import channels_first as channels_first
 from .blocks import in_blocks as in_blocks
 from .blocks import portion as portion
 from .fusion import FusedLinear as FusedLinear

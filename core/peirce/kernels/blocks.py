@@ -48,17 +48,27 @@ def blocks(atoms: Tensor, channels: int) -> Iterator[tuple[slice, slice]]:
             yield slice(item, min(item + examples, batch)), slice(start, min(start + step, rows))
 
 
-def portion(like: Tensor, length: int, width: int) -> int | None:
+def channels_first(values: Tensor) -> Tensor:
+    """[b, x, a, c] as [b, c, x, a], for a product over tokens in each channel.
+
+    A CPU copies operands that are not contiguous one matrix after the other, in 64 channels 64 times. Without
+    gradients, which would keep the copy, they are copied at once.
+    """
+    moved = values.permute(0, 3, 1, 2)
+    return moved.contiguous() if _in_inference(values) else moved
+
+
+def portion(sample: Tensor, length: int, width: int) -> int | None:
     """How many examples go through the layers together, for binary atoms of [b, length, length, width]; None for all.
 
     Args:
-        like: a tensor of the atoms' device and dtype.
+        sample: a tensor of the atoms' device and dtype.
         length: tokens of an example.
         width: channels of a pair.
     """
-    if not _on_cpu(like):
+    if not _on_cpu(sample):
         return None
-    return max(1, PORTION_BYTES // max(1, length * length * width * like.element_size()))
+    return max(1, PORTION_BYTES // max(1, length * length * width * sample.element_size()))
 
 
 def _in_inference(atoms: Tensor) -> bool:

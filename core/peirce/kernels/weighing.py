@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from peirce.algebra import Scope, at_least_float32, stretch
+from peirce.kernels.blocks import channels_first
 
 TRACED_STEPS = 4
 """In how many steps a traced graph weighs all groups of a kernel."""
@@ -68,7 +69,7 @@ def _weigh_uniform(logits: Tensor, values: Tensor, scope: Scope) -> Tensor:
 
 def _summed(weights: Tensor, values: Tensor) -> Tensor:
     """[b, a, g, n], [b, x, a, g] -> [b, x, g, n]: weights that no row has of its own."""
-    return torch.matmul(values.permute(0, 3, 1, 2), weights.permute(0, 2, 1, 3)).transpose(1, 2)
+    return torch.matmul(channels_first(values), weights.permute(0, 2, 1, 3)).transpose(1, 2)
 
 
 def _weigh_rows(logits: Tensor, values: Tensor, scope: Scope) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from peirce.algebra import Scope
+from peirce.kernels import channels_first
 from peirce.parts import Operator, Reader, Writer
 from torch import Tensor
 
@@ -41,7 +42,7 @@ class Join(Operator):
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         """[b, x, a, h], [b, a, h, s] -> [b, x, h, s]."""
-        return (kernel.permute(0, 3, 1, 2) @ premise.permute(0, 2, 1, 3)).transpose(1, 2)
+        return (channels_first(kernel) @ premise.permute(0, 2, 1, 3)).transpose(1, 2)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from peirce.algebra import Scope
+from peirce.kernels import channels_first
 from peirce.parts import Operator, Reader, Writer
 from torch import Tensor
 
@@ -35,7 +36,7 @@ class Trans(Operator):
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
         """[b, x, a, d], [b, a, y, d] -> [b, x, y, d]."""
-        return (kernel.permute(0, 3, 1, 2) @ premise.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+        return (channels_first(kernel) @ channels_first(premise)).permute(0, 2, 3, 1)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""
