@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING, Any
 
 from peirce.errors import BusyError, PeirceError, WriteError, message_of
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 LOCK = ".peirce-lock"
 """The lock of a folder, in it; that of a file has the file's name before it and lies beside it."""
@@ -37,6 +38,10 @@ _ADVICE = {
 _RUST = re.compile(r"\(os error (\d+)\)")
 _SHORT = re.compile(r"\d+ requested and \d+ written|No usable temporary directory")
 _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
+
+
+class _TakenError(Exception):
+    """A lock that another holds."""
 
 
 @contextmanager
@@ -73,7 +78,7 @@ def locked(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None]:
         finally:
             _held.reset(token)
             _release(lock)
-    except Timeout:
+    except _TakenError:
         raise BusyError(
             f"another process writes to {place}; wait until it has ended, or give another place"
         ) from None
@@ -87,13 +92,17 @@ def _take(path: Path, *, wait: bool = False) -> FileLock | None:
     """Take a lock; None where the file system has none.
 
     Raises:
-        Timeout: another has it.
+        _TakenError: another has it.
     """
+    from filelock import FileLock, Timeout
+
     lock = FileLock(path, timeout=-1 if wait else 0)
     try:
         lock.acquire()
+    except Timeout:
+        raise _TakenError from None
     except OSError as error:
-        if error.errno not in _NO_LOCKS or isinstance(error, Timeout):
+        if error.errno not in _NO_LOCKS:
             raise
         return None
     return lock
@@ -117,7 +126,7 @@ def scratch(place: Path) -> Iterator[Path]:
         # A name may be as long as names can be; people need its beginning.
         folder = place.with_name(f".{place.name[:40]}.peirce-{os.urandom(6).hex()}")
         folder.mkdir(mode=0o700)
-        with suppress(FileNotFoundError, Timeout):  # another process took it for a dead one's
+        with suppress(FileNotFoundError, _TakenError):  # another process took it for a dead one's
             lock = _take(folder / LOCK)
             break
     try:
@@ -135,7 +144,7 @@ def clear(folder: Path) -> None:
         return  # where nothing can be listed, nothing can be written, which is told of then
     for each in left:
         if each.is_dir() and not each.is_symlink():
-            with suppress(OSError, Timeout):
+            with suppress(OSError, _TakenError):
                 if not (each / LOCK).exists():
                     each.rmdir()  # made a moment ago, or somebody's own
                 elif lock := _take(each / LOCK):
