@@ -1,8 +1,3 @@
-from .encoding import EncodedTexts as EncodedTexts
-from .encoding import Ints as Ints
-from .encoding import encode as encode
-from .encoding import padded as padded
-from .encoding import tensors as tensors
 from .progress import say as say
 from .progress import shown as shown
 from .reading import SPLIT_NAMES as SPLIT_NAMES
@@ -26,4 +21,9 @@ from .tasks import divided as divided
 from .tasks import evaluating as evaluating
 from .tasks import of_vocabulary as of_vocabulary
 from .tasks import outputs_of as outputs_of
+from .text.encoding import EncodedTexts as EncodedTexts
+from .text.encoding import Ints as Ints
+from .text.encoding import encode as encode
+from .text.encoding import padded as padded
+from .text.encoding import tensors as tensors
 from .text.tokenizer import Tokenizer as Tokenizer

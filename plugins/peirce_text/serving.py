@@ -14,7 +14,7 @@ from peirce.files import parse_json
 from peirce.model import ASSETS, WEIGHTS, Field, Pipeline, Runner, SavedFiles, Say, saved_files
 from peirce.parts import Signature, TensorSpec
 
-from peirce_text.encoding import padded
+from peirce_text.text.encoding import padded
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.writer import DECODER, IDS, PREFIX, writer_of
 

@@ -23,9 +23,9 @@ from peirce.files import write_whole
 from peirce.model import Model, Task
 from torch import Tensor
 
-from peirce_text.encoding import EncodedTexts, Ints, encode
 from peirce_text.progress import say, shown
 from peirce_text.reading import Example, Row
+from peirce_text.text.encoding import EncodedTexts, Ints, encode
 from peirce_text.text.tokenizer import FILE, Shorten, Tokenizer
 
 TRAIN, VALID, TEST = SPLITS = ("train", "valid", "test")

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from peirce_text.clutrr.encoding import Encoder
 from peirce_text.clutrr.stories import of_hops, read_folder, read_hub, read_story
-from peirce_text.encoding import EncodedTexts, Ints
 from peirce_text.reading import Example, Row
 from peirce_text.small import write_csv
 from peirce_text.tasks import FolderOptions, TextClassData, TextClasses, at_least, outputs_of
+from peirce_text.text.encoding import EncodedTexts, Ints
 from peirce_text.text.tokenizer import Tokenizer
 
 

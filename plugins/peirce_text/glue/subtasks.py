@@ -51,15 +51,12 @@ class Subtask:
     @property
     def files(self) -> Mapping[str, str]:
         """The file of each split."""
-        matched, mismatched = ("_matched", "_mismatched") if self.name == "mnli" else ("", "")
-        found = {TRAIN: "train.tsv", VALID: f"dev{matched}.tsv", TEST: f"test{matched}.tsv"}
-        if mismatched:
-            found |= {
-                split + MISMATCHED: f"{name}_mismatched.tsv"
-                for split, name in ((VALID, "dev"), (TEST, "test"))
-            }
-            found[DIAGNOSTIC] = "diagnostic.tsv"
-        return found
+        if self.name != "mnli":
+            return {TRAIN: "train.tsv", VALID: "dev.tsv", TEST: "test.tsv"}
+        found = {TRAIN: "train.tsv"}
+        for split, name in ((VALID, "dev"), (TEST, "test")):
+            found |= {split: f"{name}_matched.tsv", split + MISMATCHED: f"{name}_mismatched.tsv"}
+        return {**found, DIAGNOSTIC: "diagnostic.tsv"}
 
     @property
     def hub_splits(self) -> Mapping[str, str]:

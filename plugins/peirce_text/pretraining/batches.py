@@ -11,10 +11,10 @@ from attrs import field, frozen
 from peirce.parts import IGNORED
 from torch import Tensor
 
-from peirce_text.encoding import padded
 from peirce_text.pretraining.examples import Corpus, cropped
 from peirce_text.pretraining.guessing import Guesses, Guessing
 from peirce_text.pretraining.store import Ints
+from peirce_text.text.encoding import padded
 from peirce_text.text.tokenizer import Tokenizer
 
 

@@ -16,7 +16,6 @@ from peirce.parts import IGNORED
 from peirce.training import one_of
 from torch import Tensor
 
-from peirce_text.encoding import EncodedTexts, tensors
 from peirce_text.progress import say, shown
 from peirce_text.small import DOES, WHO, sentence, vocabulary
 from peirce_text.squad.metrics import Judged, best_thresholds, measure
@@ -33,6 +32,7 @@ from peirce_text.tasks import (
     outputs_of,
     write_predictions,
 )
+from peirce_text.text.encoding import EncodedTexts, tensors
 from peirce_text.text.tokenizer import Tokenizer
 
 _ALL = 2**30

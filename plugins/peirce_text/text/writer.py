@@ -16,7 +16,7 @@ from peirce.errors import ModelFileError, TaskError
 from peirce.model import Generated, decoding
 from peirce.parts import TensorSpec
 
-from peirce_text.encoding import padded
+from peirce_text.text.encoding import padded
 from peirce_text.text.tokenizer import Tokenizer
 
 Arrays = dict[str, NDArray[Any]]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from peirce.parts import IGNORED
 from torch import Tensor
 
-from peirce_text.encoding import Ints, padded, tensors
+from peirce_text.text.encoding import Ints, padded, tensors
 from peirce_text.text.tokenizer import Tokenizer
 
 

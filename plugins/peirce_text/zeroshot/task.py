@@ -22,12 +22,12 @@ from peirce.model import Model
 from torch import Tensor
 from torch.nn import functional as F
 
-from peirce_text.encoding import EncodedTexts, Ints
 from peirce_text.glue.metrics import score
 from peirce_text.glue.subtasks import Metric
 from peirce_text.reading import Row, read_rows
 from peirce_text.small import sentence, vocabulary
 from peirce_text.tasks import TEST, TRAIN, VALID, TextClassData, TextOptions, TextTask, at_least, outputs_of
+from peirce_text.text.encoding import EncodedTexts, Ints
 from peirce_text.text.tokenizer import Tokenizer
 from peirce_text.zeroshot.templates import PromptTemplate, label_ids
 

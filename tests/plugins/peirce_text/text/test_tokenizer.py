@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peirce.errors import TaskError
-from peirce_text.encoding import encode
+from peirce_text.text.encoding import encode
 from peirce_text.text.tokenizer import SPECIALS, Tokenizer, shortened
 from small_texts import blocks, documents
 
