@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from peirce.errors import InputError, TaskError
@@ -36,12 +37,16 @@ def require(feature: str, *packages: str, extra: str, instead: str = "") -> None
 def shadowed(error: BaseException) -> str | None:
     """Which folder breaks an import: one without code that is called as a package that an error names; None if none is.
 
-    Python takes a folder such as `onnx`, of exported files, for the package where that is not installed.
+    Python takes a folder such as `onnx` or `triton`, of exported files, for the package where that is not installed.
     """
-    name = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
+    name = ""
+    if isinstance(error, ImportError):
+        name = (error.name or "").partition(".")[0]
+    elif isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        name = error.obj.__name__
     spec = find_spec(name) if name else None
     if spec is None or spec.origin is not None or not spec.submodule_search_locations:
-        return None
+        return None if error.__cause__ is None else shadowed(error.__cause__)
     folder = next(iter(spec.submodule_search_locations))
     return f"The folder {folder} stands in the place of the package {name}: rename it, or install the package"
 

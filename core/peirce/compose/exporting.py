@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from peirce.compose.session import opened_by
-from peirce.errors import ExportError, InputError, ModelFileError, unknown
+from peirce.errors import ExportError, InputError, ModelFileError, one_line, unknown
+from peirce.extras import shadowed
 from peirce.files import locked, writing
 from peirce.model import Progress, Report
 from peirce.spec import is_path
@@ -65,7 +66,12 @@ def export(
     with _alone(Path(path), folder=part.writes == "folder"):
         if isinstance(model, str | os.PathLike):
             model = read_model(model, registry)
-        report = part(chosen).export(model, Path(path))
+        try:
+            report = part(chosen).export(model, Path(path))
+        except Exception as error:
+            if (cause := shadowed(error)) is None:
+                raise
+            raise ExportError(f"{one_line(error)}. {cause}") from error
     if not isinstance(report, Report):
         raise ExportError(
             f"exporter {to!r} wrote {os.fspath(path)} and returned a {type(report).__name__}; it must return a "
