@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from attrs import frozen
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from peirce.errors import ModelFileError
 from peirce.files import parse_json, parse_toml, read_bytes
 from peirce.model import ASSETS, SPEC, WEIGHTS, saved_files
-from peirce_text import Tokenizer
+from peirce_text import Tokenizer, padded
 
+from peirce_logic.detection.algorithm import Relation
 from peirce_logic.detector import Detector, row_ids, row_relations, together
 
 TOKENIZER, SETTINGS = "tokenizer.json", "logic.json"
@@ -23,7 +24,7 @@ LEXICON, SENSES = "logic-lexicon.toml", "logic-senses.safetensors"
 """What it keeps where the task has them: keywords of its own, and classifiers of their senses."""
 
 
-def kept(tokenizer: Tokenizer, options: Any) -> dict[str, bytes]:
+def assets_of(tokenizer: Tokenizer, options: Any) -> dict[str, bytes]:
     """The assets of a model.
 
     Args:
@@ -55,10 +56,62 @@ def started_with(folder: Path) -> int | None:
 
 
 def start_in(options: Mapping[str, Any]) -> int | None:
-    """The same of the options of an architecture."""
+    """The token that the options of an architecture say its decoder starts with; None where they name none."""
     config = options.get("config", {})
     start = config.get("decoder_start_token_id") if isinstance(config, Mapping) else None
     return start if isinstance(start, int) else None
+
+
+class TextRow(NamedTuple):
+    """A row of ids.
+
+    Args:
+        ids: int32 [x].
+        types: token types, int8 [x].
+        levels: `logical_ids`, int8 [K, x]; no levels where the model reads none.
+        relations: `logical_relations`, int8 [relations, x].
+    """
+
+    ids: NDArray[np.int32]
+    types: NDArray[np.int8]
+    levels: NDArray[np.int8]
+    relations: NDArray[np.int8]
+
+
+def row_of(encoding: Any, found: Sequence[Sequence[Relation]], depth: int, joined: bool) -> TextRow:
+    """One row.
+
+    Args:
+        encoding: its tokens.
+        found: the relations of each of its texts; of none where the model reads none.
+        depth: K, the levels of `logical_ids`.
+        joined: whether it has `logical_relations`.
+    """
+    return TextRow(
+        ids=np.array(encoding.ids, np.int32),
+        types=np.array(encoding.types, np.int8),
+        levels=row_ids(found, encoding, depth).astype(np.int8),
+        relations=row_relations(found if joined else [], encoding).astype(np.int8),
+    )
+
+
+def batch_of(rows: Sequence[TextRow], pad_id: int) -> dict[str, NDArray[Any]]:
+    """Rows as a batch, as long as the longest.
+
+    Returns:
+        input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; logical_ids: int64 [b, K, x];
+        logical_relations: int64 [b, relations, x], one relation at least.
+    """
+    ids, real = padded([row.ids for row in rows], pad_id)
+    types, _ = padded([row.types for row in rows], 0)
+    levels = np.zeros((len(rows), len(rows[0].levels), ids.shape[1]), np.int64)
+    for own, row in zip(levels, rows, strict=True):
+        own[:, : row.levels.shape[1]] = row.levels
+    relations = together([row.relations for row in rows])
+    return {
+        "input_ids": ids, "token_type_ids": types, "attention_mask": real, "logical_ids": levels,
+        "logical_relations": relations,
+    }  # fmt: skip
 
 
 @frozen
@@ -79,7 +132,7 @@ class Reader:
 
     @classmethod
     def of(cls, folder: Path) -> Reader:
-        """That of a saved model.
+        """The reader of a saved model.
 
         Raises:
             ModelFileError: a file is missing or damaged. TaskError: the parser is not installed.
@@ -116,20 +169,13 @@ class Reader:
             Those of input_ids, token_type_ids int64 [b, x], attention_mask bool [b, x], logical_ids int64 [b, K, x] and
             logical_relations int64 [b, relations, x] that the model reads.
         """
-        longest = max(len(encoding.ids) for encoding in encodings)
-        ids = np.full((len(encodings), longest), self.tokenizer.pad_id, np.int64)
-        types, real = np.zeros_like(ids), np.zeros(ids.shape, np.bool_)
-        logical = np.zeros((len(encodings), self.depth, longest), np.int64)
         found = self._relations(texts)
-        of = [[found[text] for text in row] if found else [] for row in texts]
-        for row, encoding in enumerate(encodings):
-            size = len(encoding.ids)
-            ids[row, :size], types[row, :size], real[row, :size] = encoding.ids, encoding.types, True
-            logical[row, :, :size] = row_ids(of[row], encoding, self.depth)
-        arrays = {"input_ids": ids, "token_type_ids": types, "attention_mask": real, "logical_ids": logical}
-        if "logical_relations" in known:
-            arrays["logical_relations"] = together(list(map(row_relations, of, encodings)))
-        return {name: array for name, array in arrays.items() if name in known}
+        rows = [
+            row_of(encoding, [found[text] for text in own] if found else [], self.depth, True)
+            for own, encoding in zip(texts, encodings, strict=True)
+        ]
+        batch = batch_of(rows, self.tokenizer.pad_id)
+        return {name: array for name, array in batch.items() if name in known}
 
     def _relations(self, texts: Sequence[Sequence[str]]) -> Mapping[str, Any]:
         if self.detector is None:

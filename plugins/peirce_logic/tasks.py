@@ -13,7 +13,7 @@ from peirce_logic.detection.algorithm import Relation
 from peirce_logic.detector import Detector
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # so that it stands beside another class of options
 class RelationOptions:
     """How the relations of texts are found.
 
@@ -46,10 +46,10 @@ def relations_of(options: RelationOptions, texts: Iterable[str]) -> Mapping[str,
         options: a task's.
         texts: they may repeat.
     """
-    lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
-    settings = (options.parser, lexicon, cache, options.processes, senses)
     if not options.parsed:
         return {}
+    lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
+    settings = (options.parser, lexicon, cache, options.processes, senses)
     whole = list(dict.fromkeys(texts))
     found = Detector(*settings).find(whole, Console(stderr=True))
     return {text: each.relations for text, each in zip(whole, found, strict=True)}
@@ -63,8 +63,3 @@ def check_levels(model: Model, depth: int) -> None:
             f"the augmenter 'logical' of {model.spec.name!r} reads {dims[1]} levels, and task.depth is {depth}; set "
             f"task.depth = {dims[1]}"
         )
-
-
-def say(text: str) -> None:
-    """Print a line on standard error, where it is not mistaken for a result."""
-    Console(stderr=True).print(text, highlight=False, soft_wrap=True)

@@ -100,7 +100,7 @@ def read_folder(folder: Path, part: str = "") -> dict[str, list[Question]]:
 
 
 def read_hub(name: str) -> dict[str, list[Question]]:
-    """The same of a data set of the library `datasets`, such as `tasksource/lsat-ar`.
+    """The questions of a data set of the library `datasets`, such as `tasksource/lsat-ar`.
 
     Raises:
         TaskError: it cannot be loaded, or has other columns.

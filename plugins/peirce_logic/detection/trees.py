@@ -78,7 +78,8 @@ class Tree:
         Raises:
             ValueError: the tokens are the whole sentence.
         """
-        same, at = None, self._leaves[start]
+        same: int | None = None
+        at: int | None = self._leaves[start]
         # From the token's own constituent upwards: each holds what the last one held.
         while at is not None and self._narrower(at, start, stop):
             if (self.constituents[at].start, self.constituents[at].stop) == (start, stop):

@@ -154,7 +154,7 @@ class Table3(LogicalMatrix[SummaryRow]):
             **self.facts(cell, trained),
             **{measure: round(found[measure], 5) for measure in MEASURES},
             trained_on=self.scale.read,
-            texts=self.task.options.examples or len(data.splits["test"].texts),
+            texts=self.task.options.examples or len(data.splits["test"].rows),
         )
 
     def table(self, rows: Sequence[SummaryRow]) -> FigureTable:

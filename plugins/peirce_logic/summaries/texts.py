@@ -22,8 +22,8 @@ class Example:
     summaries: tuple[str, ...]
 
 
-def read_files(files: Mapping[str, str], columns: tuple[str, str]) -> dict[str, list[Example]]:
-    """The examples of each split's file; splits without a file are left out.
+def read_files(files: Mapping[str, Path], columns: tuple[str, str]) -> dict[str, list[Example]]:
+    """The examples of each split's file.
 
     Args:
         files: a .csv, .tsv or .jsonl file for each split, gzipped or not.
@@ -32,11 +32,11 @@ def read_files(files: Mapping[str, str], columns: tuple[str, str]) -> dict[str, 
     Raises:
         TaskError: a file cannot be read, or a row lacks a column.
     """
-    return {split: _examples(read_rows(Path(file)), columns) for split, file in files.items() if file}
+    return {split: _examples(read_rows(file), columns) for split, file in files.items()}
 
 
 def read_hub(name: str, columns: tuple[str, str]) -> dict[str, list[Example]]:
-    """The same of a data set of the library `datasets`, such as `knkarthick/dialogsum`."""
+    """The examples of each split of a data set of the library `datasets`, such as `knkarthick/dialogsum`."""
     return {split: _examples(rows, columns) for split, rows in read_splits(name, ()).items()}
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from attrs import evolve, field, frozen, validators
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
 from peirce.extras import require
 from peirce.model import Model, Task
-from peirce_text import Tokenizer
+from peirce.training import one_of
+from peirce_text import EncodedTexts, Ints, Tokenizer, at_least, divided, evaluating, outputs_of
 from torch import Tensor
 
 from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, found_in, read_pairs
@@ -31,7 +31,6 @@ FIRST = SYMBOLS.index("a")
 PAD, CLS, SEP = (SYMBOLS.index(name) for name in ("[PAD]", "[CLS]", "[SEP]"))
 SORTED = 50
 """Among so many training batches, pairs of about one length share one, which saves padding."""
-Ids = NDArray[np.int64]
 
 
 @frozen(kw_only=True)
@@ -50,79 +49,43 @@ class EntailmentOptions:
 
     folder: str = ""
     pairs: str = ""
-    limit: int = field(default=0, validator=validators.ge(0))
-    names: Literal["permuted", "ordered", "given"] = field(
-        default="permuted", validator=validators.in_(("permuted", "ordered", "given"))
-    )
-    batch_size: int = field(default=64, validator=validators.ge(1))
+    limit: int = at_least(0, 0)
+    names: Literal["permuted", "ordered", "given"] = one_of("permuted", "ordered", "given")
+    batch_size: int = at_least(1, 64)
 
 
-@frozen(eq=False)
-class Pairs:
-    """The pairs of one file: ids and lengths of both texts, labels, and what the heuristics say.
+def encoded(pairs: Sequence[Pair]) -> EncodedTexts:
+    """Pairs as `[CLS] A [SEP] B [SEP]`, with labels; the notes are what the heuristics say.
 
-    Args:
-        flat: `[CLS] A [SEP] B [SEP]` of each pair, one after the other.
-        starts: where each begins, and where the last ends.
-        firsts: how many tokens each has up to the first [SEP] and with it.
-        labels: whether A entails B.
-        guesses: what each heuristic says, [pairs, 3].
+    There may be a hundred thousand, so all characters are looked up at once.
     """
+    codes = np.zeros(128, np.uint8)
+    codes[[ord(sign) for sign in SYMBOLS[len(SPECIALS) :]]] = np.arange(len(SPECIALS), len(SYMBOLS))
+    codes[[1, 2]] = CLS, SEP
+    text = "".join(f"\1{pair.one}\2{pair.other}\2" for pair in pairs)
+    return EncodedTexts(
+        ids=codes[np.frombuffer(text.encode("ascii"), np.uint8)],
+        starts=np.cumsum([0, *(len(pair.one) + len(pair.other) + 3 for pair in pairs)]),
+        firsts=np.array([len(pair.one) + 2 for pair in pairs]),
+        pad_id=PAD,
+        columns={"labels": np.array([int(pair.entails) for pair in pairs])},
+        notes=[pair.guesses for pair in pairs],
+    )
 
-    flat: NDArray[np.uint8]
-    starts: Ids
-    firsts: Ids
-    labels: Ids
-    guesses: NDArray[np.bool_]
 
-    @classmethod
-    def of(cls, pairs: tuple[Pair, ...]) -> Pairs:
-        """Encode pairs."""
-        codes = np.zeros(128, np.uint8)
-        codes[[ord(sign) for sign in SYMBOLS[len(SPECIALS) :]]] = np.arange(len(SPECIALS), len(SYMBOLS))
-        codes[[1, 2]] = CLS, SEP
-        text = "".join(f"\1{pair.one}\2{pair.other}\2" for pair in pairs)
-        lengths = [len(pair.one) + len(pair.other) + 3 for pair in pairs]
-        return cls(
-            codes[np.frombuffer(text.encode("ascii"), np.uint8)],
-            np.cumsum([0, *lengths]),
-            np.array([len(pair.one) + 2 for pair in pairs]),
-            np.array([int(pair.entails) for pair in pairs]),
-            np.array([pair.guesses for pair in pairs]),
-        )
+def longer(pairs: EncodedTexts) -> Ints:
+    """int64 [n], the tokens of the longer text of each pair, which a reader of each text by itself pads to."""
+    return np.maximum(pairs.firsts, pairs.lengths - pairs.firsts)
 
-    def __len__(self) -> int:
-        return len(self.labels)
 
-    @property
-    def longest(self) -> Ids:
-        """The tokens of the longer text of each pair."""
-        return np.maximum(self.firsts, np.diff(self.starts) - self.firsts)
-
-    def batch(self, chosen: Ids, names: Ids | None = None) -> dict[str, Tensor]:
-        """Some pairs, padded to the longest of them.
-
-        Args:
-            chosen: their places, [b].
-            names: the variables that stand for a to z in each, [b, 26]; themselves if None.
-        """
-        lengths = self.starts[chosen + 1] - self.starts[chosen]
-        places = np.arange(int(lengths.max()))
-        real = places < lengths[:, None]
-        ids = np.where(real, self.flat[np.where(real, self.starts[chosen][:, None] + places, 0)], PAD).astype(
-            np.int64
-        )
-        if names is not None:
-            letters = ids >= FIRST
-            rows = np.broadcast_to(np.arange(len(chosen))[:, None], ids.shape)
-            ids[letters] = names[rows[letters], ids[letters] - FIRST] + FIRST
-        types = (places >= self.firsts[chosen][:, None]) & real
-        return {
-            "input_ids": torch.from_numpy(ids),
-            "token_type_ids": torch.from_numpy(types.astype(np.int64)),
-            "attention_mask": torch.from_numpy(real),
-            "labels": torch.from_numpy(self.labels[chosen]),
-        }
+def renaming(batch: dict[str, Tensor], drawn: np.random.Generator) -> dict[str, Tensor]:
+    """A batch of which each pair has other variables, one to one."""
+    ids = batch["input_ids"].numpy()
+    names = drawn.permuted(np.tile(np.arange(len(VARIABLES)), (len(ids), 1)), axis=1)
+    letters = ids >= FIRST
+    rows = np.broadcast_to(np.arange(len(ids))[:, None], ids.shape)
+    ids[letters] = names[rows[letters], ids[letters] - FIRST] + FIRST
+    return batch
 
 
 @frozen(eq=False)
@@ -134,10 +97,10 @@ class EntailmentData:
         folder: where they lie, for messages.
     """
 
-    files: Mapping[str, Pairs]
+    files: Mapping[str, EncodedTexts]
     folder: str = "the folder"
 
-    def of(self, split: str) -> dict[str, Pairs]:
+    def of(self, split: str) -> dict[str, EncodedTexts]:
         """The files of a split; there may be several test files.
 
         Raises:
@@ -188,7 +151,7 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
             read[TRAIN] = read[TRAIN][: options.limit]
         if options.names == "ordered":
             read = {name: tuple(map(_ordered, pairs)) for name, pairs in read.items()}
-        return EntailmentData({name: Pairs.of(pairs) for name, pairs in read.items()}, options.folder)
+        return EntailmentData({name: encoded(pairs) for name, pairs in read.items()}, options.folder)
 
     def overrides(self, data: EntailmentData) -> Mapping[str, Any]:
         """The vocabulary, and two token types."""
@@ -206,7 +169,7 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
                 f"entailment trains a head {HEAD!r} of two classes, and {model.spec.name!r} has none; add "
                 'heads = [{ use = "matching" }]'
             )
-        longest = max(int(np.diff(pairs.starts).max()) for pairs in data.files.values())
+        longest = max(int(pairs.lengths.max()) for pairs in data.files.values())
         if longest > model.plan.dims.max_length:
             raise TaskError(
                 f"the longest pair has {longest} tokens, and model.input.max_length is {model.plan.dims.max_length}; "
@@ -221,32 +184,24 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
         Yields:
             input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b].
         """
+        size = self.options.batch_size
         for pairs in data.of(split).values():
+            lengths = longer(pairs)
             if split != "train":
-                yield from map(pairs.batch, self._split(np.argsort(pairs.longest, kind="stable")))
+                yield from map(pairs.batch, divided(lengths, size, None, 1))
                 continue
             drawn = np.random.default_rng([seed, epoch])
-            for chosen in self._drawn(pairs, drawn):
-                names = None
-                if self.options.names == "permuted":
-                    names = drawn.permuted(np.tile(np.arange(len(VARIABLES)), (len(chosen), 1)), axis=1)
-                yield pairs.batch(chosen, names)
-
-    def _drawn(self, pairs: Pairs, drawn: np.random.Generator) -> Iterator[Ids]:
-        """Batches in a drawn order. Of `SORTED` batches at a time, pairs of about one length come together."""
-        order, at_once = drawn.permutation(len(pairs)), SORTED * self.options.batch_size
-        for start in range(0, len(order), at_once):
-            some = order[start : start + at_once]
-            batches = self._split(some[np.argsort(pairs.longest[some], kind="stable")])
-            yield from (batches[i] for i in drawn.permutation(len(batches)))
-
-    def _split(self, order: Ids) -> list[Ids]:
-        size = self.options.batch_size
-        return [order[start : start + size] for start in range(0, len(order), size)]
+            order = drawn.permutation(len(pairs))
+            for start in range(0, len(order), SORTED * size):
+                some = order[start : start + SORTED * size]
+                batches = divided(lengths[some], size, None, 1)
+                for i in drawn.permutation(len(batches)):
+                    batch = pairs.batch(some[batches[i]])
+                    yield renaming(batch, drawn) if self.options.names == "permuted" else batch
 
     def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
         """The cross-entropy of the head."""
-        return model.loss(HEAD, _outputs(model, batch), batch["labels"])
+        return model.loss(HEAD, outputs_of(model, batch), batch["labels"])
 
     def targets(self, batch: Mapping[str, Tensor]) -> Mapping[str, int]:
         """The pairs of a batch."""
@@ -261,22 +216,16 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
         for name, pairs in files.items():
             found[f"accuracy/{name}"] = float(rights[name].mean())
             for i, heuristic in enumerate(HEURISTICS):
-                found[f"{heuristic}/{name}"] = float((pairs.guesses[:, i] == pairs.labels).mean())
+                found[f"{heuristic}/{name}"] = float((np.array(pairs.notes)[:, i] == pairs.labels).mean())
         return found
 
-    def right(self, model: Model, pairs: Pairs) -> NDArray[np.bool_]:
+    def right(self, model: Model, pairs: EncodedTexts) -> NDArray[np.bool_]:
         """Whether a model decides each pair as its label says."""
-        device, training = next(model.parameters()).device, model.training
-        model.eval()
         found = np.zeros(len(pairs), np.bool_)
-        try:
-            with torch.inference_mode():
-                for chosen in self._split(np.argsort(pairs.longest, kind="stable")):
-                    batch = pairs.batch(chosen)
-                    scores = _outputs(model, {name: each.to(device) for name, each in batch.items()})
-                    found[chosen] = (scores[f"{HEAD}_logits"].argmax(1).cpu() == batch["labels"]).numpy()
-        finally:
-            model.train(training)
+        with evaluating(model) as moved:
+            for rows in divided(longer(pairs), self.options.batch_size, None, 1):
+                scores = outputs_of(model, moved(pairs.batch(rows)))[f"{HEAD}_logits"]
+                found[rows] = scores.argmax(1).cpu().numpy() == pairs.labels[rows]
         return found
 
     def assets(self, data: EntailmentData) -> Mapping[str, bytes]:
@@ -290,17 +239,7 @@ def _ordered(pair: Pair) -> Pair:
     return evolve(pair, one=one, other=other)
 
 
-def _outputs(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return model(**{spec.name: batch[spec.name] for spec in model.signature.inputs if spec.name in batch})
-
-
 @cache
 def tokenizer() -> Tokenizer:
     """Every character of a proposition as a token."""
-    from tokenizers import Regex, models, pre_tokenizers
-    from tokenizers import Tokenizer as Inner
-
-    inner = Inner(models.WordLevel({sign: i for i, sign in enumerate(SYMBOLS)}, unk_token="[UNK]"))
-    inner.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
-    inner.add_special_tokens(list(SPECIALS))
-    return Tokenizer.from_content(json.dumps(json.loads(inner.to_str())).encode())
+    return Tokenizer.of_symbols(SYMBOLS)

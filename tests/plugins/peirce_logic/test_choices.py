@@ -97,7 +97,7 @@ def test_splits_without_answers_are_left_out(tmp_path: Path) -> None:
     task = MultipleChoice(MultipleChoiceOptions(folder=str(tmp_path), vocabulary=60))
     data = task.prepare()
     assert list(data.splits) == ["train"]
-    with pytest.raises(TaskError, match="there is no test split with answers"):
+    with pytest.raises(TaskError, match="has no 'test' split here, but train"):
         next(task.batches(data, "test", 0, 0))
     (tmp_path / "test.json").write_text(json.dumps([RECLOR, hidden]))
     with pytest.raises(TaskError, match="it has no answer, and others"):
@@ -109,7 +109,7 @@ def test_splits_without_answers_are_left_out(tmp_path: Path) -> None:
 
 def test_a_model_that_reads_no_relations_needs_no_parser(tmp_path: Path) -> None:
     told = {**MultipleChoice.example_in(tmp_path), "parser": "spacy:no_such_pipeline"}
-    assert MultipleChoice(MultipleChoiceOptions(**told)).prepare().choices == 3
+    assert MultipleChoice(MultipleChoiceOptions(**told)).prepare().splits["train"].choices == 3
     for read in ({"depth": 1}, {"relations": True}):
         with pytest.raises(TaskError, match="no_such_pipeline"):
             MultipleChoice(MultipleChoiceOptions(**told, **read)).prepare()

@@ -346,7 +346,6 @@ def test_a_file_is_counted_in_parts() -> None:
         (["(S x)", "--json", "--jsonl"], "--json and --jsonl are both given"),
         (["(S x)", "--png", "shown.svg"], "--png shown.svg: the picture is a PNG"),
         (["(S x)", "--png", "a.png", "--html", "./a.png"], "--html and --png both name a.png"),
-        (["if \udcff it"], "a text: character 3 is no character of Unicode; give the text as UTF-8"),
         (["--parser", "brackets", "--", "-x if y"], "the text, line 1: '-x' stands outside of a tree"),
         (["(S x)", "--parser", "bracket"], "unknown parser 'bracket'. Did you mean 'brackets'"),
     ],

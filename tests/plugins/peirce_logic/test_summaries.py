@@ -38,7 +38,7 @@ def examples(
 ) -> list[Example]:
     text = "".join(json.dumps(row) + "\n" for row in rows).encode()
     (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
-    return read_files({"test": str(folder / name)}, columns)["test"]
+    return read_files({"test": folder / name}, columns)["test"]
 
 
 def test_files_of_texts_and_summaries_are_read(tmp_path: Path) -> None:
