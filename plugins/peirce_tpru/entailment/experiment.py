@@ -170,7 +170,7 @@ class Table1(SeededMatrix[EntailmentRow]):
                 return accuracies(rows, label=label, file=file)
             if file not in files:
                 return ()
-            guesses = files[file].guesses[:, HEURISTICS.index(label)]
+            guesses = np.array(files[file].notes)[:, HEURISTICS.index(label)]
             return (100 * float((guesses == files[file].labels).mean()),)
 
         return self.beside(
