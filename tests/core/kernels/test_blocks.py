@@ -14,9 +14,8 @@ IDS = torch.randint(1, 40, (2, 9), generator=torch.Generator().manual_seed(0))
 MASK = torch.tensor([[True] * 9, [False] * 3 + [True] * 6])
 
 
-@pytest.mark.parametrize("size", [1, 3_000, 1 << 30], ids=["one row", "a few rows", "all rows"])
+@pytest.mark.parametrize(("size", "activation"), [(1, "gelu"), (3_000, "reglu")], ids=["a row", "a few rows"])
 @pytest.mark.parametrize("kind", ["bidirectional", "causal", "prefix", "relation"])
-@pytest.mark.parametrize("activation", ["gelu", "reglu"])
 def test_blocks_change_nothing(
     size: int, kind: str, activation: str, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,8 +55,7 @@ def test_portions_and_rows_change_no_layer(
 
 
 @pytest.mark.parametrize("spec", [FOLNET, DECODER, ENCODER_DECODER], ids=lambda s: s.name)
-@pytest.mark.parametrize("activation", ["gelu", "reglu"])
-@pytest.mark.parametrize("size", [1, 1_000])
+@pytest.mark.parametrize(("size", "activation"), [(1, "gelu"), (1_000, "reglu")])
 def test_blocks_and_portions_change_no_gradient(
     size: int, activation: str, spec: Spec, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
