@@ -43,6 +43,7 @@ GROUPS = {
 """The names of `peirce`, by what a reader wants to do; a test holds them equal to `peirce.__all__`."""
 FACES = {
     "peirce.parts": "What authors of parts import. `Task` and `Exporter` are in [peirce.model](api-model.md).",
+    "peirce.networks": "What architectures are made of.",
     "peirce.model": "What authors of tasks and exporters import, and what a model is made of.",
 }
 """The rooms that authors import from; the stub of each is the one list of its names."""
