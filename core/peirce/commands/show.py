@@ -37,7 +37,6 @@ METAVARS = {
     "LABEL": "a row of a table",
     "EXPERIMENT": "an experiment, such as `tega/table7`",
     "FIELD=VALUE": "a field of a question, and what it says",
-    "LIMIT": "a time, a size of memory or both, such as `60s,4GB`",
     "EXPRESSION": "names with `and`, `or` and `not` between them, as pytest's `-k` takes them",
     "CHECK[KIND.NAME]=REASON": "a conformance check of a part that is known to fail, and why",
     "KEY=VALUE": "a setting; its value is TOML, or else text",
