@@ -191,6 +191,7 @@ def _session(number: int) -> list[int]:
     return [int(process) for session, process in pairs if int(session) == number]
 
 
+@pytest.mark.thorough
 def test_interrupted_commands_leave_nothing_half_written(
     base: Path, registry_file: Path, tmp_path: Path
 ) -> None:

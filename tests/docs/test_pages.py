@@ -49,7 +49,13 @@ def test_the_blocks_of_entailment_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "count"), [("compose", 12), ("train", 2), ("export-and-run", 8), ("generate", 6)]
+    ("page", "count"),
+    [
+        ("compose", 12),
+        ("train", 2),
+        ("export-and-run", 8),
+        pytest.param("generate", 6, marks=pytest.mark.thorough),
+    ],
 )
 def test_every_block_runs(page: str, count: int, tmp_path: Path) -> None:
     assert run_page(DOCS / "guide" / f"{page}.md", tmp_path) == count
