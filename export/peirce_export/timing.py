@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 EAGER = "torch"
 """The way of the model itself, beside that of the file, which is called as its first provider is."""
 DEFAULT_SIZE = 32
-"""Of a dim that nobody gives a size, where the model takes so much; of rows it is 1."""
+"""The size of a dim that nobody gives one, where the model takes so much; rows have 1."""
 _Way = Callable[[Mapping[str, NDArray[Any]]], object]
 PERCENTILES = (50, 90, 99)
 

@@ -16,7 +16,7 @@ _LIVE = 2
 """Tensors of the largest kind that exist at once at least: what a layer reads, and what it writes."""
 _ITEM = {"int64": 8, "bool": 1}
 _KNOWN_SIZES = 4096
-"""Of so many sizes of batches it is kept that they fit."""
+"""How many sizes of batches are remembered to fit."""
 
 
 class Inputs:

@@ -239,7 +239,7 @@ class Tensors(list[tuple[Slot, Tensor]]):
         return self.cloned().map(lambda slot, t: t.requires_grad_() if t.is_floating_point() else t)
 
     def floats(self) -> dict[str, Tensor]:
-        """Those of floats, by name."""
+        """The tensors of floats, by name."""
         return {slot.name: tensor for slot, tensor in self if tensor.is_floating_point()}
 
 

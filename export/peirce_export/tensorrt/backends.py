@@ -33,7 +33,7 @@ class Backend:
 
     @property
     def version(self) -> str:
-        """Of the bindings."""
+        """The version of the bindings."""
         return str(self.module.__version__)
 
     def capabilities(self) -> list[str]:

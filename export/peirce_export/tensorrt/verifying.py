@@ -46,7 +46,7 @@ class EngineGraph(Verifiable):
         return closing(EngineFile(self.path))
 
     def tolerance(self) -> tuple[float, str]:
-        """That of the precision, or of TF32 where products may compute in it."""
+        """The tolerance of the precision, or of TF32 where products may compute in it."""
         tf32 = self.header.flags.get("tf32", False) and self.metadata.precision == "float32"
         return TF32 if tf32 else super().tolerance()
 

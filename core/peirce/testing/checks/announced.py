@@ -72,7 +72,7 @@ def ready_spec(case: Case) -> None:
     contract="a runtime is imported without torch, is made without arguments, and refuses damaged files",
 )
 def runtime(case: Case) -> None:
-    """Of files that are none of its own: a ModelFileError in one line."""
+    """A runtime that is given a file of another kind raises a ModelFileError in one line."""
     made = _without_torch(case.entry.part, Runtime)()
     with TemporaryDirectory() as folder:
         path = Path(folder, f"damaged.{case.entry.name}")

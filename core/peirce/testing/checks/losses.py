@@ -18,7 +18,7 @@ from peirce.testing.examples import Example, Slot, Tensors, normal, plain_view
 from peirce.testing.harness import Harness, HeadHarness
 
 STEP = 1e-3
-"""Of finite differences of a loss, which may be computed in float32."""
+"""The step of finite differences of a loss, which may be computed in float32."""
 WHOLE_GROUPS = 12
 """A batch that is a whole number of groups of 2, 3, 4 or 6, as losses that compare rows may take them."""
 _REFUSED = (RuntimeError, ValueError, TypeError, IndexError)
@@ -182,7 +182,7 @@ def _slopes(made: Any, outputs: Outputs, labels: Tensor, value: Tensor, form: st
     contract="a loss is the mean over targets, of one row or many; labels of -100 count for nothing",
 )
 def targets(harness: Harness) -> None:
-    """Of class ids. Rows count by their targets; places of -100 hold any logits. A loss between rows is left out."""
+    """Rows of a loss over class ids count by their targets; places of -100 hold any logits."""
     made, outputs = _predicted(harness, 4, 3)
     logits = next(iter(outputs.values()))
     labels = torch.randint(0, logits.shape[-1], logits.shape[:-1], generator=torch.Generator().manual_seed(5))

@@ -17,9 +17,9 @@ from peirce.testing.harness import ArchitectureHarness, Harness, SizedHarness
 from peirce.testing.harness.base import modules, state_of
 
 STEPS = (1e-6, 1e-8)
-"""Of finite differences. A kink between two points is not between two nearer ones."""
+"""The step of finite differences. A kink between two points is not between two nearer ones."""
 RELATIVE, ABSOLUTE = 1e-4, 1e-7
-"""Of the gradient along a direction; float64 gives more, but for square roots of small numbers."""
+"""The tolerance of the gradient along a direction; float64 gives more, but for square roots of small numbers."""
 
 
 @check(
