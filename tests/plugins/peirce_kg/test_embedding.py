@@ -148,15 +148,6 @@ def test_what_cannot_work_is_refused(graph: Graph) -> None:
         embed(from_names("late", {"test": [("a", "r", "b")]}), EmbeddingOptions(model="distmult", dim=4))
 
 
-def test_the_command_looks_for_a_place_before_it_trains(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    for output in (tmp_path, tmp_path / "file" / "v.safetensors"):
-        arguments = ["embed", "--graph", "nations", "--epochs", "1000000", "-o", str(output)]
-        with pytest.raises(TaskError, match=f"{output} cannot be written: .*choose another -o"):
-            CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
 def test_the_command_writes_what_a_spec_reads(tmp_path: Path, registry: Registry) -> None:
     path = tmp_path / "vectors" / "nations.safetensors"
     arguments = ["embed", "--graph", "nations", "--model", "complex", "--dim", "32", "--epochs", "2"]

@@ -88,6 +88,7 @@ def _column(name: str, tokens: list[str], maps: int) -> Column:
     return Column(titles, tuple(tokens), tuple(AttentionMap(i, weights) for i in range(1, maps + 1)))
 
 
+@pytest.mark.thorough
 def test_nothing_is_cut_off_or_drawn_over_another() -> None:
     query = TOKENS.split()
     columns = [_column("a", query, 1), _column("transformer-relative-directed-distance (run)", query[:4], 2)]

@@ -87,41 +87,19 @@ def test_a_query_is_written_as_the_model_was_trained(registry: Registry, tmp_pat
 
 
 def test_what_cannot_be_read_is_said(data: KgQaData, registry: Registry, tmp_path: Path) -> None:
-    with pytest.raises(
-        ModelFileError, match=r"there is no folder .*nowhere; `peirce train --task kgqa` writes"
-    ):
+    with pytest.raises(ModelFileError, match=r"no folder .*nowhere; `peirce train --task kgqa` writes"):
         read_attention(tmp_path / "nowhere", QUERY)
     folder = _saved("tega", tmp_path / "tega", data, registry, **SMALL)
     found = read_attention(folder, QUERY)
-    for layer in ("0", "3"):
-        with pytest.raises(
-            TaskError, match=rf"tega has no layer {layer}: its attention has layers 1 to 2; give"
-        ):
-            found.maps(layer)
+    with pytest.raises(TaskError, match="tega has no layer 3: its attention has layers 1 to 2; give"):
+        found.maps("3")
     with pytest.raises(TaskError, match="'first' is no layer; give a number from 1, last or all"):
         found.maps("first")
     with pytest.raises(TaskError, match=r"tega has no head 5: its attention has heads 1 to 4; give"):
         found.maps(head=5)
     with pytest.raises(TaskError, match=r"tega cannot read .*: unknown entity 'uss'\. Did you mean 'us"):
         read_attention(folder, read_query("embassy(uss,f)"))
-    with pytest.raises(TaskError, match=r"tega cannot read .* has \d+ tokens; the model reads at most 128"):
-        read_attention(folder, read_query("&".join(["embassy(usa,f)"] * 30)))
-    (folder / "assets" / "vocabulary.json").unlink()
-    with pytest.raises(ModelFileError, match=r"assets/vocabulary\.json is missing"):
-        read_attention(folder, QUERY)
-
-
-@pytest.mark.parametrize("name", ["betae", "sqe-gru", "folnet-queries"])
-def test_a_model_without_attention_is_refused(
-    name: str, data: KgQaData, registry: Registry, tmp_path: Path
-) -> None:
-    changes = {
-        "betae": {},
-        "sqe-gru": {"model.dims.layers": 1, "model.dims.unary": 32},
-        "folnet-queries": {**FOLNET, "model.operators.layer": "mc.tp"},
-    }
-    folder = _saved(name, tmp_path / name, data, registry, **changes[name])
-    with pytest.raises(
-        TaskError, match=f"{name} has no attention to show: nothing in its architecture, .*choose a"
-    ):
-        read_attention(folder, QUERY)
+    for name, changes in (("betae", {}), ("folnet-queries", {**FOLNET, "model.operators.layer": "mc.tp"})):
+        folder = _saved(name, tmp_path / name, data, registry, **changes)
+        with pytest.raises(TaskError, match=f"{name} has no attention to show: nothing in its architecture"):
+            read_attention(folder, QUERY)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kgqa_reference import brute_force, graphs, queries
 from peirce.errors import TaskError
 from peirce_kg.engine.answers import Answers, answer, answers, answers_within, to_ids
-from peirce_kg.engine.assignments import CELLS, Space
+from peirce_kg.engine.assignments import CELLS
 from peirce_kg.engine.budget import QueryTooLargeError
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names
@@ -26,7 +26,7 @@ def loose(examples: int) -> settings:
     )
 
 
-@loose(400)
+@loose(200)
 @given(graphs(), queries(), st.sampled_from(SPLITS))
 def test_random_formulas_equal_brute_force(graph: Graph, query: Query, split: Split) -> None:
     assert answer(query, graph, graph.index(split)).tolist() == brute_force(query, graph, split)
@@ -51,18 +51,6 @@ def test_every_type_equals_brute_force(name: str, graph: Graph, data: st.DataObj
         grounded = TYPES[name].query.ground(names)
         assert found[row].tolist() == brute_force(grounded, graph, "test")
         assert answer(grounded, graph, graph.index("test")).tolist() == found[row].tolist()
-
-
-_keys = st.lists(st.integers(0, 3 * 7 - 1), max_size=30).map(lambda keys: np.array(keys, np.int64))
-
-
-@given(_keys, _keys)
-def test_sets_of_keys(keys: np.ndarray, others: np.ndarray) -> None:
-    space = Space(3, 7)
-    for _ in range(2):  # twice, since marks must not remain
-        assert space.distinct(keys).tolist() == sorted(set(keys.tolist()))
-        assert space.among(keys, others).tolist() == [key in set(others.tolist()) for key in keys.tolist()]
-    assert space.everything(np.array([0, 2])).tolist() == [*range(7), *range(14, 21)]
 
 
 def test_a_graph_so_large_that_each_query_is_a_batch_answers_alike() -> None:
@@ -151,19 +139,6 @@ def test_negated_atom_is_false_of_the_pair_not_a_complement() -> None:
     # x is related to z but y is not: some e1 with r1(s,e1) and not r2(e1,z) exists, so z is an answer
     found = answer(parse("r1(s,e1) & !r2(e1,f) & r3(t,f)"), graph, graph.index("train"))
     assert [graph.entity_names[i] for i in found] == ["z"]
-
-
-def test_variables_may_coincide_and_need_no_constant() -> None:
-    graph = from_names("g", {"train": [("a", "r", "a"), ("a", "r", "b"), ("b", "r", "c")]})
-
-    def names(text: str) -> list[str]:
-        return [graph.entity_names[i] for i in answer(parse(text), graph, graph.index("train"))]
-
-    assert names("r(f,f)") == ["a"]
-    assert names("r(e1,e2) & r(e2,f)") == ["a", "b", "c"]
-    assert names("!r(a,f)") == ["c"]
-    assert names("r(a,a) & !r(f,e1)") == ["a", "b", "c"]
-    assert names("r(c,c) | (r(a,f) & r(a,b))") == ["a", "b"]
 
 
 def test_batch_is_split_before_a_query_is_refused() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ def _folder(path: Path, **files: str) -> Path:
 
 
 def test_folder_of_tsv_and_gzip(tmp_path: Path) -> None:
-    _folder(tmp_path, train="b\tr\ta\nb\tr\ta\nc\tq\tb\n", test="c\tq\tb\nd é\tr\ta")
+    _folder(tmp_path, train="\ufeffb\tr\ta\nb\tr\ta\nc\tq\tb\n", test="c\tq\tb\nd é\tr\ta")
     (tmp_path / "valid.tsv").unlink()
     (tmp_path / "valid.tsv.gz").write_bytes(gzip.compress(b"a\tr\tb\r\n"))
     graph = load_graph(str(tmp_path))
@@ -44,29 +43,13 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "valid.tsv").unlink()
     with pytest.raises(TaskError, match=r"neither valid\.tsv nor valid\.tsv\.gz"):
         load_graph(str(tmp_path))
-    (tmp_path / "valid.tsv.gz").write_bytes(gzip.compress(b"a\tr\tb\n" * 1000)[:40])
-    with pytest.raises(TaskError, match=r"valid\.tsv\.gz: cannot be read"):
-        load_graph(str(tmp_path))
     with pytest.raises(TaskError, match="no folder"):
         load_graph(str(tmp_path / "nowhere"))
     _folder(tmp_path)
-    (tmp_path / "valid.tsv.gz").unlink()
     with pytest.raises(TaskError, match="has no triples"):
         load_graph(str(tmp_path))
-
-
-def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
-    path = tmp_path / "alone.tsv"
-    path.write_bytes(b"\xef\xbb\xbfa\tr\tb\nb\tr\ta\n")
-    graph = load_graph(str(path))
-    assert graph.name == "alone"
-    assert graph.entity_names == ("a", "b")
-
-
-def test_a_data_set_whose_package_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ogb", None)
-    with pytest.raises(TaskError, match=r"pykeen cannot provide the graph 'ogbbiokg': .*install ogb"):
-        load_graph("ogbbiokg")
+    with pytest.raises(TaskError, match=r"unknown graph 'umsl'. Did you mean 'umls'\?"):
+        load_graph("umsl")
 
 
 def test_bytes_round_trip_and_damage() -> None:
@@ -93,13 +76,6 @@ def test_names_win_over_ids() -> None:
         graph.relation("s")
 
 
-def test_long_lists_of_names_are_cut() -> None:
-    graph = from_names("g", {"train": [(f"entity_{i}", "r", "aspirin") for i in range(3000)]})
-    with pytest.raises(TaskError, match=r"Did you mean 'aspirin'\? Nearest of 3,001: aspirin, ") as raised:
-        graph.entity("asprin")
-    assert len(str(raised.value)) < 300
-
-
 def test_pykeen_data_set_equals_the_files(shared: Path) -> None:
     ours, theirs = load_graph("umls"), load_graph(str(shared / "data" / "kg" / "umls"))
     assert ours.summary().endswith("135 entities, 46 relations, triples: 5,216 train, 652 valid, 661 test")
@@ -116,8 +92,3 @@ def test_pykeen_data_set_equals_the_files(shared: Path) -> None:
         for g in (ours, theirs)
     ]
     assert named[0] == named[1]
-
-
-def test_unknown_data_set() -> None:
-    with pytest.raises(TaskError, match=r"unknown graph 'umsl'. Did you mean 'umls'\?"):
-        load_graph("umsl")

@@ -76,6 +76,7 @@ def test_draw_takes_queries_and_types(own: Path, tmp_path: Path, monkeypatch: py
         run("draw", "r(a,f")
 
 
+@pytest.mark.thorough
 def test_the_commands_load_only_what_they_need(tmp_path: Path) -> None:
     script = (
         "import sys; from peirce_kg.kg import app; from typer.testing import CliRunner\n"

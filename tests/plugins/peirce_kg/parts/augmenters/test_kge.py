@@ -64,19 +64,11 @@ def _model(registry: Registry, **options: object) -> Model:
     return build(SPEC.replace(changes), registry=registry)
 
 
-def test_a_file_is_read_as_it_was_written(vectors: Vectors) -> None:
-    path, entities, relations = vectors
-    facts, *tensors = read_kge(path)
-    assert facts == FACTS
-    assert torch.equal(tensors[0], entities)
-    assert torch.equal(tensors[1], relations)
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
 def test_entities_and_relations_have_trained_vectors_and_other_tokens_their_own(
     vectors: Vectors, registry: Registry
 ) -> None:
     path, entities, relations = vectors
+    assert read_kge(path)[0] == FACTS
     model = _model(registry, file=str(path))
     own = model.network.input
     words = own.words()
@@ -116,12 +108,6 @@ def test_a_saved_model_needs_no_file(vectors: Vectors, tmp_path: Path, registry:
     loaded = peirce.load(tmp_path / "model", registry=registry)
     assert torch.equal(loaded.network.input.words()[4:9], entities)
     assert loaded.spec.augmenters[0].options["file"] == str(path)
-
-
-def test_without_a_file_every_token_has_a_random_vector(registry: Registry) -> None:
-    one, two = (_model(registry).network.input.words() for _ in range(2))
-    assert torch.equal(one, two)  # the model's seed decides
-    assert not torch.equal(one, _model(registry).network.input.embedding.weight)
 
 
 def test_what_is_no_file_of_vectors_is_named(vectors: Vectors, tmp_path: Path, registry: Registry) -> None:

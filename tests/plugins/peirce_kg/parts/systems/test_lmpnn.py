@@ -24,14 +24,6 @@ def test_complex_numbers_are_those_of_torch() -> None:
     torch.testing.assert_close(number(conjugate(left)), number(left).conj())
 
 
-def test_what_it_sends_is_the_best_tail_and_the_best_head() -> None:
-    head, relation, tail = torch.randn(3, 6, generator=torch.Generator().manual_seed(0)).double().unbind()
-    score = times(head, relation) @ tail
-    torch.testing.assert_close(head @ times(conjugate(relation), tail), score)
-    numbers = [torch.complex(*values.chunk(2)) for values in (head, relation, tail)]
-    torch.testing.assert_close((numbers[0] * numbers[1] * numbers[2].conj()).sum().real, score)
-
-
 def _answer(network: Lmpnn, conjunction: tuple[Slot, ...], groundings: Groundings, row: int) -> Tensor:
     """The free variable's last state, node by node."""
     vectors = network.vectors

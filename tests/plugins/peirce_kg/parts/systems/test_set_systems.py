@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from peirce.compose import build
-from peirce.errors import PlanError
-from peirce.registry import Registry, load_spec
+from peirce.registry import Registry
 from peirce_kg.encoding.literal_inputs import joined, query_literals, shape_of
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.parts.heads import distances
@@ -23,7 +21,6 @@ from peirce_kg.parts.systems.set_system import SetSystem
 from peirce_kg.queries.conversion import to_lisp
 from peirce_kg.queries.language import Constant
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, parse_lisp
-from peirce_kg.task import overrides_of
 from query_systems import ENTITIES, TYPES, VOCABULARY, grounded, run, small
 from torch import Tensor
 
@@ -234,21 +231,6 @@ def test_half_precision_rounds_what_is_given_and_nothing_between(
         assert torch.equal(found, wanted.to(kind)), query
 
 
-@pytest.mark.parametrize(
-    ("entity", "outside", "inside"),
-    [
-        (0.2, 0.0, math.sin(0.1)),  # within the cone from -0.5 to 0.5
-        (1.5, math.sin(0.5), math.sin(0.25)),  # beyond its upper border, by 1
-        (-0.9, math.sin(0.2), math.sin(0.25)),  # beyond its lower border, by 0.4
-    ],
-)
-def test_cone_distance(entity: float, outside: float, inside: float, registry: Registry) -> None:
-    head = small("cone", registry, width=2, margin=20.0).heads["entities"]
-    found = head.scores(_tensor([0.0, 1.0]), _tensor([entity, 0.0]))
-    wanted = 20 - head.scale * (outside + 0.02 * inside)
-    torch.testing.assert_close(found, wanted.reshape(1, 1).double())
-
-
 def test_portions_of_entities_change_no_score_and_no_gradient(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,23 +303,3 @@ def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     for module in (set_system, lmpnn, distances):
         monkeypatch.setattr(module, "dense", lambda values: True)
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"model.dims.unary": 7}, "unary = 7 numbers cannot be of two sorts"),
-        ({"model.positions": [{"use": "absolute"}]}, "architecture 'betae' has no places"),
-        (
-            {"model.augmenters": [{"use": "tpr"}]},
-            "changes tokens where they stand",
-        ),
-        ({"model.scope.kind": "causal"}, "has the scope 'bidirectional' and no other"),
-    ],
-)
-def test_what_cannot_work_is_refused(changes: dict[str, object], reason: str, registry: Registry) -> None:
-    with pytest.raises(PlanError, match=reason):
-        build(
-            load_spec("betae", {"model.dims.unary": 6, **overrides_of(VOCABULARY), **changes}),
-            registry=registry,
-        )
