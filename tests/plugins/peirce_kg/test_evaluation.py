@@ -82,20 +82,6 @@ def test_ranks_equal_their_definition(data: st.DataObject) -> None:
     assert found.tolist() == expected
 
 
-def test_entities_are_compared_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    scorer = frequency_scorer(NATIONS.index("train"))
-    whole = evaluate("f", SETS, scorer)
-    monkeypatch.setattr(evaluation, "MAX_NUMBERS", 7 * NATIONS.entities)
-    asked: list[int] = []
-
-    def watched(template: Template, groundings: Groundings) -> evaluation.Floats:
-        asked.append(len(groundings))
-        return scorer(template, groundings)
-
-    assert evaluate("f", SETS, watched).metrics() == pytest.approx(whole.metrics())
-    assert max(asked) == 7
-
-
 def test_constant_random_and_oracle() -> None:
     oracle = evaluate("oracle", SETS, _oracle("test")).cells.values()
     assert all(by["inferred"].mrr == by["inferred"].hits[1] == 1.0 for by in oracle)

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 from code_blocks import run_page
-from peirce_kg.engine.template import Template
-from peirce_kg.queries.types import load_types
 from shared_folder import ROOT
 
 DOCS = ROOT / "docs"
@@ -29,11 +27,3 @@ KG = "plugins/kg"
 def test_every_block_runs(page: str, blocks: int, leaves: list[str], tmp_path: Path) -> None:
     assert run_page(DOCS / page, tmp_path) == blocks
     assert all((tmp_path / name).is_file() for name in leaves)
-
-
-def test_the_types_with_another_answer_under_set_complement_are_named() -> None:
-    """They are those with a negated atom between two variables."""
-    text = (DOCS / KG / "graphs.md").read_text(encoding="utf-8")
-    for name, kind in load_types().items():
-        if any(len(slot.variables) == 2 for slot in Template.of(kind.query).negated):
-            assert f"`{name}`" in text

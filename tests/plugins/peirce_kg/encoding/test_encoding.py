@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 from peirce.errors import TaskError
-from peirce_kg.encoding.vocabulary import PAD, Vocabulary, pad
+from peirce_kg.encoding.vocabulary import PAD, Vocabulary
 from peirce_kg.encoding.writing import KINDS
 from peirce_kg.engine.answers import to_ids
 from peirce_kg.graphs.graph import from_names
@@ -73,20 +73,6 @@ def test_ids_are_contiguous() -> None:
     assert VOCABULARY.first_relation == VOCABULARY.first_entity + 3
     assert len(set(VOCABULARY.decode(range(len(VOCABULARY))))) == len(VOCABULARY)
     assert VOCABULARY.decode([PAD, VOCABULARY.free, VOCABULARY.first_entity]) == ["[PAD]", "f", "a"]
-
-
-def test_padding() -> None:
-    batch = pad([_encode("r(a,f)"), _encode("(r(a,e1))&(q(e1,f))")])
-    assert batch.input_ids.shape == (2, 15)
-    assert batch.attention_mask.sum(axis=1).tolist() == [5, 15]
-    assert (batch.input_ids[0, 5:] == PAD).all()
-    assert (batch.token_kinds[0, 5:] == KINDS.index("special")).all()
-    assert (batch.token_kinds[batch.attention_mask] < KINDS.index("special")).all()
-
-
-def test_too_many_variables() -> None:
-    with pytest.raises(TaskError, match="e9 has no token; the model knows e1 to e8"):
-        _encode("r(a,e9) & q(e9,f)")
 
 
 def test_file_round_trip_and_damage() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from kgqa_queries import formulas
@@ -13,14 +12,11 @@ from peirce_kg.encoding.graph_inputs import (
     TokenGraph,
     _nodes,
     graph_inputs,
-    padded,
-    signed_distances,
     token_graph,
 )
 from peirce_kg.encoding.writing import mentioned, written
-from peirce_kg.parts.positions.query_graph import APART, FARTHEST, GRAPH_INPUTS, NODES, OUTSIDE, ROLES
+from peirce_kg.parts.positions.query_graph import APART, FARTHEST, NODES, OUTSIDE, ROLES
 from peirce_kg.queries import querygraph
-from peirce_kg.queries.features import features
 from peirce_kg.queries.language import FREE, Query, parse
 from peirce_kg.queries.querygraph import QueryGraph
 from peirce_kg.queries.types import load_types
@@ -113,25 +109,6 @@ def test_every_type_has_as_many_entries_as_tokens(name: str, reversed_: bool) ->
         assert (node == OUTSIDE) == (kind in ("parenthesis", "conjunction")), token
 
 
-def test_signs_are_those_of_layers_where_each_node_has_one_way_to_the_answer() -> None:
-    one_way = 0
-    for name, query in TYPES.items():
-        graph = QueryGraph.of(query)
-        starts = [start for start, _ in graph.edges]
-        if len(starts) > len(set(starts)):
-            assert features(query).multiple_edges or features(query).cycle, name
-            continue
-        ahead, layers = dict(graph.edges), np.zeros(len(graph.nodes), int)
-        for number in range(len(graph.nodes)):
-            node = number
-            while node != graph.free:
-                node, layers[number] = ahead[node], layers[number] + 1
-        behind = layers[:, None] < layers[None, :]
-        assert np.array_equal(signed_distances(graph) < 0, behind), name
-        one_way += 1
-    assert (one_way, len(TYPES)) == (37, 55), "docs/plugins/kg/encoders.md"
-
-
 @settings(max_examples=60, deadline=None)
 @given(query=formulas.map(Query).filter(lambda query: FREE in query.variables))
 def test_distances_are_those_of_a_search_over_the_graph(query: Query) -> None:
@@ -172,19 +149,6 @@ def _searched(graph: QueryGraph) -> list[list[int | None]]:
                     waiting.append(there)
         rows.append(row)
     return rows
-
-
-def test_a_batch_pads_with_tokens_outside_the_graph() -> None:
-    short, long = token_graph(TYPES["1p"]), token_graph(TYPES["2i"])
-    arrays = padded([(short, 2), (long, 1)], len(long.nodes))
-    assert tuple(arrays) == GRAPH_INPUTS
-    end = len(short.nodes)
-    for name, fill in zip(GRAPH_INPUTS, (OUTSIDE, APART, 0), strict=True):
-        array = arrays[name]
-        assert len(array) == 3
-        assert (array[:2, end:] == fill).all()
-        assert np.array_equal(array[1, :end], getattr(short, name.removeprefix("graph_")))
-        assert np.array_equal(array[2], getattr(long, name.removeprefix("graph_")))
 
 
 def test_what_has_no_graph_is_refused() -> None:

@@ -69,28 +69,6 @@ def test_a_graph_so_large_that_each_query_is_a_batch_answers_alike() -> None:
         assert alike.entities.tolist() == places[found.entities].tolist()
 
 
-@pytest.mark.parametrize(
-    ("text", "branches"),
-    [
-        ("(r1(s1,e1) | r2(s2,e1)) & r3(e1,f)", 1),
-        ("(r1(s1,f)) | (r2(s2,f)) | (r3(f,s3))", 1),
-        ("((r1(s1,e1) | r2(s2,e1)) & !r3(s3,e1) & r4(e1,f)) | r5(s4,f)", 2),
-        ("(r1(s1,e1) & r3(e1,f)) | (r2(s2,e1) & r4(e1,f))", 2),
-        ("(r1(s1,e1) & r3(e1,f)) | (!r2(s2,e1) & r3(e1,f))", 2),
-        ("r3(e1,f) | (r1(s1,e1) & r3(e1,f))", 2),
-        ("(r1(s1,e1) | r2(s2,e1)) & (r3(s1,e2) | r4(s2,e2)) & r5(e1,f) & r5(e2,f)", 2),
-        ("!r1(s1,f) | r1(f,f)", 2),
-    ],
-)
-def test_unions_that_a_path_goes_on_from_are_one_branch(text: str, branches: int) -> None:
-    template = Template.of(parse(text))
-    assert len(template.branches) == branches
-    rebuilt = {
-        frozenset([*branch.slots, *more]) for branch in template.branches for more in branch.either or ((),)
-    }
-    assert rebuilt == {frozenset(conjunction) for conjunction in template.conjunctions}
-
-
 @loose(60)
 @given(graph=graphs(entities=4), data=st.data())
 def test_branches_equal_brute_force(graph: Graph, data: st.DataObject) -> None:

@@ -123,17 +123,19 @@ def test_a_ray_cluster_gives_the_same_bytes(folder: Path, alone: dict[str, bytes
     assert _files(tmp_path / "train") == alone
 
 
-def test_a_killed_run_goes_on_and_gives_the_same_bytes(
+def test_a_killed_run_ends_with_its_workers_and_goes_on_to_the_same_bytes(
     folder: Path, graph: Graph, alone: dict[str, bytes], tmp_path: Path
 ) -> None:
-    process = subprocess.Popen(
-        _command(folder, tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    command = [*_command(folder, tmp_path), "--workers", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     blocks = tmp_path / "train" / ".blocks"
     while process.poll() is None and not (blocks.is_dir() and any(blocks.glob("*.block"))):
         time.sleep(0.001)
+    workers = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
+    assert len(workers) >= 2
+    assert psutil.wait_procs(workers, timeout=600)[1] == []
     there = {path.name: path.read_bytes() for path in (tmp_path / "train").iterdir() if path.is_file()}
     assert len(there) < len(alone)
     assert there.items() <= alone.items()
@@ -146,21 +148,6 @@ def test_a_killed_run_goes_on_and_gives_the_same_bytes(
     run(tmp_path, wanted, graph, watch=lambda name, count, seconds: seen.append(name))
     assert _files(tmp_path / "train") == alone
     assert set(seen) == {name for name in NAMES if f"{name}.parquet" not in there}
-
-
-@pytest.mark.thorough
-def test_workers_end_with_the_process_that_they_work_for(folder: Path, tmp_path: Path) -> None:
-    command = [*_command(folder, tmp_path), "--workers", "2"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    blocks = tmp_path / "train" / ".blocks"
-    while process.poll() is None and not (blocks.is_dir() and any(blocks.glob("*.block"))):
-        time.sleep(0.001)
-    workers = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert len(workers) >= 2
-    _, alive = psutil.wait_procs(workers, timeout=600)
-    assert alive == []
 
 
 def test_a_type_that_the_graph_lacks_has_an_empty_file(graph: Graph, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from peirce.compose import build
 from peirce.errors import PlanError
 from peirce.parts import Dims, Tokens
-from peirce.registry import Registry, load_spec
+from peirce.registry import Registry
 from peirce_kg.parts.positions.adjacency import Adjacency
 from peirce_kg.parts.positions.atoms import GraphAtoms
 from peirce_kg.parts.positions.directed_distance import DirectedDistance
@@ -105,23 +105,3 @@ def test_relations_need_a_place(registry: Registry) -> None:
     with pytest.raises(PlanError, match="acts at binary, and architecture 'transformer'"):
         build(TRANSFORMER.replace({"model.positions": [{"use": "atoms"}]}), registry=registry)
     assert build(FOLNET.replace({"model.positions": [{"use": "atoms"}]}), registry=registry)
-
-
-def test_what_lies_two_hops_away_is_unseen_by_one_layer(tokens: Tokens, registry: Registry) -> None:
-    spec = load_spec(
-        "transformer-absolute-adjacency",
-        {
-            "model.dims.layers": 1, "model.dims.unary": 8, "model.dims.heads": 2, "model.input.vocabulary": 20,
-            "model.heads": [],
-        },
-    )  # fmt: skip
-    model = build(spec, registry=registry, dtype=torch.float64).eval()
-    names = ("graph_nodes", "graph_distances")
-    inputs = {name: tokens.inputs[name] for name in names} | {"input_ids": torch.randint(0, 20, (2, LENGTH))}
-    allowed = Adjacency(Adjacency.Options(), DIMS).scope(tokens)
-    before = model(**inputs)["unary"]
-    for y in range(LENGTH):
-        ids = inputs["input_ids"].clone()
-        ids[:, y] = (ids[:, y] + 1) % 20
-        moved = (model(**{**inputs, "input_ids": ids})["unary"] - before).abs().amax(2) > 1e-12
-        assert torch.equal(moved, allowed[:, :, y])
