@@ -45,19 +45,15 @@ def register_positions() -> list[type[Position]]:
 @hookimpl
 def register_heads() -> list[type[Head]]:
     """Heads on the whole input, on tokens, and on pairs of tokens."""
-    from peirce_basics.heads.causal_lm import CausalLanguageModel
-    from peirce_basics.heads.classification import Classification
+    from peirce_basics.heads import linear
     from peirce_basics.heads.contrastive import Contrastive
     from peirce_basics.heads.matching import Matching
-    from peirce_basics.heads.mlm import MaskedLanguageModel
-    from peirce_basics.heads.multiple_choice import MultipleChoice
-    from peirce_basics.heads.pair import SentencePair
-    from peirce_basics.heads.relation import Relation, Swap
-    from peirce_basics.heads.span import Span
-    from peirce_basics.heads.token_classification import TokenClassification
+    from peirce_basics.heads.vocabulary import CausalLanguageModel, MaskedLanguageModel
 
-    whole: list[type[Head]] = [SentencePair, Classification, MultipleChoice, Contrastive, Matching]
-    return [*whole, CausalLanguageModel, MaskedLanguageModel, TokenClassification, Span, Relation, Swap]
+    whole: list[type[Head]] = [linear.SentencePair, linear.Classification, linear.MultipleChoice]
+    pairs: list[type[Head]] = [linear.Relation, linear.Swap]
+    texts: list[type[Head]] = [CausalLanguageModel, MaskedLanguageModel]
+    return [*whole, Contrastive, Matching, *texts, linear.TokenClassification, linear.Span, *pairs]
 
 
 @hookimpl

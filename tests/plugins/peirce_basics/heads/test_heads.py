@@ -12,11 +12,19 @@ from peirce.algebra import Scope
 from peirce.errors import InputError
 from peirce.parts import Dims, Encoded, NoOptions, Tokens
 from peirce.registry import Registry
-from peirce_basics.heads.classification import Classification, ClassificationOptions
 from peirce_basics.heads.contrastive import Contrastive, ContrastiveOptions
-from peirce_basics.heads.mlm import MaskedLanguageModel, MlmOptions
-from peirce_basics.heads.relation import Relation, RelationOptions, Swap
-from peirce_basics.heads.token_classification import TokenClassification, TokenClassificationOptions
+from peirce_basics.heads.linear import (
+    ClassesOptions,
+    Classification,
+    ClassificationOptions,
+    MultipleChoice,
+    MultipleChoiceOptions,
+    Relation,
+    Span,
+    Swap,
+    TokenClassification,
+)
+from peirce_basics.heads.vocabulary import MaskedLanguageModel, MlmOptions
 from peirce_kg.parts.heads.entities import Entities, EntitiesOptions
 from small_specs import FOLNET
 
@@ -74,7 +82,7 @@ def test_the_smoothed_loss_takes_one_answer_or_several() -> None:
 
 
 def test_masked_tokens_alone_are_learned() -> None:
-    head = MaskedLanguageModel(NoOptions(), DIMS)
+    head = MaskedLanguageModel(MlmOptions(), DIMS)
     logits = torch.zeros(1, 3, 8)
     logits[0, 0, 5] = 100.0
     assert head.loss({"logits": logits}, torch.tensor([[5, -100, 2]])).item() == pytest.approx(
@@ -133,7 +141,7 @@ def test_views_of_one_text_are_found_among_the_others() -> None:
 
 def test_tokens_and_pairs_that_do_not_count_do_not() -> None:
     logits = torch.tensor([[[0.0, 0.0], [5.0, -5.0]]])
-    tagger = TokenClassification(TokenClassificationOptions(), DIMS)
+    tagger = TokenClassification(ClassesOptions(), DIMS)
     assert tagger.loss({"logits": logits}, torch.tensor([[1, -100]])).item() == pytest.approx(math.log(2))
     assert tagger.loss({"logits": logits}, torch.tensor([[-100, -100]])).item() == 0.0
     pairs = Swap(NoOptions(), BINARY)
@@ -151,7 +159,7 @@ def test_pairs_are_read_from_relations() -> None:
     _, tokens = encode([[2, 3, 4]], [[True, True, False]])
     swapped = Swap(NoOptions(), BINARY)(encoded, tokens)["logits"]
     assert torch.equal(swapped, swapped.transpose(1, 2))
-    classes = Relation(RelationOptions(classes=5), BINARY)(encoded, tokens)["logits"]
+    classes = Relation(ClassesOptions(classes=5), BINARY)(encoded, tokens)["logits"]
     assert classes.shape == (1, 3, 3, 5)
     for logits in (swapped, classes):
         assert logits[:, 2].eq(0).all()
@@ -211,3 +219,66 @@ def test_answers_that_are_none_are_refused() -> None:
     ):
         with pytest.raises(InputError, match=words):
             head.loss({"logits": logits}, labels)
+
+
+def span_loss(logits: list[list[float]], labels: list[list[int]]) -> float:
+    head = Span(NoOptions(), DIMS)
+    return head.loss({"logits": torch.tensor([logits])}, torch.tensor([labels])).item()
+
+
+def test_a_span_is_chosen_among_the_places_where_it_may_be() -> None:
+    # Four places, the third of which may be neither; e^0 + e^1 + e^2 and 3 e^0 are what is left.
+    logits = [[0.0, 0.0], [1.0, 0.0], [50.0, 50.0], [2.0, 0.0]]
+    found = span_loss(logits, [[0, 0], [1, 0], [-100, -100], [0, 1]])
+    assert found == pytest.approx((math.log(1 + math.e + math.e**2) - 1 + math.log(3)) / 2)
+    # Several right places add up.
+    share = (1 + math.e**2) / (1 + math.e + math.e**2)
+    found = span_loss([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]], [[1, 1], [0, 1], [1, 1]])
+    assert found == pytest.approx(-math.log(share) / 2)
+    # Without a right place nothing counts.
+    logits = [[3.0, -3.0], [1.0, 2.0]]
+    assert span_loss(logits, [[-100, -100]] * 2) == span_loss(logits, [[0, 0]] * 2) == 0.0
+    assert span_loss(logits, [[-100, 0], [-100, 1]]) == pytest.approx(math.log(1 + math.exp(-5.0)), rel=1e-4)
+
+
+def test_gradients_of_a_span_stay_finite_where_nothing_counts() -> None:
+    logits = torch.randn(2, 3, 2, requires_grad=True)
+    labels = torch.full((2, 3, 2), -100)
+    labels[0, :2] = 0
+    labels[0, 1] = 1
+    Span(NoOptions(), DIMS).loss({"logits": logits}, labels).backward()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
+    assert logits.grad[1].eq(0).all()
+    assert logits.grad[0, 2].eq(0).all()
+    assert logits.grad[0, :2].ne(0).all()
+
+
+def test_the_loss_of_a_span_is_computed_in_float32() -> None:
+    logits = torch.zeros(1, 3, 2, dtype=torch.float16)
+    loss = Span(NoOptions(), DIMS).loss({"logits": logits}, torch.tensor([[[1, 1], [0, 0], [0, 0]]]))
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(math.log(3), rel=1e-6)
+
+
+def test_padding_has_no_span() -> None:
+    logits = Span(NoOptions(), DIMS)(*encode([[2, 3, 4]], [[True, True, False]]))["logits"]
+    assert logits.shape == (1, 3, 2)
+    assert logits[0, 2].eq(0).all()
+    assert logits[0, :2].ne(0).all()
+
+
+def test_the_rows_of_a_question_compete_and_no_others() -> None:
+    head = MultipleChoice(MultipleChoiceOptions(choices=3), DIMS).eval()
+    outputs = {"logits": torch.tensor([0.0, 1.0, 2.0, 5.0, 5.0, 5.0])}
+    expected = (math.log(1 + math.e + math.e**2) - 2 + math.log(3)) / 2
+    shares = torch.tensor([0.0, 0.0, 1.0, 0.5, 0.5, 0.0])
+    for labels in (torch.tensor([2, 0]), shares):
+        assert head.loss(outputs, labels).item() == pytest.approx(expected)
+    pooled = torch.randn(6, 3)
+    encoded, tokens = encode([[1]] * 6)
+    logits = head(encoded._replace(pooled=pooled), tokens)["logits"]
+    assert logits.tolist() == pytest.approx((pooled @ head.dense.weight[0] + head.dense.bias).tolist())
+    assert head.outputs()[0].dims == ("batch",)
+    with pytest.raises(InputError, match="5 rows is no whole number of questions with 3 choices"):
+        head.loss({"logits": torch.zeros(5)}, torch.zeros(2, dtype=torch.int64))

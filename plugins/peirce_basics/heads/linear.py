@@ -1,0 +1,249 @@
+"""Heads of one linear map: of the pooled output, of each token, or of each pair of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from attrs import field, frozen, validators
+from peirce.errors import InputError
+from peirce.parts import IGNORED, Dims, Encoded, Head, TensorSpec, Tokens, check_labels, mean_cross_entropy
+from torch import Tensor, nn
+
+AXES = {"pooled": ("batch",), "unary": ("batch", "length"), "binary": ("batch", "length", "length")}
+"""The dims of what a head reads, but for its channels."""
+
+
+class Linear(Head):
+    """Scores by a linear map, zero where nothing is; their loss is the cross-entropy of the labels that are not -100.
+
+    Attributes:
+        reads: the pooled output, or the atoms of a branch.
+        drops: whether what is read is dropped out.
+        scores: how many there are where no option `classes` says it; of one alone there is no axis.
+        meaning: what the scores say.
+    """
+
+    reads: ClassVar[Literal["pooled", "unary", "binary"]]
+    drops: ClassVar[bool] = False
+    scores: ClassVar[int] = 2
+    meaning: ClassVar[str]
+
+    def __init__(self, options: Any, dims: Dims) -> None:
+        super().__init__(options, dims)
+        self.options = options
+        self.dropout = nn.Dropout(dims.dropout if self.drops else 0.0)
+        self.dense = nn.Linear(getattr(dims, self.reads), getattr(options, "classes", self.scores))
+
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """The scores."""
+        dims = AXES[self.reads] if self.scores == 1 else (*AXES[self.reads], self.dense.out_features)
+        return (TensorSpec(name="logits", dtype="float", dims=dims, meaning=self.meaning),)
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[..., d] -> logits [..., scores]; zero at padding and outside the scope."""
+        logits = self.dense(self.dropout(getattr(encoded, self.reads)))
+        if self.scores == 1:
+            logits = logits.squeeze(-1)
+        if self.reads == "unary":
+            logits = encoded.scope.zero_unary(logits)
+        elif self.reads == "binary":
+            logits = encoded.scope.zero_binary(logits)
+        return {"logits": logits}
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Mean cross-entropy where labels are not -100; zero if none is."""
+        return mean_cross_entropy(outputs["logits"], labels)
+
+
+@frozen(kw_only=True)
+class ClassesOptions:
+    """What is predicted.
+
+    Args:
+        classes: the number of classes.
+    """
+
+    classes: int = field(default=2, validator=validators.ge(2))
+
+
+@frozen(kw_only=True)
+class ClassificationOptions:
+    """What is predicted.
+
+    Args:
+        classes: the number of classes.
+        problem: `single` for one sequence and `pair` for two (which token_type_ids tell apart), both with one score a
+            class; `regression` for one number, with `classes = 1`.
+    """
+
+    classes: int = field(default=2, validator=validators.ge(1))
+    problem: Literal["single", "pair", "regression"] = field(
+        default="single", validator=validators.in_(("single", "pair", "regression"))
+    )
+
+
+class Classification(Linear):
+    """Classes or a number for a whole input: one sequence, or a pair joined by token types."""
+
+    name = "classification"
+    needs = frozenset({"pooled"})
+    source = "BERT (Devlin et al., 2018), Section 4.1; FOLNet (Chen, 2023), Appendix B"
+    Options = ClassificationOptions
+    labels = "int64 [b]: the right class; float [b] for a regression"
+    reads, drops = "pooled", True
+    meaning = "Scores of the classes, or the predicted number."
+
+    @classmethod
+    def check(cls, options: ClassificationOptions, dims: Dims, scope: str) -> str | None:
+        """A regression has one output, a pair needs two token types, and a choice needs two classes."""
+        if options.problem == "regression" and options.classes != 1:
+            return f"a regression predicts one number, and classes is {options.classes}; set classes = 1"
+        if options.problem != "regression" and options.classes < 2:
+            return 'one class leaves nothing to choose; set classes to 2 or more, or problem = "regression"'
+        if options.problem == "pair" and dims.token_types < 2:
+            return "a pair needs model.input.token_types of 2 or more, to tell its two sequences apart"
+        return None
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Cross-entropy against labels [b], or the mean squared error against numbers [b]."""
+        logits = outputs["logits"].float()
+        if self.options.problem != "regression":
+            return mean_cross_entropy(logits, labels)
+        if len(logits) != labels.numel():
+            raise InputError(
+                f"labels are {list(labels.shape)} and must be one number for each of {len(logits)} rows"
+            )
+        return F.mse_loss(logits.squeeze(-1), labels.flatten().float())
+
+
+class SentencePair(Linear):
+    """Whether the second sentence follows the first (`as = "nsp"`), or whether the two are in order (`as = "sop"`)."""
+
+    name = "pair"
+    needs = frozenset({"pooled"})
+    source = "FOLNet (Chen, 2023), Appendix A.4; ALBERT (Lan et al., 2019) for SOP"
+    labels = "int64 [b]: 0 or 1"
+    reads = "pooled"
+    meaning = "Scores of: the pair stands as in the text, it does not."
+
+
+class TokenClassification(Linear):
+    """A class for each token, as in tagging."""
+
+    name = "token_classification"
+    source = "BERT (Devlin et al., 2018), Section 5.3; FOLNet (Chen, 2023), Appendix A.4"
+    Options = ClassesOptions
+    labels = "int64 [b, x]: the class of the token; -100 where it does not count"
+    reads, drops = "unary", True
+    meaning = "Scores of the classes of each token."
+
+
+class Relation(Linear):
+    """Classes of each pair of tokens from its relations, such as the arcs of a dependency tree."""
+
+    name = "relation"
+    needs = frozenset({"binary"})
+    source = "FOLNet (Chen, 2023), Appendix A.4, which proposes losses on the binary atoms"
+    Options = ClassesOptions
+    labels = "int64 [b, x, y]: the class of the pair; -100 where it does not count"
+    reads = "binary"
+    meaning = "Scores of the classes of each pair of tokens."
+
+
+class Swap(Linear):
+    """Whether two tokens have changed places: one score for each pair, the same both ways."""
+
+    name = "swap"
+    needs = frozenset({"binary"})
+    source = "FOLNet (Chen, 2023), Appendix A.4, which proposes it"
+    labels = "int64 [b, x, y]: 1 where the two were swapped, else 0; -100 where the pair does not count"
+    reads, scores = "binary", 1
+    meaning = "Scores of each pair of tokens having changed places."
+
+    def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+        """[b, x, y, d2] -> logits [b, x, y], symmetric; zero outside the scope."""
+        scores = self.dense(encoded.binary).squeeze(-1)
+        return {"logits": encoded.scope.zero_binary(scores + scores.transpose(1, 2))}
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Binary cross-entropy where labels [b, x, y] (1 for a swapped pair) are not -100; zero if none is."""
+        check_labels(labels, outputs["logits"].shape, 2)
+        logits, counts = outputs["logits"].float(), labels != IGNORED
+        wanted = labels.to(logits.dtype).masked_fill(~counts, 0.0)
+        losses = F.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
+        return losses.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)
+
+
+class Span(Linear):
+    """Where a span of text starts and where it ends, such as the answer to a question.
+
+    That a text holds no span is itself a place: the first token's, by convention (BERT, Section 4.3).
+    """
+
+    name = "span"
+    source = "BERT (Devlin et al., 2018), Sections 4.2 and 4.3; FOLNet (Chen, 2023), Appendix B"
+    labels = "int64 [b, x, 2]: 1 where the span starts and where it ends, 0 where else it may, -100 elsewhere"
+    reads = "unary"
+    meaning = "Scores of each token as the first of the span and as its last."
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """-ln of the right places' share of the softmax over those where a span may be, in float32.
+
+        Where several places are right, their probabilities add up. The mean is over the starts and ends that have a
+        right place; zero if none has.
+        """
+        check_labels(labels, outputs["logits"].shape, 2)
+        logits, allowed, right = outputs["logits"].float(), labels != IGNORED, labels == 1
+        low = torch.finfo(logits.dtype).min
+        counts = right.any(1)  # [b, 2]
+        wanted = logits.masked_fill(~right, low).logsumexp(1)
+        losses = logits.masked_fill(~allowed, low).logsumexp(1) - wanted
+        return losses.masked_fill(~counts, 0.0).sum() / counts.sum().clamp_min(1)
+
+
+@frozen(kw_only=True)
+class MultipleChoiceOptions:
+    """What is chosen from.
+
+    Args:
+        choices: how many rows of a batch, one after the other, are the choices of one question.
+    """
+
+    choices: int = field(default=2, validator=validators.ge(2))
+
+
+class MultipleChoice(Linear):
+    """Which of several texts is the right one: a score for each row; the rows of one question compete."""
+
+    name = "multiple_choice"
+    needs = frozenset({"pooled"})
+    source = "GPT (Radford et al., 2018), Section 3.3; BERT (Devlin et al., 2018), Section 4.4"
+    Options = MultipleChoiceOptions
+    labels = "int64 [questions]: the right choice; or float [b]: each row's share of its question's answer"
+    reads, drops, scores = "pooled", True, 1
+    meaning = "How well each row answers its question."
+
+    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+        """Cross-entropy over the choices of each question.
+
+        Raises:
+            InputError: the rows are no whole number of questions, or the labels are not theirs.
+        """
+        logits, choices = outputs["logits"].float(), self.options.choices
+        if len(logits) % choices:
+            raise InputError(
+                f"a batch of {len(logits)} rows is no whole number of questions with {choices} choices each; give "
+                "each question all its rows, one after the other, or set the head's option choices"
+            )
+        grouped = logits.view(-1, choices)
+        if labels.is_floating_point() and labels.shape == logits.shape:
+            return F.cross_entropy(grouped, labels.float().view_as(grouped))
+        if labels.shape != grouped.shape[:1]:
+            raise InputError(
+                f"labels of the shape {list(labels.shape)} are not those of {len(grouped)} questions with "
+                f"{choices} choices: give int64 [{len(grouped)}], or float [{len(logits)}]"
+            )
+        return mean_cross_entropy(grouped, labels)
