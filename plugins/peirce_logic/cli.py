@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 SCHEMA, SCHEMA_OF_STATS = "peirce.logic/1", "peirce.logic.stats/1"
 PIECE = 50_000
 """About how many characters of a file `stats` gives to a process at once."""
-LONGEST_NAME = 4096
-"""What is longer names no file."""
-_FILE = re.compile(r"\S*(/\S*|\.[A-Za-z]{1,6})|.*\.(txt|mrg|trees?|md)(\.gz)?")
+_FILE = re.compile(r"\S*(/\S*|\.[A-Za-z]{1,6})")
 _LACKING = "Glyph .* missing from"
 _END = re.compile(r"[.!?]['\")\]\u2019\u201d]*(?=\s)")
 app = typer.Typer(
@@ -232,7 +230,7 @@ def _text(given: str) -> tuple[str, str]:
         there = given != "" and Path(given).exists()
     except (OSError, ValueError):  # a text is longer than any name
         there = False
-    if there or (len(given) < LONGEST_NAME and _FILE.fullmatch(given)):
+    if there or _FILE.fullmatch(given):
         return _content(Path(given)), given
     return given, ""
 

@@ -1,7 +1,7 @@
 """Relations of many texts: found in several processes, kept on disk, and turned into the ids that `logical` reads.
 
 What is kept is found again by the digest of the text, of the parser with its model and versions, of the lexicon, and of
-the senses. It carries a digest of its own. A cache is one SQLite file, which several processes may use at once.
+the senses. A cache is one SQLite file, which several processes may use at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 from peirce.errors import InputError, PeirceError, TaskError
-from peirce.files import digest_of, disk_error
+from peirce.files import disk_error
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
 
@@ -37,11 +37,12 @@ if TYPE_CHECKING:
 
     from peirce_logic.parsers.parser import Parser
 
-FORMAT = 2
+FORMAT = 3
 """Of what is kept; with another one, texts are parsed anew."""
 SEVERAL = 500
 """How many keys a query asks for."""
 _HALF = re.compile("[\ud800-\udfff]")
+_FIELDS = "sentence", "relation", "keyword", "kind", "key", "alpha", "beta", "depth"
 _TABLE = "texts (key blob primary key, found text) without rowid"
 
 
@@ -108,7 +109,11 @@ class Detector:
         words, chosen = (None if file is None else os.fspath(file) for file in (lexicon, senses))
         self._given = (parser, words, chosen)
         self._made = _made(*self._given)
-        self._cache = None if cache is None else _cache_of(cache)
+        self._cache = None if cache is None else Path(cache)
+        if self._cache is not None and (self._cache.is_dir() or not self._cache.parent.is_dir()):
+            raise InputError(
+                f"the cache {self._cache} is no file in a folder that exists; name one, such as c.sqlite"
+            )
         self._processes = processes
         keywords = [(k.words, k.relation, k.kind, k.order) for k in self._made.lexicon.keywords]
         self._key = json.dumps([FORMAT, self._made.parser.identity, keywords, self._made.senses]).encode()
@@ -141,10 +146,8 @@ class Detector:
         files = files or [""] * len(texts)
         keys = [self._digest(text) for text in texts]
         found = self._kept(keys)
-        missing: dict[bytes, tuple[str, str]] = {}
-        for key, text, file in zip(keys, texts, files, strict=True):
-            if key not in found:
-                missing.setdefault(key, (text, file))
+        each = zip(keys, texts, files, strict=True)
+        missing = {key: (text, file) for key, text, file in each if key not in found}
         new: dict[bytes, str] = {}
         try:
             with progress_bars(console) as bars:
@@ -159,10 +162,7 @@ class Detector:
         finally:
             self._keep(new)
         found |= new
-        read: dict[bytes, Found] = {}
-        for key, text in zip(keys, texts, strict=True):
-            if key not in read:
-                read[key] = _read(found[key], text)
+        read = {key: _read(found[key], text) for key, text in dict(zip(keys, texts, strict=True)).items()}
         return [read[key] for key in keys]
 
     def ids(
@@ -183,13 +183,8 @@ class Detector:
         Returns:
             int64 [batch, depth, length].
         """
-        found = iter(self.find((text for row in rows for text in row), console))
-        return np.stack(
-            [
-                row_ids([next(found).relations for _ in row], encoding, depth)
-                for row, encoding in zip(rows, encodings, strict=True)
-            ]
-        )
+        each = self._relations(rows, console)
+        return np.stack([row_ids(*both, depth) for both in zip(each, encodings, strict=True)])
 
     def relation_ids(
         self,
@@ -206,13 +201,14 @@ class Detector:
             int64 [batch, relations, length]: as many relations as the row with the most has, and at least one; rows
             with fewer have zeros for the others.
         """
+        each = self._relations(rows, console)
+        return together([row_relations(*both) for both in zip(each, encodings, strict=True)])
+
+    def _relations(
+        self, rows: Sequence[Sequence[str]], console: Console | None
+    ) -> list[list[tuple[Relation, ...]]]:
         found = iter(self.find((text for row in rows for text in row), console))
-        return together(
-            [
-                row_relations([next(found).relations for _ in row], encoding)
-                for row, encoding in zip(rows, encodings, strict=True)
-            ]
-        )
+        return [[next(found).relations for _ in row] for row in rows]
 
     def _digest(self, text: str) -> bytes:
         made = hashlib.sha256(self._key)
@@ -236,53 +232,31 @@ class Detector:
 
     def _kept(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """What the cache has."""
-        if self._cache is None or not self._cache.exists():
+        if self._cache is None or not self._cache.exists() or not self._cache.stat().st_size:
             return {}
         found: dict[bytes, str] = {}
         wanted = list(dict.fromkeys(keys))
         try:
-            with closing(self._opened()) as base:
+            with closing(sqlite3.connect(self._cache, timeout=60)) as base:
                 for begin in range(0, len(wanted), SEVERAL):
                     some = wanted[begin : begin + SEVERAL]
                     marks = ",".join("?" * len(some))
                     found |= dict(base.execute(f"select key, found from texts where key in ({marks})", some))
         except sqlite3.Error as error:
             raise self._refused(error) from error
-        for key, kept in found.items():
-            digest, _, found[key] = str(kept).partition(" ")
-            if digest != _digest(key, found[key]):
-                raise self._refused("what it keeps of a text is not what was written")
         return found
 
     def _keep(self, new: dict[bytes, str]) -> None:
         if self._cache is None or not new:
             return
         try:
-            with closing(self._opened()) as base, base:
-                rows = [(key, f"{_digest(key, said)} {said}") for key, said in new.items()]
-                base.executemany("insert or ignore into texts values (?, ?)", rows)
+            with closing(sqlite3.connect(self._cache, timeout=60)) as base, base:
+                base.execute(f"create table if not exists {_TABLE}")
+                base.executemany("insert or ignore into texts values (?, ?)", new.items())
         except sqlite3.Error as error:
             raise self._refused(error) from error
 
-    def _opened(self) -> sqlite3.Connection:
-        assert self._cache is not None
-        base = sqlite3.connect(self._cache, timeout=60)
-        try:
-            there = base.execute("select count(*) from sqlite_schema").fetchone() != (0,)
-            if not there:
-                base.execute(f"create table if not exists {_TABLE}")
-            # A view, which anybody can make, may have no end.
-            made = base.execute("select sql from sqlite_schema where name = 'texts'").fetchall()
-            if made != [(f"CREATE TABLE {_TABLE}",)]:
-                raise InputError(
-                    f"{self._cache} is no cache of relations, but another database; name another file"
-                )
-        except BaseException:
-            base.close()
-            raise
-        return base
-
-    def _refused(self, error: Exception | str) -> PeirceError:
+    def _refused(self, error: Exception) -> PeirceError:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
             full = disk_error(
                 OSError(errno.ENOSPC, "full"), f"the cache {self._cache}", "what it had kept is as it was"
@@ -341,18 +315,6 @@ def offsets_of(encoding: Encoding, text: int) -> list[tuple[int, int]]:
     return [place if own == text else (0, 0) for place, own in pairs]
 
 
-def _cache_of(given: str | os.PathLike[str]) -> Path:
-    """The file of a cache, which need not be there; its folder must be."""
-    if not os.fspath(given):
-        raise InputError("the cache has an empty name; name a file, such as relations.sqlite")
-    path = Path(given)
-    if path.is_dir():
-        raise InputError(f"the cache {path} is a folder; name a file, such as {path / 'relations.sqlite'}")
-    if not path.parent.is_dir():
-        raise InputError(f"folder {path.parent} does not exist; create it, or name a cache elsewhere")
-    return path
-
-
 class _Made(NamedTuple):
     """What finds relations; `senses` is the digest of what chooses among senses, empty where nothing does."""
 
@@ -383,10 +345,6 @@ def _made(parser: str, lexicon: str | None, senses: str | None) -> _Made:
     return _Made(parser_of(parser), read_lexicon(lexicon), chosen.choose, digest)
 
 
-def _digest(key: bytes, said: str) -> str:
-    return digest_of(key + said.encode())
-
-
 def _written(text: str, made: _Made, file: str) -> str:
     """What is found in a text, as JSON."""
     try:
@@ -396,8 +354,8 @@ def _written(text: str, made: _Made, file: str) -> str:
             raise
         raise InputError(f"{file}: {str(error).removeprefix('the text, ')}") from error
     relations = [
-        [r.sentence, r.relation, r.keyword, r.kind, r.key, r.alpha, r.beta, r.depth]
-        for r in detect(parsed.trees, made.lexicon, made.choose)
+        [getattr(each, field) for field in _FIELDS]
+        for each in detect(parsed.trees, made.lexicon, made.choose)
     ]
     places = [(tree.tokens[0].start, tree.tokens[-1].end) for tree in parsed.trees]
     own = None if parsed.text == text else parsed.text
@@ -415,14 +373,6 @@ def _read(said: str, text: str) -> Found:
 
 
 def _relation(fields: Sequence[Any]) -> Relation:
-    sentence, relation, keyword, kind, key, alpha, beta, depth = fields
-    return Relation(
-        sentence=sentence,
-        relation=relation,
-        keyword=keyword,
-        kind=kind,
-        key=Span(*key),
-        alpha=tuple(Span(*each) for each in alpha),
-        beta=tuple(Span(*each) for each in beta),
-        depth=depth,
-    )
+    own = dict(zip(_FIELDS, fields, strict=True))
+    alpha, beta = (tuple(Span(*each) for each in own[role]) for role in ("alpha", "beta"))
+    return Relation(**{**own, "key": Span(*own["key"]), "alpha": alpha, "beta": beta})

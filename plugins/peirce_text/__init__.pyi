@@ -1,3 +1,5 @@
+from .encoders import load_encoder as load_encoder
+from .encoders import weights_digest as weights_digest
 from .progress import say as say
 from .progress import shown as shown
 from .reading import SPLIT_NAMES as SPLIT_NAMES

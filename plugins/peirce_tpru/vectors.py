@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from peirce.errors import TaskError
-from peirce.extras import quiet_transformers, require
 from peirce.files import digest_of, open_file, read_lines, replacing
-from peirce_text import say, shown
+from peirce_text import load_encoder, say, shown, weights_digest
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """The vocabulary of a model that reads vectors: every word is [UNK], and its vector says which."""
@@ -173,25 +172,11 @@ class EncoderVectors(Vectors):
     """
 
     def __init__(self, source: str, length: int, cache: Path | None, device: str) -> None:
-        require("an encoder's vectors", "transformers", "tokenizers", extra="transformers")
-        from transformers import AutoModel, AutoTokenizer
-
         self.source, self._length, self._device = source, length, device
-        try:
-            with quiet_transformers():
-                self._tokenizer: Any = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-                self._encoder: Any = AutoModel.from_pretrained(
-                    source, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
-                )
-        except Exception as error:  # whatever the library, its file formats and its network raise
-            cause = str(error).partition("\n")[0]
-            raise TaskError(
-                f"{source} is neither a text file of vectors nor an encoder of transformers ({cause.rstrip('.')}); "
-                "give such a file, a folder with config.json, model.safetensors and a tokenizer, or a name of the hub"
-            ) from error
-        self._encoder = self._encoder.eval().to(device)
+        tokenizer, model = load_encoder(source, "a text file of vectors, ")
+        self._tokenizer, self._encoder = tokenizer, model.to(device)
         self.width = int(self._encoder.config.hidden_size)
-        self.identity = f"{_digest(self._encoder.state_dict())}-{length}"
+        self.identity = f"{weights_digest(self._encoder.state_dict())[:16]}-{length}"
         self._cache = None if cache is None else Cache(cache / self.identity, self.width)
 
     def keep(self, texts: Iterable[str]) -> None:
@@ -327,12 +312,3 @@ def rows_of(vectors: Vectors, texts: Sequence[Sequence[str]]) -> dict[str, torch
 
 def _key(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:16]
-
-
-def _digest(tensors: Mapping[str, torch.Tensor]) -> str:
-    """What tells an encoder's weights from others."""
-    made = hashlib.sha256()
-    for name, tensor in sorted(tensors.items()):
-        made.update(name.encode())
-        made.update(tensor.contiguous().cpu().view(-1).view(torch.uint8).numpy().tobytes())
-    return made.hexdigest()[:16]

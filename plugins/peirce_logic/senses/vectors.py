@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from peirce.errors import TaskError
-from peirce.extras import quiet_transformers, require
-from peirce.model import SPEC
+from peirce.extras import require
+from peirce_text import load_encoder, weights_digest
 
 AROUND = 200
 """How many characters before and after a keyword the encoder sees."""
 BATCH = 32
-_WHICH = "give the folder of a model of transformers, or its name on the hub"
 
 
 class Vectors:
@@ -64,7 +61,7 @@ class Vectors:
             )  # fmt: skip
             offsets = given.pop("offset_mapping")
             with torch.inference_mode():
-                states = model(**given).last_hidden_state.float()
+                states = model(**given).last_hidden_state
             starts, ends = offsets[..., 0], offsets[..., 1]
             first = torch.tensor([[start] for _, start, _ in cut])
             last = first + torch.tensor([[length] for _, _, length in cut])
@@ -74,34 +71,17 @@ class Vectors:
 
     @cached_property
     def digest(self) -> str:
-        """Of the encoder's weights: a classifier fits no others."""
-        made = hashlib.sha256()
-        for name, value in sorted(self._loaded[1].state_dict().items()):
-            made.update(name.encode())
-            made.update(np.ascontiguousarray(value.float().numpy()).tobytes())
-        return made.hexdigest()
+        """The digest of the encoder's weights: a classifier fits no others."""
+        return weights_digest({name: value.float() for name, value in self._loaded[1].state_dict().items()})
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
-        from transformers import AutoModel, AutoTokenizer
-
-        folder = Path(self.encoder)
-        if not folder.is_dir() and (self.encoder.startswith(("/", ".")) or self.encoder.count("/") > 1):
-            raise TaskError(f"there is no folder {folder}; {_WHICH}")
-        if (folder / SPEC).is_file():
-            raise TaskError(f"{folder} holds a model of Peirce, and an encoder is another's; {_WHICH}")
-        try:
-            with quiet_transformers():
-                tokenizer = AutoTokenizer.from_pretrained(self.encoder, trust_remote_code=False)
-                model = AutoModel.from_pretrained(self.encoder, use_safetensors=True, trust_remote_code=False)
-        except (OSError, ValueError, RuntimeError, KeyError) as error:
-            said = " ".join(str(error).split())[:500]
-            raise TaskError(f"the encoder {self.encoder!r} cannot be loaded: {said}; {_WHICH}") from error
+        tokenizer, model = load_encoder(self.encoder)
         if not tokenizer.is_fast:
             raise TaskError(
                 f"the tokenizer of {self.encoder!r} does not say where its tokens stand; it has no tokenizer.json"
             )
-        return tokenizer, model.eval()
+        return tokenizer, model
 
     @cached_property
     def _longest(self) -> int:

@@ -52,6 +52,11 @@ STS_SETS: Mapping[str, tuple[str, ...]] = {
 """The sets of each year that SentEval has. SMT of 2013 is not published."""
 
 
+SICK = {TRAIN: ("SICK_train",), VALID: ("SICK_trial",), TEST: ("SICK_test_annotated",)}
+MRPC = {TRAIN: ("msr-para-train", "msr-para-val"), TEST: ("msr-para-test",)}
+"""The tables of each split; those of MRPC for training and choosing are one training set, as it is published."""
+
+
 def _labelled(folder: Path, names: Mapping[str, str], classes: int) -> Read:
     """Files with a class and a sentence a line, by split."""
     found = {}
@@ -71,61 +76,50 @@ def _labelled(folder: Path, names: Mapping[str, str], classes: int) -> Read:
     return found
 
 
-def _sick(folder: Path, column: str) -> Read:
-    """SICK with its scores or its classes."""
+CLASSES: Mapping[str, Sequence[str]] = {
+    "Quality": ("0", "1"),
+    "entailment_judgment": ("CONTRADICTION", "NEUTRAL", "ENTAILMENT"),
+}
+"""The classes of columns that hold some, in the order of their numbers; other columns hold scores from 1 to 5."""
+
+
+def _tables(folder: Path, names: Mapping[str, Sequence[str]], texts: tuple[str, str], label: str) -> Read:
+    """Pairs in tables with a header; the files of a split follow one another."""
     found = {}
-    for split, name in ((TRAIN, "SICK_train"), (VALID, "SICK_trial"), (TEST, "SICK_test_annotated")):
-        path = _there(folder, f"{name}.tsv", f"{name}.txt")
-        rows = list(read_rows(path, ("sentence_A", "sentence_B", column), quotes=False))
-        texts = [[row.text(name) for row in rows] for name in ("sentence_A", "sentence_B")]
-        if column == "relatedness_score":
-            labels = np.array([_score(row.where, row.text(column), 1, 5) for row in rows])
+    for split, own in names.items():
+        paths = [_there(folder, f"{name}.tsv", f"{name}.txt") for name in own]
+        rows = [row for path in paths for row in read_rows(path, (*texts, label), quotes=False)]
+        columns = [[row.text(name) for row in rows] for name in texts]
+        if label in CLASSES:
+            labels = np.array([_of(row.where, row.text(label), CLASSES[label]) for row in rows], np.int64)
         else:
-            names = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
-            labels = np.array([_of(row.where, row.text(column), names) for row in rows], np.int64)
-        found[split] = _examples(path, texts, labels)
+            labels = np.array([_score(row.where, row.text(label), 1) for row in rows])
+        found[split] = _examples(paths[0], columns, labels)
     return found
 
 
-def _mrpc(folder: Path) -> Read:
-    """The paraphrases of Microsoft; files for training and choosing are one training set, as it is published."""
-    found = {}
-    for split, names in ((TRAIN, ("train", "val")), (TEST, ("test",))):
-        texts: list[list[str]] = [[], []]
-        labels = []
-        for name in names:
-            path = _there(folder, f"msr-para-{name}.tsv")
-            for row in read_rows(path, ("Quality", "#1 String", "#2 String"), quotes=False):
-                labels.append(_of(row.where, row.text("Quality"), ("0", "1")))
-                for column, side in zip(texts, ("#1 String", "#2 String"), strict=True):
-                    column.append(row.text(side))
-        found[split] = _examples(path, texts, np.array(labels, np.int64))
-    return found
+def _scored(path: Path, score: int) -> Examples:
+    """Pairs between tabs without a header: in field `score` a score, and the two sentences in the fields after it. What
+    has no score does not count."""
+    scores: list[float] = []
+    texts: list[list[str]] = [[], []]
+    for number, line in enumerate(_lines(path), 1):
+        fields = line.rstrip("\r\n").split("\t")
+        if len(fields) < score + 3:
+            raise TaskError(
+                f"{path}, line {number}: {len(fields)} fields between tabs, where a score and two sentences must stand"
+            )
+        if fields[score].strip():
+            scores.append(_score(f"{path}, line {number}", fields[score], 0))
+            for column, text in zip(texts, fields[score + 1 :], strict=False):
+                column.append(text)
+    return _examples(path, texts, np.array(scores))
 
 
 def _sts(folder: Path, task: str) -> Read:
-    """The sets of a year that are there, each `YEAR.SET.test.tsv`: a score and two sentences; without a score it does
-    not count."""
-    folder = folder / "sts" if (folder / "sts").is_dir() else folder
-    found = {}
-    for name in STS_SETS[task]:
-        path = _path(folder, f"20{task[3:]}.{name}.test.tsv")
-        if path is None:
-            continue
-        scores: list[float] = []
-        texts: list[list[str]] = [[], []]
-        for number, line in enumerate(_lines(path), 1):
-            fields = line.rstrip("\r\n").split("\t")
-            if len(fields) != 3:
-                raise TaskError(
-                    f"{path}, line {number}: {len(fields)} fields between tabs, where a score and two sentences "
-                    "must stand"
-                )
-            if fields[0].strip():
-                scores.append(_score(f"{path}, line {number}", fields[0], 0, 5))
-                for column, text in zip(texts, fields[1:], strict=True):
-                    column.append(text)
-        found[name] = _examples(path, texts, np.array(scores))
+    """The sets of a year that are there, each `YEAR.SET.test.tsv`."""
+    names = {name: _sts_paths(folder, task, name) for name in STS_SETS[task]}
+    found = {name: _scored(path, 0) for name, path in names.items() if path is not None}
     if not found:
         raise TaskError(
             f"{folder} has none of the files of {task}, such as 20{task[3:]}.{STS_SETS[task][0]}.test.tsv"
@@ -133,24 +127,16 @@ def _sts(folder: Path, task: str) -> Read:
     return found
 
 
+def _sts_paths(folder: Path, task: str, name: str) -> Path | None:
+    """The file of a set, which lies in the folder or in its folder `sts`."""
+    file = f"20{task[3:]}.{name}.test.tsv"
+    return _path(folder / "sts", file) or _path(folder, file)
+
+
 def _sts_benchmark(folder: Path) -> Read:
     """STS-B as it is published, `sts-train.csv` with tabs and no header."""
-    found = {}
-    for split, name in ((TRAIN, "train"), (VALID, "dev"), (TEST, "test")):
-        path = _there(folder, f"sts-{name}.csv")
-        scores: list[float] = []
-        texts: list[list[str]] = [[], []]
-        for number, line in enumerate(_lines(path), 1):
-            fields = line.rstrip("\r\n").split("\t")
-            if len(fields) < 7:
-                raise TaskError(
-                    f"{path}, line {number}: {len(fields)} fields between tabs, and STS-B has 7 or more"
-                )
-            scores.append(_score(f"{path}, line {number}", fields[4], 0, 5))
-            for column, text in zip(texts, fields[5:7], strict=True):
-                column.append(text)
-        found[split] = _examples(path, texts, np.array(scores))
-    return found
+    names = {TRAIN: "train", VALID: "dev", TEST: "test"}
+    return {split: _scored(_there(folder, f"sts-{name}.csv"), 4) for split, name in names.items()}
 
 
 def _binary(name: str) -> Callable[[Path], Read]:
@@ -173,9 +159,9 @@ READERS: Mapping[str, Callable[[Path], Read]] = {
     "SST-2": _split("stsa.binary", 2),
     "SST-5": _split("stsa.fine", 5),
     "TREC": partial(_labelled, names={TRAIN: "TREC.train.all", TEST: "TREC.test.all"}, classes=6),
-    "MRPC": _mrpc,
-    "SICK-E": partial(_sick, column="entailment_judgment"),
-    "SICK-R": partial(_sick, column="relatedness_score"),
+    "MRPC": partial(_tables, names=MRPC, texts=("#1 String", "#2 String"), label="Quality"),
+    "SICK-E": partial(_tables, names=SICK, texts=("sentence_A", "sentence_B"), label="entailment_judgment"),
+    "SICK-R": partial(_tables, names=SICK, texts=("sentence_A", "sentence_B"), label="relatedness_score"),
     **{task: partial(_sts, task=task) for task in STS_SETS},
     "STS-B": _sts_benchmark,
 }
@@ -209,12 +195,15 @@ def tasks_in(folder: Path) -> list[str]:
         "MRPC": "msr-para-train.tsv", "SICK-E": "SICK_train.tsv", "SICK-R": "SICK_train.tsv",
         "STS-B": "sts-train.csv",
     }  # fmt: skip
-    years = {
-        task: [f"{part}20{task[3:]}.{name}.test.tsv" for name in sets for part in ("", "sts/")]
-        for task, sets in STS_SETS.items()
-    }
-    names = {**{task: [name, name.replace(".tsv", ".txt")] for task, name in firsts.items()}, **years}
-    found = [task for task in READERS if any(_path(folder, name) for name in names[task])]
+    found = [
+        task
+        for task in READERS
+        if any(_sts_paths(folder, task, name) for name in STS_SETS.get(task, ()))
+        or (
+            task in firsts
+            and any(_path(folder, firsts[task].replace(".tsv", end)) for end in (".tsv", ".txt"))
+        )
+    ]
     if not found:
         raise TaskError(
             f"{folder} has no files of SentEval's tasks, such as {', '.join(firsts.values())}, gzipped or not"
@@ -256,7 +245,7 @@ def _examples(
     return Examples(tuple(map(tuple, texts)), labels)
 
 
-def _score(where: str, text: str, low: float, high: float) -> float:
+def _score(where: str, text: str, low: float, high: float = 5) -> float:
     try:
         score = float(text)
     except ValueError:

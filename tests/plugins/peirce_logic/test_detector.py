@@ -5,9 +5,8 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import peirce_logic.detector as module
 import pytest
 from peirce.errors import InputError, TaskError, WriteError
@@ -24,13 +23,6 @@ TEXTS = [
     "(S (NP Ann) (CC and) (NP Bob))",
     "(S (NP They) (VP did n't (VP come)))",
 ]
-
-
-class Tokens(NamedTuple):
-    """An encoding, as `tokenizers` has them."""
-
-    offsets: list[tuple[int, int]]
-    sequence_ids: list[int | None]
 
 
 def count_parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -92,29 +84,18 @@ def test_ids_of_pairs_with_specials_truncation_and_padding() -> None:
     assert {shown[i] for i, s in enumerate(encodings[0].sequence_ids) if s is None} == {None}
 
 
-def test_ids_of_a_batch() -> None:
-    encodings = [
-        Tokens([(0, 0), (0, 3), (4, 7), (8, 11)], [None, 0, 0, 0]),
-        Tokens([(0, 0), (0, 4), (5, 8), (9, 12)], [None, 0, 0, 0]),
-    ]
-    ids = Detector("brackets").ids([TEXTS[1:2], TEXTS[2:]], encodings, 2)
-    one = [LOGICAL_IDS["conjunction", role] for role in ("alpha", "key", "beta")]
-    two = [0, LOGICAL_IDS["negation", "alpha"], LOGICAL_IDS["negation", "key"]]
-    np.testing.assert_array_equal(ids, [[[0, *one], [0] * 4], [[0, *two], [0] * 4]])
-
-
 def test_a_full_disk_leaves_the_cache_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "relations.sqlite"
     detector = Detector("brackets", cache=cache)
     detector.find(TEXTS[:1])
-    opened = Detector._opened
+    connect = sqlite3.connect
 
-    def full(self: Detector) -> sqlite3.Connection:
-        base = opened(self)
+    def full(*given: Any, **how: Any) -> sqlite3.Connection:
+        base = connect(*given, **how)
         base.execute("pragma max_page_count = 1")  # SQLite then says what it says of a full disk
         return base
 
-    monkeypatch.setattr(Detector, "_opened", full)
+    monkeypatch.setattr(sqlite3, "connect", full)
     with pytest.raises(
         WriteError, match=f"the cache {cache} cannot be written: .*; what it had kept is as it was; "
     ):
@@ -122,49 +103,19 @@ def test_a_full_disk_leaves_the_cache_as_it_was(tmp_path: Path, monkeypatch: pyt
     assert len(detector.find(TEXTS[:1])) == 1
 
 
-def test_a_damaged_cache_is_refused(tmp_path: Path) -> None:
-    cache = tmp_path / "relations.sqlite"
-    cache.write_bytes(b"no database" * 99)
-    with pytest.raises(InputError, match=r"the cache .* cannot be used: .*; remove it"):
-        Detector("brackets", cache=cache).find(TEXTS)
-    cache.unlink()
-    Detector("brackets", cache=cache).find(TEXTS)
-    with closing(sqlite3.connect(cache)) as base, base:
-        base.execute("update texts set found = replace(found, '\"and\"', '\"end\"')")
-    with pytest.raises(InputError, match="what it keeps of a text is not what was written; remove it"):
-        Detector("brackets", cache=cache).find(TEXTS)
-    with closing(sqlite3.connect(cache)) as base, base:
-        base.execute("drop table texts")
-        base.execute("create view texts as select 1 as key, 2 as found")
-    with pytest.raises(InputError, match="is no cache of relations, but another database; name another"):
-        Detector("brackets", cache=cache).find(TEXTS)
-    with pytest.raises(InputError, match="processes is 0"):
-        Detector("brackets", processes=0)
-
-
-def test_another_database_is_left_as_it_is(tmp_path: Path) -> None:
-    other = tmp_path / "other.sqlite"
+def test_what_is_no_cache_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    damaged, other = tmp_path / "relations.sqlite", tmp_path / "other.sqlite"
+    damaged.write_bytes(b"no database" * 99)
     with closing(sqlite3.connect(other)) as base, base:
         base.execute("create table notes (said text)")
-    content = other.read_bytes()
-    with pytest.raises(
-        InputError, match=r"other.sqlite is no cache of relations, but another database; name"
-    ):
-        Detector("brackets", cache=other).find(TEXTS)
-    assert other.read_bytes() == content
-
-
-@pytest.mark.parametrize(
-    ("cache", "said"),
-    [
-        ("", "the cache has an empty name; name a file"),
-        (".", r"the cache . is a folder; name a file, such as relations.sqlite"),
-        ("/nothere/c.sqlite", "folder /nothere does not exist; create it, or name a cache elsewhere"),
-    ],
-)
-def test_a_cache_is_a_file_in_a_folder(cache: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        Detector("brackets", cache=cache)
+    for cache in (damaged, other):
+        content = cache.read_bytes()
+        with pytest.raises(InputError, match=r"the cache .* cannot be used: .*; remove it, or name another"):
+            Detector("brackets", cache=cache).find(TEXTS)
+        assert cache.read_bytes() == content
+    for place in (tmp_path, tmp_path / "gone" / "c.sqlite"):
+        with pytest.raises(InputError, match="is no file in a folder that exists; name one"):
+            Detector("brackets", cache=place)
 
 
 def test_halves_of_characters_are_replaced() -> None:

@@ -16,7 +16,6 @@ from peirce_logic.senses.classifiers import Classifier, Senses, read_senses
 from peirce_logic.senses.sentences import NONE, agreement, read_sentences
 from peirce_logic.senses.training import cross_validated, encoded, train
 from peirce_logic.senses.vectors import Vectors
-from safetensors.numpy import save
 
 WORDS = ("since", "as", "while")
 TREES = (
@@ -114,20 +113,18 @@ def test_a_vector_is_the_mean_over_the_keywords_tokens_alone(encoder: Path) -> N
     np.testing.assert_allclose(both[:1], vectors.of([text], [(17, 22)]), atol=1e-5)  # whatever the padding
     assert np.abs(both[0] - vectors.of([text], [(0, 2)])[0]).max() > 0.01
     assert not vectors.of([text], [(2, 3)]).any()  # no token stands there
+
+
+def test_what_is_no_encoder_is_named(tmp_path: Path) -> None:
     with pytest.raises(
-        TaskError, match=r"there is no folder .*gone; give the folder of a model of transform"
+        TaskError, match=r"the encoder '.*gone' cannot be loaded: .*; give the folder of a model"
     ):
-        Vectors(str(encoder / "gone")).of([text], [(17, 22)])
-
-
-def test_a_model_of_peirce_is_no_encoder(tmp_path: Path) -> None:
+        Vectors(str(tmp_path / "gone")).of(["since"], [(0, 5)])
     (tmp_path / "spec.toml").touch()
     with pytest.raises(
         TaskError, match=f"{tmp_path} holds a model of Peirce, and an encoder is another's; give"
     ):
         Vectors(str(tmp_path)).of(["since"], [(0, 5)])
-    with pytest.raises(TaskError, match="the encoder 'gone' cannot be loaded"):
-        Vectors("gone").of(["since"], [(0, 5)])
 
 
 class Blank(Vectors):
@@ -198,17 +195,9 @@ def test_trained_from_the_command_line_and_chosen_in_detection(
     Senses(senses.encoder, "0" * 64, sure.classifiers).save(file)
     with pytest.raises(TaskError, match="has other weights than those that the senses were trained with"):
         Detector("brackets", senses=file).find([TREES])
-    Senses(senses.encoder, senses.digest, {"as": always("causal", NONE)}).save(file)
-    with pytest.raises(ModelFileError, match="what it holds of 'as' does not fit its senses"):
-        read_senses(file)
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(ModelFileError, match="its digest is another than it says"):
-        read_senses(file)
-    file.write_bytes(save({"a": np.zeros(1)}, {"format": "pt"}))
-    with pytest.raises(
-        ModelFileError, match="is no file of senses: its header names no senses; write it again"
-    ):
         read_senses(file)
     file.write_bytes(b"\x00" * 64)
     with pytest.raises(ModelFileError, match=r"is no file of senses: .*; write it again"):
