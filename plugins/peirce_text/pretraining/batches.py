@@ -91,9 +91,7 @@ class Batcher:
         for start in range(0, full if whole and full else len(examples), each):
             chosen = examples[start : start + each]
             yield LazyBatch(
-                partial(self.batch, chosen, draw),
-                self._guesses(chosen),
-                len(chosen) * self.views,
+                partial(self.batch, chosen, draw), self._guesses(chosen), len(chosen) * self.views
             )
 
     def batch(self, examples: Ints, draw: tuple[int, ...]) -> dict[str, Tensor]:

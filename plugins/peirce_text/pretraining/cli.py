@@ -63,8 +63,7 @@ def pretrain_command(
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where the trained model goes.")
     ],
     valid: Annotated[
-        list[str] | None,
-        typer.Option("--valid", metavar="FILES", help="Text to evaluate on."),
+        list[str] | None, typer.Option("--valid", metavar="FILES", help="Text to evaluate on.")
     ] = None,
     tokenizer: Annotated[
         Path | None,

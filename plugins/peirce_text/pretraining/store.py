@@ -69,11 +69,7 @@ class ShardTokens:
     @property
     def counts(self) -> dict[str, int]:
         """How much there is."""
-        return {
-            "tokens": len(self.ids),
-            "sentences": len(self.sentences),
-            "documents": len(self.documents),
-        }
+        return {"tokens": len(self.ids), "sentences": len(self.sentences), "documents": len(self.documents)}
 
 
 class Store:

@@ -164,11 +164,7 @@ class Tokenizer:
 
     @classmethod
     def train(
-        cls,
-        texts: Iterable[str],
-        vocabulary: int = 32768,
-        lowercase: bool = True,
-        min_frequency: int = 2,
+        cls, texts: Iterable[str], vocabulary: int = 32768, lowercase: bool = True, min_frequency: int = 2
     ) -> Tokenizer:
         """Train a WordPiece tokenizer of BERT's kind; the same texts give the same tokenizer, to the bit.
 

@@ -85,10 +85,3 @@ def test_a_save_that_ends_anywhere_leaves_a_model_that_is_whole_or_refused(
     assert [path.name for path in saved.parent.iterdir() if path.name.startswith(".")] == []
     assert not (saved / "model.safetensors").exists(), "weights of the save before go"
     assert (saved / "notes.txt").exists()
-
-
-def test_a_pipe_is_refused(saved: Path) -> None:
-    (saved / "model.safetensors").unlink()
-    os.mkfifo(saved / "model.safetensors")
-    with pytest.raises(ModelFileError, match="only regular files are read"):
-        _first(saved)

@@ -123,11 +123,7 @@ def by_hand(model: PeirceForCausalLM, ids: list[int], count: int, **inputs: Any)
 
 @pytest.mark.parametrize(("head", "use_cache"), [("causal_lm", None), ("causal_lm", False), ("mlm", True)])
 def test_greedy_generation(
-    use_cache: bool | None,
-    head: str,
-    tokenizer: Tokenizer,
-    spec: Spec,
-    tmp_path: Path,
+    use_cache: bool | None, head: str, tokenizer: Tokenizer, spec: Spec, tmp_path: Path
 ) -> None:
     """Prompts of different lengths, padded on the left, are continued as each is alone; a cache changes nothing."""
     model = causal(spec, head)

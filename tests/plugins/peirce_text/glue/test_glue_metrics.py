@@ -12,18 +12,8 @@ from peirce_text.glue.subtasks import SUBTASKS, Metric
 from peirce_text.glue.task import submission
 
 LABELS = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
-PREDICTED = [
-    1,
-    1,
-    1,
-    0,
-    0,
-    0,
-    0,
-    0,
-    1,
-    1,
-]  # 3 true positives, 2 false ones, 1 false negative, 4 true negatives
+PREDICTED = [1, 1, 1, 0, 0, 0, 0, 0, 1, 1]
+"""3 true positives, 2 false ones, 1 false negative, 4 true negatives."""
 
 
 @pytest.mark.parametrize(

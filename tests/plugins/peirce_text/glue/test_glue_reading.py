@@ -50,11 +50,8 @@ def test_quotes_do_not_enclose_fields_and_a_byte_order_mark_is_none_of_the_heade
 
 def test_a_score_is_a_number(glue: Path) -> None:
     assert labels(read(glue, "stsb")["train"]) == [2.5, 5.0]
-    assert [each.texts[1] for each in read(glue, "stsb")["valid"]] == [
-        "The cat.",
-        "They ran.",
-        "The cat ran.",
-    ]
+    seconds = [each.texts[1] for each in read(glue, "stsb")["valid"]]
+    assert seconds == ["The cat.", "They ran.", "The cat ran."]
 
 
 def test_broken_rows_of_qqp_are_left_out_and_counted(glue: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,14 +64,7 @@ def test_broken_rows_of_qqp_are_left_out_and_counted(glue: Path, capsys: pytest.
 
 def test_mnli_has_two_development_sets_two_test_sets_and_the_diagnostic_one(glue: Path) -> None:
     mnli = read(glue, "mnli")
-    assert list(mnli) == [
-        "train",
-        "valid",
-        "valid_mismatched",
-        "test",
-        "test_mismatched",
-        "diagnostic",
-    ]
+    assert list(mnli) == ["train", "valid", "valid_mismatched", "test", "test_mismatched", "diagnostic"]
     assert labels(mnli["train"]) == [2, 0, 1]
     assert labels(mnli["valid"]) == [1, 0]  # the last of the columns, gold_label
     assert labels(mnli["valid_mismatched"]) == [2]
@@ -86,33 +76,17 @@ def test_mnli_has_two_development_sets_two_test_sets_and_the_diagnostic_one(glue
 )
 def test_labels_of_the_other_tasks(glue: Path, name: str, expected: list[int]) -> None:
     assert labels(read(glue, name)["train"]) == expected
-
-
-def test_line_ends_of_windows_are_none_of_the_label(glue: Path) -> None:
-    assert b"\r\n" in (glue / "RTE" / "dev.tsv").read_bytes()
-    assert labels(read(glue, "rte")["valid"]) == [0]
-
-
-def test_the_folder_of_one_task_will_do(glue: Path) -> None:
-    assert len(read(glue / "RTE", "rte")["train"]) == 2
+    if name == "rte":  # line ends of Windows are none of the label, and the folder of one task will do
+        assert b"\r\n" in (glue / "RTE" / "dev.tsv").read_bytes()
+        assert labels(read(glue / "RTE", name)["valid"]) == [0]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        (
-            "sst2",
-            "sentence\tlabel\na film\t2\n",
-            r"train.tsv, row 1: column 'label' holds '2', where one of 0, 1",
-        ),
-        ("sst2", "text\tlabel\na film\t1\n", r"row 1: unknown column 'sentence'.*Known: text, label"),
+        ("sst2", "sentence\tlabel\na film\t2\n", r"row 1: column 'label' holds '2', where one of 0, 1"),
         ("sst2", "sentence\tlabl\na film\t1\n", r"row 1: unknown column 'label'. Did you mean 'labl'"),
-        (
-            "sst2",
-            "sentence\tlabel\n" + "a\tfilm\t1\n" * 3,
-            r"3 of 3 train rows cannot be used, the first is .*row 1",
-        ),
-        ("sst2", "", "empty"),
+        ("sst2", "sentence\tlabel\n" + "a\tfilm\t1\n" * 3, r"3 of 3 train rows cannot be used, .*row 1"),
         ("sst2", "sentence\tlabel\n", "the train split has no examples"),
         ("cola", "a sentence alone\n" * 3, "1 fields where the header has 4"),
         ("stsb", "sentence1\tsentence2\tscore\na\tb\t7\n", "a number from 0 to 5"),
@@ -169,11 +143,6 @@ def test_a_saved_data_set_is_read_by_the_names_of_its_classes(tmp_path: Path) ->
         assert [(each.label, each.note) for each in found["test"]] == [(None, 7), (None, 8)]
     with pytest.raises(TaskError, match=r"unknown column .sentence1.*Known: .*premise"):
         read_hub(tmp_path / "mnli", "rte")
-
-
-def test_a_data_set_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match=r"data set .*nothing.* of 'rte' cannot be loaded: "):
-        read_hub(tmp_path / "nothing", "rte")
 
 
 def test_a_folder_laid_out_as_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

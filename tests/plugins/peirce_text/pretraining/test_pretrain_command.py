@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from command_line import exit_code as run
 from peirce.compose import load
-from peirce_text.pretraining.cli import SOURCE, _repeated
+from peirce_text.pretraining.cli import SOURCE
 from peirce_text.text.tokenizer import Tokenizer
 from safetensors.torch import load_file
 
@@ -94,14 +94,6 @@ def test_the_masked_words_of_generated_text_are_learnt(
     assert run("evaluate", out, "--split", "valid", "--json") == 0
     again = json.loads(capsys.readouterr().out)["metrics"]
     assert again == pytest.approx(metrics, rel=1e-6)
-
-
-def test_a_shell_may_expand_the_files() -> None:
-    given = ["recipe", "--data", "a", "b", "c", "-o", "dir", "--valid=d", "--valid", "e", "f", "--resume"]
-    assert list(_repeated(given, ("--data", "--valid"))) == [
-        "recipe", "--data", "a", "--data", "b", "--data", "c", "-o", "dir", "--valid=d",
-        "--valid", "e", "--valid", "f", "--resume",
-    ]  # fmt: skip
 
 
 def test_an_interrupted_run_resumes_to_the_bit_and_only_on_the_same_text(
@@ -190,31 +182,3 @@ def test_mistakes_are_one_sentence(
     ):
         assert run("pretrain", *arguments, "-o", out) == 2
         assert message in capsys.readouterr().err
-
-
-@pytest.mark.thorough
-def test_real_text_is_learnt(
-    shared: Path, recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = shared / "data" / "text"
-    steps = ("--set", "train.steps=30", "--set", "document_lines=8", "--set", "valid_rows=64")
-    data = ("--data", text / "gutenberg-valid.txt.gz", "--valid", text / "wikitext2-valid.txt.gz")
-    recipe.write_text(RECIPE.replace("vocabulary = 140", "vocabulary = 1000"))
-    assert (
-        run(
-            "pretrain",
-            recipe,
-            *data,
-            *steps,
-            "--set",
-            "train.evaluate_every=15",
-            "-o",
-            tmp_path / "m",
-            "--json",
-        )
-        == 0
-    )
-    printed = json.loads(capsys.readouterr().out)
-    first, last = json.loads((tmp_path / "m" / "metrics.json").read_text())["during_training"]
-    assert last["metrics"]["mlm_loss"] < first["metrics"]["mlm_loss"] < 6.9
-    assert printed["metrics"]["test"] == pytest.approx(last["metrics"])

@@ -217,6 +217,3 @@ def test_what_is_missing_is_said(files: Path, tmp_path: Path) -> None:
         made(files, folder=str(tmp_path))
     with pytest.raises(TaskError, match=r"lower task\.query_length"):
         SquadOptions(length=64, query_length=64)
-    task, data = made(files)
-    with pytest.raises(TaskError, match="unknown split 'dev'"):
-        task.metrics(cast(Model, None), data, "dev")

@@ -100,14 +100,6 @@ def test_columns_are_checked(tmp_path: Path) -> None:
         list(shard.texts("id"))
 
 
-def test_a_path_that_datasets_would_take_for_a_pattern_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a[1].txt"
-    path.write_text("text")
-    (shard,) = find_shards([path])
-    with pytest.raises(TaskError, match="rename it"):
-        list(shard.texts())
-
-
 @pytest.mark.parametrize(
     ("count", "expected"),
     [

@@ -16,22 +16,7 @@ from peirce_text.text.tokenizer import SPECIALS, Tokenizer, shortened
 from small_texts import blocks, documents
 
 TEXTS = blocks(documents(40)).splitlines()
-BERT = [
-    "[PAD]",
-    "[unused0]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "the",
-    "cat",
-    "##s",
-    "sat",
-    ".",
-    ",",
-    "na",
-    "##ive",
-]
+BERT = "[PAD] [unused0] [UNK] [CLS] [SEP] [MASK] the cat ##s sat . , na ##ive".split()  # noqa: SIM905
 
 
 @pytest.fixture(scope="module")
@@ -47,25 +32,12 @@ def vocabulary(tmp_path: Path) -> Path:
 
 
 def test_a_trained_tokenizer_has_the_special_tokens_first(trained: Tokenizer) -> None:
-    assert [trained.id_of(token) for token in SPECIALS] == [0, 1, 2, 3, 4]
-    assert (trained.pad_id, trained.unknown_id, trained.cls_id, trained.sep_id, trained.mask_id) == (
-        0,
-        1,
-        2,
-        3,
-        4,
-    )
+    ids = [trained.pad_id, trained.unknown_id, trained.cls_id, trained.sep_id, trained.mask_id]
+    assert [trained.id_of(token) for token in SPECIALS] == ids == [0, 1, 2, 3, 4]
     assert trained.special_ids == {0, 2, 3, 4}
     assert trained.vocabulary == 120
-    assert (
-        trained.decode(trained.pieces("The FARMER feeds the cows today."))
-        == "the farmer feeds the cows today."
-    )
-
-
-def test_words_that_are_frequent_become_one_token(trained: Tokenizer) -> None:
-    assert [trained.token(id) for id in trained.pieces("the today")] == ["the", "today"]
-    assert len(trained.pieces("thetoday")) > 1
+    text = "The FARMER feeds the cows today."
+    assert trained.decode(trained.pieces(text)) == text.lower()
 
 
 def test_the_same_text_gives_the_same_tokenizer_in_another_process(trained: Tokenizer) -> None:
@@ -85,11 +57,6 @@ def test_the_same_text_gives_the_same_tokenizer_in_another_process(trained: Toke
             check=True,
         )
         assert done.stdout.strip() == hashlib.sha256(trained.content).hexdigest()
-
-
-def test_capitals_stay_in_a_cased_tokenizer() -> None:
-    cased = Tokenizer.train(TEXTS, 130, lowercase=False)
-    assert cased.decode(cased.pieces("The farmer")) == "The farmer"
 
 
 def test_a_rare_character_beyond_the_alphabet_is_unknown() -> None:
@@ -130,10 +97,10 @@ def test_a_bert_vocabulary_is_read_in_the_order_of_its_lines(vocabulary: Path) -
 
 
 def test_a_vocabulary_says_whether_case_is_lowered(vocabulary: Path) -> None:
-    settings_file = vocabulary.with_name("tokenizer_config.json")
-    settings_file.write_text(json.dumps({"do_lower_case": False}))
+    said = vocabulary.with_name("tokenizer_config.json")
+    said.write_text(json.dumps({"do_lower_case": False}))
     assert Tokenizer.load(vocabulary).pieces("The") == [BERT.index("[UNK]")]
-    settings_file.unlink()
+    said.unlink()
     vocabulary.write_text("\n".join([*BERT, "The"]))
     assert Tokenizer.load(vocabulary).pieces("The") == [len(BERT)]
 
@@ -249,10 +216,6 @@ def test_halves_of_a_character_are_no_obstacle(trained: Tokenizer) -> None:
     encoding = trained.encode(text, length=9)
     assert text[slice(*encoding.offsets[-2])] == "\ud800cat"[-1]
     assert trained.pieces(text) == trained.pieces_of([text])[0] == trained.pieces("the cat")
-    for texts in ([text] * 9, iter([text] * 9)):
-        assert Tokenizer.train(texts, 60).pieces("cat") == Tokenizer.train(["the \ufffdcat"] * 9, 60).pieces(
-            "cat"
-        )
 
 
 def test_special_tokens_in_a_text_may_be_text(trained: Tokenizer) -> None:
