@@ -1,11 +1,9 @@
-"""What the repository promises: its layout, its arrows, its pins, and that CI skips nothing that reads `shared`."""
+"""What the repository promises: its layout, its lowest releases, and that CI skips nothing that reads `shared`."""
 
 from __future__ import annotations
 
-import inspect
 import re
 import tomllib
-from configparser import ConfigParser
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from peirce.registry import EXPERIMENTS, KINDS, hookspecs, ready_specs
-from peirce.registry.file import ANNOUNCED
+from peirce.registry import ready_specs
 from shared_folder import ROOT
 
 ROOTS = (
@@ -27,13 +24,6 @@ ROOTS = (
 @pytest.fixture(scope="module")
 def project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def tox() -> ConfigParser:
-    parser = ConfigParser(interpolation=None)
-    parser.read(ROOT / "tox.ini", encoding="utf-8")
-    return parser
 
 
 def pins(path: Path) -> dict[str, Version]:
@@ -75,42 +65,8 @@ def test_every_spec_of_a_package_is_a_ready_one() -> None:
     assert shipped == set(ready_specs())
 
 
-def test_core_names_neither_plugins_nor_export() -> None:
-    for path in (ROOT / "core").rglob("*.py"):
-        assert not re.search(
-            "peirce_(basics|folnet|kg|text|hf|tpru|logic|export)", path.read_text(encoding="utf-8")
-        ), path
-
-
-def test_every_kind_has_a_hook_with_a_sentence() -> None:
-    hooks = {
-        name: hook
-        for name, hook in inspect.getmembers(hookspecs, inspect.isfunction)
-        if name.startswith("register_")
-    }
-    assert set(hooks) == {f"register_{kind}" for kind in (*KINDS, *ANNOUNCED, EXPERIMENTS)}
-    for hook in hooks.values():
-        assert re.match(r"Add [^\n]+\.(\n|$)", inspect.getdoc(hook) or "")
-        assert not inspect.signature(hook).parameters
-
-
 BY_NAME = ("gpu", "tensorrt", "tensorrt-rtx", "logic")
 """Extras that no environment of every change installs."""
-
-
-def test_constraints_pin_all_that_ci_installs(project: dict[str, Any], tox: ConfigParser) -> None:
-    pinned = pins(ROOT / "constraints.txt")
-    assert pinned["torch"] == Version("2.13.0")
-    for requirement in requirements(project, *BY_NAME):
-        assert normal(requirement.name) in pinned, f"{requirement} is not pinned"
-        assert pinned[normal(requirement.name)] in requirement.specifier, (
-            f"{requirement} excludes its own pin"
-        )
-    for section in tox.sections():
-        for name in tox.get(section, "deps", fallback="").split():
-            if not name.startswith("{"):
-                assert normal(name) in pinned, f"{name} of tox.ini is not pinned"
-    assert not {"onnxruntime-gpu", "tensorrt"} & set(pinned)
 
 
 def test_the_lowest_releases_are_the_lower_bounds(project: dict[str, Any]) -> None:

@@ -55,42 +55,10 @@ def test_a_run_of_a_changed_tree_or_of_another_spec_is_marked(
     assert f"| TEGA | {first}†§, {second}§, {third}§ | - | - | - | - |" in published
 
 
-def test_a_table_of_transfer_has_the_papers_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [
-        {
-            "run": f"gru-{seed}",
-            "label": "GRU",
-            "seed": seed,
-            "task": task,
-            "measure": "accuracy",
-            "value": value,
-        }
-        | {"parameters": 1200, "commit": "0123abc" + "+" * seed}
-        for seed, values in enumerate([(0.7, 0.6, 0.8), (0.8, 0.5, 0.7)])
-        for task, value in zip(("dev", "MR", "SST-2"), values, strict=True)
-    ]
-    monkeypatch.setattr(tables, "RESULTS", tmp_path)
-    with (tmp_path / "transfer.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    made = tables.made("transfer transfer.csv").splitlines()
-    assert made[0] == "| | seeds | parameters | dev | Binary |"
-    assert made[2] == "| GRU | 0, 1† | 1,200 | 75.0 (70.0-80.0) | 65.0 (60.0-70.0) |"
-
-
 def test_a_table_that_is_not_what_its_file_gives_is_noticed() -> None:
     page = (tables.DOCS / "results/experiments.md").read_text(encoding="utf-8")
     (figure, *_) = re.findall(r"\| (\d\d\.\d) \(", page)
     assert tables.remade(page.replace(f"| {figure} (", "| 99.9 (", 1)) == tables.remade(page) == page
-
-
-@pytest.mark.parametrize(
-    ("value", "digits", "text"),
-    [(1030724.9, 3, "1,030,000"), (0.1482, 2, "0.15"), (9.96, 2, "10"), (2.5, 3, "2.50"), (74.33, 3, "74.3")],
-)
-def test_significant_digits(value: float, digits: int, text: str) -> None:
-    assert tables.significant(value, digits) == text
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -5,30 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 TOKENS = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "the",
-    "a",
-    "dog",
-    "cat",
-    "sat",
-    "ran",
-    "on",
-    "mat",
-    "is",
-    "was",
-    "not",
-    "good",
-    "bad",
-    "film",
-    "it",
-    "they",
-    "who",
-    "what",
-]
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "a", "dog", "cat", "sat", "ran", "on",
+    "mat", "is", "was", "not", "good", "bad", "film", "it", "they", "who", "what",
+]  # fmt: skip
 
 COLA = {
     "train.tsv": ["gj04\t1\t\tThe dog sat.", "gj04\t0\t*\tSat the dog.", 'gj04\t1\t\tThe "cat ran.'] * 2,
@@ -134,17 +113,8 @@ WNLI = {
     "dev.tsv": ["index\tsentence1\tsentence2\tlabel", "0\tIt ran.\tThe cat ran.\t1"],
     "test.tsv": ["index\tsentence1\tsentence2", "0\tIt ran.\tThe cat ran."],
 }
-FILES = {
-    "CoLA": COLA,
-    "SST-2": SST2,
-    "MRPC": MRPC,
-    "STS-B": STSB,
-    "QQP": QQP,
-    "MNLI": MNLI,
-    "QNLI": QNLI,
-    "RTE": RTE,
-    "WNLI": WNLI,
-}
+TITLES = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI")
+FILES = dict(zip(TITLES, (COLA, SST2, MRPC, STSB, QQP, MNLI, QNLI, RTE, WNLI), strict=True))
 
 
 def write_glue(folder: Path) -> Path:

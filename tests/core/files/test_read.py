@@ -63,12 +63,6 @@ def test_a_whole_number_has_few_digits() -> None:
     assert [whole_number(text) for text in ("", "-1", "²", "1.0", " 1", "1\n", "9" * 19)] == [None] * 7
 
 
-def test_text_is_read_as_editors_write_it(tmp_path: Path) -> None:
-    path = tmp_path / "text"
-    path.write_bytes(b"\xef\xbb\xbfa\r\nb\rc\n")
-    assert read_text(path) == "a\nb\nc\n"
-
-
 @pytest.mark.parametrize(
     "text", ["[" * 10**6, '{"a":' * 10**5, "[" * 66 + "]" * 66, '[{"a":' * 33 + "1" + "}]" * 33]
 )
@@ -134,10 +128,6 @@ def test_messages_are_cut_and_cannot_steer_a_terminal() -> None:
     assert printable(said) == printable(printable(said))
     assert len(unknown("part", "y" * 10**6, ["one", "two"])) < 500
     assert printable("naïve 日本\tx\n") == "naïve 日本\tx\n"
-
-
-def test_json_in_error_reports_stays_json() -> None:
-    assert json.loads(json.dumps(str(PeirceError("\ud800")))) == "\\ud800"
 
 
 def test_tables_and_objects_of_commands_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

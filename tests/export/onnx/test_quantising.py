@@ -24,7 +24,10 @@ def model() -> Model:
     return peirce.build(FOLNET.replace({"model.dims.layers": 1}), seed=3).eval()
 
 
-@pytest.mark.parametrize(("how", "product"), [("dynamic", "MatMulInteger"), ("weights", "MatMulNBits")])
+@pytest.mark.parametrize(
+    ("how", "product"),
+    [("dynamic", "MatMulInteger"), pytest.param("weights", "MatMulNBits", marks=pytest.mark.thorough)],
+)
 def test_products_alone_are_rounded(how: str, product: str, model: Model, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     report: Any = peirce.export(model, path=path, precision="int8", quantisation=how)
