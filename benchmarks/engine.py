@@ -63,10 +63,10 @@ def main() -> None:
         sizes.append(
             {
                 "graph": name,
-                "triples": size.raw // 12,
-                "index, bytes": size.index,
-                "index / raw int32": size.ratio,
-                "names, bytes": size.names,
+                "triples": size["raw"] // 12,
+                "index, bytes": size["index"],
+                "index / raw int32": size["ratio"],
+                "names, bytes": size["names"],
                 "reading, s": read,
             }
         )

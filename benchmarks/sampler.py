@@ -165,7 +165,7 @@ def main() -> None:
         | {key: _mean([row[key] for row in rows]) for key in rows[0] if key != "type"}
     )
     for row in rows:
-        row["graph bytes"], row["sampling adds kB"] = memory(graph).index, most - before
+        row["graph bytes"], row["sampling adds kB"] = memory(graph)["index"], most - before
     record("sampler", rows)
 
 

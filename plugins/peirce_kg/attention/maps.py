@@ -93,11 +93,7 @@ class QueryAttention:
         count = self.layers
         if layer == ALL:
             return range(1, count + 1)
-        if layer == LAST:
-            return range(count, count + 1)
-        if (chosen := whole_number(layer)) is None:
-            raise TaskError(f"{layer!r} is no layer; give a number from 1, {LAST} or {ALL}")
-        if not 1 <= chosen <= count:
+        if (chosen := count if layer == LAST else whole_number(layer)) is None or not 1 <= chosen <= count:
             raise TaskError(
                 f"{self.folder} has no layer {layer}: its attention has layers 1 to {count}; give one of them, {LAST} "
                 f"or {ALL}"
@@ -136,11 +132,5 @@ def read_attention(folder: Path, query: Query) -> QueryAttention:
     except PeirceError as error:
         raise TaskError(f"the model in {folder} cannot read {query}: {error}") from error
     weights = tuple(each.weights[0].double().cpu().numpy() for each in read)
-    shapes = {each.shape[:2] for each in weights}
-    if shapes != {(len(ids), len(ids))}:
-        raise TaskError(
-            f"the attention of {folder} is between {sorted(shapes)} things, not between the query's {len(ids)} tokens, "
-            "so it cannot be shown beside them; choose another model"
-        )
     tokens = tuple(vocabulary.decode(ids.tolist()))
     return QueryAttention(folder, model.spec.name, name, vocabulary, tokens, weights)

@@ -14,9 +14,6 @@ from peirce.progress import progress_bars
 from peirce_kg.graphs.commands import GraphOption, shown_to_people
 from peirce_kg.parts.augmenters.kge_files import Optimizer, Predictor, write_kge
 
-WORTH_SAYING = 20.0
-"""Seconds from which the length of a training is told before."""
-
 
 def embed(
     graph: GraphOption,
@@ -59,13 +56,7 @@ def embed(
         def after(epoch: int, loss: float) -> None:
             progress.update(bar, completed=epoch, shown=f"loss {loss:.4f}")
 
-        def estimate(seconds: float) -> None:
-            if seconds > WORTH_SAYING:
-                about = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
-                text = f"{model} of {loaded.name}: about {about} for {epochs:,} epochs; Ctrl-C ends it, and --epochs "
-                typer.echo(f"{text}and --dim make it shorter", err=True)
-
-        made = embed(loaded, options, after, estimate)
+        made = embed(loaded, options, after)
         write_kge(output, made.facts, made.entities, made.relations)
     if json:
         as_json(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -115,7 +114,6 @@ def embed(
     graph: Graph,
     options: EmbeddingOptions,
     after: Callable[[int, float], None] = lambda epoch, loss: None,
-    estimate: Callable[[float], None] = lambda seconds: None,
 ) -> Embedding:
     """Train a link predictor on the training triples of a graph.
 
@@ -123,7 +121,6 @@ def embed(
         graph: the graph.
         options: how.
         after: called after each epoch, from 1 on, with its mean loss.
-        estimate: called after the first step with the seconds that the training will take.
 
     Raises:
         TaskError: there are no training triples, the width or an option does not suit the model, the device does not
@@ -141,7 +138,7 @@ def embed(
         except (RuntimeError, AssertionError) as error:
             reason = str(error).partition("\n")[0]
             raise TaskError(f"vectors cannot be trained on {options.device!r}: {reason}") from error
-        losses = _train(predictor, triples.to(options.device), options, after, estimate)
+        losses = _train(predictor, triples.to(options.device), options, after)
         mrr = _mrr(predictor, graph)
     vocabulary = Vocabulary.of(graph)
     facts = KgeFacts(
@@ -281,7 +278,6 @@ def _train(
     triples: Tensor,
     options: EmbeddingOptions,
     after: Callable[[int, float], None],
-    estimate: Callable[[float], None],
 ) -> list[float]:
     """The mean loss of each epoch."""
     recipe, epochs = options.recipe, options.epochs
@@ -289,7 +285,6 @@ def _train(
     optimizer = kind(predictor.parameters(), lr=recipe.lr)
     size = max(1, min(recipe.batch_size, SCORES // len(predictor.entities)))
     losses: list[float] = []
-    begun: float | None = time.monotonic()
     for epoch in range(1, epochs + 1):
         total = 0.0
         for rows in torch.randperm(len(triples)).to(triples.device).split(recipe.batch_size):
@@ -299,9 +294,6 @@ def _train(
                 loss.backward()
                 total += loss.item() * len(rows)
             optimizer.step()
-            if begun is not None:
-                estimate((time.monotonic() - begun) * epochs * -(-len(triples) // recipe.batch_size))
-                begun = None
         losses.append(total / len(triples))
         if not np.isfinite(losses[-1]) or not all(each.isfinite().all() for each in predictor.parameters()):
             raise TaskError(f"the loss of {options.model} is no number; lower --lr {recipe.lr}")

@@ -28,8 +28,6 @@ def shown_to_people() -> Console | None:
 
 def info(graph: Annotated[str, typer.Argument(metavar="GRAPH", help=GRAPH_HELP)], json: Json = False) -> None:
     """Show a graph's sizes, splits, duplicates, late entities, memory and relations."""
-    from attrs import asdict, astuple
-
     from peirce_kg.graphs.facts import memory, relation_facts, split_facts
     from peirce_kg.graphs.graph import load_graph
 
@@ -38,20 +36,22 @@ def info(graph: Annotated[str, typer.Argument(metavar="GRAPH", help=GRAPH_HELP)]
     if json:
         as_json(
             "peirce.kg.info/1", name=loaded.name, entities=loaded.entities, relations=loaded.relations,
-            splits=[asdict(split) for split in splits], memory={**asdict(bytes_), "ratio": bytes_.ratio},
-            by_relation=[asdict(relation) for relation in relations],
+            splits=splits, memory=bytes_, by_relation=relations,
         )  # fmt: skip
         return
     typer.echo(f"{loaded.name}: {loaded.entities:,} entities, {loaded.relations:,} relations")
     headings = ("split", "adds", "cumulative", "duplicates dropped", "new entities", "new relations")
-    as_table(headings, [(name, *(f"{n:,}" for n in sizes)) for name, *sizes in map(astuple, splits)])
+    as_table(headings, [(name, *(f"{n:,}" for n in sizes)) for name, *sizes in map(dict.values, splits)])
     as_table(
         ("relation", "triples", "heads", "tails"),
-        [(r.relation, f"{r.triples:,}", f"{r.heads:,}", f"{r.tails:,}") for r in relations[:SHOWN_RELATIONS]],
+        [
+            (r["relation"], *(f"{n:,}" for n in (sum(r["added"].values()), r["heads"], r["tails"])))
+            for r in relations[:SHOWN_RELATIONS]
+        ],
     )
     if len(relations) > SHOWN_RELATIONS:
         typer.echo(f"and {len(relations) - SHOWN_RELATIONS:,} relations with fewer triples; --json lists all")
     typer.echo(
-        f"memory: {bytes_.index:,} bytes for the triples, {bytes_.ratio:.2f} times as many as three int32 each; "
-        f"{bytes_.names:,} for the names"
+        f"memory: {bytes_['index']:,} bytes for the triples, {bytes_['ratio']:.2f} times as many as three int32 each; "
+        f"{bytes_['names']:,} for the names"
     )

@@ -196,16 +196,11 @@ def from_ids(
     """A graph from numbered triples, int32 [n, 3] of head, relation, tail per split; duplicates are dropped.
 
     Raises:
-        TaskError: there is no triple, or there are too many entities and relations for 62 bits.
+        TaskError: there is no triple.
     """
     entity_names, relation_names = tuple(entities), tuple(relations)
     if not entity_names or not relation_names:
         raise TaskError(f"the graph {name!r} has no triples")
-    if len(relation_names) * len(entity_names) ** 2 >= 2**62:
-        raise TaskError(
-            f"the graph {name!r} has {len(entity_names)} entities and {len(relation_names)} relations; "
-            "a triple's key does not fit 62 bits"
-        )
     sizes = [len(triples[split]) for split in SPLITS]
     everything = np.concatenate([triples[split] for split in SPLITS])
     head, relation, tail = everything.astype(np.int64).T

@@ -17,8 +17,6 @@ from attrs import frozen
 from lark import Lark, Token, Transformer
 
 from peirce_kg.queries.parsing import (
-    MAX_DEPTH,
-    MAX_LENGTH,
     VARIABLE,
     QueryError,
     check_depth,
@@ -30,28 +28,6 @@ from peirce_kg.queries.parsing import (
     quoted,
     read,
 )
-
-__all__ = [
-    "FREE",
-    "MAX_CONJUNCTIONS",
-    "MAX_DEPTH",
-    "MAX_LENGTH",
-    "And",
-    "Atom",
-    "Conjunction",
-    "Constant",
-    "Formula",
-    "Literal",
-    "Not",
-    "Or",
-    "Query",
-    "QueryError",
-    "Term",
-    "Variable",
-    "chained",
-    "parse",
-    "with_atoms",
-]
 
 MAX_CONJUNCTIONS = 1024
 """Conjunctions that a disjunctive normal form may have."""

@@ -10,13 +10,11 @@ from attrs import frozen
 from peirce.errors import TaskError, unknown
 from peirce.files import parse_toml, read_text
 
-from peirce_kg.queries.language import Query, QueryError, parse
+from peirce_kg.queries.language import Query, parse
+from peirce_kg.queries.parsing import QueryError
 
 GROUPS = ("seen", "unseen", "all")
 """Names that stand for several types at once."""
-
-LONGEST_NAME = 60
-"""Bytes of a type's name; files are called by it, where a byte can become three characters."""
 
 
 @frozen
@@ -58,7 +56,11 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
                     f"{source}: type {number} needs name, formula and seen (true or false) and nothing else; it has "
                     f"{', '.join(table) if isinstance(table, dict) and table else 'nothing'}"
                 )
-        _check_name(name, f"{source}: type {number}")
+        if not name or not name.isprintable() or "," in name or name != name.strip():
+            raise TaskError(
+                f"{source}: type {number}: the name {name!r} must be printable, without commas and without spaces at "
+                "its ends"
+            )
         if name in types or name in GROUPS:
             raise TaskError(f"{source}: type {number}: the name {name!r} is taken; choose another")
         try:
@@ -73,16 +75,6 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
     if not types:
         raise TaskError(f"{source} has no [[type]] table with name, formula and seen")
     return types
-
-
-def _check_name(name: str, where: str) -> None:
-    """Refuse a name that no option could give, or that makes too long a file's name."""
-    if not name or not name.isprintable() or "," in name or name != name.strip():
-        raise TaskError(
-            f"{where}: the name {name!r} must be printable, without commas and without spaces at its ends"
-        )
-    if len(name.encode()) > LONGEST_NAME:
-        raise TaskError(f"{where}: the name {name[:20]!r}... has over {LONGEST_NAME} bytes; shorten it")
 
 
 def select(names: Iterable[str], types: dict[str, QueryType]) -> tuple[QueryType, ...]:

@@ -53,8 +53,7 @@ def sample(
 
     from peirce_kg.graphs.graph import SPLITS, load_graph
     from peirce_kg.queries.types import load_types, select
-    from peirce_kg.sampling.jobs import describe, run
-    from peirce_kg.sampling.quantities import quantities
+    from peirce_kg.sampling.jobs import describe, quantities, run
 
     splits = SPLITS if split == "all" else tuple(each for each in SPLITS if each == split)
     if not splits:

@@ -6,10 +6,12 @@ made them, until there are enough new queries; then they become the type's file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 from attrs import frozen
 from peirce.errors import TaskError, unknown
 from peirce.files import clear, locked, replacing, write_whole, writing
@@ -32,6 +34,13 @@ from peirce_kg.sampling.lookup import Lookup
 from peirce_kg.sampling.sampler import BLOCK, Collector, QuerySet, TypeSampler
 from peirce_kg.sampling.workers import ENGINES, BlockAsked, Done, Pool, pool
 
+TABLE_9 = {
+    "fb15k": (273_710, 547_420, 8_000),
+    "fb15k237": (149_689, 299_378, 5_000),
+    "nell995": (107_982, 215_964, 4_000),
+}
+"""By graph: training queries of the type 1p, of any other type, and validation or test queries of each type."""
+MOST_EVALUATED = 5_000
 BLOCKS = ".blocks"
 """The folder of the blocks that are not in a type's file yet."""
 
@@ -81,6 +90,30 @@ def describe(
     """What is asked for; see `sampler.sample`. counts: how many queries, by the type's name."""
     asked = tuple(TypeAsked(kind.name, str(kind.query), kind.seen, counts[kind.name]) for kind in types)
     return Description(graph.name, fingerprint(graph), split, seed, max_answers, asked)
+
+
+def quantities(types: Sequence[QueryType], graph: Graph, split: Split) -> dict[str, int]:
+    """How many queries of each type to sample, by the type's name.
+
+    Table 9 for the graphs in it, however their names are spelt. Elsewhere its rule: every one-hop query of the training
+    graph and twice as many of each other type; to evaluate, as many as there are one-hop queries, at most 5,000.
+
+    Raises:
+        TaskError: the training graph has no triples to count by.
+    """
+    single, several, evaluated = TABLE_9.get(re.sub("[^a-z0-9]", "", graph.name.lower()), (0, 0, 0))
+    if not single:
+        triples = graph.added["train"]
+        single = len(np.unique(triples[:, :2], axis=0))
+        if not single:
+            raise TaskError(
+                f"the train split of {graph.name!r} has no triples to count queries by; "
+                "say how many with --count"
+            )
+        several, evaluated = 2 * single, min(single, MOST_EVALUATED)
+    if split != "train":
+        return {kind.name: evaluated for kind in types}
+    return {kind.name: single if len(kind.query.atoms) == 1 else several for kind in types}
 
 
 def run(

@@ -19,7 +19,8 @@ from peirce.registry import Registry, load_spec
 from peirce_kg.ask import Asker
 from peirce_kg.cli import ask
 from peirce_kg.engine.answers import answer, to_ids
-from peirce_kg.queries.language import QueryError, parse
+from peirce_kg.queries.language import parse
+from peirce_kg.queries.parsing import QueryError
 from peirce_kg.queries.types import load_types, select
 from peirce_kg.sampling.sampler import sample
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer

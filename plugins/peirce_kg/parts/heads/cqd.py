@@ -20,7 +20,7 @@ from peirce.parts import Encoded, TensorSpec, Tokens, dense
 from torch import Tensor
 
 from peirce_kg.parts.heads.distances import SetRanking
-from peirce_kg.parts.heads.losses import ranking_loss
+from peirce_kg.parts.heads.entities import ranking_loss
 from peirce_kg.parts.systems.literals import DEPTH, ENTITY, VARIABLES
 from peirce_kg.parts.systems.set_system import levels_of
 from peirce_kg.parts.systems.system import Literals, RankingOptions, is_free, literal_specs, looked_up, times

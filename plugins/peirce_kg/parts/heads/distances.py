@@ -5,6 +5,7 @@ A query has an answer set for each conjunction of its disjunctive normal form. A
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,9 +18,7 @@ from peirce.parts import Dims, Encoded, TensorSpec, Tokens, check_labels, dense,
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from peirce_kg.parts.heads.entities import Entities
-from peirce_kg.parts.heads.losses import check_distribution, ranking_loss
-from peirce_kg.parts.heads.special import digamma, log_gamma
+from peirce_kg.parts.heads.entities import Entities, check_distribution, ranking_loss
 from peirce_kg.parts.systems.betae import LEAST, MARGIN, MOST
 from peirce_kg.parts.systems.literals import TARGETS
 from peirce_kg.parts.systems.system import RankingOptions
@@ -28,6 +27,9 @@ NUMBERS = 2**24
 """Numbers that one portion of a comparison of sets with entities may have."""
 PORTION = 2048
 """Entities of a portion in a traced graph, where the number of sets is not known."""
+
+SHIFT = 6
+"""How far arguments of the gamma function, which ONNX has not, are moved up before the series, then good to 1e-9."""
 
 
 @frozen(kw_only=True)
@@ -243,3 +245,26 @@ class CosineRanking(SetRanking):
 
 def _unit(vectors: Tensor) -> Tensor:
     return vectors / vectors.square().sum(-1, keepdim=True).clamp_min(1e-24).sqrt()
+
+
+def log_gamma(x: Tensor) -> Tensor:
+    """log Gamma(x) for x > 0: Stirling's series at x + `SHIFT`, less the logarithms of what lies between."""
+    product = x
+    for step in range(1, SHIFT):
+        product = product * (x + step)
+    z = x + SHIFT
+    inverse = 1 / z
+    square = inverse * inverse
+    series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))
+    return (z - 0.5) * z.log() - z + 0.5 * math.log(2 * math.pi) + series - product.log()
+
+
+def digamma(x: Tensor) -> Tensor:
+    """The derivative of `log_gamma`, for x > 0."""
+    z = x + SHIFT
+    square = 1 / (z * z)
+    series = square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square / 240)))
+    total = z.log() - 0.5 / z - series
+    for step in range(SHIFT):
+        total = total - 1 / (x + step)
+    return total

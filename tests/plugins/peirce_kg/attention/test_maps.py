@@ -93,7 +93,7 @@ def test_what_cannot_be_read_is_said(data: KgQaData, registry: Registry, tmp_pat
     found = read_attention(folder, QUERY)
     with pytest.raises(TaskError, match="tega has no layer 3: its attention has layers 1 to 2; give"):
         found.maps("3")
-    with pytest.raises(TaskError, match="'first' is no layer; give a number from 1, last or all"):
+    with pytest.raises(TaskError, match="tega has no layer first: its attention has layers 1 to 2; give"):
         found.maps("first")
     with pytest.raises(TaskError, match=r"tega has no head 5: its attention has heads 1 to 4; give"):
         found.maps(head=5)

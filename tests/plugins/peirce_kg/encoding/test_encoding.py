@@ -10,7 +10,8 @@ from peirce_kg.encoding.vocabulary import PAD, Vocabulary
 from peirce_kg.encoding.writing import KINDS
 from peirce_kg.engine.answers import to_ids
 from peirce_kg.graphs.graph import from_names
-from peirce_kg.queries.language import QueryError, parse
+from peirce_kg.queries.language import parse
+from peirce_kg.queries.parsing import QueryError
 
 GRAPH = from_names("g", {"train": [("a", "r", "b c"), ("b c", "q", "d")]})
 VOCABULARY = Vocabulary.of(GRAPH)

@@ -23,8 +23,7 @@ from peirce_kg.kg import app
 from peirce_kg.queries.language import parse
 from peirce_kg.queries.types import QueryType, load_types, select
 from peirce_kg.sampling.files import read_queries
-from peirce_kg.sampling.jobs import describe, run
-from peirce_kg.sampling.quantities import quantities
+from peirce_kg.sampling.jobs import describe, quantities, run
 from peirce_kg.sampling.sampler import BLOCK, sample
 from typer.testing import CliRunner
 
