@@ -37,86 +37,54 @@ def score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     """w[g, n, m, y] = sum_s q[g, n, m, s] table[rows[n], g, ids[n, y], s]."""
     if _traced(table):
         return _traced_score(q, table, ids, rows)
-    return _call(_Score, q, table, ids, rows)
+    return _product("w", q, None, table, ids, rows, table.shape)
 
 
 def mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
     """q[g, n, m, s] = sum_y w[g, n, m, y] table[rows[n], g, ids[n, y], s]."""
     if _traced(table):
         return _traced_mix(w, table, ids, rows)
-    return _call(_Mix, w, table, ids, rows)
+    return _product("q", None, w, table, ids, rows, table.shape)
 
 
 def _traced(table: Tensor) -> bool:
     return torch.compiler.is_compiling() or table.is_meta
 
 
-def _call(function: type[Function], *args: Any) -> Any:
-    return function.apply(*args)
+Third = Literal["q", "w", "table"]
+"""Which of the three a product gives, from the other two. table[k, g, r, s] is the sum of q[g, n, m, s] w[g, n, m, y]
+over the pairs of kind k and bucket r."""
 
 
-class _Score(Function):
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
-        ctx.save_for_backward(q, table, ids, rows)
-        return _blocked("score", ids, rows, table=table, q=q)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, table, ids, rows = ctx.saved_tensors
-        wants_q, wants_table = ctx.needs_input_grad[:2]
-        return (
-            _call(_Mix, grad, table, ids, rows) if wants_q else None,
-            _call(_Table, q, grad, ids, rows, table.shape[0], table.shape[2]) if wants_table else None,
-            None,
-            None,
-        )
+def _product(third: Third, *args: Any) -> Tensor:
+    return _Product.apply(third, *args)  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
 
-class _Mix(Function):
-    @staticmethod
-    def forward(ctx: Any, w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> Tensor:
-        ctx.save_for_backward(w, table, ids, rows)
-        return _blocked("mix", ids, rows, table=table, w=w)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        w, table, ids, rows = ctx.saved_tensors
-        wants_w, wants_table = ctx.needs_input_grad[:2]
-        return (
-            _call(_Score, grad, table, ids, rows) if wants_w else None,
-            _call(_Table, grad, w, ids, rows, table.shape[0], table.shape[2]) if wants_table else None,
-            None,
-            None,
-        )
-
-
-class _Table(Function):
-    """table[k, g, r, s] = the sum of q[g, n, m, s] w[g, n, m, y] over the pairs of kind k and bucket r."""
-
+class _Product(Function):
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, w: Tensor, ids: Tensor, rows: Tensor | None, kinds: int, buckets: int
+        ctx: Any,
+        third: Third,
+        q: Tensor | None,
+        w: Tensor | None,
+        table: Tensor | None,
+        ids: Tensor,
+        rows: Tensor | None,
+        shape: torch.Size,
     ) -> Tensor:
-        ctx.save_for_backward(q, w, ids, rows)
-        # Sums over a whole batch: not in half precision.
-        total = torch.zeros(
-            kinds, q.shape[0], buckets, q.shape[3], dtype=at_least_float32(q[:0]).dtype, device=q.device
-        )
-        return _blocked("table", ids, rows, table=total, q=q, w=w).to(q.dtype)
+        ctx.third, ctx.shape = third, shape
+        ctx.save_for_backward(q, w, table, ids, rows)
+        return _blocked(third, q, w, table, ids, rows, shape)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, w, ids, rows = ctx.saved_tensors
-        wants_q, wants_w = ctx.needs_input_grad[:2]
-        return (
-            _call(_Mix, w, grad, ids, rows) if wants_q else None,
-            _call(_Score, q, grad, ids, rows) if wants_w else None,
-            None,
-            None,
-            None,
-            None,
+        q, w, table, ids, rows = ctx.saved_tensors
+        three = {"q": q, "w": w, "table": table, ctx.third: grad}
+        grads = (
+            _product(name, *(three | {name: None}).values(), ids, rows, ctx.shape) if wanted else None
+            for name, wanted in zip(three, ctx.needs_input_grad[1:4], strict=True)
         )
+        return (None, *grads, None, None, None)
 
 
 # --- blocks of rows -------------------------------------------------------------------------------
@@ -133,43 +101,39 @@ def by_bucket(shared: int, buckets: int, length: int, head_size: int) -> bool:
 
 
 def _blocked(
-    product: Literal["score", "mix", "table"],
+    third: Third,
+    q: Tensor | None,
+    w: Tensor | None,
+    table: Tensor | None,
     ids: Tensor,
     rows: Tensor | None,
-    *,
-    table: Tensor,
-    q: Tensor | None = None,
-    w: Tensor | None = None,
+    shape: torch.Size,
 ) -> Tensor:
-    """One of the three products, in blocks of rows of one kind; "table" adds its result up in `table`."""
+    """One of the three products, in blocks of rows of one kind; `shape` is the table's."""
     given = w if q is None else q
     assert given is not None
     groups, count, shared, _ = given.shape
-    buckets, head_size, length = table.shape[2], table.shape[3], ids.shape[1]
+    kinds, _, buckets, head_size = shape
+    length = ids.shape[1]
     bucketed = by_bucket(shared, buckets, length, head_size)
     row = groups * (shared * buckets if bucketed else length * head_size)
     size = max(1, BLOCK.get(given.device.type, LARGE_BLOCK) // max(1, row))
     if not bucketed:
         size = min(size, max(1, count // FEWEST_BLOCKS))
-    if product == "score":
-        result = given.new_empty(groups, count, shared, length)
-    elif product == "mix":
-        result = given.new_empty(groups, count, shared, head_size)
+    if third == "table":
+        # Sums over a whole batch: not in half precision.
+        result = given.new_zeros(shape, dtype=at_least_float32(given[:0]).dtype)
     else:
-        result = table
-    for kind, block in _blocks(rows, count, table.shape[0], size):
-        part = _Block(ids[block], table[kind], bucketed)
-        if product == "score":
-            assert q is not None
+        result = given.new_empty(groups, count, shared, length if third == "w" else head_size)
+    for kind, block in _blocks(rows, count, kinds, size):
+        part = _Block(ids[block], (result if table is None else table)[kind], bucketed)
+        if q is None:
+            result[:, block] = part.mix(given[:, block])
+        elif w is None:
             result[:, block] = part.score(q[:, block])
-        elif product == "mix":
-            assert w is not None
-            result[:, block] = part.mix(w[:, block])
         else:
-            assert q is not None
-            assert w is not None
             part.add_to_table(q[:, block], w[:, block])
-    return result
+    return result.to(given.dtype)
 
 
 def _blocks(rows: Tensor | None, count: int, kinds: int, size: int) -> Iterator[tuple[int, slice | Tensor]]:
@@ -249,7 +213,7 @@ def _traced_score(q: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) ->
         wide, tables = q, table[0].transpose(1, 2)
     else:
         wide, tables = _in_place(q, rows, kinds), table.permute(1, 0, 3, 2).flatten(1, 2)
-    buckets = _product(wide, tables)
+    buckets = _batched(wide, tables)
     return buckets.gather(3, _spread(ids, groups, q.shape[2]))
 
 
@@ -270,7 +234,7 @@ def _traced_mix(w: Tensor, table: Tensor, ids: Tensor, rows: Tensor | None) -> T
     exact = at_least_float32(w)
     places = F.embedding(ids, torch.eye(buckets, dtype=exact.dtype, device=w.device))
     sums = torch.matmul(exact, places).to(w.dtype)
-    return _product(sums if rows is None else _in_place(sums, rows, kinds), tables)
+    return _batched(sums if rows is None else _in_place(sums, rows, kinds), tables)
 
 
 def _in_place(values: Tensor, rows: Tensor, kinds: int) -> Tensor:
@@ -279,7 +243,7 @@ def _in_place(values: Tensor, rows: Tensor, kinds: int) -> Tensor:
     return (values.unsqueeze(3) * own).flatten(3)
 
 
-def _product(values: Tensor, tables: Tensor) -> Tensor:
+def _batched(values: Tensor, tables: Tensor) -> Tensor:
     """[g, n, m, c] times [g, c, e], without a copy of the tables for each row."""
     if tables.shape[0] == 1:
         return torch.matmul(values, tables[0])

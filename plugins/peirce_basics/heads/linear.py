@@ -12,7 +12,11 @@ from peirce.errors import InputError
 from peirce.parts import IGNORED, Dims, Encoded, Head, TensorSpec, Tokens, check_labels, mean_cross_entropy
 from torch import Tensor, nn
 
-AXES = {"pooled": ("batch",), "unary": ("batch", "length"), "binary": ("batch", "length", "length")}
+AXES: Mapping[str, tuple[str | int, ...]] = {
+    "pooled": ("batch",),
+    "unary": ("batch", "length"),
+    "binary": ("batch", "length", "length"),
+}
 """The dims of what a head reads, but for its channels."""
 
 

@@ -141,6 +141,8 @@ def test_terms_that_are_absent_add_nothing() -> None:
         mix(key, bias._replace(value=None))
     with pytest.raises(ValueError, match="needs `rows`"):
         scores(query, _bias(kinds=3)._replace(rows=None))
+    with pytest.raises(ValueError, match="needs the keys"):
+        scores(query, PairBias(bias.ids, query=bias.key), None)
 
 
 @pytest.mark.parametrize("groups", [1, HEADS])
@@ -160,17 +162,6 @@ def test_a_query_term_is_the_key_term_of_the_converse(groups: int, shared_ids: b
     )
     both = scores(query, bias._replace(query=bias.key), key)
     torch.testing.assert_close(both, scores(query, bias) + term)
-
-
-def test_a_query_term_needs_keys_and_one_kind_of_rows() -> None:
-    bias = _bias(kinds=3)
-    query = torch.randn(2, 7, HEADS, SIZE, dtype=torch.float64)
-    for wrong, key in (
-        (PairBias(bias.ids, query=bias.key), query),
-        (PairBias(bias.ids, query=bias.key[:1]), None),
-    ):
-        with pytest.raises(ValueError, match="needs the keys"):
-            scores(query, wrong, key)
 
 
 class WholePairs(TorchDispatchMode):
@@ -204,43 +195,21 @@ def test_no_vector_for_every_pair_is_held_forward_or_backward(groups: int, kinds
         torch.autograd.grad(scores(query, converse, query).sum(), [query, bias.key])
     assert watch.calls > 20
     assert watch.found == []
-    with WholePairs(batch * length * length, SIZE) as watch:
-        _run(peer.direct_scores, peer.direct_mix, bias, query)
-    forward = [name for name, _ in watch.found if "index" in name]
-    assert forward, "the direct gather holds a vector for every pair, and the watch must see it"
-    assert len(watch.found) > len(forward), "the backward pass holds them too"
-
-
-@pytest.mark.parametrize("share_heads", [False, True])
-@pytest.mark.parametrize("length", [20, 96])
-def test_peak_memory_is_below_the_direct_gather_and_whole_buckets(length: int, share_heads: bool) -> None:
-    batch = 640 // length
-    benchmark = _benchmark("pairs")
-    rows = {row["way"]: row for row in benchmark.measure(batch, length, share_heads, repeats=1)}
-    assert rows["chosen"]["peak MiB"] > 0
-    assert rows["chosen"]["peak / direct"] < 1
-    # Whole buckets, beside what the two ways share: both the scores and the weights, and their gradients.
-    distances = min(33, length)
-    buckets = 4 * batch * length * benchmark.HEADS * 7 * distances / 2**20
-    pairs_shared = 4 * batch * length * length * benchmark.HEADS / 2**20
-    assert rows["chosen"]["peak MiB"] < 2 * buckets + 6 * pairs_shared
 
 
 class Biased(nn.Module):
     """Scores and sums with a pair bias, between named tensors, as an exporter sees it."""
 
-    def __init__(self, bias: PairBias, score: Any = scores, mixed: Any = mix) -> None:
+    def __init__(self, bias: PairBias) -> None:
         super().__init__()
         self.kinds = 1 if bias.rows is None else 2
-        self.functions = (score, mixed)
         for name in ("key", "value", "score"):
             self.register_parameter(name, nn.Parameter(getattr(bias, name).detach().float()))
 
     def forward(self, query: Tensor, ids: Tensor, rows: Tensor) -> Tensor:
         kinds = rows if self.kinds > 1 else None
         bias = PairBias(ids, kinds, self.key, self.value, self.score)
-        score, mixed = self.functions
-        return mixed(score(query, bias).softmax(2), bias)
+        return mix(scores(query, bias).softmax(2), bias)
 
 
 def _inputs(bias: PairBias, batch: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -310,13 +279,6 @@ def test_the_onnx_graph_holds_vectors_of_one_head_at_a_time(kinds: int, groups: 
         feeds = dict(zip(("query", "ids", "rows"), (t.numpy() for t in inputs), strict=True))
         [got] = session.run(None, {name: feeds[name] for name in names})
         np.testing.assert_allclose(got, module(*inputs).detach().numpy(), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.filterwarnings(*EXPORT_WARNINGS)
-def test_the_look_into_the_graph_sees_the_direct_gather() -> None:
-    bias = _bias(3, HEADS, buckets=11)
-    module = Biased(bias, peer.direct_scores, peer.direct_mix)
-    assert vectors_of_all_pairs_in_onnx(export_to_onnx(module, _inputs(bias, 2, 5)), bias)
 
 
 @pytest.mark.parametrize(("kinds", "groups"), [(1, 1), (1, HEADS), (3, 1), (3, HEADS)])

@@ -47,8 +47,3 @@ def test_waves_are_computed_precisely_and_come_in_the_models_dtype() -> None:
     half = Absolute(Absolute.Options(kind="sinusoidal"), DIMS).to(torch.bfloat16).unary(tokens([[4001]]))
     assert half.dtype == torch.bfloat16
     torch.testing.assert_close(half.double(), exact, rtol=0, atol=torch.finfo(torch.bfloat16).eps)
-
-
-def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match="learned"):
-        Absolute.Options(kind="rotary")

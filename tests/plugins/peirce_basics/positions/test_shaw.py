@@ -80,8 +80,3 @@ def test_padding_on_the_left_changes_nothing() -> None:
     wanted = scores(query, position.pairs(plain(4))[0])
     got = scores(torch.cat([torch.randn(1, 2, 2, 4), query], 1), position.pairs(padded)[0])
     torch.testing.assert_close(got[:, 2:, 2:], wanted)
-
-
-def test_a_clip_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="clip"):
-        Shaw.Options(clip=0)
