@@ -6,7 +6,6 @@ from .config import PeirceConfig as PeirceConfig
 from .generating import PeirceCache as PeirceCache
 from .generating import PeirceForCausalLM as PeirceForCausalLM
 from .generating import PeirceForConditionalGeneration as PeirceForConditionalGeneration
-from .generating import PeirceMemory as PeirceMemory
 from .models import PeirceForMaskedLM as PeirceForMaskedLM
 from .models import PeirceForMultipleChoice as PeirceForMultipleChoice
 from .models import PeirceForPreTraining as PeirceForPreTraining

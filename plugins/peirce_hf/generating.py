@@ -45,10 +45,6 @@ class PeirceCache:
         self.tensors = {name: value.index_select(0, beam_idx) for name, value in self.tensors.items()}
 
 
-PeirceMemory = PeirceCache
-"""The name of `PeirceCache` in Peirce 0.1."""
-
-
 def has_decoder(architecture: type[Architecture]) -> bool:
     """Whether an architecture generates a target from a source."""
     return (

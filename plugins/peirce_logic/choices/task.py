@@ -182,7 +182,7 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
                 ]
             except TaskError:
                 return False
-            return all(0 in row.sequence for row in rows)
+            return all(0 in row.sequence_ids for row in rows)
 
         room = [fits(question) for question in questions]
         left_out = [question for question, there in zip(questions, room, strict=True) if not there]

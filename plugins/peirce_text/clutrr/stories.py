@@ -14,7 +14,7 @@ from typing import Any, Literal
 from attrs import frozen
 from peirce.errors import TaskError
 
-from peirce_text.reading import Example, Row, read_dataset, read_rows
+from peirce_text.reading import Example, Row, read_rows, read_splits
 
 COLUMNS = ("id", "story", "query", "target", "clean_story", "task_name")
 """The columns that every row needs; `facts` are made from three more."""
@@ -80,10 +80,9 @@ def read_hub(name: str) -> dict[str, Iterable[Row]]:
     Raises:
         TaskError: it cannot be loaded, or lacks a split.
     """
-    found = read_dataset(name)
-    if missing := {"train", "test"} - set(found):
-        raise TaskError(f"data set {name!r} has no {' and no '.join(sorted(missing))} split")
-    return {split: found[split] for split in ("train", "test")}
+    needed = ("train", "test")
+    found = read_splits(name, needed)
+    return {split: found[split] for split in needed}
 
 
 def read_story(row: Row, column: Text) -> Story:

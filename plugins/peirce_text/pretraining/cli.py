@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -147,7 +148,7 @@ def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bo
 
     One process trains it, and the others of the same training find it.
     """
-    from peirce.files import digest_of, locked, write_json
+    from peirce.files import digest_of, locked, read_json, write_json
 
     from peirce_text.pretraining.record import FILE
     from peirce_text.text.shards import find_shards
@@ -157,23 +158,16 @@ def _own_tokenizer(options: Any, vocabulary: int, directory: Path, *, resume: bo
     shards = find_shards(options.files)
     files = [[str(s.path), s.size, s.path.stat().st_mtime_ns] for s in shards]
     wanted = {"vocabulary": vocabulary, "shards": files}
+    known = None
     with locked(path, folder=False, wait=True):
         # A training that is resumed holds the tokenizer against its own record.
         holds = resume and (directory / FILE).is_file()
-        there = path.is_file() and (holds or _read(source) == {**wanted, "tokenizer": digest_of(path)})
+        with suppress(OSError, ValueError):
+            known = read_json(source)
+        there = path.is_file() and (holds or known == {**wanted, "tokenizer": digest_of(path)})
         if not there:
             train_tokenizer(
                 shards, path, vocabulary=vocabulary, column=options.column, skip=options.damaged == "skip"
             )
             write_json(source, {**wanted, "tokenizer": digest_of(path)})
     return path
-
-
-def _read(source: Path) -> Any:
-    """What a tokenizer was trained from; None where nothing tells."""
-    from peirce.files import read_json
-
-    try:
-        return read_json(source)
-    except (OSError, ValueError):
-        return None

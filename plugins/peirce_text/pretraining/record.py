@@ -60,12 +60,10 @@ class Record:
     def _read(self) -> Mapping[str, Any]:
         try:
             record = read_json(self.path)
+            if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+                raise ValueError("it is no record of a pretraining's text")
         except (OSError, ValueError) as error:
             raise TaskError(f"{self.path} cannot be read: {error}; remove it to resume without it") from error
-        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-            raise TaskError(
-                f"{self.path} is no record of a pretraining's text; remove it to resume without it"
-            )
         return record
 
 

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from attrs import frozen
-from peirce.errors import TaskError
 from peirce.extras import require
 from peirce.files import (
     check_file,
@@ -196,13 +195,3 @@ def _digests(folder: Path) -> Mapping[str, str] | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if whole else None
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a path where no store can be.
-
-    Raises:
-        TaskError: it is a file.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise TaskError(f"task.store={folder} is a file; give a folder for the tokens")

@@ -21,7 +21,7 @@ from peirce_text.pretraining.batches import Batcher, LazyBatch
 from peirce_text.pretraining.examples import SINGLE, Corpus, Objective
 from peirce_text.pretraining.guessing import Guessing, Masking, NextTokens
 from peirce_text.pretraining.record import Record
-from peirce_text.pretraining.store import Ints, ShardTokens, Store, check_folder
+from peirce_text.pretraining.store import Ints, ShardTokens, Store
 from peirce_text.progress import Tokenizing
 from peirce_text.small import sentence, vocabulary
 from peirce_text.tasks import SPLITS, TEST, TRAIN, VALID, TextOptions, at_least, evaluating
@@ -169,7 +169,8 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
             raise TaskError(
                 "pretraining needs text; give task.files=PATH, or --data PATH to `peirce pretrain`"
             )
-        check_folder(Path(options.store))
+        if Path(options.store).is_file():
+            raise TaskError(f"task.store={options.store} is a file; give a folder for the tokens")
         tokenizer = Tokenizer.load(options.tokenizer)
         splits = {TRAIN: find_shards(options.files)}
         if options.valid_files:
@@ -337,7 +338,12 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
             wanted[SCL] = (SCL, encoded, batch["texts"])
         found = {}
         for term, (prefix, seen, labels) in wanted.items():
-            head = _head(model, prefix)
+            if prefix not in model.heads:
+                raise TaskError(
+                    f"the model {model.spec.name!r} has no head {prefix!r}, which its pretraining needs; its heads are "
+                    f"{', '.join(model.heads) or 'none'}"
+                )
+            head = cast(Head, model.heads[prefix])
             found[term] = (head, head(seen, tokens), labels)
         return found
 
@@ -345,15 +351,6 @@ class Pretraining(Task[PretrainingOptions, PretrainingData]):
 def rounded_up(count: int, multiple: int) -> int:
     """A vocabulary's size as matrix products like it: the next multiple above it, as 32,776 is above 32,768."""
     return (count // multiple + 1) * multiple if multiple else count
-
-
-def _head(model: Model, prefix: str) -> Head:
-    if prefix not in model.heads:
-        raise TaskError(
-            f"the model {model.spec.name!r} has no head {prefix!r}, which its pretraining needs; its heads are "
-            f"{', '.join(model.heads) or 'none'}"
-        )
-    return cast(Head, model.heads[prefix])
 
 
 def _facts(found: list[tuple[Shard, ShardTokens]], corpus: Corpus) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from attrs import frozen
 from peirce.errors import TaskError
 from peirce.files import read_json
 
-from peirce_text.reading import Row, read_dataset
+from peirce_text.reading import Row, read_splits
 
 FILES: Mapping[str, str] = {"train": "train-v{version}.json", "valid": "dev-v{version}.json"}
-HUB_SPLITS: Mapping[str, str] = {"train": "train", "valid": "validation"}
 
 
 @frozen
@@ -83,15 +82,10 @@ def read_hub(name: str) -> dict[str, list[Question]]:
     Raises:
         TaskError: it cannot be loaded, or its columns are not those of SQuAD.
     """
-    loaded = read_dataset(name)
-    found = {
-        split: _questions(f"data set {name!r}, split {theirs}", _columns(loaded[theirs]))
-        for split, theirs in HUB_SPLITS.items()
-        if theirs in loaded
-    }
+    found = {split: rows for split, rows in read_splits(name, ()).items() if split in FILES}
     if not found:
-        raise TaskError(f"data set {name!r} has neither of the splits {', '.join(HUB_SPLITS.values())}")
-    return found
+        raise TaskError(f"data set {name!r} has neither of the splits train, validation")
+    return {s: _questions(f"data set {name!r}, split {s}", _columns(rows)) for s, rows in found.items()}
 
 
 def _columns(rows: Iterable[Row]) -> Iterator[Mapping[str, Any]]:

@@ -181,12 +181,7 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
             for i in range(first, first + 6):
                 context, deed, word = f"{sentence(i)} {sentence(i + 21)}", DOES[i // 4 % 4], WHO[i % 4]
                 answer = {"text": word, "answer_start": context.index(word)}
-                right = {
-                    "question": f"Who {deed}?",
-                    "id": f"{i}",
-                    "answers": [answer],
-                    "is_impossible": False,
-                }
+                right = {"question": f"Who {deed}?", "id": f"{i}", "answers": [answer]}
                 wrong = {"question": "Who was good?", "id": f"{i}-none", "answers": [], "is_impossible": True}
                 paragraphs.append({"context": context, "qas": [right, wrong]})
             content = {"version": "v2.0", "data": [{"title": "Animals", "paragraphs": paragraphs}]}
@@ -312,10 +307,7 @@ class Squad(TextTask[SquadOptions, Question, SquadSplit]):
         contents: dict[str, Any] = {
             "predictions.json": answers,
             "nbest.json": {
-                name: [
-                    {"text": text, "score": span.score}
-                    for text, span in zip(p.texts, p.candidates, strict=True)
-                ]
+                name: [{"text": t, "score": c.score} for t, c in zip(p.texts, p.candidates, strict=True)]
                 for name, p in named.items()
             },
         }

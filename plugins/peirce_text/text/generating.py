@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from attrs import asdict
 from peirce.commands import Json, as_json
 from peirce.errors import TaskError, escaped
 from peirce.files import read_text
@@ -78,20 +79,7 @@ def generate(
         settings |= {"sample": True, "seed": seed, **drawn}
     written = open_writer(model, tokenizer, device=device, whole=whole).write(texts, **settings)
     if json:
-        as_json(
-            SCHEMA,
-            model=str(model),
-            texts=[
-                {
-                    "prompt": w.prompt,
-                    "text": w.text,
-                    "tokens": list(w.tokens),
-                    "score": w.score,
-                    "ended": w.ended,
-                }
-                for w in written
-            ],
-        )
+        as_json(SCHEMA, model=str(model), texts=[asdict(one) for one in written])
         return
     for one in written:
         typer.echo(escaped(one.text))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from attrs import frozen
 from peirce.errors import TaskError
@@ -50,18 +50,13 @@ class Encoding:
         ids: the token ids, special tokens included, no padding.
         types: token types: 0 up to and with the first separator, 1 after it.
         offsets: of each token, where it starts and ends in its own text, in characters; (0, 0) for special tokens.
-        sequence: which text a token belongs to, 0 or 1; None for special tokens.
+        sequence_ids: which text a token belongs to, 0 or 1; None for special tokens.
     """
 
     ids: tuple[int, ...]
     types: tuple[int, ...]
     offsets: tuple[tuple[int, int], ...]
-    sequence: tuple[int | None, ...]
-
-    @property
-    def sequence_ids(self) -> tuple[int | None, ...]:
-        """`sequence`, by the name that the package `tokenizers` has for it."""
-        return self.sequence
+    sequence_ids: tuple[int | None, ...]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -91,7 +86,10 @@ class Tokenizer:
         inner.no_truncation()
         inner.no_padding()
         self._inner = inner
-        found = {role: _first(inner, names) for role, names in _NAMES.items()}
+        found = {
+            role: next((id for name in names if (id := inner.token_to_id(name)) is not None), None)
+            for role, names in _NAMES.items()
+        }
         missing = [
             " or ".join(_NAMES[role]) for role, id in found.items() if id is None and role != "unknown"
         ]
@@ -120,7 +118,14 @@ class Tokenizer:
         """
         path = Path(path)
         if path.is_dir():
-            path = _inside(path)
+            names = (FILE, f"assets/{FILE}", VOCABULARY, f"assets/{VOCABULARY}")
+            found = next((path / name for name in names if (path / name).is_file()), None)
+            if found is None:
+                raise TaskError(
+                    f"{path} holds no tokenizer: neither {FILE} nor {VOCABULARY}; train one with `peirce tokenizer "
+                    "train`"
+                )
+            path = found
         try:
             content = read_bytes(path, text=True)
         except OSError as error:
@@ -210,8 +215,7 @@ class Tokenizer:
     @property
     def content(self) -> bytes:
         """The tokenizer as the JSON that `load` and the package `tokenizers` read."""
-        table = json.loads(self._inner.to_str())
-        return (json.dumps(table, ensure_ascii=False, indent=1) + "\n").encode()
+        return (json.dumps(json.loads(self._inner.to_str()), ensure_ascii=False, indent=1) + "\n").encode()
 
     @cached_property
     def vocabulary(self) -> int:
@@ -350,8 +354,7 @@ def _characters(texts: Iterable[str], lowercase: bool) -> tuple[list[str], list[
         chunks.update(text.split())
     counts: Counter[str] = Counter()
     continuing: set[str] = set()
-    normalizer: Any = inner.normalizer
-    pre_tokenizer: Any = inner.pre_tokenizer
+    normalizer, pre_tokenizer = cast(Any, inner.normalizer), cast(Any, inner.pre_tokenizer)
     for chunk, count in chunks.items():
         for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(chunk)):
             continuing.update(word[1:])
@@ -359,16 +362,6 @@ def _characters(texts: Iterable[str], lowercase: bool) -> tuple[list[str], list[
                 counts[character] += count
     alphabet = sorted(counts, key=lambda character: (-counts[character], character))[:_ALPHABET]
     return sorted(alphabet), sorted(continuing.intersection(alphabet))
-
-
-def _inside(folder: Path) -> Path:
-    """The tokenizer in a folder."""
-    for name in (FILE, f"assets/{FILE}", VOCABULARY, f"assets/{VOCABULARY}"):
-        if (folder / name).is_file():
-            return folder / name
-    raise TaskError(
-        f"{folder} holds no tokenizer: neither {FILE} nor {VOCABULARY}; train one with `peirce tokenizer train`"
-    )
 
 
 def _pieces(content: bytes, path: Path) -> list[str]:
@@ -408,8 +401,3 @@ def _lowers(path: Path, pieces: Iterable[str]) -> bool:
         if isinstance(said, bool):
             return said
     return not any(piece != piece.lower() for piece in pieces if not piece.startswith("["))
-
-
-def _first(inner: tokenizers.Tokenizer, names: Iterable[str]) -> int | None:
-    """The id of the first of some names that a tokenizer has."""
-    return next((id for name in names if (id := inner.token_to_id(name)) is not None), None)

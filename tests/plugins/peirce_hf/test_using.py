@@ -11,7 +11,6 @@ import torch
 from peirce.errors import InputError
 from peirce.spec import Spec
 from peirce_hf import (
-    PeirceCache,
     PeirceConfig,
     PeirceForCausalLM,
     PeirceForConditionalGeneration,
@@ -19,7 +18,6 @@ from peirce_hf import (
     PeirceForQuestionAnswering,
     PeirceForSequenceClassification,
     PeirceForTokenClassification,
-    PeirceMemory,
     PeirceModel,
     tokenizer_for,
 )
@@ -141,12 +139,6 @@ def test_greedy_generation(
     first = inputs["input_ids"].shape[1]
     alone = head == "causal_lm" and use_cache is not False
     assert seen == ([first, *[1] * 5] if alone else [first + i for i in range(6)])
-
-
-def test_the_cache_has_its_name_of_0_1_too(tokenizer: Tokenizer, spec: Spec) -> None:
-    found = causal(spec)(torch.tensor([tokenizer.pieces("the cat")]), use_cache=True).past_key_values
-    assert type(found) is PeirceCache is PeirceMemory
-    assert found.get_seq_length() == 2
 
 
 def test_generation_in_other_ways(tokenizer: Tokenizer, spec: Spec, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_bert_vocabulary_is_read_in_the_order_of_its_lines(vocabulary: Path) -
         "[CLS]", "the", "cat", "##s", "sat", ".", "[SEP]", "na", "##ive", ",", "the", "[UNK]", "[SEP]",
     ]  # fmt: skip
     assert encoding.types == (0,) * 7 + (1,) * 6
-    assert encoding.sequence == (None, 0, 0, 0, 0, 0, None, 1, 1, 1, 1, 1, None)
+    assert encoding.sequence_ids == (None, 0, 0, 0, 0, 0, None, 1, 1, 1, 1, 1, None)
     assert Tokenizer.load(vocabulary.parent).content == bert.content
 
 
@@ -155,7 +155,7 @@ def test_encodings_fit_and_point_into_their_texts(
     assert encoding.ids[0] == trained.cls_id
     assert encoding.ids.count(trained.sep_id) == len(texts)
     for index, text in enumerate(texts):
-        own = [i for i, sequence in enumerate(encoding.sequence) if sequence == index]
+        own = [i for i, sequence in enumerate(encoding.sequence_ids) if sequence == index]
         assert [encoding.ids[i] for i in own] == whole[index][: len(own)]
         assert all(encoding.types[i] == index for i in own)
         for i in own:
@@ -192,7 +192,6 @@ def test_the_middle_of_the_first_text_is_cut(trained: Tokenizer) -> None:
     assert cut.ids[1:6] == (*whole.ids[1:4], *whole.ids[-3:-1])
     assert cut.offsets[1:6] == (*whole.offsets[1:4], *whole.offsets[-3:-1])
     assert cut.ids[6:] == pair.ids[len(whole) - 1 :]
-    assert cut.sequence_ids == cut.sequence
     with pytest.raises(TaskError, match="leaves the first no room"):
         shortened([4, 10], 8, "middle")
 
