@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from peirce.errors import ModelFileError, escaped
+from peirce.files import finite
 
 METAVARS = {
     "SPEC": "a spec: a path that ends in `.toml` or has a separator, or a ready spec's name",
@@ -60,7 +61,7 @@ _PIPED_WIDTH = 200
 
 def as_json(schema: str, **content: Any) -> None:
     """Print one object whose `schema` names its layout and version, such as `peirce.list/1`."""
-    text = json.dumps({"schema": schema, **content}, indent=2, ensure_ascii=False, default=str)
+    text = json.dumps({"schema": schema, **finite(content)}, indent=2, ensure_ascii=False, default=str)
     # What is escaped can only stand inside a string, where JSON writes it so.
     typer.echo(escaped(text))
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,16 +57,11 @@ def list_experiments(json: Json = False) -> None:
     )
     as_table(
         ("scale", "of", "meaning"),
-        [(name, ", ".join(_papers(of, found)), about) for (name, about), of in scales.items()],
+        [
+            (name, ", ".join(sorted({each.partition("/")[0] for each in of})), a)
+            for (name, a), of in scales.items()
+        ],
     )
-
-
-def _papers(names: Sequence[str], found: Sequence[Experiment]) -> Iterator[str]:
-    """Experiments by name, and all tables of a paper as `PAPER/*`."""
-    for paper, group in groupby(names, lambda name: name.partition("/")[0]):
-        own = list(group)
-        tables = [experiment.name for experiment in found if experiment.name.startswith(f"{paper}/")]
-        yield from [f"{paper}/*"] if len(own) > 1 and own == tables else own
 
 
 Name = Annotated[

@@ -1,4 +1,5 @@
 from .files import Document as Document
+from .files import Locations as Locations
 from .files import is_path as is_path
 from .files import parse_document as parse_document
 from .files import parse_override as parse_override

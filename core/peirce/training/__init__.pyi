@@ -9,8 +9,6 @@ from .cli import show_result as show_result
 from .layers import layers_of as layers_of
 from .loop import train as train
 from .options import HARMLESS as HARMLESS
-from .options import PREFIX_TASK as PREFIX_TASK
-from .options import PREFIX_TRAIN as PREFIX_TRAIN
 from .options import TrainingOptions as TrainingOptions
 from .options import TrainResult as TrainResult
 from .options import all_settings as all_settings

@@ -146,7 +146,7 @@ def show_result(
     loss = result.losses[-1]
     if schema is not None:
         own = {"steps": result.steps, "seconds": result.seconds, "loss": loss, "metrics": tested}
-        _print_json(schema, **facts, **own, **(also or {}))
+        as_json(schema, **facts, **own, **(also or {}))
         return
     _table(tested, f"{result.steps} steps in {result.seconds:.0f} s, last loss {loss:.4f}", result.remarks)
     typer.echo(f"saved in {facts['directory']}")
@@ -200,7 +200,7 @@ def evaluate_command(
     remarks = made.remarks(model, data, split)
     if json:
         where = {"directory": str(directory), "task": part.name, "split": split}
-        _print_json("peirce.evaluate/1", **where, metrics=metrics, remarks=remarks)
+        as_json("peirce.evaluate/1", **where, metrics=metrics, remarks=remarks)
     else:
         _table({split: metrics}, f"{directory} on {part.name}", remarks)
 
@@ -269,12 +269,6 @@ def _task(name: str) -> type[Any]:
     from peirce.registry import default_registry
 
     return default_registry().get("tasks", name)
-
-
-def _print_json(schema: str, **content: Any) -> None:
-    from peirce.files import finite
-
-    as_json(schema, **finite(content))
 
 
 def _table(metrics: Mapping[str, Mapping[str, float]], title: str, remarks: Sequence[str]) -> None:

@@ -57,41 +57,27 @@ def _run_by(model: Model, wrap: Callable[[Forward], Forward], what: str) -> Iter
 
 
 @contextmanager
-def recomputed(model: Model, *, active: bool = True) -> Iterator[None]:
+def recomputed(model: Model) -> Iterator[None]:
     """Within it each layer keeps its inputs alone, and is recomputed in the backward pass.
 
     Dropout draws the same numbers both times.
 
-    Args:
-        model: the model.
-        active: nothing changes if false.
-
     Raises:
         TaskError: the architecture has no layers that could be told apart.
     """
-    if not active:
-        yield
-        return
     with _run_by(model, _recomputing, "train.checkpointing recomputes"):
         yield
 
 
 @contextmanager
-def compiled(model: Model, *, active: bool = True) -> Iterator[None]:
+def compiled(model: Model) -> Iterator[None]:
     """Within it `torch.compile` runs each layer as a whole, with one graph for every length of the inputs.
 
     Layers of one kind share their graph.
 
-    Args:
-        model: the model.
-        active: nothing changes if false.
-
     Raises:
         TaskError: the architecture has no layers that could be told apart; within it, torch cannot compile one.
     """
-    if not active:
-        yield
-        return
     with _run_by(model, _compiling, "train.compile compiles"), warnings.catch_warnings():
         # While it traces, torch looks at gradients that inputs of a layer do not keep.
         warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -12,15 +12,12 @@ from attrs import field, frozen, validators
 from peirce.errors import SpecError, TaskError
 from peirce.model import AnyTask
 from peirce.registry import fields
-from peirce.spec import structure, thaw
+from peirce.spec import Locations, structure, thaw
 
 if TYPE_CHECKING:
     from peirce.model import Model
     from peirce.registry import Registry
     from peirce.training.warm_start import WarmStart
-
-PREFIX_TASK, PREFIX_TRAIN = "task", "train"
-"""What the keys of `--set` start with: the task's options and the training's."""
 
 
 def _at_least(bound: float) -> Any:
@@ -195,7 +192,7 @@ def training_options(settings: Mapping[str, Any]) -> TrainingOptions:
     Raises:
         TaskError: an unknown or impossible one, with the nearest valid name.
     """
-    return _structured(TrainingOptions, settings, PREFIX_TRAIN, "option of training")
+    return _structured(TrainingOptions, settings, "train", "option of training")
 
 
 def make_task(
@@ -210,19 +207,12 @@ def make_task(
     from peirce.registry import default_registry
 
     part: type[AnyTask] = (registry or default_registry()).get("tasks", name)
-    return part(_structured(part.Options, settings or {}, PREFIX_TASK, f"option of task {part.name!r}"))
-
-
-class _Settings:
-    """Where a setting stands, for errors, which name its key themselves."""
-
-    def at(self, path: str | Sequence[str]) -> str:
-        return "settings"
+    return part(_structured(part.Options, settings or {}, "task", f"option of task {part.name!r}"))
 
 
 def _structured(cls: type[Any], settings: Mapping[str, Any], prefix: str, label: str) -> Any:
     try:
-        return structure(cls, settings, where=_Settings(), path=(prefix,), label=label)
+        return structure(cls, settings, where=Locations(source="settings"), path=(prefix,), label=label)
     except SpecError as error:
         cause = error.__cause__
         while cause is not None and not isinstance(cause, TaskError):
@@ -242,9 +232,7 @@ def plain(options: Any) -> dict[str, Any]:
 
 def all_settings(task: type[AnyTask] | None = None) -> list[dict[str, Any]]:
     """What `--set` takes for a training and a task: `name`, `type`, `meaning`, and `default` where there is one."""
-    classes: dict[str, type[Any]] = {PREFIX_TRAIN: TrainingOptions}
-    if task is not None:
-        classes[PREFIX_TASK] = task.Options
+    classes: dict[str, type[Any]] = {"train": TrainingOptions, **({"task": task.Options} if task else {})}
     return [
         {**one, "name": f"{prefix}.{one['name']}"} for prefix, cls in classes.items() for one in fields(cls)
     ]

@@ -116,8 +116,8 @@ class Training:
             # What is recomputed is the compiled layer.
             with (
                 self.bars,
-                compiled(self.model, active=options.compile),
-                recomputed(self.model, active=options.checkpointing),
+                compiled(self.model) if options.compile else nullcontext(),
+                recomputed(self.model) if options.checkpointing else nullcontext(),
             ):
                 while progress.step < self.total and not progress.stopped:
                     self._step()

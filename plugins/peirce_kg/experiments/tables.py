@@ -14,7 +14,6 @@ from peirce.errors import TaskError
 
 from peirce_kg.evaluation import FILTERINGS, KNOWLEDGE, PUBLISHED, TYPES, Filtering, Knowledge, Types
 from peirce_kg.parts.augmenters.kge_files import Predictor
-from peirce_kg.queries.types import GROUPS
 
 PREFIX = "tega/"
 """What the names of these experiments begin with."""
@@ -196,19 +195,4 @@ def definitions() -> Definitions:
     scales = {
         name: converter.structure({"name": name, **scale}, Scale) for name, scale in data["scales"].items()
     }
-    for table in tables.values():
-        _check(table, {*groups, *GROUPS})
     return Definitions(tables, scales, groups)
-
-
-def _check(table: TegaTable, groups: set[str]) -> None:
-    named = {table.types, *(evaluation.types for evaluation in table.asked.values())}
-    if not named <= groups:
-        raise TaskError(f"{table.name}: there is no group of types {', '.join(sorted(named - groups))}")
-    missing = [str(cell) for cell in table.cells if cell.evaluation not in table.asked]
-    if missing:
-        raise TaskError(f"{table.name}: no evaluation for the cells {', '.join(missing)}")
-    for row in table.rows:
-        for graph, figures in row.paper.items():
-            if len(figures) != len(table.cells or table.columns):
-                raise TaskError(f"{table.name}, {row.label}: {len(figures)} figures for {graph}")

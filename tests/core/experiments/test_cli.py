@@ -66,12 +66,6 @@ def test_what_is_listed() -> None:
     assert re.search(r"(?m)^ little +told +not much *$", shown)
 
 
-def test_scales_name_the_tables_that_have_them() -> None:
-    shown = CliRunner().invoke(app, ["list"], terminal_width=300).stdout
-    assert re.search(r"(?m)^ small +tega/\* +3 layers of 64", shown)
-    assert re.search(r"(?m)^ small +tpru/table2, tpru/table3 +128 channels", shown)
-
-
 @pytest.mark.usefixtures("told")
 def test_what_an_experiment_is_asked_for() -> None:
     done = CliRunner().invoke(app, ["run", "told", "--data", "folder", "--json"])

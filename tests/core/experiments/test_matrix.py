@@ -34,23 +34,13 @@ class Losses(Matrix[Cell, LossRow]):
 
     folder = "models"
     row = LossRow
-    columns = (
-        *("run", "seed", "loss", "parameters", "steps", "seconds"),
-        *("spec_digest", "commit", "evaluated", "command"),
-    )
 
     def cells(self) -> Iterator[Cell]:
         for rate in self.rates:
             training = TrainingOptions(steps=2, lr=rate, threads=1)
-            run = identity(toy_tasks.TRANSFORMER, {}, training, 0)
-            yield Cell(
-                label=f"rate {rate}",
-                seed=0,
-                spec=toy_tasks.TRANSFORMER,
-                task=Marked(self.options),
-                training=training,
-                run=run,
-            )
+            spec, task = toy_tasks.TRANSFORMER, Marked(self.options)
+            run = identity(spec, {}, training, 0)
+            yield Cell(label=f"rate {rate}", seed=0, spec=spec, task=task, training=training, run=run)
 
     def measured(
         self, cell: Cell, trained: TrainResult, data: Any, before: Sequence[LossRow]
@@ -77,7 +67,9 @@ def test_a_cell_is_done_once_and_found_in_the_file(losses: Losses) -> None:
     text = console.export_text()
     assert text.count("2 steps in") == 5
     assert text.count("done before, run") == 3
-    assert (losses.directory / RESULTS).read_text().splitlines()[0] == ",".join(losses.columns)
+    assert (losses.directory / RESULTS).read_text().splitlines()[0] == (
+        "run,seed,loss,parameters,steps,seconds,spec_digest,commit,evaluated,command"
+    )
     assert losses.sources(rows, "run")[-1] == "`pytest`"
 
 
@@ -106,12 +98,10 @@ def test_what_a_cell_is_known_by() -> None:
     name = identity(toy_tasks.TRANSFORMER, {"length": 6}, training, 1)
     assert name.startswith(f"{toy_tasks.TRANSFORMER.name}-1-")
     assert name == identity(toy_tasks.TRANSFORMER, {"length": 6}, evolve(training, threads=3), 1)
-    others = {
-        identity(toy_tasks.FOLNET, {"length": 6}, training, 1),
-        identity(toy_tasks.TRANSFORMER, {"length": 7}, training, 1),
-        identity(toy_tasks.TRANSFORMER, {"length": 6}, evolve(training, lr=0.5), 1),
-        identity(toy_tasks.TRANSFORMER, {"length": 6}, training, 2),
-        identity(toy_tasks.TRANSFORMER, {"length": 6}, training, 1, "vectors"),
+    given: list[Any] = [toy_tasks.TRANSFORMER, {"length": 6}, training, 1]
+    changes = enumerate([toy_tasks.FOLNET, {"length": 7}, evolve(training, lr=0.5), 2])
+    others = {identity(*given[:i], change, *given[i + 1 :]) for i, change in changes} | {
+        identity(*given, "vectors")
     }
     assert len(others | {name}) == 6
 

@@ -9,18 +9,11 @@ import pytest
 from command_line import exit_code as run
 from peirce.errors import TaskError
 from peirce.registry import Registry
-from peirce.training import TrainingOptions, read_settings, read_training, training_options
+from peirce.training import TrainingOptions, read_settings, read_training
 from toy_tasks import TRANSFORMER, Marked
 
-TRAIN = (
-    "--set",
-    "train.steps=4",
-    "--set",
-    "train.device=cpu",
-    "--set",
-    "batch=4",
-    "--set",
-    "task.examples=16",
+TRAIN = tuple(
+    f"--set={each}" for each in ("train.steps=4", "train.device=cpu", "batch=4", "task.examples=16")
 )
 
 
@@ -46,6 +39,8 @@ def test_train_then_evaluate(
     assert record["task"]["options"] == {"tokens": 8, "length": 6, "examples": 16, "batch": 4}
     assert "layers = 2" in (out / "spec.toml").read_text()
 
+    assert run("train", spec, "--task", "marked") == 2
+    assert "give a directory for the trained model with -o" in capsys.readouterr().err
     assert run("train", spec, "--task", "marked", *TRAIN, "-o", out) == 2
     assert "already holds a training" in capsys.readouterr().err
     assert run("evaluate", out, "--task", "marked", "--json") == 0
@@ -73,18 +68,10 @@ def test_settings_are_listed(toy_registry: Registry, capsys: pytest.CaptureFixtu
     assert run("train", "--settings", "--task", "markd") == 2
 
 
-def test_what_a_training_needs_is_asked_for(
-    toy_registry: Registry, spec: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("train", spec, "-o", tmp_path / "model") == 2
-    assert "give a task with --task" in capsys.readouterr().err
-    assert run("train", spec, "--task", "marked") == 2
-    assert "give a directory for the trained model with -o" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ((), "give a task with --task"),
         (("--task", "markd"), "unknown task 'markd'. Did you mean 'marked'?"),
         (("--task", "marked", "--set", "batc=3"), "unknown setting 'batc'. Did you mean 'batch'?"),
         (
@@ -156,6 +143,8 @@ def test_settings_are_sorted_by_what_they_set() -> None:
     assert settings.spec == {"model.dims.layers": 2}
     with pytest.raises(TaskError, match=r"unknown setting 'modle\.dims.layers'"):
         read_settings(["modle.dims.layers=2"], Marked)
+    with pytest.raises(TaskError, match=r"batch was set to 4 before, which has no keys"):
+        read_settings(["batch=4", "batch.x=1"], Marked)
 
 
 @pytest.mark.parametrize(
@@ -169,10 +158,3 @@ def test_a_damaged_record_of_a_training_is_one_sentence(record: dict[str, Any], 
     (tmp_path / "training.json").write_text("[" * 100_000)
     with pytest.raises(TaskError, match="cannot be read"):
         read_training(tmp_path)
-
-
-def test_settings_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(TaskError, match=r"batch was set to 4 before, which has no keys"):
-        read_settings(["batch=4", "batch.x=1"], Marked)
-    with pytest.raises(TaskError, match=r"train.threads must be <= 1024"):
-        training_options({"steps": 1, "threads": 10**11})

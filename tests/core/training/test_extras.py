@@ -23,10 +23,6 @@ UNUSED: Any = None
 PROJECT = ROOT / "pyproject.toml"
 
 
-def test_what_is_installed_is_not_asked_for() -> None:
-    require("a number", "numpy", "torch", extra="none")
-
-
 def test_all_that_is_missing_is_named_in_one_message() -> None:
     with pytest.raises(TaskError) as caught:
         require("a wish", "numpy", "no_such", "nor_this", extra="kg", instead="go without")

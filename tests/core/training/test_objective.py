@@ -46,9 +46,6 @@ def test_batches_count_by_their_targets() -> None:
     assert _shares([3, 0, 1]) == [(0, 0.75, 1 / 3), (1, 0.0, 1 / 3), (2, 0.25, 1 / 3)]
     assert _shares([0, 0]) == [(0, 0.0, 0.5), (1, 0.0, 0.5)]
     assert _shares([5]) == [(0, 1.0, 1.0)]
-
-
-def test_batches_without_counts_count_alike() -> None:
     assert _shares([None] * 4) == [(i, 0.25, 0.25) for i in range(4)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import attrs
@@ -52,7 +52,10 @@ def _held(model: peirce.Model, inputs: dict[str, torch.Tensor], *, active: bool)
             kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    with recomputed(model, active=active), torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+    with (
+        recomputed(model) if active else nullcontext(),
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t),
+    ):
         outputs = model(**inputs)
         held = sum(kept.values())
     outputs["classification_logits"].sum().backward()

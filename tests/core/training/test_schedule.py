@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from peirce.errors import TaskError
-from peirce.training import TrainingOptions
+from peirce.training import TrainingOptions, training_options
 from peirce.training.optimizer import learning_rate, warmup_steps
 
 
@@ -11,12 +11,10 @@ def rates(**options: object) -> list[float]:
     return [learning_rate(made, step, 10) for step in range(10)]
 
 
-def test_warms_up_linearly_to_the_highest_rate() -> None:
+def test_rates_by_hand() -> None:
     assert rates(warmup=4, schedule="constant") == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
-
-
-def test_falls_linearly_to_zero_after_the_last_step() -> None:
     assert rates(schedule="linear") == pytest.approx([1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
+    assert rates(schedule="thirds") == pytest.approx([1.0] * 4 + [0.1] * 3 + [0.01] * 3)
     assert rates(warmup=5)[5:] == pytest.approx([1.0, 0.8, 0.6, 0.4, 0.2])
 
 
@@ -38,10 +36,6 @@ def test_falls_along_a_power_of_the_line_to_its_end() -> None:
         assert learning_rate(made, 10, 10) == pytest.approx(0.25)
 
 
-def test_is_divided_by_ten_after_each_third() -> None:
-    assert rates(schedule="thirds") == pytest.approx([1.0] * 4 + [0.1] * 3 + [0.01] * 3)
-
-
 def test_warm_up_may_be_a_part_of_all_steps() -> None:
     made = TrainingOptions(epochs=1, lr=1.0, warmup_ratio=0.06)
     assert warmup_steps(made, 1000) == 60
@@ -53,6 +47,11 @@ def test_warm_up_may_be_a_part_of_all_steps() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"steps": None}, "neither is given"),
+        ({"epochs": 1}, "both are given"),
+        ({"patience": 1}, "patience counts evaluations"),
+        ({"warmup": 11}, "warmup lasts 11 steps"),
+        ({"threads": 10**11}, r": train.threads must be <= 1024"),
         ({"warmup": 2, "warmup_ratio": 0.1}, "say the same in two ways"),
         ({"end_lr": 2.0}, r"end_lr is 2.0, above the highest learning rate, train\.lr=1.0"),
         ({"power": 2.0}, r"power belongs to train\.schedule=poly, and the schedule is linear"),
@@ -61,4 +60,4 @@ def test_warm_up_may_be_a_part_of_all_steps() -> None:
 )
 def test_settings_that_contradict_each_other_are_refused(given: dict[str, object], message: str) -> None:
     with pytest.raises(TaskError, match=message):
-        rates(**given)
+        training_options({"steps": 10, "lr": 1.0, **given})

@@ -36,28 +36,10 @@ def test_table2_trains_both_models_and_asks_without_the_ids(tmp_path: Path) -> N
     (data := tmp_path / "dream").mkdir()
     MultipleChoice.example_in(data)
     vocabulary = tmp_path / "vocab.txt"
-    words = [
-        "the",
-        "dog",
-        "cat",
-        "cow",
-        "sat",
-        "ran",
-        "slept",
-        "ate",
-        "it",
-        "was",
-        "that",
-        "who",
-        "?",
-        ".",
-        "(",
-        ")",
-        "s",
-        "np",
-        "vp",
-    ]
-    vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
+    words = (
+        "[PAD] [UNK] [CLS] [SEP] [MASK] the dog cat cow sat ran slept ate it was that who ? . ( ) s np vp "
+    )
+    vocabulary.write_text(words.replace(" ", "\n"))
     settings = {**TINY, "task.tokenizer": str(vocabulary)}
     request = ExperimentRequest(data=str(tmp_path), directory=tmp_path / "out", seeds=(0,), settings=settings)
     report = TABLE2.run(request, Console(quiet=True))

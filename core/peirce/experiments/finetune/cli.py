@@ -86,18 +86,17 @@ def finetune(
     require_training()
     from rich.console import Console
 
-    from peirce.experiments.finetune.runs import search
+    from peirce.experiments.finetune.runs import search_of
     from peirce.training import is_first_process
 
-    made = search(model, found, tuple(listed), directory, recipe_name=name, seeds=chosen)
-    results = made.search(Console(stderr=True))
+    made = search_of(model, found, tuple(listed), directory, recipe_name=name, seeds=chosen)
+    results = made.results(made.run(Console(stderr=True)))
     if not is_first_process():
         return
     if json:
         from peirce.experiments.finetune.results import SCHEMA
-        from peirce.files import finite
 
-        as_json(SCHEMA, directory=str(directory), **finite(results.plain()))
+        as_json(SCHEMA, directory=str(directory), **results.plain())
     else:
         _show(results, directory)
     if any(run.error for run in results.runs):

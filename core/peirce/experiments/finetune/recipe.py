@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from attrs import field, frozen, validators
 
 from peirce.errors import SpecError, TaskError, unknown
 from peirce.files import read_toml
-from peirce.spec import structure
+from peirce.spec import Locations, structure
 
 FORMAT = 1
 """The newest format of recipes that this version reads."""
@@ -98,7 +98,7 @@ def load_recipe(name: str | Path) -> Recipe:
                 f"recipe {path}: format {found} is newer than {FORMAT}, the newest that this version of Peirce reads; "
                 "upgrade peirce"
             )
-        recipe = structure(Recipe, table, where=_At(path), path=(), label="key of a recipe")
+        recipe = structure(Recipe, table, where=Locations(source=str(path)), path=(), label="key of a recipe")
     except OSError as error:
         raise TaskError(f"recipe {path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
@@ -120,13 +120,3 @@ def recipe_of(task: str) -> tuple[str, Recipe]:
         if recipe.task == task and recipe.default:
             return name, recipe
     return "", Recipe(task=task)
-
-
-@frozen
-class _At:
-    """Where a key stands, for errors, which name the key themselves."""
-
-    path: Path
-
-    def at(self, path: str | Sequence[str]) -> str:
-        return str(self.path)

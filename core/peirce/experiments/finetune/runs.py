@@ -14,14 +14,12 @@ from peirce.errors import TaskError
 from peirce.experiments.finetune.grid import Case, Point, shown
 from peirce.experiments.finetune.recipe import Recipe
 from peirce.experiments.finetune.results import Results, Run
-from peirce.experiments.matrix import KEPT, Cell, Matrix, settings_by_part
-from peirce.files import digest_of, writing
+from peirce.experiments.matrix import Cell, Matrix, settings_by_part
+from peirce.files import digest_of
 from peirce.model import WEIGHTS
-from peirce.registry import Registry, default_registry
 from peirce.training import (
     Checkpoints,
     TrainResult,
-    alone_in,
     is_first_process,
     make_task,
     read_training,
@@ -93,7 +91,7 @@ class Search(Matrix[SearchCell, Run]):
                 self.check_data(cell)
                 metrics = record["metrics"].get(cell.training.test_split, {})
                 known = {name: float(value) for name, value in metrics.items() if value is not None}
-                found.append(_run(cell, known, float(record["seconds"])))
+                found.append(_row(cell, known, float(record["seconds"])))
         return found
 
     def measured(
@@ -102,13 +100,13 @@ class Search(Matrix[SearchCell, Run]):
         """The run of a trained cell."""
         # The trained model is saved; checkpoints hold it again, with twice its size in moments.
         Checkpoints(self.path(cell), 1).remove()
-        yield _run(cell, trained.metrics, trained.seconds)
+        yield _row(cell, trained.metrics, trained.seconds)
 
     def failed(self, cell: SearchCell, error: TaskError) -> Iterator[Run]:
         """The run with its error; the others go on."""
         if not self.path(cell).is_dir():
             raise error  # it did not begin, and neither would any other
-        yield _run(cell, {}, 0.0, str(error))
+        yield _row(cell, {}, 0.0, str(error))
 
     def said(self, cell: SearchCell, rows: Sequence[Run]) -> str:
         """The metric that points are compared by, or the error."""
@@ -137,29 +135,22 @@ class Search(Matrix[SearchCell, Run]):
     def _metric(self, rows: Sequence[Run]) -> str:
         return self.recipe.metric or next((name for run in rows for name in run.metrics), "")
 
-    def search(self, console: Console) -> Results:
-        """Run what has not been run, and write the results after each run.
-
-        Raises:
-            TaskError: the settings do not suit the task or the model, or a directory holds another training.
-            BusyError: another process writes into the directory.
-        """
-        with writing(f"results in {self.directory}", KEPT), alone_in(self.directory):
-            rows = self.run(console)
-            if is_first_process():
-                self.write(rows)
-        return self.results(rows)
+    def _run(self, console: Console) -> list[Run]:
+        """Write the results also where nothing was left to do: other seeds and points may have been asked for."""
+        rows = super()._run(console)
+        if is_first_process():
+            self.write(rows)
+        return rows
 
 
-def search(
+def search_of(
     model: Path,
     recipe: Recipe,
     cases: tuple[Case, ...],
     directory: Path,
     *,
-    recipe_name: str = "",
-    seeds: tuple[int, ...] = (),
-    registry: Registry | None = None,
+    recipe_name: str,
+    seeds: tuple[int, ...],
 ) -> Search:
     """A search, checked as far as can be before anything is read.
 
@@ -181,12 +172,11 @@ def search(
         recipe=recipe,
         recipe_name=recipe_name,
         cases=cases,
-        seeds=seeds or recipe.seeds,
+        seeds=seeds,
         directory=directory,
-        registry=registry or default_registry(),
     )
 
 
-def _run(cell: SearchCell, metrics: Mapping[str, float], seconds: float, error: str = "") -> Run:
+def _row(cell: SearchCell, metrics: Mapping[str, float], seconds: float, error: str = "") -> Run:
     facts: dict[str, Any] = {"case": cell.case, "point": cell.point, "seed": cell.seed, "directory": cell.run}
     return Run(**facts, metrics=dict(metrics), seconds=seconds, error=error)

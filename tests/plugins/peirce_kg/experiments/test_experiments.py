@@ -181,15 +181,7 @@ def test_vectors_are_trained_once_and_begun_with(runs: TegaRuns) -> None:
 
 def test_results_that_were_kept_are_read_and_found() -> None:
     rows = read_rows(ROOT / "benchmarks" / "results" / "tega-umls.csv", RankingRow)
-    found = definitions()
-    runs = TegaRuns(
-        table=found.tables["table2"],
-        scale=found.scales["small"],
-        definitions=found,
-        graph="umls",
-        directory=Path("unused"),
-    )
-    specs = {cell.spec.name: cell.spec_digest for cell in runs.cells()}
+    specs = {cell.spec.name: cell.spec_digest for cell in of_peirce("table2", "umls", Path("unused")).cells()}
     assert any(specs.get(row.spec) == row.spec_digest for row in rows)
 
 
@@ -210,6 +202,13 @@ def test_what_differs_from_the_scale_stands_beside_the_figures(runs: TegaRuns) -
     )
 
 
+def of_peirce(table: str, graph: str, directory: Path) -> TegaRuns:
+    """The trainings of a table that comes with Peirce."""
+    found = definitions()
+    given = {"definitions": found, "graph": graph, "directory": directory}
+    return TegaRuns(table=found.tables[table], scale=found.scales["small"], **given)
+
+
 def test_a_graph_that_is_not_there_leaves_nothing_behind(runs: TegaRuns) -> None:
     with pytest.raises(TaskError, match="no-such-graph"):
         evolve(runs, graph="no-such-graph").run(Console(quiet=True))
@@ -225,39 +224,26 @@ def test_a_table_that_no_paper_has(runs: TegaRuns, tmp_path: Path) -> None:
     assert all(path.stat().st_size for path in table.write(tmp_path).files)
 
 
-def test_the_tables_that_come_with_peirce(registry: Registry) -> None:
+def test_the_tables_that_come_with_peirce() -> None:
     found = definitions()
     for table in found.tables.values():
         if table.measure == "graph":
             continue
         assert {row.spec for row in table.rows} <= set(ready_specs())
-        runs = TegaRuns(
-            table=table,
-            scale=found.scales["small"],
-            definitions=found,
-            graph="umls",
-            directory=Path("unused"),
-            seeds=(0,),
-            registry=registry,
-        )
-        assert len({cell.run for cell in runs.cells()}) == len(table.rows)
+        runs = of_peirce(table.name, "umls", Path("unused"))
+        assert len({cell.run for cell in evolve(runs, seeds=(0,)).cells()}) == len(table.rows)
+        assert {cell.evaluation for cell in table.cells} <= set(table.asked)
+        assert {len(printed) for row in table.rows for printed in row.paper.values()} <= {
+            len(table.cells) or 1
+        }
     types = load_types()
     lisp = select(found.types("lisp"), types)
     assert [sum(t.seen for t in lisp), len(lisp)] == [13, 25]
 
 
-def test_tables_of_sizes(tmp_path: Path, registry: Registry) -> None:
-    found = definitions()
-
+def test_tables_of_sizes(tmp_path: Path) -> None:
     def table(name: str) -> FigureTable:
-        runs = TegaRuns(
-            table=found.tables[name],
-            scale=found.scales["small"],
-            definitions=found,
-            graph="nations",
-            directory=tmp_path,
-            registry=registry,
-        )
+        runs = of_peirce(name, "nations", tmp_path)
         return table_of(runs, runs.run(Console(quiet=True)))
 
     graphs = table("table14")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from peirce.compose import build
-from peirce.errors import TaskError
 from peirce.model import ExperimentRequest
 from peirce.registry import load_spec
 from peirce_tpru.nli.experiment import COLUMNS, PAPER2, PAPER3, TABLE2, TABLE3, spec_of
@@ -29,8 +27,6 @@ def test_every_row_is_a_network_of_its_size() -> None:
     assert {*PAPER3} < {*PAPER2}
     assert {*TABLE2.rows, *TABLE2.more} == {*PAPER2}
     assert {*TABLE3.rows, *TABLE3.more} == {*PAPER3}
-    with pytest.raises(TaskError, match="no row 'RNN'"):
-        spec_of("RNN", 4)
 
 
 def test_both_tables_share_what_is_trained(encoder: str, tmp_path: Path) -> None:
