@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from peirce_logic.parsers.parser import Parser
 
 FORMAT = 3
-"""Of what is kept; with another one, texts are parsed anew."""
+"""The format of what is kept; with another one, texts are parsed anew."""
 SEVERAL = 500
 """How many keys a query asks for."""
 _HALF = re.compile("[\ud800-\udfff]")

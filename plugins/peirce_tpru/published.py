@@ -119,10 +119,6 @@ def _spec(settings: Settings, found: Mapping[str, Tensor], name: str, source: Pa
         raise ModelFileError(
             f"the weights have both {' and '.join(counts)}; keep the one that is the embeddings"
         )
-    if 0 in counts.values():
-        raise ModelFileError(
-            f"{next(iter(counts))} has no rows; give the weights of a model that was trained"
-        )
     vocabulary = next(iter(counts.values()), settings.n_embed)
     if vocabulary != (settings.n_embed or vocabulary):
         raise ModelFileError(

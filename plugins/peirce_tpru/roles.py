@@ -22,8 +22,6 @@ from torch import Tensor
 from peirce_tpru.operators.tpru import TPRU
 
 TOKENIZER = "tokenizer.json"
-LARGEST = 400
-"""The most tokens of a picture."""
 
 
 @frozen(eq=False)
@@ -98,11 +96,9 @@ def draw(roles: Roles, count: int, path: Path, title: str = "") -> None:
     """Draw the strongest roles of each recurrence as a heat map, tokens by roles.
 
     Raises:
-        TaskError: as `check_picture`, or the text is too long.
+        TaskError: as `check_picture`.
     """
     check_picture(path, extra="train")
-    if len(roles.tokens) > LARGEST:
-        raise TaskError(f"a picture has {LARGEST} tokens at most, and the text has {len(roles.tokens)}")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from peirce.errors import TaskError
-from peirce.files import digest_of, open_file, read_lines, replacing
+from peirce.files import digest_of, open_file, read_lines
 from peirce_text import load_encoder, say, shown, weights_digest
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -23,7 +25,8 @@ PAD, WORD, CLS, SEP = range(4)
 ASSET = "vectors.json"
 """What a saved model says of the vectors that it reads."""
 Array = NDArray[np.float32]
-BATCH = 64
+BATCH, KEPT, ASKED = 64, 2048, 500
+"""So many texts are computed at once, kept at once, and asked for at once."""
 _PIECES = re.compile(r"\w+|[^\w\s]")
 _MOST_WIDE = 1 << 14
 
@@ -184,8 +187,8 @@ class EncoderVectors(Vectors):
         if self._cache is None:
             return
         missing = self._cache.missing(texts)
-        for start in range(0, len(missing), self._cache.most):
-            part = missing[start : start + self._cache.most]
+        for start in range(0, len(missing), KEPT):
+            part = missing[start : start + KEPT]
             self._cache.add(part, self._computed(part))
 
     def of(self, texts: Sequence[str]) -> list[Array]:
@@ -193,7 +196,7 @@ class EncoderVectors(Vectors):
         if self._cache is None:
             return self._computed(texts)
         self.keep(texts)
-        return [self._cache.of(text) for text in texts]
+        return self._cache.of(texts)
 
     def _computed(self, texts: Sequence[str]) -> list[Array]:
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
@@ -218,65 +221,61 @@ class EncoderVectors(Vectors):
 
 
 class Cache:
-    """The vectors of texts in a folder: files of float16 that are opened as they are needed, and which texts are where.
+    """The vectors of texts in a SQLite file, in float16.
 
     Args:
-        folder: where they lie; made when something is kept.
-        width: of the vectors.
+        folder: where it lies; made when something is kept.
+        width: the width of the vectors.
     """
 
-    most = 2048
-    """The most texts of a file."""
-
     def __init__(self, folder: Path, width: int) -> None:
-        self._folder, self._width = folder, width
-        self._places: dict[bytes, tuple[str, int, int]] = {}
-        self._arrays: dict[str, NDArray[np.float16]] = {}
-        for index in sorted(folder.glob("*.index.npz")):
-            self._read(index)
+        self._file, self._width = folder / "vectors.sqlite", width
 
     def missing(self, texts: Iterable[str]) -> list[str]:
         """Those that are not there, each once."""
-        return [text for text in dict.fromkeys(texts) if _key(text) not in self._places]
+        keys = {_key(text): text for text in texts}
+        there = {key for key, _ in self._rows(list(keys), "null")}
+        return [text for key, text in keys.items() if key not in there]
 
     def add(self, texts: Sequence[str], vectors: Sequence[Array]) -> None:
-        """Keep the vectors of texts that are not there."""
-        keys = [_key(text) for text in texts]
-        name = hashlib.sha256(b"".join(keys)).hexdigest()[:16]
-        self._folder.mkdir(parents=True, exist_ok=True)
-        starts = np.cumsum([0, *map(len, vectors)])
-        with replacing(self._folder / f"{name}.npy") as fresh:
-            made = np.lib.format.open_memmap(
-                fresh, mode="w+", dtype=np.float16, shape=(int(starts[-1]), self._width)
-            )
-            for start, own in zip(starts, vectors, strict=False):
-                made[start : start + len(own)] = own
-            made.flush()
-        index = self._folder / f"{name}.index.npz"
-        with replacing(index) as fresh, fresh.open("wb") as file:
-            np.savez(file, keys=np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), -1), starts=starts)
-        self._read(index)
-
-    def of(self, text: str) -> Array:
-        """The vectors of a text that is there."""
-        name, start, end = self._places[_key(text)]
-        if name not in self._arrays:
-            path = self._folder / f"{name}.npy"
-            try:
-                self._arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-            except (OSError, EOFError, ValueError) as error:
-                raise TaskError(f"{path} holds no kept vectors: {error}; remove {self._folder}") from error
-        return np.asarray(self._arrays[name][start:end], np.float32)
-
-    def _read(self, index: Path) -> None:
-        name = index.name.removesuffix(".index.npz")
+        """Keep the vectors of texts."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        rows = [
+            (_key(text), own.astype(np.float16).tobytes()) for text, own in zip(texts, vectors, strict=True)
+        ]
         try:
-            with np.load(index, allow_pickle=False) as table:
-                keys, starts = table["keys"], table["starts"].tolist()
-        except (OSError, EOFError, ValueError, LookupError) as error:
-            raise TaskError(f"{index} holds no kept vectors: {error}; remove {self._folder}") from error
-        for key, start, end in zip(keys, starts[:-1], starts[1:], strict=True):
-            self._places[key.tobytes()] = (name, start, end)
+            with closing(sqlite3.connect(self._file, timeout=60)) as base, base:
+                base.execute(
+                    "create table if not exists texts (key blob primary key, vectors blob) without rowid"
+                )
+                base.executemany("insert or ignore into texts values (?, ?)", rows)
+        except sqlite3.Error as error:
+            raise self._refused(error) from error
+
+    def of(self, texts: Sequence[str]) -> list[Array]:
+        """The vectors of texts that are there."""
+        found = dict(self._rows([_key(text) for text in texts], "vectors"))
+        arrays = (np.frombuffer(found[_key(text)], np.float16).reshape(-1, self._width) for text in texts)
+        return [array.astype(np.float32) for array in arrays]
+
+    def _rows(self, keys: Sequence[bytes], column: str) -> list[tuple[bytes, bytes]]:
+        if not self._file.exists():
+            return []
+        try:
+            with closing(sqlite3.connect(self._file, timeout=60)) as base:
+                return [
+                    row
+                    for start in range(0, len(keys), ASKED)
+                    for part in [keys[start : start + ASKED]]
+                    for row in base.execute(
+                        f"select key, {column} from texts where key in ({','.join('?' * len(part))})", part
+                    )
+                ]
+        except sqlite3.Error as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: sqlite3.Error) -> TaskError:
+        return TaskError(f"{self._file} cannot keep vectors: {error}; remove it")
 
 
 def rows_of(vectors: Vectors, texts: Sequence[Sequence[str]]) -> dict[str, torch.Tensor]:

@@ -152,11 +152,6 @@ def _keywords(file: Path, seen: tuple[Path, ...]) -> dict[tuple[str, tuple[str, 
         parent = ENGLISH if base == "english" else file.parent / str(base)
         if parent.resolve() in seen:
             raise InputError(f"lexicon {file} extends itself, by way of {parent}")
-        if not parent.exists():
-            raise InputError(
-                f"lexicon {file} extends {base!r}, and there is no file {parent}; name 'english', or the file of "
-                "another lexicon"
-            )
         found = _keywords(parent, (*seen, parent.resolve()))
     for relation, given in content.items():
         if relation not in dict(RELATIONS):

@@ -25,7 +25,7 @@ from peirce.files import tensor_header as held
 from peirce_logic.detection.algorithm import default_sense
 from peirce_logic.detection.lexicon import Keyword, Match
 from peirce_logic.detection.trees import Tree
-from peirce_logic.senses.sentences import LABELS, NONE
+from peirce_logic.senses.sentences import NONE
 from peirce_logic.senses.vectors import Vectors
 
 FORMAT = 1
@@ -168,17 +168,6 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
         raise ModelFileError(f"{file} is no file of senses: {error}; {_AGAIN}") from error
     if version > FORMAT:
         raise ModelFileError(f"{file} has format {version}, and this version reads {FORMAT}: upgrade peirce")
-    for word, each in classifiers.items():
-        count = len(each.relations)
-        fits = each.weight.ndim == 2 and len(each.weight) == count and each.bias.shape == (count,)
-        if (
-            not (fits and count and set(each.relations) <= set(LABELS))
-            or each.weight.dtype != np.float32
-            or each.bias.dtype != np.float32
-        ):
-            raise ModelFileError(
-                f"{file}: what it holds of {word!r} does not fit its senses {each.relations}; {_AGAIN}"
-            )
     return Senses(encoder, digest, classifiers), digest_of(file)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from attrs import asdict
 from peirce.commands import Json, as_json, as_table, group
 from peirce.errors import InputError
 
@@ -97,7 +98,7 @@ def evaluate(
     from peirce.extras import check_picture
 
     from peirce_logic.senses.classifiers import read_senses
-    from peirce_logic.senses.sentences import agreement, read_sentences
+    from peirce_logic.senses.sentences import read_sentences
     from peirce_logic.senses.training import cross_validated, draw, encoded, scored
     from peirce_logic.senses.vectors import Vectors
 
@@ -131,14 +132,7 @@ def evaluate(
             encoder=encoder if found is None else found.encoder,
             cross_validated=found is None,
             keywords={
-                word: {
-                    "sentences": each.sentences,
-                    "accuracy": each.accuracy,
-                    "spread": each.spread,
-                    "most_frequent": each.most_frequent,
-                    "recalls": dict(each.recalls),
-                    "agreement": _agreement(labelled, word),
-                }
+                word: {**asdict(each), "agreement": _agreement(labelled, word)}
                 for word, each in scores.items()
             },
         )
@@ -150,18 +144,10 @@ def evaluate(
             f"{sense} {share:.2f} of {counts[sense]}" for sense, share in each.recalls.items()
         )
         spread = f" ± {each.spread:.3f}" if each.spread else ""
-        same = agreement([one for one in labelled if one.keyword == word])
-        agreed = "" if same is None else f"{same[0]:.2f}, kappa {same[1]:.2f}"
-        rows.append(
-            (
-                word,
-                each.sentences,
-                f"{each.accuracy:.3f}{spread}",
-                f"{each.most_frequent:.2f}",
-                recalls,
-                agreed,
-            )
-        )
+        same = _agreement(labelled, word)
+        agreed = "" if same is None else f"{same['share']:.2f}, kappa {same['kappa']:.2f}"
+        accuracy = f"{each.accuracy:.3f}{spread}"
+        rows.append((word, each.sentences, accuracy, f"{each.most_frequent:.2f}", recalls, agreed))
     headings = "keyword", "sentences", "accuracy", "most frequent", "found of each sense", "readings agree"
     as_table(headings, rows)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from attrs import frozen
 from peirce.errors import TaskError
 from peirce.files import DEEPEST, open_file, read_lines
 
-from peirce_tpru.entailment.formulas import CONNECTIVES, variables
+from peirce_tpru.entailment.formulas import CONNECTIVES, literals, variables
 
 TRAIN, VALID = "train", "validate"
 HEURISTICS = ("h1", "h2", "h3")
@@ -56,13 +55,6 @@ def connectives(text: str) -> int:
     return sum(map(text.count, CONNECTIVES))
 
 
-def literals(text: str) -> frozenset[str]:
-    """The literals of a proposition's negation normal form, such as `p` and `~p`."""
-    found: set[str] = set()
-    _collect(_tree(text), True, found)
-    return frozenset(found)
-
-
 def read_pairs(path: Path) -> tuple[Pair, ...]:
     """The pairs of a file.
 
@@ -96,7 +88,7 @@ def found_in(folder: Path) -> dict[str, Path]:
             "test_*.txt"
         ) from error
     known: dict[str, Path] = {}
-    for path in filter(_is_file, paths):
+    for path in (each for each in paths if each.name.removesuffix(".gz").endswith(".txt")):
         name = path.name.removesuffix(".gz").removesuffix(".txt")
         if name in known:
             raise TaskError(f"{folder} holds {known[name].name} and {path.name}; remove one")
@@ -108,10 +100,6 @@ def found_in(folder: Path) -> dict[str, Path]:
             "with .gz after it when they are gzipped"
         )
     return known
-
-
-def _is_file(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith(".txt")
 
 
 def _pair(text: str, where: str) -> Pair:
@@ -137,46 +125,3 @@ def _is_proposition(text: str) -> bool:
         if not found:
             return False
     return False
-
-
-_Tree = str | tuple[str, "_Tree"] | tuple[str, "_Tree", "_Tree"]
-
-
-def _tree(text: str) -> _Tree:
-    """A proposition as nested tuples, the connective first."""
-    stack: list[list[_Tree]] = [[]]
-    for sign in text:
-        if sign == "(":
-            stack.append([])
-        elif sign == ")":
-            inside = stack.pop()
-            stack[-1].append(_joined(inside, text))
-        else:
-            stack[-1].append(sign)
-        _negate(stack[-1])
-    return _joined(stack[0], text)
-
-
-def _negate(level: list[_Tree]) -> None:
-    while len(level) > 1 and level[-2] == "~" and level[-1] not in tuple(CONNECTIVES):
-        inner = level.pop()
-        level[-1] = ("~", inner)
-
-
-def _joined(level: Sequence[_Tree], text: str) -> _Tree:
-    if len(level) == 1:
-        return level[0]
-    if len(level) != 3 or not isinstance(level[1], str):
-        raise TaskError(f"{text!r} is no proposition")
-    return (level[1], level[0], level[2])
-
-
-def _collect(tree: _Tree, positive: bool, found: set[str]) -> None:
-    """The literals of a tree that stands under an even or an odd number of negations."""
-    if isinstance(tree, str):
-        found.add(tree if positive else f"~{tree}")
-        return
-    sign, *parts = tree
-    for i, part in enumerate(parts):
-        flips = sign == "~" or (sign == ">" and i == 0)
-        _collect(part, positive is not flips, found)

@@ -7,15 +7,17 @@ bits, 8 MiB: there are no propositions here that need a solver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from operator import and_, or_
+from typing import Any, TypeVar
 
 from peirce.errors import TaskError
 
 VARIABLES = "abcdefghijklmnopqrstuvwxyz"
 CONNECTIVES = "&|>~"
-_CACHED = 16
-"""Columns of so many variables and fewer are kept; larger ones are made again."""
+T = TypeVar("T")
+_Both = tuple[frozenset[str], frozenset[str]]
 
 
 def variables(text: str) -> str:
@@ -35,12 +37,9 @@ def entails(one: str, other: str) -> bool:
     return not table(one, worlds, len(letters)) & ~table(other, worlds, len(letters))
 
 
+@lru_cache(maxsize=16)
 def columns_of(count: int) -> tuple[int, ...]:
     """The tables of `count` variables."""
-    return _kept(count) if count <= _CACHED else _columns(count)
-
-
-def _columns(count: int) -> tuple[int, ...]:
     made = []
     for i in range(count):
         column, width = ((1 << (1 << i)) - 1) << (1 << i), 2 << i
@@ -49,9 +48,6 @@ def _columns(count: int) -> tuple[int, ...]:
             width *= 2
         made.append(column)
     return tuple(made)
-
-
-_kept = lru_cache(maxsize=None)(_columns)
 
 
 def table(text: str, worlds: Mapping[str, int], count: int) -> int:
@@ -66,38 +62,56 @@ def table(text: str, worlds: Mapping[str, int], count: int) -> int:
         TaskError: it is no proposition.
     """
     every = (1 << (1 << count)) - 1
-    stack: list[int | str] = []
+    connected: Mapping[str, Callable[[int, int], int]] = {
+        "~": lambda value, _: every ^ value, "&": and_, "|": or_, ">": lambda one, other: (every ^ one) | other,
+    }  # fmt: skip
+    return evaluated(text, worlds, connected)
+
+
+def literals(text: str) -> frozenset[str]:
+    """The literals of a proposition's negation normal form, such as `p` and `~p`."""
+    each = {letter: (frozenset({letter}), frozenset({f"~{letter}"})) for letter in variables(text)}
+    # What a proposition shows, and what its negation shows.
+    connected: Mapping[str, Callable[[_Both, _Both], _Both]] = {
+        "~": lambda both, _: both[::-1],
+        "&": lambda one, other: (one[0] | other[0], one[1] | other[1]),
+        "|": lambda one, other: (one[0] | other[0], one[1] | other[1]),
+        ">": lambda one, other: (one[1] | other[0], one[0] | other[1]),
+    }
+    return evaluated(text, each, connected)[0]
+
+
+def evaluated(text: str, values: Mapping[str, T], connected: Mapping[str, Callable[[T, T], T]]) -> T:
+    """The value of a proposition, by those of its variables; `~` is given its one value twice.
+
+    Raises:
+        TaskError: it is no proposition.
+    """
+    stack: list[Any] = []  # values, and as text what waits for one
     for place, sign in enumerate(text):
-        if sign in worlds:
-            _push(stack, worlds[sign], every)
+        if sign in values:
+            value = values[sign]
         elif sign in "(" + CONNECTIVES:
             stack.append(sign)
-        elif sign == ")" and len(stack) > 1 and stack[-2] == "(" and isinstance(stack[-1], int):
+            continue
+        elif sign == ")" and len(stack) > 1 and stack[-2] == "(" and not isinstance(stack[-1], str):
             value = stack.pop()
             stack.pop()
-            assert isinstance(value, int)
-            _push(stack, value, every)
         else:
             raise TaskError(
                 f"{text!r} is no proposition: {sign!r} at character {place + 1} does not belong there"
             )
-    if len(stack) != 1 or not isinstance(stack[0], int):
+        while stack and isinstance(stack[-1], str) and stack[-1] != "(":
+            waits = stack.pop()
+            left = value if waits == "~" else stack.pop() if stack else ""
+            if isinstance(left, str):
+                raise TaskError(f"{text!r} is no proposition: {waits!r} has nothing on its left")
+            value = connected[waits](left, value)
+        stack.append(value)
+    if len(stack) != 1 or isinstance(stack[0], str):
         raise TaskError(f"{text!r} is no proposition: it ends too early")
-    return stack[0]
-
-
-def _push(stack: list[int | str], value: int, every: int) -> None:
-    """Put a value on the stack, with the connectives that wait for it."""
-    while stack and stack[-1] in ("~", "&", "|", ">"):
-        sign = stack.pop()
-        if sign == "~":
-            value = every ^ value
-            continue
-        left = stack.pop() if stack else None
-        if not isinstance(left, int):
-            raise TaskError(f"no proposition: {sign!r} has nothing on its left")
-        value = left & value if sign == "&" else left | value if sign == "|" else (every ^ left) | value
-    stack.append(value)
+    found: T = stack[0]
+    return found
 
 
 def renamed(*texts: str) -> str:

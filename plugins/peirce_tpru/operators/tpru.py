@@ -12,7 +12,6 @@ from attrs import field, frozen, validators
 from peirce.parts import Dims, RecurrentOperator
 from torch import Tensor, nn
 
-from peirce_tpru.operators.fillers import Fillers
 from peirce_tpru.operators.fused import recurrence
 
 SMALLEST = 1e-7
@@ -35,6 +34,19 @@ class TPRUOptions:
     tanh: bool = True
     state_map: bool = False
     bias: bool = False
+
+
+class Fillers(nn.Module):
+    """Hands on the fillers of each step for a hook to read: which roles each token binds."""
+
+    def forward(self, fillers: Tensor) -> Tensor:
+        """[b, N], the shares of the roles at one token, to the same tensor."""
+        return fillers
+
+    @property
+    def is_read(self) -> bool:
+        """Whether a hook reads the fillers in this pass, which then goes step by step."""
+        return bool(self._forward_hooks)
 
 
 class TPRU(RecurrentOperator):

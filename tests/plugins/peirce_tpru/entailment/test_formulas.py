@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from peirce.errors import TaskError
-from peirce_tpru.entailment.files import found_in, guessed, literals, read_pairs
-from peirce_tpru.entailment.formulas import entails, renamed, variables
+from peirce_tpru.entailment.files import found_in, guessed, read_pairs
+from peirce_tpru.entailment.formulas import entails, literals, renamed, variables
 
 FORMULAS = st.recursive(
     st.sampled_from("pqrs"),
