@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,27 +26,40 @@ TOKENIZER = "tokenizer.json"
 LENGTH = 256
 
 
-class Sentences(ABC):
+class Sentences:
     """Gives sentences their vectors.
 
-    Attributes:
+    Args:
         about: what it is, in a line.
+        size: how many sentences are read at once.
+        read: the vectors of some sentences, float32 [n, d].
+        vectors: the vectors of words that are read; None where there are none.
     """
 
-    about: str
+    def __init__(
+        self, about: str, size: int, read: Callable[[Sequence[str]], Features], vectors: Vectors | None
+    ) -> None:
+        self.about, self._size, self._read, self._vectors = about, size, read, vectors
 
-    @abstractmethod
     def keep(self, texts: Iterable[str]) -> None:
-        """Make ready what these texts need."""
+        """Make ready the words' vectors of these texts."""
+        if self._vectors is not None:
+            self._vectors.keep(texts)
 
-    @abstractmethod
     def of(self, texts: Sequence[str], what: str) -> Features:
-        """The vector of each text, float32 [n, d].
+        """The vector of each text, float32 [n, d]; each distinct one is read once, those of like length together.
 
         Args:
             texts: the texts.
             what: what they are, for the progress bar.
         """
+        distinct = sorted(set(texts), key=lambda text: (len(text), text))
+        starts = range(0, len(distinct), self._size)
+        found: dict[str, Any] = {}
+        for start in shown(starts, f"sentences of {what}", len(starts), 20):
+            part = distinct[start : start + self._size]
+            found |= zip(part, self._read(part), strict=True)
+        return np.stack([found[text] for text in texts]).astype(np.float32)
 
 
 def sentences_of(
@@ -79,7 +91,12 @@ def sentences_of(
         return of_model(load(source), Path(source), pool, vectors, cache, batch_size, device)
     if pool in ("ends", "pooled"):
         raise TaskError(f"an encoder's vectors are pooled by mean, max, first or last, and not by {pool!r}")
-    return Encoder(vectors_of(source, length=LENGTH, cache=cache, device=device), pool or "mean", batch_size)
+    given, pool = vectors_of(source, length=LENGTH, cache=cache, device=device), pool or "mean"
+    take: Any = {"mean": lambda own: own.mean(0), "max": lambda own: own.max(0)}.get(
+        pool, lambda own: own[0 if pool == "first" else -1]
+    )
+    about = f"{source}, {pool} of {given.width} channels"
+    return Sentences(about, batch_size, lambda part: np.stack([take(own) for own in given.of(part)]), given)
 
 
 def of_model(
@@ -91,7 +108,7 @@ def of_model(
     batch_size: int = 64,
     device: str = "cpu",
 ) -> Sentences:
-    """The same of a model that is loaded already, whose assets are in `folder`."""
+    """What gives vectors by a model that is loaded already, whose assets are in `folder`."""
     model = model.to(device)
     asked = {spec.name for spec in model.signature.inputs if spec.required}
     pool = pool or next(
@@ -101,8 +118,7 @@ def of_model(
         raise TaskError(f"{folder} has no pooled output; pool by {', '.join(POOLS[:-1])}")
     if "word_vectors" in asked:
         made = vectors if isinstance(vectors, Vectors) else _vectors(model, folder, vectors, cache, device)
-        inputs: Callable[[Sequence[str]], dict[str, Tensor]] = lambda texts: rows_of(made, [texts])  # noqa: E731
-        return _OfModel(model, inputs, pool, batch_size, made)
+        return _by_model(model, lambda texts: rows_of(made, [texts]), pool, batch_size, made)
     if asked - {"input_ids"}:
         raise TaskError(
             f"{folder} reads {', '.join(sorted(asked - {'input_ids'}))}, which no text alone gives; take a model that "
@@ -117,62 +133,28 @@ def of_model(
     def encoded(texts: Sequence[str]) -> dict[str, Tensor]:
         return encode(tokenizer, [texts], longest).batch(np.arange(len(texts)))
 
-    return _OfModel(model, encoded, pool, batch_size, None)
+    return _by_model(model, encoded, pool, batch_size, None)
 
 
-class _OfModel(Sentences):
+def _by_model(
+    model: Model,
+    inputs: Callable[[Sequence[str]], dict[str, Tensor]],
+    pool: str,
+    batch_size: int,
+    vectors: Vectors | None,
+) -> Sentences:
     """The states of a model, pooled."""
+    known = {spec.name for spec in model.signature.inputs}
 
-    def __init__(
-        self,
-        model: Model,
-        inputs: Callable[[Sequence[str]], dict[str, Tensor]],
-        pool: str,
-        batch_size: int,
-        vectors: Vectors | None,
-    ) -> None:
-        self._model, self._inputs, self._pool, self._size = model, inputs, pool, batch_size
-        self._vectors = vectors
-        self._given = {spec.name for spec in model.signature.inputs}
-        self.about = f"{model.spec.name}, {pool} of {model.plan.dims.unary} channels"
+    def read(part: Sequence[str]) -> Features:
+        with evaluating(model) as moved:
+            batch = moved(inputs(part))
+            encoded, _ = model.network({name: each for name, each in batch.items() if name in known})
+            states = encoded.pooled if pool == "pooled" else encoded.unary
+            return pooled(states.float(), batch["attention_mask"], pool).cpu().numpy()
 
-    def keep(self, texts: Iterable[str]) -> None:
-        """Get the words' vectors ready, where the model reads some."""
-        if self._vectors is not None:
-            self._vectors.keep(texts)
-
-    def of(self, texts: Sequence[str], what: str) -> Features:
-        """The vector of each text."""
-        with evaluating(self._model) as moved:
-
-            def read(part: Sequence[str]) -> Features:
-                batch = moved(self._inputs(part))
-                encoded, _ = self._model.network({k: v for k, v in batch.items() if k in self._given})
-                states = encoded.pooled if self._pool == "pooled" else encoded.unary
-                return pooled(states.float(), batch["attention_mask"], self._pool).cpu().numpy()
-
-            return _in_batches(texts, self._size, what, read)
-
-
-class Encoder(Sentences):
-    """Vectors of words, pooled: those of an encoder in context, or those of a file, which makes a bag of words."""
-
-    def __init__(self, vectors: Vectors, pool: str, batch_size: int) -> None:
-        self._vectors, self._pool, self._size = vectors, pool, batch_size
-        self.about = f"{vectors.source}, {pool} of {vectors.width} channels"
-
-    def keep(self, texts: Iterable[str]) -> None:
-        """Get the words' vectors ready."""
-        self._vectors.keep(texts)
-
-    def of(self, texts: Sequence[str], what: str) -> Features:
-        """The vector of each text."""
-        take: Any = {"mean": lambda own: own.mean(0), "max": lambda own: own.max(0)}.get(
-            self._pool, lambda own: own[0 if self._pool == "first" else -1]
-        )
-        return _in_batches(
-            texts, self._size, what, lambda part: np.stack([take(own) for own in self._vectors.of(part)])
-        )
+    about = f"{model.spec.name}, {pool} of {model.plan.dims.unary} channels"
+    return Sentences(about, batch_size, read, vectors)
 
 
 def pooled(states: Tensor, real: Tensor, pool: str) -> Tensor:
@@ -193,19 +175,6 @@ def pooled(states: Tensor, real: Tensor, pool: str) -> Tensor:
             return states.masked_fill(~real.unsqueeze(2), float("-inf")).amax(1)
         case _:
             return states.masked_fill(~real.unsqueeze(2), 0).sum(1) / real.sum(1, keepdim=True)
-
-
-def _in_batches(
-    texts: Sequence[str], size: int, what: str, read: Callable[[Sequence[str]], Features]
-) -> Features:
-    """The vectors of texts, each distinct one once, those of like length together."""
-    distinct = sorted(set(texts), key=lambda text: (len(text), text))
-    starts = range(0, len(distinct), size)
-    found: dict[str, Any] = {}
-    for start in shown(starts, f"sentences of {what}", len(starts), 20):
-        part = distinct[start : start + size]
-        found |= zip(part, read(part), strict=True)
-    return np.stack([found[text] for text in texts]).astype(np.float32)
 
 
 def _vectors(model: Model, folder: Path, source: str, cache: str, device: str) -> Vectors:

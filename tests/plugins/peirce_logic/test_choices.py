@@ -22,20 +22,8 @@ from peirce_logic.relations import LOGICAL_IDS
 from peirce_text import Row
 from small_specs import TRANSFORMER
 
-RECLOR = {
-    "context": "It rains.",
-    "question": "What falls?",
-    "answers": ["Rain.", "Snow."],
-    "label": 1,
-    "id_string": "0",
-}
-LOGIQA_2 = {
-    "id": 1,
-    "answer": 1,
-    "text": "It rains.",
-    "question": "What falls?",
-    "options": ["Rain.", "Snow."],
-}
+RECLOR = {"context": "It rains.", "question": "What falls?", "answers": ["Rain.", "Snow."], "label": 1}
+LOGIQA_2 = {"answer": 1, "text": "It rains.", "question": "What falls?", "options": ["Rain.", "Snow."]}
 LOGIQA = "\nb\nIt rains.\nWhat falls?\nA.Rain.\nB. Snow.\nHail.\nD.C. has sun.\n"
 DREAM = [
     ["M: It", "W: rains."],

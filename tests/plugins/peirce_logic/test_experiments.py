@@ -15,16 +15,9 @@ from peirce_logic.summaries import experiment as summaries
 from peirce_logic.summaries.task import Summarise
 from rich.console import Console
 
+SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
 TINY = {
-    "model.options": {
-        "config": {
-            "model_type": "bert",
-            "hidden_size": 8,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-            "intermediate_size": 8,
-        }
-    },
+    "model.options": {"config": {"model_type": "bert", **SIZES}},
     "task.batch_size": 4,
     "train.steps": 2,
     "train.threads": 1,
@@ -50,10 +43,8 @@ def test_table2_trains_both_models_and_asks_without_the_ids(tmp_path: Path) -> N
         assert tuple(found[label, column]["paper"] for column in TABLE2.columns) == printed
     rows = read_rows(tmp_path / "out" / RESULTS, ChoiceRow)
     assert [row.ids for row in rows if row.label == SMALL[0]] == [FOUND]
-    assert [row.ids for row in rows if row.label == SMALL[1]] == [
-        FOUND,
-        *(f"{ids}, first" for ids in (FOUND, NONE, OTHERS)),
-    ]
+    asked = [FOUND, *(f"{ids}, first" for ids in (FOUND, NONE, OTHERS))]
+    assert [row.ids for row in rows if row.label == SMALL[1]] == asked
     assert {row.questions for row in rows} == {6}
     assert any(fact.startswith(f"{SMALL[1]} on the first questions of DREAM") for fact in report.facts)
 
@@ -73,12 +64,10 @@ def test_table3_trains_both_models_as_a_smoke_test(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").rename(tmp_path / "dev.jsonl")
     (tmp_path / "test_data.jsonl").rename(tmp_path / "test.jsonl")
     sizes = {"d_model": 8, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8}
+    read = ("vocabulary", "length", "summary_length", "batch_size", "beams")
     settings = {
         **{f"model.options.config.{name}": size for name, size in sizes.items()},
-        **{
-            f"task.{name}": named[name]
-            for name in ("vocabulary", "length", "summary_length", "batch_size", "beams")
-        },
+        **{f"task.{name}": named[name] for name in read},
         "task.examples": 2,
         "train.steps": 2,
         "train.threads": 1,

@@ -81,11 +81,9 @@ def test_layers_and_directions_find_their_places(tmp_path: Path) -> None:
     [
         ({"n_layers": 2, "bidirectional": True, "n_slices": 4}, {}, "n_slices must be 1, not 4"),
         ({"n_layers": 2, "bidirectional": True, "n_role": 4}, {}, "Did you mean 'n_roles'"),
-        ({"n_layers": 2, "bidirectional": True, "d_hidden": True}, {}, "d_hidden must be an integer"),
         ({"n_layers": 2}, {}, "unknown: en.b_layers.0"),
         ({"n_layers": 2, "bidirectional": True}, {"en.h0": torch.ones(1, 16)}, "en.h0 is not zero"),
         ({"n_layers": 2, "bidirectional": True}, {"clser.0.bias": torch.ones(3)}, "unknown: clser.0.bias"),
-        ({"n_layers": 2, "bidirectional": "no"}, {}, "bidirectional must be true or false"),
         ({"n_embed": 7}, {}, r"n_embed = 7, and embed\.weight has \d+ rows"),
         ({}, {"embedding.weight": torch.ones(20, 12)}, r"both embedding\.weight and embed\.weight"),
     ],

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from peirce.errors import TaskError
 from peirce_tpru.senteval.protocol import (
-    GRID,
-    WIDER,
     check_classes,
     chosen_and_tested,
     compared,
@@ -35,11 +33,6 @@ def separable(count: int) -> tuple[Any, Any]:
     return features.astype(np.float32), labels
 
 
-def test_the_grids_are_sentevals() -> None:
-    assert GRID == (0.25, 0.5, 1, 2, 4, 8)
-    assert WIDER == (0.5, 1, 2, 4, 8, 16, 32)
-
-
 def test_classes_that_can_be_told_are_told_by_each_protocol() -> None:
     features, labels = separable(40)
     assert cross_validated(features, labels, 3, seen) > 0.9
@@ -48,18 +41,6 @@ def test_classes_that_can_be_told_are_told_by_each_protocol() -> None:
     assert accuracy > 0.9
     assert len(given) == 20
     assert chosen_and_tested((features, labels), separable(10), separable(20)) > 0.9
-
-
-def test_the_strength_is_chosen_where_it_generalises() -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    train, valid, test = separable(20), separable(30), separable(50)
-    scores = [
-        round(LogisticRegression(C=strength, random_state=1111).fit(*train).score(*valid), 4)
-        for strength in GRID
-    ]
-    best = LogisticRegression(C=GRID[scores.index(max(scores))], random_state=1111).fit(*train)
-    assert chosen_and_tested(train, valid, test) == best.score(*test)
 
 
 def test_relatedness_is_the_expectation_of_a_distribution() -> None:
@@ -109,15 +90,15 @@ def test_classes_that_cannot_be_told_are_refused(labels: list[int], words: str) 
         cross_validated(np.eye(6, dtype=np.float32), np.array(labels), 3, lambda parts, _: parts)
 
 
-@pytest.mark.parametrize("folds", [2, 3, 5, 10])
+@pytest.mark.parametrize("folds", [2, 3])
 def test_folds_within_folds_need_two_more_of_a_class(folds: int) -> None:
-    def told(fewest: int) -> float:
+    for fewest in (folds + 2, folds + 1):
         labels = np.array([0] * fewest + [1] * 4 * folds)
-        return cross_validated(np.eye(len(labels), dtype=np.float32), labels, folds, lambda parts, _: parts)
-
-    check_classes(np.array([0] * (folds + 2) + [1] * 4 * folds), folds, nested=True)
-    told(folds + 2)
-    with pytest.raises(TaskError, match="too few"):
-        check_classes(np.array([0] * (folds + 1) + [1] * 4 * folds), folds, nested=True)
-    with pytest.raises(TaskError, match="too few"):
-        told(folds + 1)
+        if fewest > folds + 1:
+            check_classes(labels, folds, nested=True)
+            cross_validated(np.eye(len(labels), dtype=np.float32), labels, folds, seen)
+            continue
+        with pytest.raises(TaskError, match="too few"):
+            check_classes(labels, folds, nested=True)
+        with pytest.raises(TaskError, match="too few"):
+            cross_validated(np.eye(len(labels), dtype=np.float32), labels, folds, seen)
