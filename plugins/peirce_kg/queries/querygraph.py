@@ -11,10 +11,10 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import frozen
 from numpy.typing import NDArray
 
-from peirce_kg.queries.language import FREE, Conjunction, Constant, Literal, Query, Term
+from peirce_kg.queries.language import FREE, Constant, Literal, Query, Term
 from peirce_kg.queries.parsing import QueryError
 
 Kind: TypeAlias = OneOf["entity", "existential", "free", "relation", "negation", "union"]
@@ -64,13 +64,36 @@ class QueryGraph:
         """
         conjunctions = query.conjunctions()
         several = len(conjunctions) > 1
-        making = _Making()
-        free, union = Node("free", FREE.name), Node("union", "|")
-        for conjunction in conjunctions:
-            making.add(conjunction, union if several else free)
+        nodes: list[Node] = []
+        numbers: dict[object, int] = {}
+        edges: dict[tuple[int, int], None] = {}
+
+        def number(key: object, kind: Kind, name: str, literal: Literal | None = None) -> int:
+            """The number of the node with a key; a new one's, where none has it."""
+            if key not in numbers:
+                if len(nodes) == MAX_NODES:
+                    raise QueryError(f"the query's graph has more than {MAX_NODES} nodes; split the query")
+                numbers[key] = len(nodes)
+                nodes.append(Node(kind, name, literal))
+            return numbers[key]
+
+        def end(place: int, term: Term) -> int:
+            """The node of a term of a conjunction; the free variables of all conjunctions meet in one."""
+            if term == FREE:
+                return number(FREE, "union", "|") if several else number(FREE, "free", FREE.name)
+            return number((place, term), "entity" if isinstance(term, Constant) else "existential", term.name)
+
+        for place, conjunction in enumerate(conjunctions):
+            for literal in conjunction:
+                atom = literal.atom
+                path = [end(place, atom.head), number((place, literal), "relation", atom.relation, literal)]
+                if not literal.positive:
+                    path.append(number((place, literal, "!"), "negation", "!", literal))
+                path.append(end(place, atom.tail))
+                edges.update(dict.fromkeys(pairwise(path)))
         if several:
-            making.edges[making.meeting(union), making.new(free)] = None
-        return cls(tuple(making.nodes), tuple(making.edges))
+            edges[end(0, FREE), number("answer", "free", FREE.name)] = None
+        return cls(tuple(nodes), tuple(edges))
 
     @property
     def free(self) -> int:
@@ -100,43 +123,3 @@ class QueryGraph:
         back = lengths.T
         shortest = np.where(back < lengths, -back, lengths) if signed else lengths
         return np.where(np.abs(shortest) < far, shortest, APART).astype(np.int64)
-
-
-@define
-class _Making:
-    """A graph while it is made."""
-
-    nodes: list[Node] = field(factory=list)
-    edges: dict[tuple[int, int], None] = field(factory=dict)
-    _meeting: dict[Node, int] = field(factory=dict)
-
-    def new(self, node: Node) -> int:
-        if len(self.nodes) == MAX_NODES:
-            raise QueryError(f"the query's graph has more than {MAX_NODES} nodes; split the query")
-        self.nodes.append(node)
-        return len(self.nodes) - 1
-
-    def meeting(self, node: Node) -> int:
-        """The number of the node that all conjunctions share."""
-        if node not in self._meeting:
-            self._meeting[node] = self.new(node)
-        return self._meeting[node]
-
-    def add(self, conjunction: Conjunction, free: Node) -> None:
-        """One conjunction, with `free` in the place of its free variable."""
-        places: dict[Term, int] = {}
-
-        def place(term: Term) -> int:
-            if term == FREE:
-                return self.meeting(free)
-            if term not in places:
-                kind: Kind = "entity" if isinstance(term, Constant) else "existential"
-                places[term] = self.new(Node(kind, term.name))
-            return places[term]
-
-        for literal in conjunction:
-            path = [place(literal.atom.head), self.new(Node("relation", literal.atom.relation, literal))]
-            if not literal.positive:
-                path.append(self.new(Node("negation", "!", literal)))
-            path.append(place(literal.atom.tail))
-            self.edges.update(dict.fromkeys(pairwise(path)))

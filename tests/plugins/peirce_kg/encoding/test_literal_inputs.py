@@ -7,7 +7,6 @@ import pytest
 from peirce_kg.encoding.literal_inputs import (
     UnsupportedQueryError,
     check_supported,
-    joined,
     query_literals,
     shape_of,
 )
@@ -46,20 +45,6 @@ def test_the_literals_of_a_union_are_those_of_its_conjunctions() -> None:
     assert found["atom_sources"].tolist() == [[0, 2, 0, 11]]
     assert found["atom_targets"].tolist() == [[2, 1, 11, 10]]
     assert found["atom_negated"].tolist() == [[0, 0, 0, 0]]
-
-
-def test_a_batch_is_as_long_as_its_longest_query() -> None:
-    parts = []
-    for name in ("2in", "1p"):
-        template = Template.of(TYPES[name].query)
-        zeros = np.zeros((2, len(template.constants)), np.int64)
-        part = query_literals(template, Groundings(zeros[:, : len(template.relations)], zeros), VOCABULARY)
-        assert part is not None
-        parts.append(part)
-    batch = joined(parts)
-    assert batch["attention_mask"].tolist() == [[True, True]] * 2 + [[True, False]] * 2
-    assert batch["atom_negated"].tolist() == [[0, 1]] * 2 + [[0, 0]] * 2
-    assert (batch["input_ids"][2:, 1] == 0).all()
 
 
 COMPLEMENTS = {"pni", "2pni", "pn3i", "upni", "unpi"}

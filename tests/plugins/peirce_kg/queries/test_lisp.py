@@ -5,7 +5,7 @@ from hypothesis import given
 from kgqa_queries import expressions, names
 from peirce_kg.queries.language import Constant
 from peirce_kg.queries.lisp import Complement, Projection, SetExpression, parse_lisp
-from peirce_kg.queries.parsing import MAX_DEPTH, MAX_LENGTH, QueryError
+from peirce_kg.queries.parsing import QueryError
 
 
 @given(expressions(names, names))
@@ -45,15 +45,3 @@ def test_mistakes_are_shown_at_their_column(text: str, column: int, problem: str
     *_, line, caret = str(raised.value).split("\n")
     assert caret.index("^") == column + 1
     assert line == f"  {text}"
-
-
-def test_depth_and_length_are_bounded() -> None:
-    def nested(depth: int) -> str:
-        return "(n," * depth + "(p,(r),(s))" + ")" * depth
-
-    deepest = parse_lisp(nested(MAX_DEPTH - 1))
-    assert parse_lisp(str(deepest)) == deepest
-    with pytest.raises(QueryError, match="the query nests deeper than 50 levels"):
-        parse_lisp(nested(MAX_DEPTH))
-    with pytest.raises(QueryError, match="at most 20000"):
-        parse_lisp("(p,(r),(s))" + " " * MAX_LENGTH)

@@ -6,15 +6,11 @@ import itertools
 
 import pytest
 import torch
-from peirce.compose import build
-from peirce.errors import PlanError
 from peirce.parts import Dims, Tokens
-from peirce.registry import Registry
 from peirce_kg.parts.positions.adjacency import Adjacency
 from peirce_kg.parts.positions.atoms import GraphAtoms
 from peirce_kg.parts.positions.directed_distance import DirectedDistance
 from peirce_kg.parts.positions.query_graph import APART, DISTANCES, FARTHEST, NODES, ROLE_SETS, ROLES
-from small_specs import FOLNET, TRANSFORMER
 
 DIMS = Dims(layers=3, unary=8, binary=5, heads=2, head_size=4, feedforward_unary=1, vocabulary=9)
 LENGTH = 7
@@ -99,9 +95,3 @@ def test_new_tokens_bring_their_own_rows(tokens: Tokens) -> None:
         assert torch.equal(last, whole[:, 4:])
     position = DirectedDistance(DirectedDistance.Options(), DIMS)
     assert torch.equal(position.pairs(rows)[0].ids, position.pairs(tokens)[0].ids[:, 4:])
-
-
-def test_relations_need_a_place(registry: Registry) -> None:
-    with pytest.raises(PlanError, match="acts at binary, and architecture 'transformer'"):
-        build(TRANSFORMER.replace({"model.positions": [{"use": "atoms"}]}), registry=registry)
-    assert build(FOLNET.replace({"model.positions": [{"use": "atoms"}]}), registry=registry)
