@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from peirce.registry import load_spec, ready_specs
-from peirce.spec import Spec
+from peirce.spec import InputSpec, Spec
 
 SMALLEST = {
     "layers": 1,
@@ -30,201 +30,111 @@ INIT_STD = {"lmpnn": 0.3}
 """Where fresh weights of 0.02 would shrink the states, at these widths, to 1e-15, which float16 does not hold."""
 KINDS = ("operators", "positions", "augmenters", "heads", "architectures")
 
-FOLNET = """
-format = 1
-[model]
-name = "part"
-architecture = "folnet"
-[model.dims]
-layers = 1
-unary = 8
-binary = 4
-heads = 2
-head_size = 4
-[model.input]
-vocabulary = 20
-max_length = 40
-"""
-TRANSFORMER = """
-format = 1
-[model]
-name = "part"
-architecture = "transformer"
-[model.dims]
-layers = 1
-unary = 8
-heads = 2
-[model.input]
-vocabulary = 20
-max_length = 40
-"""
-VARIANTS = {
-    "causal": FOLNET
-    + """
-[model.scope]
-kind = "causal"
-[model.operators]
-layer = "jmc.atp"
-[model.operators.options.cjoin]
-premise = "paper"
-batch_over = "heads"
-[[model.positions]]
-use = "distance"
-clip = 4
-[[model.heads]]
-use = "causal_lm"
-""",
-    "decoder": FOLNET.replace("folnet", "folnet_encoder_decoder")
-    + """
-[model.operators]
-layer = "jmc.atp"
-[model.operators.options.cjoin]
-premise = "paper"
-[[model.positions]]
-use = "distance"
-clip = 4
-[[model.heads]]
-use = "causal_lm"
-as = "lm"
-""",
-    "prefix": FOLNET
-    + """
-[model.options]
-wiring = "parallel"
-affine_norm = true
-diag_link = true
-[model.scope]
-kind = "prefix"
-[model.operators]
-layer = "jmc.atp"
-[model.operators.options.cjoin]
-premise = "paper"
-[model.operators.options.bool]
-activation = "reglu"
-[[model.positions]]
-use = "t5"
-num_buckets = 8
-max_distance = 16
-""",
-    "relation": TRANSFORMER
-    + """
-[model.options]
-norm = "pre"
-[model.scope]
-kind = "relation"
-[[model.positions]]
-use = "t5"
-num_buckets = 8
-max_distance = 16
-[[model.augmenters]]
-use = "tpr"
-roles = 3
-[[model.heads]]
-use = "classification"
-classes = 3
-[[model.heads]]
-use = "entities"
-pool = "max"
-[[model.heads]]
-use = "contrastive"
-as = "scl"
-""",
-    "levels": TRANSFORMER
-    + """
-[[model.positions]]
-use = "absolute"
-kind = "sinusoidal"
-[[model.augmenters]]
-use = "logical"
-depth = 2
-width = 6
-[[model.augmenters]]
-use = "word_vectors"
-size = 6
-[[model.heads]]
-use = "entities"
-pool = "mean"
-""",
-    "mapped": TRANSFORMER
-    + """
-[[model.augmenters]]
-use = "kge"
-file = ""
-width = 6
-frozen = false
-[[model.positions]]
-use = "disentangled"
-clip = 4
-[[model.heads]]
-use = "entities"
-""",
-    "graph": FOLNET
-    + """
-[model.operators]
-layer = "jmc.atp"
-[[model.positions]]
-use = "atoms"
-distances = true
-[[model.positions]]
-use = "adjacency"
-outside = "both"
-[[model.positions]]
-use = "directed_distance"
-share_layers = true
-[[model.heads]]
-use = "entities"
-""",
-    "forward": """
-format = 1
-[model]
-name = "part"
-architecture = "recurrent"
-[model.dims]
-layers = 2
-unary = 8
-[model.options]
-directions = "forward"
-[model.input]
-vocabulary = 20
-max_length = 40
-""",
-    "tpru": """
-format = 1
-[model]
-name = "part"
-architecture = "recurrent"
-[model.dims]
-layers = 1
-unary = 8
-[model.operators]
-layer = "tpru"
-[model.input]
-vocabulary = 20
-max_length = 40
-""",
-    "unmasked": FOLNET
-    + """
-[model.scope]
-mask_padding = false
-[model.operators]
-layer = "jm.at"
-[[model.positions]]
-use = "logirpe"
-kinds = 3
-max_distance = 4
-[[model.heads]]
-use = "token_classification"
-[[model.heads]]
-use = "relation"
-classes = 3
-[[model.heads]]
-use = "swap"
-[[model.heads]]
-use = "span"
-[[model.heads]]
-use = "multiple_choice"
-""",
+_FOLNET = Spec(
+    name="part",
+    architecture="folnet",
+    dims={"layers": 1, "unary": 8, "binary": 4, "heads": 2, "head_size": 4},
+    input=InputSpec(vocabulary=20, max_length=40),
+)
+_TRANSFORMER = _FOLNET.replace(
+    {"model.architecture": "transformer", "model.dims": {"layers": 1, "unary": 8, "heads": 2}}
+)
+_RECURRENT = _FOLNET.replace({"model.architecture": "recurrent", "model.dims": {"layers": 1, "unary": 8}})
+_PAPER = {"premise": "paper"}
+_DISTANCE = [{"use": "distance", "clip": 4}]
+_T5 = [{"use": "t5", "num_buckets": 8, "max_distance": 16}]
+VARIANTS: Mapping[str, tuple[Spec, Mapping[str, Any]]] = {
+    "causal": (
+        _FOLNET,
+        {
+            "scope.kind": "causal",
+            "operators": {"layer": "jmc.atp", "options": {"cjoin": {**_PAPER, "batch_over": "heads"}}},
+            "positions": _DISTANCE,
+            "heads": [{"use": "causal_lm"}],
+        },
+    ),
+    "decoder": (
+        _FOLNET,
+        {
+            "architecture": "folnet_encoder_decoder",
+            "operators": {"layer": "jmc.atp", "options": {"cjoin": _PAPER}},
+            "positions": _DISTANCE,
+            "heads": [{"use": "causal_lm", "as": "lm"}],
+        },
+    ),
+    "prefix": (
+        _FOLNET,
+        {
+            "options": {"wiring": "parallel", "affine_norm": True, "diag_link": True},
+            "scope.kind": "prefix",
+            "operators": {
+                "layer": "jmc.atp",
+                "options": {"cjoin": _PAPER, "bool": {"activation": "reglu"}},
+            },
+            "positions": _T5,
+        },
+    ),
+    "relation": (
+        _TRANSFORMER,
+        {
+            "options": {"norm": "pre"},
+            "scope.kind": "relation",
+            "positions": _T5,
+            "augmenters": [{"use": "tpr", "roles": 3}],
+            "heads": [
+                {"use": "classification", "classes": 3},
+                {"use": "entities", "pool": "max"},
+                {"use": "contrastive", "as": "scl"},
+            ],
+        },
+    ),
+    "levels": (
+        _TRANSFORMER,
+        {
+            "positions": [{"use": "absolute", "kind": "sinusoidal"}],
+            "augmenters": [{"use": "logical", "depth": 2, "width": 6}, {"use": "word_vectors", "size": 6}],
+            "heads": [{"use": "entities", "pool": "mean"}],
+        },
+    ),
+    "mapped": (
+        _TRANSFORMER,
+        {
+            "augmenters": [{"use": "kge", "file": "", "width": 6, "frozen": False}],
+            "positions": [{"use": "disentangled", "clip": 4}],
+            "heads": [{"use": "entities"}],
+        },
+    ),
+    "graph": (
+        _FOLNET,
+        {
+            "operators.layer": "jmc.atp",
+            "positions": [
+                {"use": "atoms", "distances": True},
+                {"use": "adjacency", "outside": "both"},
+                {"use": "directed_distance", "share_layers": True},
+            ],
+            "heads": [{"use": "entities"}],
+        },
+    ),
+    "forward": (_RECURRENT, {"dims.layers": 2, "options": {"directions": "forward"}}),
+    "tpru": (_RECURRENT, {"operators.layer": "tpru"}),
+    "unmasked": (
+        _FOLNET,
+        {
+            "scope.mask_padding": False,
+            "operators.layer": "jm.at",
+            "positions": [{"use": "logirpe", "kinds": 3, "max_distance": 4}],
+            "heads": [
+                {"use": "token_classification"},
+                {"use": "relation", "classes": 3},
+                {"use": "swap"},
+                {"use": "span"},
+                {"use": "multiple_choice"},
+            ],
+        },
+    ),
 }
+"""What no ready spec has: each a base, and what differs from it below `model`."""
 
 
 def smallest(spec: Spec) -> Spec:
@@ -253,8 +163,11 @@ def without_files(spec: Spec) -> Spec:
 def parts() -> dict[str, Spec]:
     """One spec for each distinct composition: the ready ones, shrunk, then the variants that none of them has."""
     names = {smallest(load_spec(name)).to_toml(): name for name in sorted(ready_specs(), reverse=True)}
-    texts = {name: text for text, name in reversed(names.items())} | VARIANTS
-    return {name: Spec.from_toml(text, source=name) for name, text in texts.items()}
+    ready = {name: Spec.from_toml(text, source=name) for text, name in reversed(names.items())}
+    return ready | {
+        name: base.replace({f"model.{key}": value for key, value in changes.items()})
+        for name, (base, changes) in VARIANTS.items()
+    }
 
 
 SPECS: Mapping[str, Spec] = parts()

@@ -2,7 +2,6 @@ from .arrays import TensorHeader as TensorHeader
 from .arrays import read_npz as read_npz
 from .arrays import read_tensors as read_tensors
 from .arrays import tensor_header as tensor_header
-from .read import DEEPEST as DEEPEST
 from .read import NO_DIGESTS as NO_DIGESTS
 from .read import UnreadableError as UnreadableError
 from .read import check_file as check_file
@@ -13,12 +12,10 @@ from .read import limit as limit
 from .read import open_file as open_file
 from .read import parse_json as parse_json
 from .read import parse_toml as parse_toml
-from .read import plain_text as plain_text
 from .read import read_bytes as read_bytes
 from .read import read_json as read_json
 from .read import read_lines as read_lines
 from .read import read_text as read_text
-from .read import read_toml as read_toml
 from .read import whole_number as whole_number
 from .write import clear as clear
 from .write import disk_error as disk_error

@@ -25,8 +25,7 @@ LIMIT = "PEIRCE_LIMIT"
 
 A text may have an eighth of it, and a line a sixteenth of that.
 """
-_LIMIT = 2 * 10**9
-DEEPEST = 64
+_DEEPEST = 64
 """Tables and lists that may hold each other: far more than any file needs, and few enough for recursion over them."""
 NO_DIGESTS = "PEIRCE_NO_DIGESTS"
 """Set to 1, files are opened without a look at their digests; `peirce --no-digests` sets it."""
@@ -57,23 +56,12 @@ def limit(*, text: bool = False) -> int:
     Raises:
         InputError: `PEIRCE_LIMIT` is no size.
     """
-    try:
-        most = _size_of(os.environ.get(LIMIT) or str(_LIMIT))
-    except ValueError as error:
-        raise InputError(f"{LIMIT}: {error}") from None
-    return most // 8 if text else most
-
-
-def _size_of(text: str) -> int:
-    """Bytes written as such as 64MB or 2.5 GB.
-
-    Raises:
-        ValueError: it is no size.
-    """
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)B?", text.strip().upper())
+    given = os.environ.get(LIMIT) or "2GB"
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)B?", given.strip().upper())
     if match is None:
-        raise ValueError(f"{text!r} is no size such as 64MB or 2GB")
-    return int(float(match[1]) * _UNITS[match[2]])
+        raise InputError(f"{LIMIT}: {given!r} is no size such as 64MB or 2GB")
+    most = int(float(match[1]) * _UNITS[match[2]])
+    return most // 8 if text else most
 
 
 def whole_number(text: str) -> int | None:
@@ -204,12 +192,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
         UnreadableError, OSError: as `read_bytes`.
         UnicodeDecodeError: it is no UTF-8.
     """
-    return plain_text(read_bytes(path, text=True))
-
-
-def plain_text(content: bytes) -> str:
-    """The text that bytes hold, as `read_text` gives it."""
-    return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    return read_bytes(path, text=True).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_lines(file: IO[AnyStr]) -> Iterator[AnyStr]:
@@ -236,16 +219,6 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     if isinstance(content, dict):
         content.pop("own_digest", None)
     return content
-
-
-def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of a TOML file.
-
-    Raises:
-        UnreadableError, OSError: as `read_bytes`.
-        ValueError: it is no TOML, or nested too deeply.
-    """
-    return parse_toml(read_text(path))
 
 
 def parse_json(text: str | bytes, **hooks: Callable[[Any], Any]) -> Any:
@@ -278,13 +251,13 @@ def _parsed(parse: Callable[[], Any]) -> Any:
     else:
         if not _too_deep(content):
             return content
-    raise ValueError(f"tables and lists are nested more than {DEEPEST} deep")
+    raise ValueError(f"tables and lists are nested more than {_DEEPEST} deep")
 
 
-def _too_deep(value: Any, deepest: int = DEEPEST) -> bool:
-    """Whether tables and lists hold each other to more than so many levels; without recursion of its own."""
+def _too_deep(value: Any) -> bool:
+    """Whether tables and lists hold each other to too many levels; without recursion of its own."""
     level = [value]
-    for _ in range(deepest + 1):
+    for _ in range(_DEEPEST + 1):
         level = [
             item
             for each in level

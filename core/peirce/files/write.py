@@ -125,10 +125,14 @@ def scratch(place: Path) -> Iterator[Path]:
     while True:
         # A name may be as long as names can be; people need its beginning.
         folder = place.with_name(f".{place.name[:40]}.peirce-{os.urandom(6).hex()}")
-        folder.mkdir(mode=0o700)
-        with suppress(FileNotFoundError, _TakenError):  # another process took it for a dead one's
-            lock = _take(folder / LOCK)
-            break
+        try:
+            folder.mkdir(mode=0o700)
+            with suppress(FileNotFoundError, _TakenError):  # another process took it for a dead one's
+                lock = _take(folder / LOCK)
+                break
+        except BaseException:  # such as a signal, right after it was made
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
     try:
         yield folder
     finally:

@@ -23,7 +23,6 @@ from peirce.files import (
     digest_of,
     digests_checked,
     limit,
-    plain_text,
     read_json,
     tensor_header,
 )
@@ -77,7 +76,7 @@ class SavedFiles:
 
     def text(self, name: str) -> str:
         """The text of a file, its lines ended by line feeds, without the mark that some editors begin it with."""
-        return plain_text(self.read(name))
+        return self.read(name).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
     def path(self, name: str) -> Path:
         """Where another library finds an open file.

@@ -10,7 +10,7 @@ from typing import Literal
 
 from attrs import evolve, field, frozen
 from peirce.errors import InputError, unknown
-from peirce.files import read_toml
+from peirce.files import parse_toml, read_text
 from peirce.spec import StructureError, structured
 
 from peirce_logic.relations import RELATIONS
@@ -138,7 +138,7 @@ class _Table:
 def _keywords(file: Path, seen: tuple[Path, ...]) -> dict[tuple[str, tuple[str, ...]], Keyword]:
     """The keywords of a file and of those that it extends, by relation and words."""
     try:
-        content = read_toml(file)
+        content = parse_toml(read_text(file))
     except FileNotFoundError:
         raise InputError(f"there is no lexicon {file}; name a TOML file of keywords") from None
     except (OSError, ValueError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 from peirce.errors import TaskError, unknown
-from peirce.files import read_toml
+from peirce.files import parse_toml, read_text
 from peirce.spec import is_path
 
 FORMAT = 1
@@ -80,7 +80,7 @@ def load_recipe(path_or_name: str) -> PretrainingRecipe:
             )
         path = ready[path_or_name]
     try:
-        table = read_toml(path)
+        table = parse_toml(read_text(path))
     except (OSError, ValueError) as error:
         raise TaskError(f"recipe {path} cannot be read: {error}") from error
     for key in table:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from attrs import frozen
 from peirce.errors import TaskError
-from peirce.files import DEEPEST, open_file, read_lines
+from peirce.files import open_file, read_lines
 
 from peirce_tpru.entailment.formulas import CONNECTIVES, literals, variables
 
 TRAIN, VALID = "train", "validate"
 HEURISTICS = ("h1", "h2", "h3")
 """B has no more connectives than A; no other variables than A; no other literals than A."""
+_DEEPEST = 64
 _INNERMOST = re.compile(r"\(~*[a-z](?:[&|>]~*[a-z])?\)")
 _OPEN = re.compile(r"~*[a-z](?:[&|>]~*[a-z])?")
 """A proposition without parentheses; only a variable or its negation stands alone in published files."""
@@ -110,7 +111,7 @@ def _pair(text: str, where: str) -> Pair:
         if not _is_proposition(formula):
             raise TaskError(
                 f"{where}: {formula[:80]!r} is no proposition of a to z, &, |, >, ~ and parentheses, at most "
-                f"{DEEPEST} of these within each other"
+                f"{_DEEPEST} of these within each other"
             )
     entails, *guesses = (flag == "1" for flag in fields[2:])
     return Pair(fields[0], fields[1], entails, (guesses[0], guesses[1], guesses[2]))
@@ -118,7 +119,7 @@ def _pair(text: str, where: str) -> Pair:
 
 def _is_proposition(text: str) -> bool:
     """Whether a text is a proposition; the innermost parentheses are taken away until a letter is left."""
-    for _ in range(DEEPEST):
+    for _ in range(_DEEPEST):
         if _OPEN.fullmatch(text):
             return True
         text, found = _INNERMOST.subn("p", text)

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import field, frozen, validators
 
 from peirce.errors import SpecError, TaskError, unknown
-from peirce.files import read_toml
+from peirce.files import parse_toml, read_text
 from peirce.spec import Locations, structure
 
 FORMAT = 1
@@ -91,7 +91,7 @@ def load_recipe(name: str | Path) -> Recipe:
         name = ready[text]
     path = Path(name)
     try:
-        table = read_toml(path)
+        table = parse_toml(read_text(path))
         found = table.get("format", FORMAT)
         if isinstance(found, int) and found > FORMAT:
             raise TaskError(
