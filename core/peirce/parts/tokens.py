@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from peirce.parts.module import ModulePart
@@ -31,6 +32,12 @@ class Tokens:
     index: Tensor
     length: int
     before: int | None = None
+
+    @property
+    def types(self) -> Tensor:
+        """Which text each token belongs to, int64 [b, a]; the first where nothing says it."""
+        types = self.inputs.get("token_type_ids")
+        return torch.zeros_like(self.inputs["input_ids"]) if types is None else types
 
     def rows(self, values: Tensor, axis: int = 1) -> Tensor:
         """The rows' part of values that hold one for each token along `axis`."""

@@ -6,22 +6,19 @@ from collections.abc import Mapping
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from attrs import evolve, field, frozen, validators
 from peirce.algebra import Scope
 from peirce.networks import TokenInput, unary_output
-from peirce.parts import Architecture, Encoded, Plan, TensorSpec, Tokens
+from peirce.parts import Encoded, Plan, TensorSpec, Tokens
 from torch import Tensor, nn
 
 from peirce_basics.architectures.recurrent import (
     DIRECTIONS,
     Layer,
     Order,
-    RecurrentDims,
+    Recurrences,
     RecurrentOptions,
-    check_shared,
     embedding_of,
-    sizes_of,
     texts_of,
 )
 
@@ -39,7 +36,7 @@ class BiDAFOptions:
     embedding: bool = True
 
 
-class BiDAF(Architecture):
+class BiDAF(Recurrences):
     """Bidirectional attention flow between the texts of an input, which token types tell apart.
 
     `layers` recurrences read each text by itself. Each token x attends to the tokens y of the other text by s(x) s(y),
@@ -49,23 +46,8 @@ class BiDAF(Architecture):
 
     name = "bidaf"
     source = "BiDAF (Seo et al., 2017), for pairs of texts as in TPRU (Tang et al., 2018), Section 5.2"
-    Dims = RecurrentDims
     Options = BiDAFOptions
-    places = frozenset({"unary"})
-    branches = "U"
-    layer = "lstm"
     scope = "bidirectional"
-    recurrent = True
-
-    @classmethod
-    def sizes(cls, options: BiDAFOptions, dims: RecurrentDims) -> Mapping[str, int]:
-        """Two directions share the width."""
-        return sizes_of(options.directions, dims)
-
-    @classmethod
-    def check(cls, options: BiDAFOptions, dims: RecurrentDims) -> str | None:
-        """Two directions share the width evenly."""
-        return check_shared(options.directions, dims)
 
     def __init__(self, options: BiDAFOptions, plan: Plan) -> None:
         super().__init__(options, plan)
@@ -77,10 +59,6 @@ class BiDAF(Architecture):
         self.input = TokenInput(first, sorted(self.places))
         self.layers = nn.ModuleList(Layer(plan if i else first, both) for i in range(plan.dims.layers))
         self.flow = Layer(second, both)
-
-    def inputs(self) -> tuple[TensorSpec, ...]:
-        """Token ids, mask, token types, and what the parts add."""
-        return self.input.specs()
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The atoms."""
@@ -102,10 +80,6 @@ class BiDAF(Architecture):
 
     def _context(self, states: Tensor, tokens: Tokens) -> Tensor:
         """What each token attends to among the tokens of other texts, [b, x, d]; zero where there are none."""
-        types = tokens.inputs.get("token_type_ids")
-        types = torch.zeros_like(tokens.inputs["input_ids"]) if types is None else types
-        others = Scope.padding(tokens.real) & Scope.relation(types.unsqueeze(2) != types.unsqueeze(1))
+        other = tokens.types.unsqueeze(2) != tokens.types.unsqueeze(1)
+        others = Scope.padding(tokens.real) & Scope.relation(other)
         return others.softmax(states @ states.transpose(1, 2)) @ states
-
-    def _dropped(self, atoms: Tensor) -> Tensor:
-        return F.dropout(atoms, self.plan.dims.dropout, self.training)

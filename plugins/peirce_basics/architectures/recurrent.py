@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +20,15 @@ from peirce.networks import (
     recur,
     unary_output,
 )
-from peirce.parts import Encoded, GenerativeArchitecture, Plan, RecurrentOperator, TensorSpec, Tokens
+from peirce.parts import (
+    Architecture,
+    Encoded,
+    GenerativeArchitecture,
+    Plan,
+    RecurrentOperator,
+    TensorSpec,
+    Tokens,
+)
 from peirce.spec import Spec
 from torch import Tensor, nn
 
@@ -60,7 +68,42 @@ class RecurrentOptions:
     texts: Literal["joined", "apart"] = field(default="joined", validator=validators.in_(TEXTS))
 
 
-class Recurrent(GenerativeArchitecture):
+class Recurrences(Architecture):
+    """What networks of recurrent layers share; their options have `directions`."""
+
+    Dims = RecurrentDims
+    places = frozenset({"unary"})
+    branches = "U"
+    layer = "lstm"
+    recurrent = True
+    plan: Plan
+    input: TokenInput
+
+    @classmethod
+    def sizes(cls, options: Any, dims: RecurrentDims) -> Mapping[str, int]:
+        """Two directions share the width."""
+        share = 2 if options.directions == "both" else 1
+        return {"layers": dims.layers, "unary": dims.unary, "recurrent": dims.unary // share}
+
+    @classmethod
+    def check(cls, options: Any, dims: RecurrentDims) -> str | None:
+        """Two directions share the width evenly."""
+        if options.directions == "both" and dims.unary % 2:
+            return (
+                f"unary = {dims.unary} cannot be shared by two directions; make it even, or directions = "
+                '"forward"'
+            )
+        return None
+
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Token ids, mask, token types, and what the parts add."""
+        return self.input.specs()
+
+    def _dropped(self, atoms: Tensor) -> Tensor:
+        return F.dropout(atoms, self.plan.dims.dropout, self.training)
+
+
+class Recurrent(Recurrences, GenerativeArchitecture):
     """Each layer reads the atoms of the one below, token by token, by the recurrent operator that `layer` names.
 
     Real tokens are brought together before a recurrence and taken back after it, so padding takes no part wherever it
@@ -69,22 +112,7 @@ class Recurrent(GenerativeArchitecture):
 
     name = "recurrent"
     source = "SQE-LSTM (Bai et al., 2023); as a recurrence over tokens: Elman (1990)"
-    Dims = RecurrentDims
     Options = RecurrentOptions
-    places = frozenset({"unary"})
-    branches = "U"
-    layer = "lstm"
-    recurrent = True
-
-    @classmethod
-    def sizes(cls, options: RecurrentOptions, dims: RecurrentDims) -> Mapping[str, int]:
-        """Two directions share the width."""
-        return sizes_of(options.directions, dims)
-
-    @classmethod
-    def check(cls, options: RecurrentOptions, dims: RecurrentDims) -> str | None:
-        """Two directions share the width evenly."""
-        return check_shared(options.directions, dims)
 
     @classmethod
     def check_scope(cls, options: RecurrentOptions, scope: str) -> str | None:
@@ -129,10 +157,6 @@ class Recurrent(GenerativeArchitecture):
         self.input = TokenInput(first, sorted(self.places))
         self.layers = nn.ModuleList(Layer(plan if i else first, options) for i in range(plan.dims.layers))
         self.pooler = Pooler(plan.dims.unary) if options.pooler else None
-
-    def inputs(self) -> tuple[TensorSpec, ...]:
-        """Token ids, mask, token types, and what the parts add."""
-        return self.input.specs()
 
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The atoms, and the pooled output."""
@@ -183,9 +207,6 @@ class Recurrent(GenerativeArchitecture):
         pooled = self.pooler(atoms, real) if self.pooler is not None else None
         return Encoded(atoms, None, pooled, scope, self.input.words())
 
-    def _dropped(self, atoms: Tensor) -> Tensor:
-        return F.dropout(atoms, self.plan.dims.dropout, self.training)
-
 
 class Layer(nn.Module):
     """One recurrence, or one from either end."""
@@ -235,19 +256,6 @@ def _states(i: int, layer: Layer) -> list[TensorSpec]:
         )
         for name, value in cache_from_layer(i, dict(layer.forwards.initial())).items()
     ]  # fmt: skip
-
-
-def sizes_of(directions: str, dims: RecurrentDims) -> dict[str, int]:
-    """The sizes of a network whose directions share the width of its atoms."""
-    share = 2 if directions == "both" else 1
-    return {"layers": dims.layers, "unary": dims.unary, "recurrent": dims.unary // share}
-
-
-def check_shared(directions: str, dims: RecurrentDims) -> str | None:
-    """Why directions cannot share the width of the atoms; None where they can."""
-    if directions == "both" and dims.unary % 2:
-        return f'unary = {dims.unary} cannot be shared by two directions; make it even, or directions = "forward"'
-    return None
 
 
 def embedding_of(plan: Plan) -> int:
@@ -306,9 +314,7 @@ class Order:
         ids = tokens.inputs["input_ids"]
         real = torch.ones_like(ids, dtype=torch.bool) if tokens.real is None else tokens.real
         if texts > 1:
-            types = tokens.inputs.get("token_type_ids")
-            types = torch.zeros_like(ids) if types is None else types
-            real = torch.cat([real & (types == text) for text in range(texts)])
+            real = torch.cat([real & (tokens.types == text) for text in range(texts)])
         count = real.long().sum(1, keepdim=True)
         # Real tokens are counted, and padding is counted on from there.
         numbers = torch.where(real, real.long().cumsum(1) - 1, count + (~real).long().cumsum(1) - 1)

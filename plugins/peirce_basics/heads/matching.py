@@ -67,10 +67,8 @@ class Matching(Head):
     def forward(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         """[b, x, d1] -> logits [b, classes]."""
         atoms, ids = encoded.unary, tokens.inputs["input_ids"]
-        types = tokens.inputs.get("token_type_ids")
-        types = torch.zeros_like(ids) if types is None else types
         real = torch.ones_like(ids, dtype=torch.bool) if tokens.real is None else tokens.real
-        one, two = (self._pooled(atoms, tokens.rows(real & (types == text))) for text in (0, 1))
+        one, two = (self._pooled(atoms, tokens.rows(real & (tokens.types == text))) for text in (0, 1))
         joined = [one, two] if self.options.join == "plain" else [one, two, (one - two).abs(), one * two]
         return {"logits": self.dense(self.dropout(self.hidden(torch.cat(joined, 1)).relu()))}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from peirce.parts import Dims, ScopePosition, Tokens
 from torch import Tensor
 
@@ -24,7 +23,4 @@ class SameText(ScopePosition):
 
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b, x, y]."""
-        types = tokens.inputs.get("token_type_ids")
-        if types is None:
-            types = torch.zeros_like(tokens.inputs["input_ids"])
-        return tokens.rows(types).unsqueeze(2) == types.unsqueeze(1)
+        return tokens.rows(tokens.types).unsqueeze(2) == tokens.types.unsqueeze(1)
