@@ -381,11 +381,7 @@ class TextClasses(TextTask[OptionsT, Example, EncodedTexts], Generic[OptionsT]):
     def batches(
         self, data: TextClassData, split: str, seed: int, epoch: int
     ) -> Iterator[Mapping[str, Tensor]]:
-        """The batches of one pass, each as long as its longest example.
-
-        Yields:
-            input_ids, token_type_ids: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b], or float32 [b] of
-            a regression.
+        """The batches of one pass, as every task on texts has them.
 
         Raises:
             TaskError: there is no such split, or it has no labels.

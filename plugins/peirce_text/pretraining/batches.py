@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
-import torch
 from attrs import field, frozen
 from peirce.parts import IGNORED
 from torch import Tensor
@@ -14,7 +13,7 @@ from torch import Tensor
 from peirce_text.pretraining.examples import Corpus, cropped
 from peirce_text.pretraining.guessing import Guesses, Guessing
 from peirce_text.pretraining.store import Ints
-from peirce_text.text.encoding import padded
+from peirce_text.text.encoding import padded, tensors
 from peirce_text.text.tokenizer import Tokenizer
 
 
@@ -48,15 +47,6 @@ class LazyBatch(Mapping[str, Tensor]):
         if self._make is not None:
             self._tensors, self._make = self._make(), None
         return self._tensors
-
-
-@frozen
-class _MadeRow:
-    """One row: what is guessed of it, where its second text starts, and the label of its pair."""
-
-    guesses: Guesses
-    second: int
-    label: int
 
 
 @frozen(kw_only=True)
@@ -103,20 +93,22 @@ class Batcher:
             whether a pair stands as in the text (0) or not (1); texts: int64 [b], the example of each row.
         """
         rows = [self._row(example, view, draw) for example in examples.tolist() for view in range(self.views)]
-        ids, real = padded([row.guesses.ids for row in rows], self.tokenizer.pad_id)
-        second = np.array([[row.second] for row in rows])
+        guesses, seconds, pairs = zip(*rows, strict=True)
+        ids, real = padded([each.ids for each in guesses], self.tokenizer.pad_id)
+        second = np.array(seconds)[:, None]
         arrays = {
             "input_ids": ids,
             "token_type_ids": (real & (np.arange(ids.shape[1]) >= second)).astype(np.int64),
             "attention_mask": real,
-            "positions": padded([row.guesses.places for row in rows], 0)[0],
-            "labels": padded([row.guesses.labels for row in rows], IGNORED)[0],
-            "pairs": np.array([row.label for row in rows]),
+            "positions": padded([each.places for each in guesses], 0)[0],
+            "labels": padded([each.labels for each in guesses], IGNORED)[0],
+            "pairs": np.array(pairs),
             "texts": np.repeat(examples, self.views),
         }
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return tensors(arrays)
 
-    def _row(self, example: int, view: int, draw: tuple[int, ...]) -> _MadeRow:
+    def _row(self, example: int, view: int, draw: tuple[int, ...]) -> tuple[Guesses, int, int]:
+        """What is guessed of a row, where its second text starts, and the label of its pair."""
         random = np.random.default_rng([*draw, example, view])
         made = self.corpus.row(example, random, crop=view > 0)
         sep = self.tokenizer.sep_id
@@ -127,7 +119,7 @@ class Batcher:
             ids += [*made.second, sep]
             text = np.concatenate([text, np.arange(second, len(ids) - 1)])
         whole = np.array(ids, np.int64)
-        return _MadeRow(self.guessing.apply(whole, text, random), second, made.label)
+        return self.guessing.apply(whole, text, random), second, made.label
 
     def _guesses(self, examples: Ints) -> int:
         """How many tokens of some examples are to be guessed, without making them: a pair has the size of its text."""

@@ -17,41 +17,7 @@ from peirce.compose import load
 from peirce_text.pretraining.cli import SOURCE
 from peirce_text.text.tokenizer import Tokenizer
 from safetensors.torch import load_file
-
-RECIPE = """
-format = 1
-spec = "folnet-base"
-batch = 16
-vocabulary = 140
-
-[model]
-name = "tiny"
-regularisation.dropout = 0.0
-regularisation.init_std = 0.1
-[model.dims]
-layers = 1
-unary = 32
-binary = 8
-heads = 2
-head_size = 8
-[model.positions.0]
-clip = 8
-
-[task]
-objective = "sop"
-length = 24
-batch_size = 8
-
-[train]
-steps = 160
-lr = 2e-2
-warmup_ratio = 0.1
-schedule = "poly"
-device = "cpu"
-threads = 1
-evaluate_every = 80
-monitor = "mlm_loss"
-"""
+from small_texts import RECIPE
 
 
 @pytest.fixture
@@ -104,23 +70,21 @@ def test_an_interrupted_run_resumes_to_the_bit_and_only_on_the_same_text(
     short = ("--set", "train.steps=8", "--set", "train.save_every=4", "--set", "batch_size=16")
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     for out in (whole, cut):
-        assert (
-            run("pretrain", recipe, "--data", data / "train-0.txt", "--tokenizer", data, *short, "-o", out)
-            == 0
-        )
+        text = ("--data", data / "train-0.txt", "--tokenizer", data)
+        assert run("pretrain", recipe, *text, *short, "-o", out) == 0
     expected = losses(whole)
     assert len(expected) == 8
     assert losses(cut) == expected
     shutil.rmtree(max((cut / "checkpoints").iterdir()))
     assert len(losses(cut)) == 4
     (cut / "training.json").unlink()
-    resumed = ("pretrain", recipe, "--data", data / "train-0.txt", "--tokenizer", data, *short, "-o", cut)
+    resumed = ("pretrain", recipe, *text, *short, "-o", cut)
     assert run(*resumed, "--resume") == 0
     assert losses(cut) == expected
 
     shutil.rmtree(max((cut / "checkpoints").iterdir()))
-    text = (data / "train-0.txt").read_text()
-    (data / "train-0.txt").write_text(text.replace("farmer", "miller", 1))
+    before = (data / "train-0.txt").read_text()
+    (data / "train-0.txt").write_text(before.replace("farmer", "miller", 1))
     capsys.readouterr()
     assert run(*resumed, "--resume") == 2
     assert "train-0.txt has changed" in capsys.readouterr().err
@@ -143,15 +107,8 @@ def test_two_processes_give_the_losses_of_one_with_twice_the_batch(
         **own, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
         "ACCELERATE_USE_CPU": "true",
     }  # fmt: skip
-    one: list[Any] = [
-        *common,
-        "--set",
-        "train.accumulate=1",
-        "--set",
-        "batch_size=16",
-        "-o",
-        tmp_path / "one",
-    ]
+    alone = ("--set", "train.accumulate=1", "--set", "batch_size=16")
+    one: list[Any] = [*common, *alone, "-o", tmp_path / "one"]
     two: list[Any] = [*common, "--set", "batch_size=8", "-o", tmp_path / "two"]
     runs = [(one, own), *((two, {**shared, "RANK": str(i), "LOCAL_RANK": str(i)}) for i in range(2))]
     processes = [

@@ -20,39 +20,7 @@ from peirce.spec import Spec
 from peirce_text.text.tokenizer import FILE, Tokenizer
 from peirce_text.text.writer import open_writer
 from small_specs import DECODER, ENCODER_DECODER, FOLNET
-
-RECIPE = """
-format = 1
-spec = "folnet-causal"
-vocabulary = 140
-
-[model]
-name = "tiny"
-regularisation.dropout = 0.0
-regularisation.init_std = 0.1
-[model.dims]
-layers = 1
-unary = 32
-binary = 8
-heads = 2
-head_size = 8
-[model.positions.0]
-clip = 8
-
-[task]
-objective = "causal"
-length = 24
-batch_size = 16
-
-[train]
-steps = 160
-lr = 2e-2
-warmup_ratio = 0.1
-schedule = "poly"
-device = "cpu"
-threads = 1
-test_split = ""
-"""
+from small_texts import RECIPE
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +28,10 @@ def trained(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that has read the texts, with its two exported files beside it."""
     out = tmp_path_factory.mktemp("causal") / "model"
     recipe = out.parent / "tiny.toml"
-    recipe.write_text(RECIPE)
+    recipe.write_text(RECIPE.replace("folnet-base", "folnet-causal").replace('"sop"', '"causal"'))
     data = ("--data", texts / "train-0.txt", texts / "train-1.txt", "--valid", texts / "valid.txt")
-    assert run("pretrain", recipe, *data, "--tokenizer", texts / "tokenizer.json", "-o", out) == 0
+    sets = ("--set", "train.test_split=", "--set", "train.evaluate_every=0")
+    assert run("pretrain", recipe, *data, *sets, "--tokenizer", texts / "tokenizer.json", "-o", out) == 0
     assert run("export", out, "--to", "onnx", "-o", out / "model.onnx", "--set", "generate=true") == 0
     return out
 
