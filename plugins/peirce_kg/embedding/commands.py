@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +40,9 @@ def embed(
     json: Json = False,
 ) -> None:
     """Train entity and relation vectors by link prediction, for a spec's augmenter kge."""
+    from peirce.errors import TaskError
+    from peirce.files import locked, writing
+
     from peirce_kg.embedding.training import EmbeddingOptions, embed
     from peirce_kg.graphs.graph import load_graph
 
@@ -50,7 +51,10 @@ def embed(
         device=device,
     )  # fmt: skip
     loaded = load_graph(graph)
-    with _place(output), progress_bars(shown_to_people()) as progress:
+    # a place that no file can be written to is refused before the vectors are trained for it
+    if output.exists() and not output.is_file():
+        raise TaskError(f"{output} cannot be written: it is a directory or a device; choose another -o")
+    with writing(str(output)), locked(output, folder=False), progress_bars(shown_to_people()) as progress:
         bar = progress.add_task("epochs", total=epochs, shown="")
 
         def after(epoch: int, loss: float) -> None:
@@ -68,20 +72,3 @@ def embed(
     quality = "" if made.mrr is None else f"; filtered MRR of the validation triples {made.mrr:.3f}"
     sizes = f"{len(made.entities):,} entities and {len(made.relations):,} relations, {dim} numbers each"
     typer.echo(f"{output}: {model} of {loaded.name}, {sizes}{quality}")
-
-
-@contextmanager
-def _place(output: Path) -> Iterator[None]:
-    """Refuse a place that no file can be written to, before the vectors are trained for it, and keep others out."""
-    from peirce.errors import TaskError
-    from peirce.files import locked, writing
-
-    if output.exists() and not output.is_file():
-        raise TaskError(f"{output} cannot be written: it is a directory or a device; choose another -o")
-    try:
-        with writing(str(output)), locked(output, folder=False):
-            yield
-    except OSError as error:
-        raise TaskError(
-            f"{output} cannot be written: {error.strerror or error}; choose another -o"
-        ) from error

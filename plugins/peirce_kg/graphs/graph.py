@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError, nearest, unknown
 from peirce.files import read_npz
 
 from peirce_kg.graphs.files import Triple, read_file, read_folder, read_pykeen
@@ -246,8 +246,5 @@ def _nearest(kind: str, name: str, ids: Mapping[str, int]) -> str:
     names = list(ids)
     if len(names) > 2000:
         names.sort(key=lambda other: -len(grams(name) & grams(other)))
-    head, separator, known = unknown(kind, name, names[:2000]).partition("Known: ")
-    listed = known.split(", ")
-    return head + (
-        separator + known if len(listed) <= 10 else f"Nearest of {len(ids):,}: {', '.join(listed[:10])}"
-    )
+    said = unknown(kind, name, nearest(name, names[:2000])[:10])
+    return said if len(ids) <= 10 else said.replace(" Known: ", f" Nearest of {len(ids):,}: ")

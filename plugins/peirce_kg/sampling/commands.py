@@ -77,20 +77,15 @@ def sample(
 
 @contextmanager
 def _progress(wanted: Description) -> Iterator[Watch]:
-    """A bar for all types, and one for each that is being sampled, with the queries per second of one CPU."""
+    """A bar for all types, beside it the one that is being sampled and its queries per second of one CPU."""
     counts = {asked.name: asked.count for asked in wanted.types}
     with progress_bars(shown_to_people()) as progress:
         total = progress.add_task(f"{wanted.split} queries", total=sum(counts.values()), shown="")
-        bars = {
-            name: progress.add_task(name, total=count, visible=False, shown="")
-            for name, count in counts.items()
-        }
         have = dict.fromkeys(counts, 0)
 
         def watch(name: str, count: int, seconds: float) -> None:
             rate = f"{count / seconds:,.0f}/s" if seconds else ""
-            progress.update(bars[name], completed=count, visible=count < counts[name], shown=rate)
-            progress.advance(total, count - have[name])
+            progress.update(total, advance=count - have[name], shown=f"{name} {rate}")
             have[name] = count
 
         yield watch
