@@ -71,20 +71,15 @@ def roles(
             best = ", ".join(map(str, binding.strongest(count)))
             typer.echo(f"{escaped(binding.name)}: the strongest roles are {best}")
         return
-    recurrences = [
-        {
-            "name": binding.name,
-            "roles": binding.shares.shape[1],
-            "strongest": [
-                [
-                    {"role": int(r), "share": round(float(row[r]), DIGITS)}
-                    for r in (-row).argsort(kind="stable")[:count]
-                ]
-                for row in binding.shares
-            ],
-        }
-        for binding in found.bindings
-    ]
+    recurrences = []
+    for binding in found.bindings:
+        orders = [(row, (-row).argsort(kind="stable")[:count]) for row in binding.shares]
+        strongest = [
+            [{"role": int(role), "share": round(float(row[role]), DIGITS)} for role in order]
+            for row, order in orders
+        ]
+        own = {"name": binding.name, "roles": binding.shares.shape[1], "strongest": strongest}
+        recurrences.append(own)
     file = None if path is None else str(path)
     as_json("peirce.roles/1", model=str(model), file=file, tokens=list(found.tokens), recurrences=recurrences)
 

@@ -86,7 +86,7 @@ def import_tpru(
     model = build(spec, registry=registry, seed=0)
     state = model.state_dict()
     table = _table(found, settings.n_layers, settings.both)
-    initial = _initial(found, table)
+    initial = [key for key in found if key.rpartition(".")[2] == INITIAL and key not in table]
     if any(bool(found[key].any()) for key in initial):
         raise ModelFileError(
             f"{weights}: {initial[0]} is not zero, and Peirce's recurrences start from zeros"
@@ -132,14 +132,15 @@ def _spec(settings: Settings, found: Mapping[str, Tensor], name: str, source: Pa
         )
     both = settings.both
     options = {"roles": settings.n_roles, "tanh": False, "state_map": True, "bias": True}
+    dims = {
+        "layers": settings.n_layers,
+        "unary": settings.d_hidden * (1 + both),
+        "embedding": settings.d_embed,
+    }
     plain = {
         "name": name,
         "architecture": "recurrent",
-        "dims": {
-            "layers": settings.n_layers,
-            "unary": settings.d_hidden * (2 if both else 1),
-            "embedding": settings.d_embed,
-        },
+        "dims": dims,
         "options": {"directions": "both" if both else "forward", "pooler": False},
         "input": {"vocabulary": vocabulary, "token_types": 0},
         "operators": {"layer": "tpru", "options": {"tpru": options}},
@@ -159,8 +160,3 @@ def _table(found: Mapping[str, Tensor], layers: int, both: bool) -> dict[str, st
         for theirs, ours in NAMES.items()
     }
     return table | {key: "network.input.embedding.weight" for key in EMBEDDINGS if key in found}
-
-
-def _initial(found: Mapping[str, Tensor], table: Mapping[str, str]) -> list[str]:
-    """The tensors of the initial state."""
-    return [key for key in found if key.rpartition(".")[2] == INITIAL and key not in table]

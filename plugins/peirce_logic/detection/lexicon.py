@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -62,10 +62,6 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_plain(text).split())
 
 
-def _all(given: Iterable[Keyword]) -> tuple[Keyword, ...]:
-    return tuple(given)
-
-
 @frozen(eq=False)
 class Lexicon:
     """Keywords by their words.
@@ -74,7 +70,7 @@ class Lexicon:
         keywords: all of them; the same words may stand under several relations, which are then their senses.
     """
 
-    keywords: tuple[Keyword, ...] = field(converter=_all)
+    keywords: tuple[Keyword, ...]
 
     @cached_property
     def _senses(self) -> dict[tuple[str, ...], tuple[Keyword, ...]]:
@@ -121,7 +117,7 @@ def read_lexicon(path: str | os.PathLike[str] | None = None) -> Lexicon:
         InputError: the file cannot be read, or holds no lexicon.
     """
     file = ENGLISH if path is None else Path(path)
-    return Lexicon(_keywords(file, (file.resolve(),)).values())
+    return Lexicon(tuple(_keywords(file, (file.resolve(),)).values()))
 
 
 @frozen(kw_only=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from attrs import field, frozen
+from attrs import frozen
 from peirce.errors import InputError
 
 ROOTS = ("", "ROOT", "TOP")
@@ -37,14 +37,6 @@ class Constituent:
     depth: int
 
 
-def _tokens(given: Iterable[Token]) -> tuple[Token, ...]:
-    return tuple(given)
-
-
-def _constituents(given: Iterable[Constituent]) -> tuple[Constituent, ...]:
-    return tuple(given)
-
-
 @frozen
 class Tree:
     """One sentence.
@@ -56,8 +48,8 @@ class Tree:
         parsed: whether a parser found the constituents; else the tree is flat.
     """
 
-    tokens: tuple[Token, ...] = field(converter=_tokens)
-    constituents: tuple[Constituent, ...] = field(converter=_constituents)
+    tokens: tuple[Token, ...]
+    constituents: tuple[Constituent, ...]
     parsed: bool = True
 
     @property
@@ -124,7 +116,7 @@ class Tree:
 def flat(tokens: Sequence[Token]) -> Tree:
     """The tree of a sentence that could not be parsed: every token is a child of the root."""
     leaves = [Constituent("X", i, i + 1, 1) for i in range(len(tokens))]
-    return Tree(tokens, [Constituent("S", 0, len(tokens), 0), *leaves], parsed=False)
+    return Tree(tuple(tokens), (Constituent("S", 0, len(tokens), 0), *leaves), parsed=False)
 
 
 class Nested(NamedTuple):
@@ -223,7 +215,8 @@ def tree_of(nested: Nested, offset: int = 0, given: Sequence[Token] | None = Non
         return None
     if given is not None and len(given) != len(tokens):
         return flat(given)
-    return Tree(tokens if given is None else given, [each for each in found if each is not None])
+    own = tuple(tokens if given is None else given)
+    return Tree(own, tuple(each for each in found if each is not None))
 
 
 def tree_over(printed: str, tokens: Sequence[Token], source: str) -> Tree:

@@ -92,7 +92,9 @@ def _converted(words: Sequence[Word], top: int) -> Tree | None:
         found[place] = Constituent(node.label, start, len(order), depth)
 
     add(root, 0)
-    return Tree([word.token for word in words], found) if order == list(range(len(words))) else None
+    if order != list(range(len(words))):
+        return None
+    return Tree(tuple(word.token for word in words), tuple(found))
 
 
 def relative(words: Sequence[Word]) -> Sequence[Word]:

@@ -181,11 +181,7 @@ def four(drawn: Random) -> tuple[Pair, Pair, Pair, Pair]:
 
 def histograms(pairs: Iterable[Pair]) -> dict[str, dict[int, float]]:
     """The shares of numbers of variables, and of connectives of A and of B."""
-    counts: dict[str, Counter[int]] = {
-        "variables": Counter(),
-        "connectives of A": Counter(),
-        "connectives of B": Counter(),
-    }
+    counts = {what: Counter[int]() for what in ("variables", "connectives of A", "connectives of B")}
     for pair in pairs:
         counts["variables"][len(variables(pair.one + pair.other))] += 1
         counts["connectives of A"][connectives(pair.one)] += 1

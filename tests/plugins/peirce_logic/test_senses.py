@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from peirce_logic.senses.classifiers import Classifier, Senses, read_senses
 from peirce_logic.senses.sentences import NONE, agreement, read_sentences
 from peirce_logic.senses.training import cross_validated, encoded, train
 from peirce_logic.senses.vectors import Vectors
+from tiny_encoders import write_encoder
 
 WORDS = ("since", "as", "while")
 TREES = (
@@ -25,29 +27,9 @@ TREES = (
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny BERT with random weights, and a tokenizer of words."""
-    import torch
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.normalizers import Lowercase
-    from tokenizers.pre_tokenizers import BertPreTokenizer
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    words = sorted({word for each in read_sentences() for word in each.text.lower().split()})
-    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(("[UNK]", "[PAD]", *words))}, "[UNK]"))
-    tokenizer.normalizer = Lowercase()
-    tokenizer.pre_tokenizer = BertPreTokenizer()
-    folder = tmp_path_factory.mktemp("encoder")
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]").save_pretrained(
-        folder
-    )
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(words) + 2, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=128,
-    )  # fmt: skip
-    BertModel(config).save_pretrained(folder)
-    return folder
+    """A tiny BERT with random weights, and a tokenizer of the package's words."""
+    words = sorted({word for each in read_sentences() for word in re.findall(r"\w+", each.text.lower())})
+    return Path(write_encoder(tmp_path_factory.mktemp("encoder"), words, width=16, longest=128))
 
 
 def test_the_sentences_of_the_package() -> None:

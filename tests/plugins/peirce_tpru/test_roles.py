@@ -52,7 +52,7 @@ def test_both_directions_are_read_in_the_order_of_the_text(saved: Path) -> None:
         np.testing.assert_allclose(binding.shares[first], shares, rtol=1e-4)
 
 
-@pytest.mark.parametrize("texts", [["5 17 3"], ["5 17 3", ""], ["5", "17 3"]])
+@pytest.mark.parametrize("texts", [["5 17 3"], ["5", "17 3"]])
 @pytest.mark.parametrize("name", ["pair-tpru", "pair-bidaf"])
 def test_a_model_of_pairs_reads_one_text_or_two(name: str, texts: list[str], tmp_path: Path) -> None:
     small = {"model.dims.unary": 8, "model.dims.embedding": 4, "model.operators.options.tpru.roles": 6}
@@ -83,10 +83,9 @@ def test_a_picture_and_json(
 
 
 def test_what_cannot_be_shown_is_named(saved: Path, tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="'rain' is none"):
-        read_roles(saved, ["5 rain"])
-    with pytest.raises(TaskError, match="the text is empty"):
-        read_roles(saved, [" "])
+    for texts, said in ((["5 rain"], "'rain' is none"), ([" "], "the text is empty")):
+        with pytest.raises(TaskError, match=said):
+            read_roles(saved, texts)
     with pytest.raises(TaskError, match="give one, or two of a pair"):
         roles(saved, ["5", "6", "7"])
     with pytest.raises(TaskError, match="names no format of pictures"):

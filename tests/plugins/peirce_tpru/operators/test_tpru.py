@@ -93,13 +93,6 @@ def test_a_hook_reads_the_share_of_each_role_at_each_token() -> None:
         assert each.ge(0).all()
 
 
-def test_a_summary_needs_no_storage() -> None:
-    with torch.device("meta"):
-        states = unit(5, 4, roles=7).fused(torch.empty(2, 3, 5))
-    assert states is not None
-    assert states.shape == (2, 3, 4)
-
-
 def test_a_spec_names_it_and_padding_changes_nothing() -> None:
     spec = Spec.from_toml(
         """
