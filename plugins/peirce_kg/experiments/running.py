@@ -105,7 +105,9 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
                 spec = load_spec(row.spec, model)
                 made = make_task(KgQa.name, task, self.registry)
                 options = training_options(training)
-                vectors = plain(embedding_options(row.vectors, spec.dims["unary"])) if row.vectors else None
+                vectors = None
+                if row.vectors:
+                    vectors = plain(EmbeddingOptions(model=row.vectors, dim=spec.dims["unary"]))
                 yield TegaCell(
                     label=row.label,
                     seed=seed,
@@ -197,11 +199,6 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
         )
 
 
-def embedding_options(predictor: Predictor, width: int) -> EmbeddingOptions:
-    """How the vectors of an experiment are trained."""
-    return EmbeddingOptions(model=predictor, dim=width)
-
-
 def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int, console: Console) -> Path:
     """The file of trained vectors, which is made where it is missing; its name tells graphs and options apart.
 
@@ -212,7 +209,7 @@ def vectors_file(directory: Path, graph: Graph, predictor: Predictor, width: int
         width: the numbers of a vector.
         console: where it is told what is done.
     """
-    options = embedding_options(predictor, width)
+    options = EmbeddingOptions(model=predictor, dim=width)
     identity = digest(fingerprint(graph), plain(options))
     path = directory / "vectors" / f"{graph.name}-{predictor}-{width}-{identity}.safetensors"
     if not path.exists():

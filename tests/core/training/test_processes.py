@@ -95,9 +95,8 @@ PRETRAINING = {**CHANGES["fsdp"], "monitor": "mlm_loss", "evaluate_every": 10}
 def text(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     """Settings of `pretraining` on a few documents."""
     folder = tmp_path_factory.mktemp("text")
-    made = documents(
-        100
-    )  # more than 20 steps need: an epoch ends at another place for another size of batches
+    # More than 20 steps need: an epoch ends at another place for another size of batches.
+    made = documents(100)
     (folder / "text.txt").write_text(blocks(made))
     (folder / "tokenizer.json").write_bytes(Tokenizer.train(blocks(made).splitlines(), 120).content)
     files = [str(folder / "text.txt")]
@@ -118,17 +117,12 @@ def two(tmp_path_factory: pytest.TempPathFactory, text: Mapping[str, Any]) -> Pa
     ]  # fmt: skip
     dropping = {"spec": "dropping.toml", "options": plain(OPTIONS, **INTERRUPTED)}
     listed += [
-        {
-            "name": "text",
-            "on": "pretraining",
-            "spec": "text.toml",
-            "options": plain(OPTIONS, **PRETRAINING),
-            "task": {**text, "batch_size": 8},
-        },
+        {"name": "text", "on": "pretraining", "spec": "text.toml", "options": plain(OPTIONS, **PRETRAINING),
+         "task": {**text, "batch_size": 8}},
         {"name": "whole", **dropping},
         {"name": "part", **dropping, "fail_at": 9},  # in the fifth step
         {"name": "part", **dropping, "resume": True},
-    ]
+    ]  # fmt: skip
     (folder / "trainings.json").write_text(json.dumps(listed))
     launch(["-W", "error", trainings.__file__, folder])
     return folder
@@ -198,21 +192,17 @@ def test_checkpoints_of_processes_are_those_of_one(two: Path) -> None:
 def test_the_command_prints_in_the_first_process_alone(registry_file: Path, tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(PLAIN.to_toml())
     sets = ("train.steps=2", "train.device=cpu", "train.parallel=fsdp", "train.precision=bf16")
-    done = launch(
-        [
-            *(
-                "-m",
-                "peirce",
-                "--registry",
-                registry_file,
-                "train",
-                tmp_path / "spec.toml",
-                "--task",
-                "filled",
-            ),
-            *("-o", tmp_path / "model", *(part for setting in sets for part in ("--set", setting))),
-        ]
-    )
+    command = [
+        "-m",
+        "peirce",
+        "--registry",
+        registry_file,
+        "train",
+        tmp_path / "spec.toml",
+        "--task",
+        "filled",
+    ]
+    done = launch([*command, "-o", tmp_path / "model", *(f"--set={setting}" for setting in sets)])
     assert "saved in" in done[0].stdout
     assert done[1].stdout == ""
     record = json.loads((tmp_path / "model" / "training.json").read_text())

@@ -185,16 +185,6 @@ def test_results_that_were_kept_are_read_and_found() -> None:
     assert any(specs.get(row.spec) == row.spec_digest for row in rows)
 
 
-def test_what_a_run_is_known_by(runs: TegaRuns) -> None:
-    def known(changed: TegaRuns) -> list[str]:
-        return [cell.run for cell in changed.cells()]
-
-    assert known(runs) == known(evolve(runs, command="another", directory=Path("elsewhere")))
-    assert known(runs) == known(evolve(runs, settings={"train.threads": 2}))
-    for key, value in (("train.lr", 1e-2), ("task.eval_queries", 5), ("model.dims.heads", 1)):
-        assert not set(known(runs)) & set(known(evolve(runs, settings={key: value})))
-
-
 def test_what_differs_from_the_scale_stands_beside_the_figures(runs: TegaRuns) -> None:
     changed = evolve(runs, settings={"train.steps": 3, "task.train_queries": 10})
     assert "scale tiny: two steps; here with train.steps = 3, task.train_queries = 10." in " ".join(

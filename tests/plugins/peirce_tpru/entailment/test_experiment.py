@@ -89,11 +89,7 @@ def test_rows_have_a_learning_rate_of_their_own_unless_one_is_given(
     tmp_path: Path, settings: dict[str, float], rates: tuple[float, float]
 ) -> None:
     batch = Entailment.example_in(tmp_path)["batch_size"]
-    request = ExperimentRequest(
-        data=str(tmp_path),
-        directory=tmp_path / "out",
-        rows=("GRU", "transformer"),
-        seeds=(0,),
-        settings={"task.batch_size": batch, **settings},
-    )
+    given = {"task.batch_size": batch, **settings}
+    rows = ("GRU", "transformer")
+    request = ExperimentRequest(data=str(tmp_path), directory=tmp_path, rows=rows, seeds=(0,), settings=given)
     assert tuple(cell.training.lr for cell in TABLE1.asked(request).cells()) == rates
