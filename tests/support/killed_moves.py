@@ -1,7 +1,7 @@
 """Exports that are killed while they move what they made to its place: `killed_moves.py KIND FOLDER`.
 
-KIND is `engine` or `triton`. A fork is killed at its first touch of a file, the next one at its second, and so on, each
-while it puts a new export in the place of an older one. Printed is what was found after each, as JSON.
+KIND is `engine` or `triton`. A fork is killed at its first change of a file, the next one at its second, and so on,
+each while it puts a new export in the place of an older one. Printed is what was found after each, as JSON.
 """
 
 from __future__ import annotations
@@ -24,28 +24,23 @@ from peirce_export.tensorrt.profiles import profiles
 from peirce_export.triton.config import CONFIG, TritonOptions, of_tensors, parsed, text_of
 from peirce_export.triton.repository import add, next_version
 
-_EVENTS = {
-    "open",
-    "os.mkdir",
-    "os.rename",
-    "os.remove",
-    "os.rmdir",
-    "os.scandir",
-    "os.listdir",
-    "shutil.rmtree",
-}
+_EVENTS = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod"}
+"""What changes a folder, beside opening a file to write to it."""
 MODELS = ("asked", "asked_front")
 
 
 def killed_at(count: int, move: Callable[[], None]) -> bool:
-    """Whether a fork that moves something was killed, at so many touches of a file."""
+    """Whether a fork that moves something was killed, at so many changes of a file."""
     child = os.fork()
     if child == 0:
         seen = 0
 
         def hook(event: str, arguments: tuple[object, ...]) -> None:
             nonlocal seen
-            if event in _EVENTS:
+            writes = (
+                event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_RDWR | os.O_WRONLY)
+            )
+            if event in _EVENTS or writes:
                 seen += 1
                 if seen == count:
                     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,7 +1,6 @@
-"""Saves over a model, in processes that are killed or that go on together: `killed_saves.py FOLDER WHEN SEED`.
+"""Saves over a model, in processes that are killed or that go on together: `killed_saves.py FOLDER WHEN`.
 
-`at` kills a save at each of its
-touches of a file, one save after the other; `after` kills saves at random times; `together` lets three processes save
+`at` kills a save at each of its changes of a file, one save after the other; `together` lets three processes save
 while this one reads. What lies in FOLDER/model is checked each time; the last line counts what was found.
 """
 
@@ -9,19 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import signal
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from killed_moves import killed_at
 from peirce.model import saved_files
 from peirce.model.storage import Saved, save
 
-_EVENTS = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod"}
-"""What changes a folder, beside opening a file to write to it."""
 OTHERS = {"model.onnx": b"mine", "runs/a/events": b"many", "assets/notes.txt": b"mine as well"}
 
 
@@ -69,41 +64,6 @@ def looked_at(folder: Path) -> str:
     return whole({name: content for name, content in contents(folder).items() if name not in OTHERS})
 
 
-def _die_at(count: int) -> None:
-    seen = 0
-
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal seen
-        writes = (
-            event == "open" and isinstance(flags := arguments[2], int) and flags & (os.O_RDWR | os.O_WRONLY)
-        )
-        if event in _EVENTS or writes:
-            seen += 1
-            if seen == count:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hook)
-
-
-def _killed(folder: Path, name: str, count: int, delay: float | None) -> bool:
-    """Whether a save was killed."""
-    child = os.fork()
-    if child == 0:
-        if delay is None:
-            _die_at(count)
-        try:
-            save(model(name), folder)
-        except BaseException:
-            os._exit(3)
-        os._exit(0)
-    if delay is not None:
-        time.sleep(delay)
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0, "a save failed"
-    return os.WIFSIGNALED(status)
-
-
 def _together(folder: Path) -> dict[str, int]:
     """Three processes that save, each its own model; in the end one of their last ones lies there."""
     children = []
@@ -133,13 +93,13 @@ def _together(folder: Path) -> dict[str, int]:
     return counts
 
 
-def main(place: Path, when: str, seed: int) -> None:
-    folder, draw = place / "model", random.Random(seed)
+def main(place: Path, when: str) -> None:
+    folder = place / "model"
     save(model("a"), folder)
     for name, content in OTHERS.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    counts = _together(folder) if when == "together" else _killed_again_and_again(folder, when, draw)
+    counts = _together(folder) if when == "together" else _killed_again_and_again(folder)
     save(model("z"), folder)
     assert looked_at(folder) == "z"
     assert [path.name for path in place.iterdir()] == ["model"], "something is left beside the folder"
@@ -148,19 +108,16 @@ def main(place: Path, when: str, seed: int) -> None:
     print(json.dumps(counts))
 
 
-def _killed_again_and_again(folder: Path, when: str, draw: random.Random) -> dict[str, int]:
-    started = time.perf_counter()
+def _killed_again_and_again(folder: Path) -> dict[str, int]:
     save(model("b"), folder)
-    lasts = time.perf_counter() - started
     name, before, counts = "a", "b", {"old": 0, "new": 0}
-    tries = range(1, 10_000) if when == "at" else range(20)
-    for count in tries:
-        killed = _killed(folder, name, count, None if when == "at" else draw.uniform(0, 1.5 * lasts))
+    for count in range(1, 10_000):
+        killed = killed_at(count, lambda name=name: save(model(name), folder))
         found = opened(folder)
         assert found in (name, before), found
         for other, content in OTHERS.items():
             assert (folder / other).read_bytes() == content, other
-        if not killed and when == "at":
+        if not killed:
             break
         counts["new" if found == name else "old"] += 1
         before, name = found, chr(ord("a") + (ord(found) - ord("a") + 1) % 26)
@@ -168,4 +125,4 @@ def _killed_again_and_again(folder: Path, when: str, draw: random.Random) -> dic
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2])
