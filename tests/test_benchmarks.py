@@ -19,7 +19,14 @@ BENCHMARKS = ROOT / "benchmarks"
     [
         ("layer", "--repeats 1 --batch 2 --length 40", {"unfused", "fused", "fused, whole"}),
         # atoms large enough to go by blocks
-        ("growth", "--longest 128 --training-length 128 --repeats 1", {"trans", "bool", "training step"}),
+        pytest.param(
+            *(
+                "growth",
+                "--longest 128 --training-length 128 --repeats 1",
+                {"trans", "bool", "training step"},
+            ),
+            marks=pytest.mark.thorough,
+        ),
         pytest.param(
             "models",
             "--what step --repeats 1 --batch 1 --length 100 --eager",

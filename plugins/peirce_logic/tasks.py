@@ -46,10 +46,10 @@ def relations_of(options: RelationOptions, texts: Iterable[str]) -> Mapping[str,
         options: a task's.
         texts: they may repeat.
     """
-    if not options.parsed:
-        return {}
     lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
     settings = (options.parser, lexicon, cache, options.processes, senses)
+    if not options.parsed:
+        return {}
     whole = list(dict.fromkeys(texts))
     found = Detector(*settings).find(whole, Console(stderr=True))
     return {text: each.relations for text, each in zip(whole, found, strict=True)}

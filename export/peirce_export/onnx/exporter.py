@@ -151,9 +151,9 @@ class OnnxExporter(Exporter):
         from peirce_export.onnx.verifying import OnnxGraph
 
         options = self.options
-        quantisation = options.quantisation if options.precision == INT8 else None
+        quantisation, quantise = options.quantisation, options.precision == INT8
         precision: Precision = "float32"
-        if quantisation is None:
+        if not quantise:
             precision = options.precision or precision_of(model)  # type: ignore[assignment]  # one of them
         reports, written = [], []
         with steps(f"exporting {path.name}") as say:
@@ -161,7 +161,7 @@ class OnnxExporter(Exporter):
                 say(f"tracing {role}")
                 shown = view(role, model)
                 graph = trace(shown, options.opset, precision, optimize=options.optimize)
-                if quantisation is not None:
+                if quantise:
                     say(f"quantising {role}")
                     graph = quantised(graph, quantisation)
                 say(f"writing {role}")
