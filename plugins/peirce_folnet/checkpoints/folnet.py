@@ -14,7 +14,7 @@ from typing import Any
 
 import tomlkit
 import torch
-from attrs import asdict, has
+from attrs import asdict
 from peirce.compose import build, resolve
 from peirce.errors import ModelFileError, unknown
 from peirce.files import locked, parse_json, read_bytes, scratch, writing
@@ -104,9 +104,19 @@ def export_folnet(directory: Path, output: Path, *, registry: Registry | None = 
     if "mlm" in model.heads:
         published[TIED] = published[EMBEDDING].clone()
     kept = directory / "assets" / CONFIG_ASSET
-    text = read_bytes(kept, text=True) if kept.is_file() else _dump(config_of(model))
+    text = (
+        read_bytes(kept, text=True)
+        if kept.is_file()
+        else json.dumps(config_of(model), indent=1).encode() + b"\n"
+    )
     again = spec_of(parse_json(text), published, name=model.spec.name, source=output / "config.json")
-    if changed := _changes(model.plan, resolve(again, registry or default_registry())):
+    ours, other = _facts(model.plan), _facts(resolve(again, registry or default_registry()))
+    changed = [
+        f"{what} {other.get(what)!r} in place of {ours.get(what)!r}"
+        for what in {**ours, **other}
+        if ours.get(what) != other.get(what)
+    ]
+    if changed:
         raise ModelFileError(
             f"{directory} would be another model as a published FOLNet, which has {'; '.join(changed)}. What no weight "
             f"depends on can be changed in {directory / 'spec.toml'}"
@@ -143,7 +153,7 @@ def spec_of(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], *, name:
             raise ModelFileError(f"{source}: pretrain_loss: {unknown('loss', loss, LOSSES)}")
     if settings["boolean_type"] not in BOOLEANS:
         raise ModelFileError(f"{source}: {unknown('boolean_type', settings['boolean_type'], BOOLEANS)}")
-    operators = [*(settings["mixer_ops"]["1"] or ()), *(settings["mixer_ops"]["2"] or ())]
+    operators = [name for branch in "12" for name in settings["mixer_ops"][branch] or ()]
     positions: list[dict[str, Any]] = []
     if settings["absolute_position"]:
         positions.append({"use": "absolute"})
@@ -187,12 +197,11 @@ def config_of(model: Model) -> dict[str, Any]:
     """The published configuration of a model that was not imported from one."""
     spec, dims = model.spec, model.plan.dims
     uses = {position.name: position.options for position in model.plan.positions}
-    branches: dict[str, list[str] | None] = {"0": None, "1": [], "2": []}
-    for planned in model.plan.mixing:
-        assert planned.output is not None
-        branch = branches["1" if planned.output.branch == "U" else "2"]
-        assert branch is not None
-        branch.append(planned.name)
+    outputs = [(p.output.branch, p.name) for p in model.plan.mixing if p.output is not None]
+    branches = {
+        number: [name for branch, name in outputs if branch == letter]
+        for number, letter in (("1", "U"), ("2", "B"))
+    }
     heads = [head.name for head in model.plan.heads]
     losses = [loss for loss in ("MLM", "NSP", "SCL") if LOSSES[loss][0][0] in heads]
     return {
@@ -206,7 +215,7 @@ def config_of(model: Model) -> dict[str, Any]:
         "type_vocab_size": dims.token_types,
         "diag_link": model.plan.architecture.options.diag_link,
         "num_layers": dims.layers,
-        "mixer_ops": branches,
+        "mixer_ops": {"0": None, **branches},
         "boolean_type": {v: k for k, v in BOOLEANS.items()}[model.plan.state[0].options.activation],
         "predicate_dims": [0, dims.unary, dims.binary],
         "intermediate_dims": [0, dims.feedforward_unary, dims.feedforward_binary],
@@ -217,30 +226,16 @@ def config_of(model: Model) -> dict[str, Any]:
     }
 
 
-def _changes(ours: Plan, theirs: Plan) -> list[str]:
-    """What a model has otherwise than the published network that its weights would be read into."""
-    one, other = _facts(ours), _facts(theirs)
-    return [
-        f"{what} {other.get(what)!r} in place of {one.get(what)!r}"
-        for what in {**one, **other}
-        if one.get(what) != other.get(what)
-    ]
-
-
 def _facts(plan: Plan) -> dict[str, Any]:
     """What a network computes with, by names that a spec has."""
     facts: dict[str, Any] = {f"scope.{key}": value for key, value in asdict(plan.scope).items()}
     facts |= {f"dims.{key}": getattr(plan.dims, key) for key in asdict(plan.model_dims)}
     facts |= {f"options.{key}": value for key, value in asdict(plan.architecture.options).items()}
-    for parts in (plan.mixing, plan.state, plan.positions, plan.heads):
-        for part in parts:
-            options = asdict(part.options) if has(type(part.options)) else {}
-            facts |= {
-                f"{part.kind} {part.name}": "there",
-                **{f"{part.name}.{k}": v for k, v in options.items()},
-            }
-            if isinstance(part, PlannedOperator):
-                facts[f"{part.name}.activation"] = part.activation
+    for part in (*plan.mixing, *plan.state, *plan.positions, *plan.heads):
+        facts[f"{part.kind} {part.name}"] = "there"
+        facts |= {f"{part.name}.{key}": value for key, value in asdict(part.options).items()}
+        if isinstance(part, PlannedOperator):
+            facts[f"{part.name}.activation"] = part.activation
     return facts
 
 
@@ -312,7 +307,3 @@ def _read_config(path: Path) -> dict[str, Any]:
     if problems:
         raise ModelFileError(f"{path} cannot be imported: {'; '.join(problems)}")
     return settings
-
-
-def _dump(config: Mapping[str, Any]) -> bytes:
-    return (json.dumps(config, indent=1) + "\n").encode()

@@ -31,19 +31,19 @@ BOOL: Mapping[str, Mapping[str, str]] = {
 OUTER: Mapping[str, str] = {
     "folnet.encoder.word_embd.weight": "network.input.embedding.weight",
     "folnet.encoder.type_embd.weight": "network.input.token_type.weight",
-    "folnet.encoder.diag.weight": "network.diagonal_in.weight",
-    "folnet.encoder.diag.bias": "network.diagonal_in.bias",
-    "folnet.diag.weight": "network.diagonal_out.weight",
-    "folnet.diag.bias": "network.diagonal_out.bias",
-    "folnet.dense.weight": "network.pooler.dense.weight",
-    "folnet.dense.bias": "network.pooler.dense.bias",
-    "cls.heads.predictions.transform.dense.weight": "heads.mlm.dense.weight",
-    "cls.heads.predictions.transform.dense.bias": "heads.mlm.dense.bias",
     "cls.heads.predictions.bias": "heads.mlm.bias",
-    "cls.heads.seq_relationship.weight": "heads.nsp.dense.weight",
-    "cls.heads.seq_relationship.bias": "heads.nsp.dense.bias",
-    "sch.dense.weight": "heads.scl.dense.weight",
-    "sch.dense.bias": "heads.scl.dense.bias",
+    **{
+        f"{theirs}.{leaf}": f"{ours}.{leaf}"
+        for theirs, ours in (
+            ("folnet.encoder.diag", "network.diagonal_in"),
+            ("folnet.diag", "network.diagonal_out"),
+            ("folnet.dense", "network.pooler.dense"),
+            ("cls.heads.predictions.transform.dense", "heads.mlm.dense"),
+            ("cls.heads.seq_relationship", "heads.nsp.dense"),
+            ("sch.dense", "heads.scl.dense"),
+        )
+        for leaf in ("weight", "bias")
+    },
 }
 """Everything outside the layers, but for the positions."""
 

@@ -11,7 +11,7 @@ from peirce.kernels import FusedLinear, folded
 from peirce.networks import Mixing
 from peirce.registry import Registry
 from peirce.spec import Spec
-from small_specs import FOLNET, TRANSFORMER
+from small_specs import ENCODER_DECODER, FOLNET, TRANSFORMER
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -56,7 +56,7 @@ def test_a_stage_takes_one_product_a_branch_each_way(
         assert after - before == expected
 
 
-@pytest.mark.parametrize("spec", [FOLNET, TRANSFORMER], ids=lambda s: s.name)
+@pytest.mark.parametrize("spec", [FOLNET, TRANSFORMER, ENCODER_DECODER], ids=lambda s: s.name)
 @pytest.mark.parametrize("grad", [True, False], ids=["grad", "no-grad"])
 def test_fused_and_unfused_are_one_network(spec: Spec, grad: bool, registry: Registry) -> None:
     spec = spec.replace({"model.dims.layers": 1, "model.regularisation.dropout": 0.0})
@@ -66,7 +66,8 @@ def test_fused_and_unfused_are_one_network(spec: Spec, grad: bool, registry: Reg
     assert models[0].state_dict().keys() == models[1].state_dict().keys()
     mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
     with torch.set_grad_enabled(grad):
-        one, other = (m(input_ids=tokens(), attention_mask=mask) for m in models)
+        target = {"decoder_input_ids": tokens()} if spec.name == ENCODER_DECODER.name else {}
+        one, other = (m(input_ids=tokens(), attention_mask=mask, **target) for m in models)
     for name, value in one.items():
         assert (value - other[name]).abs().max() <= 1e-12 * value.abs().max()
     if grad:

@@ -142,13 +142,9 @@ def test_it_generates_the_same_with_its_state_and_from_the_whole_text(registry: 
     assert len({token for text in kept for token in text.tokens}) > 2
 
 
-def test_a_network_that_reads_from_both_ends_does_not_go_on(registry: Registry) -> None:
-    model = network("lstm", "both", registry)
-    with pytest.raises(InputError, match='directions = "both" reads whole texts'):
-        model.network.advance({"input_ids": torch.tensor([[3]])}, {})
-
-
 def test_what_cannot_work_is_refused(registry: Registry) -> None:
+    with pytest.raises(InputError, match='directions = "both" reads whole texts'):
+        network("lstm", "both", registry).network.advance({"input_ids": torch.tensor([[3]])}, {})
     with pytest.raises(PlanError, match="unary = 7 cannot be shared by two directions"):
         build(SPEC.replace({"model.dims.unary": 7}), registry=registry)
     assert build(

@@ -7,7 +7,6 @@ import itertools
 import pytest
 import torch
 from peirce.compose import build
-from peirce.errors import PlanError
 from peirce.kernels import pair_scores as scores
 from peirce.parts import Dims, Tokens
 from peirce.registry import Registry
@@ -132,9 +131,3 @@ def _copy(theirs: dict[str, torch.Tensor], ours: torch.nn.Module) -> None:
             for kind in ("weight", "bias"):
                 put(name.replace("weight", kind), theirs[f"{of}.{module}.{kind}"])
     ours.load_state_dict(state)
-
-
-def test_without_terms_it_is_refused(registry: Registry) -> None:
-    off = {"use": "disentangled", "content_to_position": False, "position_to_content": False}
-    with pytest.raises(PlanError, match="both of its terms are off; leave the position out"):
-        build(TRANSFORMER.replace({"model.positions": [off]}), registry=registry)
