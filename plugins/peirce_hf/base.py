@@ -67,9 +67,7 @@ class PeircePreTrainedModel(PreTrainedModel):
     config_class = PeirceConfig
     base_model_prefix = "peirce"
     supports_gradient_checkpointing = True
-    accepts_loss_kwargs = (
-        False  # heads average over a batch; a trainer that accumulates must divide by itself
-    )
+    accepts_loss_kwargs = False  # heads average over a batch, so a trainer that accumulates must divide
     uses: ClassVar[tuple[str, ...]] = ()
     every_head: ClassVar[bool] = False
     configured: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -410,11 +408,8 @@ def _plan(spec: Spec, provenance: Mapping[str, Any] | None, registry: Registry) 
     parts = {part: origin for part, origin in recorded["parts"].items() if part in used}
     _, other = differences({"parts": parts}, registry)
     if other:
-        warnings.warn(
-            f"model {spec.name!r} was made with other versions: {'; '.join(other)}",
-            ProvenanceWarning,
-            stacklevel=3,
-        )
+        said = f"model {spec.name!r} was made with other versions: {'; '.join(other)}"
+        warnings.warn(said, ProvenanceWarning, stacklevel=3)
     return plan
 
 

@@ -76,11 +76,7 @@ class PeirceConfig(PreTrainedConfig):
 
     vocab_size = _read("input", "vocabulary", "How many token ids there are.")
     type_vocab_size = _read("input", "token_types", "How many token types there are.")
-    max_position_embeddings = _read(
-        "input",
-        "max_length",
-        "How many tokens an input has at most, where the spec's positions have a limit.",
-    )
+    max_position_embeddings = _read("input", "max_length", "How many tokens an input has at most.")
     hidden_size = _read("dims", "unary", "The width of the unary atoms.")
     num_hidden_layers = _read("dims", "layers", "How many layers there are.")
     num_attention_heads = _read("dims", "heads", "How many heads the operators have.")

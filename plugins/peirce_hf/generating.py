@@ -273,11 +273,7 @@ class SourceKeeper(nn.Module):
     """Keeps a source as it is, in the place where other models have their encoder."""
 
     def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        **kwargs: Any,
+        self, input_ids: Tensor, attention_mask: Any = None, token_type_ids: Any = None, **kwargs: Any
     ) -> PeirceSource:
         """The source."""
         return PeirceSource(input_ids, attention_mask, token_type_ids)

@@ -80,7 +80,9 @@ def check_saved(directory: Path) -> None:
         weights, model = record["sha256"], record.get("model")
         there = {path.name for path in _loaded(directory)}
         wrong = there - set(weights) if weights else set()
-        wrong |= {n for n, d in weights.items() if (directory / n).exists() and _digest(directory / n) != d}
+        for path in map(directory.joinpath, weights):
+            if path.exists() and (check_file(path) < 0 or digest_of(path) != weights[path.name]):
+                wrong.add(path.name)
         if model is not None and _model(directory) != model:
             wrong.add(CONFIG)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -102,8 +104,3 @@ def _model(directory: Path) -> str:
     """The digest of what a configuration says of the model."""
     content = read_json(directory / CONFIG)
     return digest_of({key: content.get(key) for key in ("spec", "provenance")})
-
-
-def _digest(path: Path) -> str:
-    check_file(path)
-    return digest_of(path)

@@ -64,14 +64,8 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The final atoms of the target."""
         dims = ("batch", self.rows, self.plan.dims.unary)
-        return (
-            TensorSpec(
-                name="unary",
-                dtype="float",
-                dims=dims,
-                meaning="Final properties of each token of the target.",
-            ),
-        )
+        meaning = "Final properties of each token of the target."
+        return (TensorSpec(name="unary", dtype="float", dims=dims, meaning=meaning),)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Encoded, Tokens]:
         """Embed and augment the source, embed the target, run both stacks."""
@@ -105,17 +99,8 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
         if not cache:
             source, source_real = self._encode(inputs)
             encoded, tokens = self._decode(source, source_real, ids, given)
-            kept = _joined(
-                {
-                    IDS: inputs["input_ids"],
-                    MASK: source_real,
-                    TARGET: torch.zeros_like(source_real),
-                    SOURCE: source,
-                },
-                ids,
-                real,
-            )
-            return encoded, tokens, kept
+            begun = {IDS: inputs["input_ids"], TARGET: torch.zeros_like(source_real)}
+            return encoded, tokens, _joined({**begun, MASK: source_real, SOURCE: source}, ids, real)
         kept = _joined(cache, ids, real)
         target = kept[TARGET]
         own = kept[MASK] & target
@@ -177,11 +162,6 @@ class PretrainedEncoderDecoder(PretrainedArchitecture, GenerativeArchitecture):
 
 def _joined(cache: CachedState, ids: Tensor, real: Tensor) -> dict[str, Tensor]:
     """The cached state with more tokens of the target."""
-    source = cache[SOURCE]
-    new = {
-        IDS: ids,
-        MASK: real,
-        TARGET: torch.ones_like(real),
-        SOURCE: source.new_zeros(*ids.shape, source.shape[2]),
-    }
+    blank = cache[SOURCE].new_zeros(*ids.shape, cache[SOURCE].shape[2])
+    new = {IDS: ids, MASK: real, TARGET: torch.ones_like(real), SOURCE: blank}
     return {name: torch.cat([cache[name], value], 1) for name, value in new.items()}

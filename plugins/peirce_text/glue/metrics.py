@@ -39,7 +39,7 @@ def score(metric: Metric, labels: Numbers, predicted: Numbers) -> float:
         predicted: the same, as predicted.
     """
     module, name, options = _FUNCTIONS[metric]
-    if module == "scipy.stats" and (_constant(labels) or _constant(predicted)):
+    if module == "scipy.stats" and any(np.ptp(values) == 0 for values in (labels, predicted)):
         return 0.0
     found = getattr(import_module(module), name)(labels, predicted, **options)
     return float(getattr(found, "statistic", found))
@@ -62,7 +62,3 @@ def measure(task: Subtask, labels: Numbers, predicted: Numbers) -> dict[str, flo
             f"the model predicts a number for {task.title} that is not finite; lower train.lr and train again"
         )
     return {name: score(name, labels, predicted) for name in task.metrics}
-
-
-def _constant(values: Numbers) -> bool:
-    return len(values) < 2 or bool((values == values[0]).all())

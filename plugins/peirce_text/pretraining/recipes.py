@@ -100,19 +100,17 @@ def load_recipe(path_or_name: str) -> PretrainingRecipe:
         spec=str(path.parent / spec) if is_path(spec) else spec,
         batch=table.get("batch"),
         vocabulary=table.get("vocabulary", 32768),
-        model=dict(_dotted("model", table.get("model", {}))),
+        model=_dotted("model", table.get("model", {})),
         task=table.get("task", {}),
         train=table.get("train", {}),
     )
 
 
-def _dotted(prefix: str, table: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _dotted(prefix: str, value: Any) -> dict[str, Any]:
     """The values of nested tables by dotted key."""
-    found: list[tuple[str, Any]] = []
-    for key, value in table.items():
-        path = f"{prefix}.{key}"
-        found += _dotted(path, value) if isinstance(value, dict) else [(path, value)]
-    return found
+    if not isinstance(value, dict):
+        return {prefix: value}
+    return {name: each for key in value for name, each in _dotted(f"{prefix}.{key}", value[key]).items()}
 
 
 def _count(value: Any) -> bool:

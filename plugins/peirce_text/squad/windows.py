@@ -80,15 +80,10 @@ def candidates(
     """
     start = window[0]
     own = owner[window[0] : window[1]] == index
-    firsts = [i for i in _top(logits[:, 0], n_best) if own[i]]
-    lasts = _top(logits[:, 1], n_best)
+    firsts, lasts = np.argsort(-logits, axis=0, kind="stable")[:n_best].T.tolist()
     return [
         Candidate(float(logits[i, 0]) + float(logits[j, 1]), start + i, start + j)
         for i in firsts
         for j in lasts
-        if i <= j < i + longest
+        if own[i] and i <= j < i + longest
     ]
-
-
-def _top(scores: Floats, count: int) -> list[int]:
-    return [int(i) for i in np.argsort(-scores, kind="stable")[:count]]

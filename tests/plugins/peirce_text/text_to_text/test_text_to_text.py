@@ -80,14 +80,8 @@ def test_a_pair_is_cut_to_its_room_and_keeps_its_special_tokens(data: TextData[E
 
 
 def test_a_batch_for_one_stack_and_for_two() -> None:
-    batch = {
-        n: t.tolist()
-        for n, t in EncodedPairs([Pair((2, 7, 3), (8, 9, 3)), Pair((2, 3), (3,))], 0, 2)
-        .batch(np.arange(2))
-        .items()
-    }
-    no = IGNORED
-    assert batch == {
+    pairs, no = EncodedPairs([Pair((2, 7, 3), (8, 9, 3)), Pair((2, 3), (3,))], 0, 2), IGNORED
+    assert {name: values.tolist() for name, values in pairs.batch(np.arange(2)).items()} == {
         "source": [[2, 7, 3], [2, 3, 0]],
         "source_mask": [[True, True, True], [True, True, False]],
         "written": [[2, 8, 9], [2, 0, 0]],
