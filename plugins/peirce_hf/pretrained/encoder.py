@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from peirce_hf.pretrained.architecture import NoDims, PretrainedArchitecture, SourceOptions
 from peirce_hf.pretrained.configuration import configuration
 from peirce_hf.pretrained.heads import OriginalHead, why_no_head
-from peirce_hf.pretrained.packing import Packing
-from peirce_hf.pretrained.tracing import without_choices
+from peirce_hf.pretrained.packing import Packing, without_choices
 
 
 @frozen(kw_only=True)

@@ -17,8 +17,7 @@ from peirce.parts import Encoded, GenerativeArchitecture, TensorSpec, Tokens
 from torch import Tensor
 
 from peirce_hf.pretrained.architecture import PretrainedArchitecture, SourceOptions
-from peirce_hf.pretrained.packing import Packing
-from peirce_hf.pretrained.tracing import without_choices
+from peirce_hf.pretrained.packing import Packing, without_choices
 
 IDS, MASK, TARGET, SOURCE = "memory_input_ids", "memory_attention_mask", "memory_target", "memory_source"
 """What is known of each token of the source and, after them, of the target."""
