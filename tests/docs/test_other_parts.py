@@ -82,10 +82,7 @@ def test_what_a_new_model_starts_with_is_saved_with_it(guide: SimpleNamespace, t
     file = tmp_path / "vectors.npy"
     given = np.random.default_rng(0).normal(size=(40, 24)).astype(np.float32)
     np.save(file, given)
-    parts = {
-        "model.positions": [{"use": "sides"}],
-        "model.augmenters": [{"use": "given", "file": str(file)}],
-    }
+    parts = {"model.positions": [{"use": "sides"}], "model.augmenters": [{"use": "given", "file": str(file)}]}
     model = build(small_specs.TRANSFORMER.replace(parts), registry=registry)
     (augmenter,) = (part for part in model.modules() if isinstance(part, guide.given.Given))
     np.testing.assert_array_equal(augmenter.vectors, given)

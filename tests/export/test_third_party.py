@@ -168,10 +168,7 @@ def test_its_options_and_its_report_are_the_commands(folder: Path) -> None:
             0,
             "kept.vectors: ok",
         ),
-        (*export, "m.vectors", "--opset", "18"): (
-            2,
-            "No such option: --opset",
-        ),
+        (*export, "m.vectors", "--opset", "18"): (2, "No such option: --opset"),
         (*export, "m.vectors", "--facto", "2"): (2, "Possible options: --factor"),
         (*export, "m.vectors", "--set", "facto=2"): (2, "Did you mean 'factor'"),
         (*export, "m.vectors", "--factor", "many"): (2, "Invalid value for '--factor'"),

@@ -194,15 +194,6 @@ def test_each_change_is_found_as_what_it_is(
     assert path.with_name("changed.failed-inputs.npz").is_file() == (change in (_fixed_inside, _nan))
 
 
-def test_files_that_are_not_exports(hand: Any, hand_file: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match=r"is not a file"):
-        verify(tmp_path / "none.onnx", hand)
-    cut = tmp_path / "cut.onnx"
-    cut.write_bytes(hand_file.read_bytes()[:1000])
-    with pytest.raises(ModelFileError, match=r"cut short"):
-        verify(cut, hand)
-
-
 def test_relative_error() -> None:
     ones = np.ones(3)
     assert relative_error(ones, ones) == 0.0

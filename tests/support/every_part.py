@@ -67,10 +67,7 @@ VARIANTS: Mapping[str, tuple[Spec, Mapping[str, Any]]] = {
         {
             "options": {"wiring": "parallel", "affine_norm": True, "diag_link": True},
             "scope.kind": "prefix",
-            "operators": {
-                "layer": "jmc.atp",
-                "options": {"cjoin": _PAPER, "bool": {"activation": "reglu"}},
-            },
+            "operators": {"layer": "jmc.atp", "options": {"cjoin": _PAPER, "bool": {"activation": "reglu"}}},
             "positions": _T5,
         },
     ),

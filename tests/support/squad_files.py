@@ -34,8 +34,7 @@ def write_squad(folder: Path) -> Path:
         (second, [question("t3", " What is not a cat?", "A dog", context=second)]),
     )
     dev = squad(
-        "2.0",
-        (CONTEXT, [question("d1", "Who ran?", "A cat", "cat"), question("d2", "Who is the cat?")]),
+        "2.0", (CONTEXT, [question("d1", "Who ran?", "A cat", "cat"), question("d2", "Who is the cat?")])
     )
     (folder / "train-v2.0.json").write_text(train)
     (folder / "dev-v2.0.json").write_text(dev)

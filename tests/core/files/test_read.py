@@ -70,13 +70,7 @@ def test_json_may_not_be_nested_deeply(text: str) -> None:
     assert parse_json("[" * 64 + "]" * 64)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a = " + "[" * 10**5,
-        "a." * 100 + "b = 1",
-    ],
-)
+@pytest.mark.parametrize("text", ["a = " + "[" * 10**5, "a." * 100 + "b = 1"])
 def test_toml_may_not_be_nested_deeply(text: str) -> None:
     with pytest.raises(ValueError, match="deep"):
         parse_toml(text)

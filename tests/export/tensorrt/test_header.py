@@ -27,12 +27,7 @@ def header(engine: Path, precision: Precision = "float32") -> Header:
     """That of an engine whose bytes are no engine."""
     engine.write_bytes(b"engine")
     metadata = Metadata(
-        signature=SIGNATURE,
-        spec="",
-        provenance={},
-        precision=precision,
-        opset_requested=20,
-        opset_actual=20,
+        signature=SIGNATURE, spec="", provenance={}, precision=precision, opset_requested=20, opset_actual=20
     )
     return Header(
         metadata=metadata,
