@@ -111,7 +111,7 @@ class Senses:
         """Write the classifiers, whole or not at all.
 
         Raises:
-            TaskError: the file cannot be written.
+            OSError: the file cannot be written.
         """
         from safetensors.numpy import save
 
@@ -127,12 +127,7 @@ class Senses:
             for name in ("weight", "bias")
         }
         metadata[_OWN] = _digest(arrays, metadata)
-        try:
-            write_whole(path, save(arrays, metadata))
-        except OSError as error:
-            raise TaskError(
-                f"{path} cannot be written: {error.strerror or error}; choose another -o"
-            ) from error
+        write_whole(path, save(arrays, metadata))
 
 
 def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:

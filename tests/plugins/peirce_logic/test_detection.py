@@ -269,8 +269,8 @@ def test_what_is_no_lexicon_is_refused(text: str, said: str, tmp_path: Path) -> 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trees, html = tmp_path / "trees.txt", tmp_path / "shown.html"
     trees.write_text(WORKED)
-    given = ("logic", "detect", trees, "--parser", "brackets", "--jsonl", "--html", html)
-    assert exit_code(*given) == 0
+    how = ("--parser", "brackets")
+    assert exit_code("logic", "detect", trees, *how, "--jsonl", "--html", html) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == found(WORKED)
     drawn = tmp_path / "shown.png"
     assert exit_code("logic", "detect", trees, "--parser", "brackets", "--png", drawn) == 0
@@ -312,15 +312,11 @@ def test_several_texts_are_told_apart_kept_and_counted_in_parts(
 
 
 def test_a_file_is_counted_in_parts() -> None:
-    text = "One two three.\n\n" * 10_000
-    parts = list(_parts(text))
-    assert "".join(parts) == text
-    assert max(map(len, parts)) <= PIECE
-    assert all(part.startswith("\n\n") for part in parts[1:])
-    sentence = "If it rains, we stay. "
-    parts = list(_parts(sentence * 9000))
-    assert "".join(parts) == sentence * 9000
-    assert all(part.rstrip().endswith("stay.") for part in parts)
+    for text, end in (("One two three.\n\n" * 10_000, "three."), ("If it rains, we stay. " * 9000, "stay.")):
+        parts = list(_parts(text))
+        assert "".join(parts) == text
+        assert max(map(len, parts)) <= PIECE
+        assert all(part.rstrip().endswith(end) for part in parts)
     assert all(part.endswith("word") for part in _parts("word " * 20_000 + "word"))
     assert list(_parts("x" * (PIECE + 1))) == ["x" * PIECE, "x"]
 
@@ -380,12 +376,8 @@ def test_lines_of_spans_that_overlap_lie_below_each_other() -> None:
 
 def test_a_picture_notes_what_its_font_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     drawn = tmp_path / "shown.png"
-    assert (
-        exit_code(
-            "logic", "detect", "(S (NP \u96e8) (CC and) (NP \u96ea))", "--parser", "brackets", "--png", drawn
-        )
-        == 0
-    )
+    text = "(S (NP \u96e8) (CC and) (NP \u96ea))"
+    assert exit_code("logic", "detect", text, "--parser", "brackets", "--png", drawn) == 0
     assert capsys.readouterr().err == (
         "note: the picture shows boxes for 2 character(s) that its font lacks; --html shows them\n"
     )

@@ -88,6 +88,7 @@ def test_accuracy_by_file_and_the_heuristics_beside_it(task: Entailment) -> None
         task.check(build(load_spec("pair-tpru", {**SMALL, "model.heads": []}), seed=0), data)
 
 
+@pytest.mark.thorough  # half a minute; the suite exports the unit, and peirce_text asks its pipeline
 def test_a_saved_model_is_exported_and_answers_pairs_of_texts(task: Entailment, tmp_path: Path) -> None:
     data = task.prepare()
     model = build(load_spec("pair-tpru", {**SMALL, **task.overrides(data)}), seed=0)
