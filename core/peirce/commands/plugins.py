@@ -189,17 +189,11 @@ def check(
 def _to_check(given: str) -> Plugin:
     """The plug-in that is meant; one of a module that there is not is most likely a slip in a plug-in's name."""
     plugin, _ = named_plugin(given)
-    if plugin.distribution is None and not given.startswith("module:"):
-        try:
-            absent = find_spec(plugin.module) is None
-        except ModuleNotFoundError:
-            absent = True
-        except Exception:
-            absent = False  # a package above it fails, which loading it will report
-        if absent:
-            raise RegistryError(
-                f"{unknown('plug-in', given, known_names(installed_plugins()))}. There is no module of that name either"
-            )
+    named = plugin.distribution is not None or given.startswith("module:")
+    if not named and find_spec(plugin.module.partition(".")[0]) is None:
+        raise RegistryError(
+            f"{unknown('plug-in', given, known_names(installed_plugins()))}. There is no module of that name either"
+        )
     return plugin
 
 

@@ -54,12 +54,11 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
         SpecError: an unknown part or option, with the nearest valid name and the line.
         PlanError: parts that do not fit together: sizes, places, branches, scope.
     """
-    spec = _current(spec, registry)
+    path = "model.architecture"
+    cls: type[Architecture] = _Finder(spec, registry).part("architectures", spec.architecture, path)
+    spec = cls.current(spec)  # as the architecture reads it today
     finder = _Finder(spec, registry)
-    architecture = finder.find(
-        "architectures", spec.architecture, spec.options, "model.architecture", "model.options"
-    )
-    cls: type[Architecture] = architecture.part
+    architecture = finder.find("architectures", spec.architecture, spec.options, path, "model.options")
     model_dims: Any = structure_options(
         cls.Dims,
         spec.dims,
@@ -95,14 +94,6 @@ def resolve(spec: Spec, registry: Registry, *, fuse: bool = True) -> Plan:
 def _as(cls: type[T], planned: Planned, **more: Any) -> T:
     """A planned part as one of its kind."""
     return cls(**attrs.asdict(planned, recurse=False), **more)
-
-
-def _current(spec: Spec, registry: Registry) -> Spec:
-    """The spec in the form that its architecture reads today."""
-    cls: type[Architecture] = _Finder(spec, registry).part(
-        "architectures", spec.architecture, "model.architecture"
-    )
-    return cls.current(spec)
 
 
 @frozen

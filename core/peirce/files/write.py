@@ -136,8 +136,12 @@ def scratch(place: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        _release(lock)
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            _release(lock)
+            shutil.rmtree(folder, ignore_errors=True)
+        except KeyboardInterrupt:  # a signal may come while nothing but this is left to do
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def clear(folder: Path) -> None:

@@ -49,7 +49,3 @@ def test_an_option_takes_the_same_in_every_command() -> None:
         if option == "--output":
             assert parameter.metavar in ("FILE", "DIR"), f"peirce {command} {option}"
             assert "-o" in parameter.opts
-
-
-def test_every_word_is_used() -> None:
-    assert {parameter.metavar for _, parameter in parameters()} >= set(METAVARS)
