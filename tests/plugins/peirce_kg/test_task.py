@@ -1,3 +1,5 @@
+"""The task `kgqa`: batches, learning, evaluation and what a model keeps."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -47,6 +49,24 @@ def test_batches_hold_every_query_once_and_no_more_padding_than_needed(data: KgQ
     rows = sorted(tuple(row.tolist()) for b in batches for row in b["input_ids"] * b["attention_mask"])
     trimmed = [tuple(x for x in row if x != PAD) for row in rows]
     assert len(set(trimmed)) == len(trimmed)
+
+
+@pytest.mark.parametrize("name", ["tega", "transformer-absolute", "transformer-relative"])
+def test_a_few_steps_raise_the_ranks_of_answers(
+    name: str, task: KgQa, data: KgQaData, registry: Registry
+) -> None:
+    spec = load_spec(name, {**task.overrides(data), **NARROW, "model.regularisation.dropout": 0.0})
+    model = build(spec, registry=registry)
+    before = task.metrics(model, data, "train")
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    for epoch in range(12):
+        for batch in task.batches(data, "train", 0, epoch):
+            optimiser.zero_grad()
+            task.loss(model, batch).backward()
+            optimiser.step()
+    after = task.metrics(model, data, "train")
+    assert after["entailed/mrr"] > before["entailed/mrr"] + 0.1
+    assert "inferred/hits@10/2in" in task.metrics(model, data, "test")
 
 
 def test_queries_of_like_length_come_together_and_leave_less_padding(data: KgQaData) -> None:
