@@ -74,6 +74,16 @@ class FusedLinear(nn.Module):
             return F.linear(atoms, *self.weights()).split_with_sizes(self.widths, -1)
         return [F.linear(atoms, *_scaled(linear, scale)) for linear, scale in self.maps]
 
+    def write_each(self, channels: Sequence[Tensor]) -> Tensor:
+        """The sum of the maps' results, one product a map: in training neither weights nor channels are joined."""
+        parts = [_scaled(linear, scale) for linear, scale in self.maps]
+        biases = [bias for _, bias in parts if bias is not None]
+        first, *rest = channels
+        total = F.linear(first.flatten(0, -2), parts[0][0], sum(biases[1:], biases[0]) if biases else None)
+        for each, (weight, _) in zip(rest, parts[1:], strict=True):
+            total = torch.addmm(total, each.flatten(0, -2), weight.t())
+        return total.view(*first.shape[:-1], -1)
+
     def weights(self) -> Weights:
         """The weight and bias of the one product."""
         if self._folded is not None:

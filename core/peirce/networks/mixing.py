@@ -324,7 +324,8 @@ class Mixing(nn.Module):
         unary = state.unary
         if "U" in self._writers:
             own = [results[i].flatten(2) for i in self._writes["U"]]
-            increment = write(own, *self._writers["U"].weights(), joined=not way.apart)
+            writer = self._writers["U"]
+            increment = writer.write_each(own) if way.apart else write(own, *writer.weights(), joined=True)
             unary = unary + _drop(increment, self._rate)
         return Predicates(unary, binary), kept
 
@@ -354,7 +355,7 @@ class Mixing(nn.Module):
             return self._apart
         if blocked_training(atoms):
             wanted = any(isinstance(t, Tensor) and t.requires_grad for bias in biases for t in bias)
-            return self._apart if wanted or self.is_read() else self._rows
+            return self._apart if wanted or self.is_read() else self._rows._replace(apart=True)
         by_rows = blocked(atoms) and not self.training and not self.is_read()
         return self._rows if by_rows else self._whole
 
