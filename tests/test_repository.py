@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from configparser import ConfigParser
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,18 @@ def test_every_spec_of_a_package_is_a_ready_one() -> None:
 
 BY_NAME = ("gpu", "tensorrt", "tensorrt-rtx", "logic")
 """Extras that no environment of every change installs."""
+
+
+def test_constraints_pin_all_that_ci_installs(project: dict[str, Any]) -> None:
+    """An unpinned package is another one next week, and may bring another torch."""
+    pinned = pins(ROOT / "constraints.txt")
+    tox = ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    wanted = {normal(requirement.name) for requirement in requirements(project, *BY_NAME)}
+    for section in tox.sections():
+        deps = tox.get(section, "deps", fallback="").split()
+        wanted |= {normal(name) for name in deps if not name.startswith("{")}
+    assert wanted - {*pinned} == set()
 
 
 def test_the_lowest_releases_are_the_lower_bounds(project: dict[str, Any]) -> None:

@@ -116,6 +116,11 @@ def test_every_check_has_its_section() -> None:
         assert check.link == f"docs/guide/write-a-plugin/checks.md#{anchor}"
 
 
+def test_the_guide_knows_every_hook() -> None:
+    text = (GUIDE / "index.md").read_text(encoding="utf-8")
+    assert all(f"`register_{kind}`" in text for kind in KINDS)
+
+
 def test_every_public_name_is_in_the_reference(reference: ModuleType) -> None:
     grouped = [name for names in reference.GROUPS.values() for name in names]
     assert sorted([*grouped, "__version__"]) == sorted(peirce.__all__)
