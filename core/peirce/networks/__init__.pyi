@@ -1,3 +1,5 @@
+from .channels import CachedState as CachedState
+from .channels import Projections as Projections
 from .layers import Pooler as Pooler
 from .layers import binary_output as binary_output
 from .layers import cache_from_layer as cache_from_layer
@@ -6,10 +8,8 @@ from .layers import layer_cached_states as layer_cached_states
 from .layers import pooled_output as pooled_output
 from .layers import run_layers as run_layers
 from .layers import unary_output as unary_output
-from .mixing import CachedState as CachedState
 from .mixing import Mixing as Mixing
 from .mixing import Norms as Norms
-from .mixing import Projections as Projections
 from .mixing import SourceReader as SourceReader
 from .recurrence import recur as recur
 from .token_input import TokenInput as TokenInput

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from peirce.algebra import Scope
 from peirce.kernels import PairBias
-from peirce.networks.mixing import CachedState
+from peirce.networks.channels import CachedState
 from peirce.parts import TensorSpec
 
 

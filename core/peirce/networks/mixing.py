@@ -23,25 +23,26 @@ An operator whose kernel is attended to, as that of cjoin is, needs every row at
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from peirce.algebra import Attended, Norm, Predicates, Scope, standardise
 from peirce.kernels import FusedLinear, PairBias, blocked, blocked_training, in_blocks, write
+from peirce.networks.channels import (
+    CachedState,
+    Channels,
+    Group,
+    Place,
+    Product,
+    Projections,
+    count,
+    drop,
+    groups_of,
+)
 from peirce.parts import Branch, Dims, Plan, PlannedOperator, Reader, Writer
-
-CachedState = Mapping[str, Tensor]
-"""The cached keys and values of earlier tokens, by name: channels of `cached` readers, [b, a, *shape] from unary
-atoms and [b, a, y, *shape] from binary ones."""
-Place = tuple[int, str]
-"""An operator's number in the stage, and the role of what it reads."""
-Channels = dict[Place, Tensor]
 
 
 class Norms(nn.Module):
@@ -58,178 +59,6 @@ class Norms(nn.Module):
         return Predicates(
             scope.zero_unary(self.unary(state.unary)), scope.zero_binary(self.binary(state.binary))
         )
-
-
-class Projections(nn.Module):
-    """The projections of one operator, under the names that the state dict keeps: kernel, premise, output.
-
-    Args:
-        dims: the sizes.
-        kernel: what the kernel is read from.
-        premise: what the premise is read from.
-        output: what the result is written to.
-        source: whether the `cached` readers also read a source's final atoms, as `source_kernel` or
-            `source_premise`. A decoder's do.
-    """
-
-    def __init__(
-        self,
-        dims: Dims,
-        kernel: Reader | None = None,
-        premise: Reader | None = None,
-        output: Writer | None = None,
-        *,
-        source: bool = False,
-    ) -> None:
-        super().__init__()
-        readers = {role: reader for role, reader in (("kernel", kernel), ("premise", premise)) if reader}
-        for role, reader in readers.items():
-            self.add_module(role, _linear(dims, reader))
-        if output is not None:
-            self.output = nn.Linear(_count(output), _width(dims, output), bias=output.bias)
-        for role, reader in readers.items():
-            if source and reader.cached:
-                self.add_module(f"source_{role}", _linear(dims, reader))
-
-
-class Mask(IntEnum):
-    """What happens to channels after they are read; groups of one kind stand side by side in a product."""
-
-    DROPPED_SOFTMAX = 0
-    SOFTMAX = 1
-    ZERO_OUTSIDE_SCOPE = 2
-    NONE = 3
-
-
-class Group(NamedTuple):
-    """The channels that one operator reads from a branch as its kernel or its premise.
-
-    `cached_as` is the name of the channels in the cached state; None where they are not cached.
-    """
-
-    place: Place
-    branch: Branch
-    mask: Mask
-    shape: tuple[int, ...]
-    scale: float
-    tokens_last: bool
-    cached_as: str | None
-
-    @classmethod
-    def of(cls, operator: int, role: str, reader: Reader, planned: PlannedOperator) -> Group:
-        """The group that the `role` of an operator, the one at place `operator` of its layer, reads."""
-        mask = Mask.NONE
-        if reader.branch == "B" and reader.activation == "softmax":
-            mask = Mask.DROPPED_SOFTMAX if reader.dropout else Mask.SOFTMAX
-        elif reader.branch == "B" and planned.part.scope_rule == "reduce":
-            mask = Mask.ZERO_OUTSIDE_SCOPE
-        return cls(
-            (operator, role),
-            reader.branch,
-            mask,
-            shape=tuple(reader.shape.values()),
-            scale=reader.scale,
-            tokens_last=reader.tokens_last,
-            cached_as=f"{operator}_{planned.name}_{role}" if reader.cached else None,
-        )
-
-    @property
-    def width(self) -> int:
-        """How many channels there are."""
-        return math.prod(self.shape)
-
-    def with_cached(self, channels: Tensor, cache: CachedState) -> Tensor:
-        """The cached channels of the tokens before, then those of the rows.
-
-        Relations of earlier tokens to later ones are zero: a token does not attend to later ones.
-        """
-        assert self.cached_as is not None
-        if self.cached_as not in cache:
-            return channels
-        past = cache[self.cached_as]
-        if self.branch == "B":
-            later = channels.shape[2] - past.shape[2]
-            past = torch.cat([past, past.new_zeros(*past.shape[:2], later, *past.shape[3:])], 2)
-        return torch.cat([past, channels], 1)
-
-
-class Product:
-    """Channel groups of one branch that one matrix product reads.
-
-    Args:
-        groups: whose channels they are.
-        operators: the projections of every operator of the stage.
-        tokens_last: whether channels come first and tokens last in memory: [b, x, y, c] is a view of [c, b, x, y].
-        fuse: whether an export should fold the product's weights into one constant.
-        prefix: before the role in a projection's name.
-    """
-
-    def __init__(
-        self,
-        groups: Sequence[Group],
-        operators: Sequence[Projections],
-        *,
-        tokens_last: bool = False,
-        fuse: bool = True,
-        prefix: str = "",
-    ) -> None:
-        self.groups = sorted(groups, key=lambda group: group.mask)
-        maps = [(operators[g.place[0]].get_submodule(prefix + g.place[1]), g.scale) for g in self.groups]
-        self.reader = FusedLinear(cast(Any, maps), "outputs", fuse=fuse)
-        self.tokens_last = tokens_last
-        self.widths = self.reader.widths
-        # The widths of the groups with each mask; the totals of softmaxes, of premises and of what has no mask.
-        self._by_mask = [[g.width for g in self.groups if g.mask == mask] for mask in Mask]
-        dropped, plain, zeroed, rest = map(sum, self._by_mask)
-        self._runs, self._softmaxes = [dropped + plain, zeroed, rest], [dropped, plain]
-
-    def read(
-        self, atoms: Tensor, weight: Tensor, bias: Tensor | None, scope: Scope, rate: float = 0.0
-    ) -> Channels:
-        """The channels of each group, normalised, dropped or zeroed as its mask says.
-
-        Args:
-            atoms: [b, x, d1] or [b, x, y, d2].
-            weight: as the reader's `weights` gives it.
-            bias: likewise.
-            scope: of the rows x.
-            rate: at which softmax weights are dropped.
-        """
-        if self.tokens_last:
-            flat = atoms.flatten(0, 2).t()
-            read = weight @ flat if bias is None else torch.addmm(bias.unsqueeze(1), weight, flat)
-            # Each group is a stretch of memory of its own, and so is its gradient.
-            pieces = [
-                self._mask_one(piece.view(-1, *atoms.shape[:3]).permute(1, 2, 3, 0), group, scope, rate)
-                for piece, group in zip(read.split_with_sizes(self.widths), self.groups, strict=True)
-            ]
-        else:
-            pieces = self._mask_all(F.linear(atoms, weight, bias), scope, rate)
-        return {
-            group.place: piece.view(*piece.shape[:-1], *group.shape)
-            for group, piece in zip(self.groups, pieces, strict=True)
-        }
-
-    def _mask_one(self, channels: Tensor, group: Group, scope: Scope, rate: float) -> Tensor:
-        if group.mask <= Mask.SOFTMAX:
-            channels = scope.softmax(channels, tokens_last=True)
-            return _drop(channels, rate) if group.mask == Mask.DROPPED_SOFTMAX else channels
-        return scope.zero_binary(channels) if group.mask == Mask.ZERO_OUTSIDE_SCOPE else channels
-
-    def _mask_all(self, read: Tensor, scope: Scope, rate: float) -> list[Tensor]:
-        """One softmax serves all kernels, and one mask all premises."""
-        if self._runs[2] == read.shape[-1]:
-            return list(_split(read, self.widths))
-        kernels, premises, others = _split(read, self._runs)
-        if self._runs[0]:
-            kernels = scope.softmax(kernels)
-        if self._runs[1]:
-            premises = scope.zero_binary(premises)
-        dropped, plain = _split(kernels, self._softmaxes) if self._runs[0] else (kernels, kernels)
-        if self._softmaxes[0]:
-            dropped = _drop(dropped, rate)
-        every = zip((dropped, plain, premises, others), self._by_mask, strict=True)
-        return [piece for run, widths in every if widths for piece in _split(run, widths)]
 
 
 class _Way(NamedTuple):
@@ -253,14 +82,9 @@ class Mixing(nn.Module):
     def __init__(self, plan: Plan, operators: Sequence[Projections]) -> None:
         super().__init__()
         self.plans, self.dropout, self.fuse = plan.mixing, plan.dims.dropout, plan.fuse
-        self.groups = [
-            Group.of(i, role, reader, planned)
-            for i, planned in enumerate(self.plans)
-            for role, reader in (("kernel", planned.kernel), ("premise", planned.premise))
-            if reader is not None
-        ]
+        self.groups = groups_of(self.plans)
         outputs = [cast(Writer, planned.output) for planned in self.plans]
-        self._outputs = [_count(output) for output in outputs]
+        self._outputs = [count(output) for output in outputs]
         self._writes: dict[str, list[int]] = {
             branch: [i for i, output in enumerate(outputs) if output.branch == branch] for branch in "UB"
         }
@@ -326,7 +150,7 @@ class Mixing(nn.Module):
             own = [results[i].flatten(2) for i in self._writes["U"]]
             writer = self._writers["U"]
             increment = writer.write_each(own) if way.apart else write(own, *writer.weights(), joined=True)
-            unary = unary + _drop(increment, self._rate)
+            unary = unary + drop(increment, self._rate)
         return Predicates(unary, binary), kept
 
     def is_read(self) -> bool:
@@ -472,7 +296,7 @@ class Mixing(nn.Module):
     ) -> Tensor:
         """Binary atoms, all rows or a block, and what their operators write to them, [b, x, y, d2]."""
         own = [results[i].flatten(3) for i in self._writes["B"]]
-        return atoms + _drop(write(own, weight, bias, joined=joined), self._rate)
+        return atoms + drop(write(own, weight, bias, joined=joined), self._rate)
 
 
 class SourceReader(nn.Module):
@@ -488,12 +312,7 @@ class SourceReader(nn.Module):
 
     def __init__(self, plan: Plan, operators: Sequence[Projections]) -> None:
         super().__init__()
-        groups = [
-            Group.of(i, role, reader, planned)
-            for i, planned in enumerate(plan.mixing)
-            for role, reader in (("kernel", planned.kernel), ("premise", planned.premise))
-            if reader is not None and reader.cached
-        ]
+        groups = [group for group in groups_of(plan.mixing) if group.cached_as is not None]
         self.products = {
             branch: Product(own, operators, fuse=plan.fuse, prefix="source_")
             for branch in "UB"
@@ -533,17 +352,6 @@ def _widest(products: Sequence[Product]) -> int:
     return max((sum(product.widths) for product in products), default=1)
 
 
-def _split(channels: Tensor, widths: Sequence[int]) -> Sequence[Tensor]:
-    """[..., sum of widths] -> one [..., width] each; where one is all of it, it is not copied, and stands for each."""
-    if channels.shape[-1] in widths:
-        return [channels] * len(widths)
-    return channels.split_with_sizes(list(widths), -1)
-
-
-def _drop(values: Tensor, rate: float) -> Tensor:
-    return F.dropout(values, rate) if rate else values
-
-
 def _is_attention(planned: PlannedOperator) -> bool:
     """Whether an operator sums values by weights between tokens, as join does."""
     kernel = planned.kernel
@@ -553,16 +361,3 @@ def _is_attention(planned: PlannedOperator) -> bool:
         and kernel.branch == "B"
         and kernel.activation == "softmax"
     )
-
-
-def _linear(dims: Dims, reader: Reader) -> nn.Linear:
-    return nn.Linear(_width(dims, reader), _count(reader), bias=reader.bias)
-
-
-def _width(dims: Dims, channels: Reader | Writer) -> int:
-    return dims.unary if channels.branch == "U" else dims.binary
-
-
-def _count(channels: Reader | Writer) -> int:
-    """How many channels there are, of all names."""
-    return math.prod(channels.shape.values())

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from peirce.algebra import Scope
 from peirce.errors import InputError
 from peirce.kernels import PairBias
-from peirce.networks.mixing import CachedState
+from peirce.networks.channels import CachedState
 from peirce.parts import (
     PLACES,
     Augmenter,
