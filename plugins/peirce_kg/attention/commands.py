@@ -68,11 +68,7 @@ def attention(
 
 
 def _draw(
-    read: list[QueryAttention],
-    maps: list[tuple[AttentionMap, ...]],
-    head: int | None,
-    path: Path,
-    title: str,
+    read: list[QueryAttention], maps: list[tuple[AttentionMap, ...]], head: int | None, path: Path, title: str
 ) -> None:
     from peirce_kg.attention.drawing import Column, draw
 

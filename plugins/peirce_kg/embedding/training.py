@@ -111,9 +111,7 @@ class Embedding(NamedTuple):
 
 
 def embed(
-    graph: Graph,
-    options: EmbeddingOptions,
-    after: Callable[[int, float], None] = lambda epoch, loss: None,
+    graph: Graph, options: EmbeddingOptions, after: Callable[[int, float], None] = lambda epoch, loss: None
 ) -> Embedding:
     """Train a link predictor on the training triples of a graph.
 
@@ -274,10 +272,7 @@ PREDICTORS: Mapping[Predictor, type[LinkPredictor]] = {
 
 
 def _train(
-    predictor: LinkPredictor,
-    triples: Tensor,
-    options: EmbeddingOptions,
-    after: Callable[[int, float], None],
+    predictor: LinkPredictor, triples: Tensor, options: EmbeddingOptions, after: Callable[[int, float], None]
 ) -> list[float]:
     """The mean loss of each epoch."""
     recipe, epochs = options.recipe, options.epochs

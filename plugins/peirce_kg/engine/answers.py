@@ -111,11 +111,7 @@ def answer(query: Query, graph: Graph, index: Index, budget: Budget | None = Non
 
 
 def answers(
-    template: Template,
-    groundings: Groundings,
-    index: Index,
-    limit: int = LIMIT,
-    budget: Budget | None = None,
+    template: Template, groundings: Groundings, index: Index, limit: int = LIMIT, budget: Budget | None = None
 ) -> Answers:
     """The answers of many groundings of one template.
 

@@ -35,13 +35,7 @@ class Conjunction:
     """
 
     def __init__(
-        self,
-        branch: Branch,
-        groundings: Groundings,
-        index: Index,
-        space: Space,
-        limit: int,
-        budget: Budget,
+        self, branch: Branch, groundings: Groundings, index: Index, space: Space, limit: int, budget: Budget
     ) -> None:
         self.index, self.space, self.limit = index, space, limit
         self.budget, self.which = budget, budget.doing

@@ -194,21 +194,15 @@ def _shown(formula: Formula | Query) -> str:
 
 def _components(conjuncts: Iterable[Formula], target: Variable) -> list[list[Formula]]:
     """The conjuncts in groups that share variables other than the target, each in the order of the formula."""
+    groups: list[tuple[set[Variable], list[int]]] = []
     every = list(conjuncts)
-    variables = [[v for v in Query(conjunct).variables if v != target] for conjunct in every]
-    holders: dict[Variable, list[int]] = {}
-    for number, held in enumerate(variables):
-        for variable in held:
-            holders.setdefault(variable, []).append(number)
-    groups, left = [], dict.fromkeys(range(len(every)))
-    while left:
-        group = [next(iter(left))]
-        del left[group[0]]
-        for number in group:
-            # Whoever holds a variable of the group joins it; a variable that was looked up finds nobody again.
-            joining = [n for variable in variables[number] for n in holders.pop(variable, ()) if n in left]
-            for n in dict.fromkeys(joining):
-                del left[n]
-                group.append(n)
-        groups.append([every[number] for number in sorted(group)])
-    return groups
+    for number, conjunct in enumerate(every):
+        variables, members = set(Query(conjunct).variables) - {target}, [number]
+        for group in [group for group in groups if group[0] & variables]:
+            groups.remove(group)
+            variables, members = variables | group[0], group[1] + members
+        groups.append((variables, members))
+    return [
+        [every[number] for number in sorted(members)]
+        for _, members in sorted(groups, key=lambda g: min(g[1]))
+    ]

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+import networkx as nx
 from attrs import frozen
 
-from peirce_kg.queries.language import FREE, Conjunction, Query, Term, Variable
+from peirce_kg.queries.language import FREE, Conjunction, Query, Variable
 from peirce_kg.queries.parsing import QueryError
 
 MAX_TANGLED = 12
@@ -56,17 +57,10 @@ def features(query: Query) -> Features:
 
 def _graph(conjunction: Conjunction) -> Any:
     """The atoms as a directed multigraph. A constant is a node of its own in each atom: it could be written twice."""
-    import networkx as nx
-
-    def node(term: Term, place: tuple[int, str]) -> object:
-        return term if isinstance(term, Variable) else place
-
     graph: Any = nx.MultiDiGraph()
-    atoms = dict.fromkeys(literal.atom for literal in conjunction)
-    graph.add_edges_from(
-        (node(atom.head, (number, "head")), node(atom.tail, (number, "tail")))
-        for number, atom in enumerate(atoms)
-    )
+    for number, atom in enumerate(dict.fromkeys(literal.atom for literal in conjunction)):
+        ends = zip(atom.terms, ("head", "tail"), strict=True)
+        graph.add_edge(*(term if isinstance(term, Variable) else (number, end) for term, end in ends))
     return graph
 
 
@@ -76,14 +70,10 @@ def _multiple_edges(graph: Any) -> bool:
 
 
 def _cycle(graph: Any) -> bool:
-    import networkx as nx
-
     return not nx.is_forest(nx.Graph(graph.to_undirected()))
 
 
 def _existential_leaf(graph: Any) -> bool:
-    import networkx as nx
-
     return any(
         isinstance(node, Variable) and node != FREE and len(set(nx.all_neighbors(graph, node)) - {node}) < 2
         for node in graph
@@ -91,8 +81,6 @@ def _existential_leaf(graph: Any) -> bool:
 
 
 def _depth(graph: Any) -> int:
-    import networkx as nx
-
     if nx.is_directed_acyclic_graph(graph):
         return int(nx.dag_longest_path_length(graph))
     variables = sum(isinstance(node, Variable) for node in graph)

@@ -8,26 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from itertools import chain, product
 from math import prod
 from typing import TypeAlias
 
 from attrs import frozen
-from lark import Lark, Token, Transformer
+from lark import Token, Transformer, v_args
 
-from peirce_kg.queries.parsing import (
-    VARIABLE,
-    QueryError,
-    check_depth,
-    check_length,
-    located,
-    name_of,
-    parser,
-    printed,
-    quoted,
-    read,
-)
+from peirce_kg.queries.parsing import VARIABLE, QueryError, located, name_of, printed, quoted, read
 
 MAX_CONJUNCTIONS = 1024
 """Conjunctions that a disjunctive normal form may have."""
@@ -145,14 +133,16 @@ class Query:
     @property
     def constants(self) -> tuple[str, ...]:
         """The entities in order of first appearance."""
-        terms = (term for atom in self.atoms for term in atom.terms)
-        return tuple(dict.fromkeys(term.name for term in terms if isinstance(term, Constant)))
+        return tuple(term.name for term in self._terms if isinstance(term, Constant))
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         """The variables in order of first appearance."""
-        terms = (term for atom in self.atoms for term in atom.terms)
-        return tuple(dict.fromkeys(term for term in terms if isinstance(term, Variable)))
+        return tuple(term for term in self._terms if isinstance(term, Variable))
+
+    @property
+    def _terms(self) -> Iterator[Term]:
+        return iter(dict.fromkeys(term for atom in self.atoms for term in atom.terms))
 
     @property
     def abstract(self) -> bool:
@@ -171,10 +161,7 @@ class Query:
         """
         names = {*self.relations, *self.constants}
         problems = {"missing": names - set(grounding), "not in it": set(grounding) - names}
-        if any(problems.values()):
-            said = "; ".join(
-                f"{what} {', '.join(sorted(which))}" for what, which in problems.items() if which
-            )
+        if said := "; ".join(f"{what} {', '.join(sorted(some))}" for what, some in problems.items() if some):
             raise QueryError(f"the grounding does not fit {self}: {said}")
 
         def grounded(atom: Atom) -> Atom:
@@ -203,22 +190,17 @@ def parse(text: str) -> Query:
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    query = Query(read(text, _parser()))
-    check_depth(query.formula, operands)
+    query = Query(read(text, "grammar.lark", _Build, operands))
     if FREE not in query.variables:
         raise located(text, 0, "the free variable f, which stands for the answer, does not occur")
-    check_length(str(query))
     return query
 
 
 def operands(formula: Formula) -> tuple[Formula, ...]:
     """What a formula's connective joins or negates; nothing of an atom."""
-    match formula:
-        case Atom():
-            return ()
-        case Not(operand):
-            return (operand,)
-    return formula.operands
+    if isinstance(formula, Atom):
+        return ()
+    return (formula.operand,) if isinstance(formula, Not) else formula.operands
 
 
 def with_atoms(formula: Formula, change: Callable[[Atom], Atom]) -> Formula:
@@ -239,29 +221,20 @@ def chained(formula: Formula, connective: type[And | Or]) -> Iterator[Formula]:
         yield formula
 
 
+@v_args(inline=True)
 class _Build(Transformer[Token, Formula]):
     """Turns the parse into formulas."""
 
-    def start(self, children: list[Formula]) -> Formula:
-        return children[0]
+    negation = Not
 
-    def disjunction(self, children: list[Formula]) -> Formula:
-        return Or(tuple(children))
+    def disjunction(self, *operands: Formula) -> Formula:
+        return Or(operands)
 
-    def conjunction(self, children: list[Formula]) -> Formula:
-        return And(tuple(children))
+    def conjunction(self, *operands: Formula) -> Formula:
+        return And(operands)
 
-    def negation(self, children: list[Formula]) -> Formula:
-        return Not(children[0])
-
-    def atom(self, children: list[Token]) -> Formula:
-        relation, head, tail = children
+    def atom(self, relation: Token, head: Token, tail: Token) -> Formula:
         return Atom(name_of(relation), _term(head), _term(tail))
-
-
-@cache
-def _parser() -> Lark:
-    return parser("grammar.lark", _Build())
 
 
 def _term(token: Token) -> Term:

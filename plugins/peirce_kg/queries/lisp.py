@@ -6,23 +6,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, TypeAlias, cast
 
 from attrs import frozen
-from lark import Lark, Token, Transformer
+from lark import Token, Transformer, v_args
 
 from peirce_kg.queries.language import Constant
-from peirce_kg.queries.parsing import (
-    VARIABLE,
-    MisplacedError,
-    check_depth,
-    check_length,
-    name_of,
-    parser,
-    printed,
-    read,
-)
+from peirce_kg.queries.parsing import VARIABLE, MisplacedError, name_of, printed, read
 
 
 @frozen
@@ -77,23 +67,20 @@ def parse_lisp(text: str) -> SetExpression:
     Raises:
         QueryError: the text is no query; the message shows the column.
     """
-    expression = read(text, _parser())
-    check_depth(expression, _operands)
-    check_length(str(expression))
-    return cast(SetExpression, expression)
+    return cast(SetExpression, read(text, "lisp.lark", _Build, _operands))
 
 
+@v_args(inline=True)
 class _Build(Transformer[Token, Any]):
     """Turns the parse into set expressions; a name stays a token until it is known what it is."""
 
-    def start(self, children: list[_Operand]) -> SetExpression:
-        return _set(children[0])
+    def start(self, operand: _Operand) -> SetExpression:
+        return _set(operand)
 
-    def name(self, children: list[Token]) -> Token:
-        return children[0]
+    def name(self, token: Token) -> Token:
+        return token
 
-    def operation(self, children: list[Any]) -> SetExpression:
-        word, *operands = children
+    def operation(self, word: Token, *operands: Any) -> SetExpression:
         match str(word), operands:
             case "p", [Token() as relation, source]:
                 return Projection(name_of(relation), _source(source))
@@ -104,10 +91,9 @@ class _Build(Transformer[Token, Any]):
             case "n", [operand]:
                 return Complement(_set(operand))
             case ("p" | "i" | "u" | "n") as known, _:
-                needed = {"p": "a relation, such as (r1), and a set", "n": "one set"}.get(
-                    known, "two or more sets"
-                )
-                raise MisplacedError(word.start_pos or 0, f"{known} takes {needed}")
+                needed = {"p": "a relation, such as (r1), and a set", "n": "one set"}
+                takes = needed.get(known, "two or more sets")
+                raise MisplacedError(word.start_pos or 0, f"{known} takes {takes}")
         raise MisplacedError(word.start_pos or 0, f"{word} is no operator; there are p, i, u and n")
 
 
@@ -133,8 +119,3 @@ def _operands(expression: SetExpression | Constant) -> tuple[SetExpression | Con
         case Projection(_, operand) | Complement(operand):
             return (operand,)
     return ()
-
-
-@cache
-def _parser() -> Lark:
-    return parser("lisp.lark", _Build())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from peirce_kg.queries.language import (
     FREE,
@@ -10,7 +10,6 @@ from peirce_kg.queries.language import (
     Atom,
     Constant,
     Formula,
-    Literal,
     Not,
     Or,
     Query,
@@ -27,10 +26,10 @@ def disjunctive(query: Query) -> Query:
     Raises:
         QueryError: it would have more than `MAX_CONJUNCTIONS` conjunctions or `MAX_LENGTH` characters.
     """
-    conjunctions = [
-        _joined(And, [_literal(literal) for literal in conjunction]) for conjunction in query.conjunctions()
+    literals = [
+        [x.atom if x.positive else Not(x.atom) for x in literals] for literals in query.conjunctions()
     ]
-    normal = Query(_joined(Or, conjunctions))
+    normal = Query(_joined(Or, [_joined(And, operands) for operands in literals]))
     check_length(str(normal))
     return normal
 
@@ -61,17 +60,16 @@ def reverse(query: Query) -> Query:
     Parentheses stay where they are: `((a)&(b))&(c)` becomes `((c)&(b))&(a)`, as in Table 13, and a second reversal
     gives the query back.
     """
-    return Query(reversed_formula(query.formula))
+    return Query(_reversed(query.formula))
 
 
-def reversed_formula(formula: Formula) -> Formula:
-    """The formula with the operands of each conjunction and disjunction in reverse order."""
+def _reversed(formula: Formula) -> Formula:
     if isinstance(formula, Atom):
         return formula
     if isinstance(formula, Not):
-        return Not(reversed_formula(formula.operand))
+        return Not(_reversed(formula.operand))
     connective = type(formula)
-    operands = [reversed_formula(operand) for operand in chained(formula, connective)]
+    operands = [_reversed(operand) for operand in chained(formula, connective)]
     return _refilled(formula, connective, reversed(operands))
 
 
@@ -82,9 +80,5 @@ def _refilled(formula: Formula, connective: type[And | Or], operands: Iterator[F
     return next(operands)
 
 
-def _literal(literal: Literal) -> Formula:
-    return literal.atom if literal.positive else Not(literal.atom)
-
-
-def _joined(connective: type[And | Or], operands: list[Formula]) -> Formula:
+def _joined(connective: type[And | Or], operands: Sequence[Formula]) -> Formula:
     return operands[0] if len(operands) == 1 else connective(tuple(operands))

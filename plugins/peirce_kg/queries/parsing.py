@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any
 
 from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from peirce.errors import TaskError
-
-T = TypeVar("T")
 
 MAX_LENGTH = 20_000
 """Characters that a query may have, as it is given and as it is printed."""
@@ -22,17 +21,11 @@ VARIABLE = re.compile(r"f|e[1-9][0-9]*")
 """Bare names that are variables."""
 _BARE = re.compile(r"[^\s(),&|!\"'\\]+")
 _ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
+_WRITTEN = str.maketrans({c: f"\\{escape}" for escape, c in _ESCAPES.items() if c != "'"})
 _TOKENS = {
-    "LPAR": "'('",
-    "RPAR": "')'",
-    "COMMA": "','",
-    "VBAR": "'|'",
-    "AMPERSAND": "'&'",
-    "BANG": "'!'",
-    "NAME": "a name",
-    "QUOTED": "a quoted name",
-    "$END": "the end of the query",
-}
+    "LPAR": "'('", "RPAR": "')'", "COMMA": "','", "VBAR": "'|'", "AMPERSAND": "'&'", "BANG": "'!'",
+    "NAME": "a name", "QUOTED": "a quoted name", "$END": "the end of the query",
+}  # fmt: skip
 
 
 class QueryError(TaskError):
@@ -47,42 +40,45 @@ class MisplacedError(Exception):
         self.position, self.problem = position, problem
 
 
-def parser(grammar: str, build: Transformer[Token, Any]) -> Lark:
+@cache
+def _parser(grammar: str, build: type[Transformer[Token, Any]]) -> Lark:
     """The parser of a grammar beside this file. `build` runs inside it, so that no tree is walked recursively."""
     text = files(__package__).joinpath(grammar).read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", lexer="basic", transformer=build)
+    return Lark(text, parser="lalr", lexer="basic", transformer=build())
 
 
-def read(text: str, grammar: Lark) -> Any:
+def read(
+    text: str, grammar: str, build: type[Transformer[Token, Any]], operands: Callable[[Any], Iterable[Any]]
+) -> Any:
     """Parse a text.
 
+    Args:
+        text: the text.
+        grammar: the grammar's file.
+        build: what makes a query of the parse.
+        operands: of an operator of the query, what it joins; nothing of others.
+
     Raises:
-        QueryError: it is too long, or no text of the grammar; the message shows the column.
+        QueryError: it is too long, nests too deep, or is no text of the grammar; the message shows the column.
     """
     if len(text) > MAX_LENGTH:
         raise QueryError(f"the query has {len(text)} characters; at most {MAX_LENGTH} are read")
     try:
-        return grammar.parse(text)
+        query = _parser(grammar, build).parse(text)
     except UnexpectedCharacters as error:
         position = error.pos_in_stream or 0
-        raise located(text, position, _about_character(text, position)) from None
+        raise located(text, position, _about_character(text[position])) from None
     except UnexpectedToken as error:
-        raise located(text, _end(text, error), _about_token(error)) from None
+        raise located(text, _position(text, error.token), _about_token(error)) from None
     except MisplacedError as error:
         raise located(text, error.position, error.problem) from None
-
-
-def check_depth(root: T, operands: Callable[[T], Iterable[T]]) -> None:
-    """Refuse a query whose operators nest too deep.
-
-    Raises:
-        QueryError: they nest deeper than `MAX_DEPTH`.
-    """
-    level = [root]
+    level = [query]
     for _ in range(MAX_DEPTH + 1):
         level = [operand for node in level for operand in operands(node)]
     if level:
         raise QueryError(f"the query nests deeper than {MAX_DEPTH} levels")
+    check_length(str(query))
+    return query
 
 
 def check_length(query: str) -> None:
@@ -92,10 +88,8 @@ def check_length(query: str) -> None:
         QueryError: it is longer than `MAX_LENGTH`.
     """
     if len(query) > MAX_LENGTH:
-        raise QueryError(
-            f"the query, with all parentheses, has {len(query)} characters; at most {MAX_LENGTH} are allowed, "
-            "so split it"
-        )
+        long = f"the query, with all parentheses, has {len(query)} characters"
+        raise QueryError(f"{long}; at most {MAX_LENGTH} are allowed, so split it")
 
 
 def name_of(token: Token) -> str:
@@ -128,39 +122,28 @@ def printed(name: str) -> str:
 
 def quoted(name: str) -> str:
     """A name in quotes."""
-    for character, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
-        name = name.replace(character, escape)
-    return f'"{name}"'
+    return '"' + name.translate(_WRITTEN) + '"'
 
 
 def located(text: str, position: int, problem: str) -> QueryError:
     """The problem, the column, and the line with a caret under it; long lines are cut around the caret."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
-    line = text[start : end if end >= 0 else len(text)]
-    column = position - start
+    line, column = text[start : end if end >= 0 else len(text)], position - start
     first = max(0, column - 60)
     shown = line[first : column + 40].replace("\t", " ")
-    where = (
-        f"column {column + 1}"
-        if "\n" not in text
-        else f"line {text.count(chr(10), 0, position) + 1}, column {column + 1}"
-    )
-    return QueryError(f"{where}: {problem}\n  {shown}\n  {' ' * (column - first)}^")
+    row = f"line {text.count(chr(10), 0, position) + 1}, " if "\n" in text else ""
+    return QueryError(f"{row}column {column + 1}: {problem}\n  {shown}\n  {' ' * (column - first)}^")
 
 
-def _about_character(text: str, position: int) -> str:
-    character = text[position]
+def _about_character(character: str) -> str:
     if character in "\"'":
         return f"the quote {character} is not closed"
     return f"{character!r} cannot stand here; a name with it must stand in quotes"
 
 
-def _end(text: str, error: UnexpectedInput) -> int:
-    token = getattr(error, "token", None)
-    if token is None or token.type == "$END" or token.start_pos is None:
-        return len(text.rstrip())
-    return int(token.start_pos)
+def _position(text: str, token: Token) -> int:
+    return len(text.rstrip()) if token.type == "$END" or token.start_pos is None else token.start_pos
 
 
 def _about_token(error: UnexpectedToken) -> str:

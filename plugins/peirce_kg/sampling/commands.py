@@ -70,9 +70,9 @@ def sample(
     if json:
         rows = [_row(each, one) for each, of_split in sampled.items() for one in of_split]
         as_json("peirce.kg.sample/1", graph=loaded.name, directory=str(output), types=rows)
-        return
-    for each, of_split in sampled.items():
-        _print(f"{each} queries of {loaded.name} in {output / each}", of_split)
+    else:
+        for each, of_split in sampled.items():
+            _print(f"{each} queries of {loaded.name} in {output / each}", of_split)
 
 
 @contextmanager
@@ -92,29 +92,19 @@ def _progress(wanted: Description) -> Iterator[Watch]:
 
 
 def _row(split: str, one: Sampled) -> dict[str, object]:
-    return {
-        "split": split,
-        "type": one.asked.name,
-        "asked": one.asked.count,
-        "queries": len(one.answers),
-        "per_second": one.rate,
-        "answers": one.histogram(),
-    }
+    found = {"split": split, "type": one.asked.name, "asked": one.asked.count, "queries": len(one.answers)}
+    return {**found, "per_second": one.rate, "answers": one.histogram()}
 
 
 def _print(title: str, sampled: Sequence[Sampled]) -> None:
     """A row per type: how many queries, how fast, and the histogram of their numbers of answers."""
     bins = max((one.histogram() for one in sampled), key=len)
-    rows = [
-        (
-            one.asked.name,
-            f"{len(one.answers):,}"
-            + ("" if len(one.answers) == one.asked.count else f" of {one.asked.count:,}"),
-            f"{one.rate:,.0f}" if one.rate else "",
-            *(f"{one.histogram().get(name, 0):,}" for name in bins),
-        )
-        for one in sampled
-    ]
+    rows = []
+    for one in sampled:
+        found, counts = len(one.answers), one.histogram()
+        of = "" if found == one.asked.count else f" of {one.asked.count:,}"
+        rate = f"{one.rate:,.0f}" if one.rate else ""
+        rows.append((one.asked.name, f"{found:,}{of}", rate, *(f"{counts.get(name, 0):,}" for name in bins)))
     headings = [name if number else f"with {name} answer" for number, name in enumerate(bins)]
     typer.echo(title)
     as_table(("type", "queries", "per second", *headings), rows)

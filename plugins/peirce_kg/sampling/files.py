@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -190,22 +191,16 @@ def write_type(
     path: Path, kind: QueryType, described: Description, graph: Graph, sets: Iterable[QuerySet]
 ) -> None:
     """Write the queries of one type, a row group per set; `path` is written in place."""
-    pq, printed = _parquet(), _printed(graph)
-    writer: Any = None
-    try:
+    printed = _printed(graph)
+    with ExitStack() as stack:
+        writer: Any = None
         for queries in sets:
             table = _table(queries).add_column(0, "query", _texts(queries, printed))
+            table = table.replace_schema_metadata({"type": kind.name, **_whose(kind, described)})
             if writer is None:
-                table = table.replace_schema_metadata({"type": kind.name, **_whose(kind, described)})
-                writer = pq.ParquetWriter(
-                    path, table.schema, compression="zstd", use_dictionary=False, write_page_checksum=True
-                )
-            writer.write_table(
-                table.replace_schema_metadata(writer.schema.metadata), row_group_size=len(table) or 1
-            )
-    finally:
-        if writer is not None:
-            writer.close()
+                options = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
+                writer = stack.enter_context(_parquet().ParquetWriter(path, table.schema, **options))
+            writer.write_table(table, row_group_size=len(table) or 1)
 
 
 def answer_counts(folder: Path, name: str, split: Split) -> Ints:
@@ -216,18 +211,18 @@ def answer_counts(folder: Path, name: str, split: Split) -> Ints:
     return pc.list_value_length(column).to_numpy().astype(np.int64)
 
 
-def write_block(path: Path, block: Block, seconds: float) -> None:
+def write_block(path: Path, block: Block) -> None:
     """Write a block, in place: ids and answers, whether it is the last, and the seconds that it took."""
     table = _table(block.queries)
-    table = table.replace_schema_metadata({"last": str(int(block.last)), "seconds": repr(seconds)})
+    table = table.replace_schema_metadata({"last": str(int(block.last)), "seconds": repr(block.seconds)})
     _parquet().write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
 
 
-def read_block(path: Path, kind: QueryType, split: Split) -> tuple[Block, float]:
+def read_block(path: Path, kind: QueryType, split: Split) -> Block:
     """The inverse of `write_block`."""
     table = _read(path)
     about = table.schema.metadata
-    return Block(_queries(table, kind, split), about[b"last"] == b"1"), float(about[b"seconds"])
+    return Block(_queries(table, kind, split), about[b"last"] == b"1", float(about[b"seconds"]))
 
 
 def _parquet() -> Any:
@@ -257,16 +252,12 @@ def _table(queries: QuerySet) -> pyarrow.Table:
     """Ids and answers."""
     import pyarrow
 
-    ids = zip(
-        (*queries.template.relations, *queries.template.constants),
-        (*queries.groundings.relations.T, *queries.groundings.constants.T),
-        strict=True,
-    )
-    columns = {name: pyarrow.array(column.astype(np.int32)) for name, column in ids}
+    template, ids = queries.template, queries.groundings
+    named = zip((*template.relations, *template.constants), (*ids.relations.T, *ids.constants.T), strict=True)
+    columns = {name: pyarrow.array(column.astype(np.int32)) for name, column in named}
     for split, found in queries.answers.items():
-        columns[f"answers_{split}"] = pyarrow.ListArray.from_arrays(
-            found.offsets.astype(np.int32), found.entities.astype(np.int32)
-        )
+        offsets, entities = found.offsets.astype(np.int32), found.entities.astype(np.int32)
+        columns[f"answers_{split}"] = pyarrow.ListArray.from_arrays(offsets, entities)
     return pyarrow.table(columns)
 
 
@@ -292,9 +283,8 @@ def _queries(table: pyarrow.Table, kind: QueryType, split: Split) -> QuerySet:
 def _numbers(column: Any) -> Ints:
     if column.null_count:
         raise ValueError("a row has none")
-    return column.to_numpy(**({} if hasattr(column, "chunks") else {"zero_copy_only": False})).astype(
-        np.int64
-    )
+    options = {} if hasattr(column, "chunks") else {"zero_copy_only": False}
+    return column.to_numpy(**options).astype(np.int64)
 
 
 def _printed(graph: Graph) -> tuple[pyarrow.Array, pyarrow.Array]:
@@ -312,12 +302,16 @@ def _texts(queries: QuerySet, printed: tuple[pyarrow.Array, pyarrow.Array]) -> p
     import pyarrow.compute as pc
 
     template, ids = queries.template, queries.groundings
+    relations, entities = printed
     columns = {
-        placeholder: names.take(pyarrow.array(own))
-        for names, placeholders, of in zip(
-            printed, (template.relations, template.constants), (ids.relations, ids.constants), strict=True
-        )
-        for placeholder, own in zip(placeholders, of.T, strict=True)
+        **{
+            r: relations.take(pyarrow.array(i))
+            for r, i in zip(template.relations, ids.relations.T, strict=True)
+        },
+        **{
+            s: entities.take(pyarrow.array(i))
+            for s, i in zip(template.constants, ids.constants.T, strict=True)
+        },
     }
     # between marks that no printed query has, its parts are in turn text and placeholders
     marked = str(template.query.ground({name: f"\x01{name}\x01" for name in columns})).split("\x01")

@@ -19,20 +19,11 @@ from peirce.files import clear, locked, replacing, write_whole, writing
 from peirce_kg.engine.template import Template
 from peirce_kg.graphs.graph import Graph, Ints, Split
 from peirce_kg.queries.types import QueryType
-from peirce_kg.sampling.files import (
-    DESCRIPTION,
-    Description,
-    TypeAsked,
-    answer_counts,
-    fingerprint,
-    read_block,
-    type_file,
-    write_block,
-    write_type,
-)
+from peirce_kg.sampling import files
+from peirce_kg.sampling.files import DESCRIPTION, Description, TypeAsked, type_file
 from peirce_kg.sampling.lookup import Lookup
-from peirce_kg.sampling.sampler import BLOCK, Collector, QuerySet, TypeSampler
-from peirce_kg.sampling.workers import ENGINES, BlockAsked, Done, Pool, pool
+from peirce_kg.sampling.sampler import BLOCK, Block, Collector, QuerySet, TypeSampler
+from peirce_kg.sampling.workers import ENGINES, BlockAsked, Pool, pool
 
 TABLE_9 = {
     "fb15k": (273_710, 547_420, 8_000),
@@ -89,7 +80,7 @@ def describe(
 ) -> Description:
     """What is asked for; see `sampler.sample`. counts: how many queries, by the type's name."""
     asked = tuple(TypeAsked(kind.name, str(kind.query), kind.seen, counts[kind.name]) for kind in types)
-    return Description(graph.name, fingerprint(graph), split, seed, max_answers, asked)
+    return Description(graph.name, files.fingerprint(graph), split, seed, max_answers, asked)
 
 
 def quantities(types: Sequence[QueryType], graph: Graph, split: Split) -> dict[str, int]:
@@ -103,14 +94,12 @@ def quantities(types: Sequence[QueryType], graph: Graph, split: Split) -> dict[s
     """
     single, several, evaluated = TABLE_9.get(re.sub("[^a-z0-9]", "", graph.name.lower()), (0, 0, 0))
     if not single:
-        triples = graph.added["train"]
-        single = len(np.unique(triples[:, :2], axis=0))
-        if not single:
-            raise TaskError(
-                f"the train split of {graph.name!r} has no triples to count queries by; "
-                "say how many with --count"
-            )
+        single = len(np.unique(graph.added["train"][:, :2], axis=0))
         several, evaluated = 2 * single, min(single, MOST_EVALUATED)
+    if not single:
+        raise TaskError(
+            f"the train split of {graph.name!r} has no triples to count queries by; say how many with --count"
+        )
     if split != "train":
         return {kind.name: evaluated for kind in types}
     return {kind.name: single if len(kind.query.atoms) == 1 else several for kind in types}
@@ -150,50 +139,39 @@ def run(
     kept = "the queries sampled before are kept, and the same command goes on from there"
     with writing(f"queries in {folder}", kept), locked(folder, folder=False):
         _claim(folder, wanted, overwrite=overwrite)
-        return _complete(folder, wanted, graph, engine, workers, watch)
-
-
-def _complete(
-    folder: Path, wanted: Description, graph: Graph, engine: str, workers: int | None, watch: Watch
-) -> list[Sampled]:
-    """Sample what is missing in a folder."""
-    blocks = folder / BLOCKS
-    blocks.mkdir(exist_ok=True)
-    works = [
-        _Work(asked, wanted.split, blocks)
-        for asked in wanted.types
-        if not type_file(folder, asked.name).exists()
-    ]
-    seconds: dict[str, float] = {}
-    if works:
-        lookup, which = Lookup.of(graph), (wanted.split, wanted.seed, wanted.max_answers)
-        samplers = {work.asked.name: TypeSampler(work.kind, lookup, *which) for work in works}
-        with pool(engine, workers, samplers) as running:
-            for work in _finished(works, running, watch):
-                with replacing(type_file(folder, work.asked.name)) as fresh:
-                    write_type(fresh, work.kind, wanted, graph, work.sets())
-                work.drop()
-                seconds[work.asked.name] = work.seconds
-    _drop(blocks)
-    return [
-        Sampled(asked, answer_counts(folder, asked.name, wanted.split), seconds.get(asked.name))
-        for asked in wanted.types
-    ]
+        blocks = folder / BLOCKS
+        blocks.mkdir(exist_ok=True)
+        missing = [asked for asked in wanted.types if not type_file(folder, asked.name).exists()]
+        works = [_Work(asked, wanted.split, blocks) for asked in missing]
+        seconds: dict[str, float] = {}
+        if works:
+            lookup, which = Lookup.of(graph), (wanted.split, wanted.seed, wanted.max_answers)
+            samplers = {work.asked.name: TypeSampler(work.kind, lookup, *which) for work in works}
+            with pool(engine, workers, samplers) as running:
+                for work in _finished(works, running, watch):
+                    with replacing(type_file(folder, work.asked.name)) as fresh:
+                        files.write_type(fresh, work.kind, wanted, graph, work.sets())
+                    work.drop()
+                    seconds[work.asked.name] = work.seconds
+        _drop(blocks)
+        return [
+            Sampled(asked, files.answer_counts(folder, asked.name, wanted.split), seconds.get(asked.name))
+            for asked in wanted.types
+        ]
 
 
 def _claim(folder: Path, wanted: Description, *, overwrite: bool) -> None:
     """Make the folder, or see that it was made for the same, or for something of which it has no queries."""
     clear(folder)
     if (folder / DESCRIPTION).exists():
-        there = Description.read(folder)
-        files = [path for asked in there.types if (path := type_file(folder, asked.name)).exists()]
-        blocks = folder / BLOCKS
+        there, blocks = Description.read(folder), folder / BLOCKS
+        made = [path for asked in there.types if (path := type_file(folder, asked.name)).exists()]
         if there != wanted and overwrite:
             # these and no others, since somebody may have put files of their own beside them
             _drop(blocks)
-            for path in files:
+            for path in made:
                 path.unlink()
-        elif there != wanted and (files or any(blocks.glob("*.block"))):
+        elif there != wanted and (made or any(blocks.glob("*.block"))):
             names = ("graph", "seed", "max_answers", "types")
             differ = [name for name in names if getattr(there, name) != getattr(wanted, name)]
             said = " and ".join(differ).replace("types", "types or counts") or "triples"
@@ -218,8 +196,7 @@ def _drop(blocks: Path) -> None:
 
 def _finished(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterator[_Work]:
     """The types, each when it has its queries."""
-    under_way = 0
-    waiting = list(works)
+    under_way, waiting = 0, list(works)
     while waiting:
         for work in waiting:
             for task in work.tasks(running.capacity - under_way):
@@ -229,9 +206,9 @@ def _finished(works: Sequence[_Work], running: Pool, watch: Watch) -> Iterator[_
             waiting.remove(work)
             yield work
         if waiting and under_way:
-            done = running.wait()
+            task, block = running.wait()
             under_way -= 1
-            next(work for work in works if work.asked.name == done.task.type).keep(done)
+            next(work for work in works if work.asked.name == task.type).keep(task.number, block)
 
 
 class _Work:
@@ -246,42 +223,41 @@ class _Work:
 
     def tasks(self, most: int) -> Iterator[BlockAsked]:
         """Blocks that will be needed, if all that is new in them is, and that nobody has begun."""
-        missing = self.asked.count - len(self._collector)
-        first = len(self._rows)
+        missing, first = self.asked.count - len(self._collector), len(self._rows)
         for number in range(first, first + -(-missing // BLOCK)):
             if most <= 0 or self._collector.complete:
                 return
             if number not in self._submitted and not self._path(number).exists():
                 self._submitted.add(number)
                 most -= 1
-                yield BlockAsked(
-                    self.asked.name, number, min(BLOCK, self.asked.count) if number == 0 else BLOCK
-                )
+                yield BlockAsked(self.asked.name, number, BLOCK if number else min(BLOCK, self.asked.count))
 
-    def keep(self, done: Done) -> None:
+    def keep(self, number: int, block: Block) -> None:
         """Keep a block."""
         if not self._collector.complete:
-            with replacing(self._path(done.task.number)) as fresh:
-                write_block(fresh, done.block, done.seconds)
+            with replacing(self._path(number)) as fresh:
+                files.write_block(fresh, block)
 
     def advance(self, watch: Watch) -> bool:
         """Take the blocks that are next in order; say whether the type has all of its queries."""
         while not self._collector.complete and self._path(len(self._rows)).exists():
-            block, seconds = read_block(self._path(len(self._rows)), self.kind, self.split)
+            block = self._block(len(self._rows))
             self._rows.append(self._collector.add(block))
-            self.seconds += seconds
+            self.seconds += block.seconds
             watch(self.asked.name, len(self._collector), self.seconds)
         return self._collector.complete
 
     def sets(self) -> Iterator[QuerySet]:
         """The queries, block by block."""
-        for number, rows in enumerate(self._rows):
-            yield read_block(self._path(number), self.kind, self.split)[0].queries.select(rows)
+        return (self._block(number).queries.select(rows) for number, rows in enumerate(self._rows))
 
     def drop(self) -> None:
         """Remove the blocks."""
         for number in range(len(self._rows)):
             self._path(number).unlink()
+
+    def _block(self, number: int) -> Block:
+        return files.read_block(self._path(number), self.kind, self.split)
 
     def _path(self, number: int) -> Path:
         return self._blocks / f"{type_file(self._blocks, self.asked.name).stem}-{number:06}.block"

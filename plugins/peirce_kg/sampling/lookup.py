@@ -114,40 +114,42 @@ class Lookup:
     @cached_property
     def of_head(self) -> tuple[Postings, Postings]:
         """The triples with each head: all, and those beside which there is another between the pair."""
-        head = self.triples[:, 0].astype(np.int64)
-        return self._postings(head, self.entities), self._postings(head, self.entities, self.parallel)
+        return self._of_entity(0)
 
     @cached_property
     def of_tail(self) -> tuple[Postings, Postings]:
         """The triples with each tail: all, and those beside which there is another between the pair."""
-        tail = self.triples[:, 2].astype(np.int64)
-        return self._postings(tail, self.entities), self._postings(tail, self.entities, self.parallel)
+        return self._of_entity(2)
 
     @cached_property
     def parallel(self) -> Ints:
         """The triples beside which there is another from the same head to the same tail."""
-        _, owner, counts = np.unique(self._pairs, return_inverse=True, return_counts=True)
-        return np.flatnonzero(counts.take(owner) > 1)
+        owner = self.pair(*self._ends)
+        return np.flatnonzero(np.bincount(owner).take(owner) > 1)
 
     @cached_property
     def of_pair(self) -> Postings:
         """The triples between each pair, numbered by `pair`."""
-        pairs, owner = np.unique(self._pairs, return_inverse=True)
-        return self._postings(owner, len(pairs))
+        return self._postings(self.pair(*self._ends), len(self._pairs))
 
     def pair(self, head: Ints, tail: Ints) -> Ints:
         """The owner in `of_pair` of each head and tail, -1 where no triple joins them."""
         wanted = head * self.entities + tail
-        place = np.searchsorted(self._distinct_pairs, wanted)
-        return np.where(self._distinct_pairs.take(place, mode="clip") == wanted, place, -1)
+        place = np.searchsorted(self._pairs, wanted)
+        return np.where(self._pairs.take(place, mode="clip") == wanted, place, -1)
 
     @property
-    def _pairs(self) -> Ints:
-        return self.triples[:, 0].astype(np.int64) * self.entities + self.triples[:, 2]
+    def _ends(self) -> tuple[Ints, Ints]:
+        return self.triples[:, 0].astype(np.int64), self.triples[:, 2].astype(np.int64)
 
     @cached_property
-    def _distinct_pairs(self) -> Ints:
-        return np.unique(self._pairs)
+    def _pairs(self) -> Ints:
+        head, tail = self._ends
+        return np.unique(head * self.entities + tail)
+
+    def _of_entity(self, column: int) -> tuple[Postings, Postings]:
+        owner = self.triples[:, column].astype(np.int64)
+        return self._postings(owner, self.entities), self._postings(owner, self.entities, self.parallel)
 
     def _postings(self, owner: Ints, owners: int, some: Ints | None = None) -> Postings:
         numbers = np.arange(len(self.triples), dtype=np.int32) if some is None else some.astype(np.int32)

@@ -13,6 +13,7 @@ order, gets the same; a `Collector` takes the blocks one after another and drops
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -114,26 +115,22 @@ def sample(
         TaskError: not one query of a type was found, or of any type.
     """
     lookup = Lookup.of(graph)
+    sets: list[QuerySet] = []
     with progress_bars(console) as progress:
         bar = progress.add_task(f"sampling {split} queries", total=count * len(types), shown="")
-        sets = []
         for kind in types:
             progress.update(bar, shown=kind.name)
             sampler = TypeSampler(kind, lookup, split, seed, max_answers)
-            collector, kept, number = Collector(sampler.template, count), [], 0
+            collector, kept = Collector(sampler.template, count), list[QuerySet]()
             while not collector.complete:
-                block = sampler.block(number, count)
+                block = sampler.block(len(kept), count)
                 kept.append(block.queries.select(collector.add(block)))
                 progress.advance(bar, len(kept[-1]))
-                number += 1
-            found = QuerySet.joined(kept)
-            if len(found):
-                sets.append(found)
-            elif not leave_out:
+            progress.advance(bar, count - len(collector))
+            if len(collector):
+                sets.append(QuerySet.joined(kept))
+            elif not leave_out or (kind is types[-1] and not sets):
                 raise _nothing(kind, graph, split, max_answers)
-            progress.advance(bar, count - len(found))
-    if not sets:
-        raise _nothing(types[0], graph, split, max_answers)
     return tuple(sets)
 
 
@@ -149,10 +146,14 @@ def _nothing(kind: QueryType, graph: Graph, split: Split, max_answers: int) -> T
 
 @frozen(eq=False)
 class Block:
-    """Queries of one type that are no renamings of each other, and whether a later block can have more."""
+    """Queries of one type that are no renamings of each other.
+
+    last: whether no later block can have more; seconds: the CPU time that they took.
+    """
 
     queries: QuerySet
     last: bool
+    seconds: float
 
 
 class Collector:
@@ -198,10 +199,9 @@ class TypeSampler:
         Raises:
             TaskError: the graph has no triple to start from.
         """
-        limit = min(limit, BLOCK)
+        since, limit, stale = time.thread_time(), min(limit, BLOCK), 0
         seen: set[bytes] = set()
         found: list[QuerySet] = []
-        stale = 0
         for proposals, tried in self._proposals(number):
             # renamings first: what was proposed before, kept or not, is not looked at again
             proposals = proposals[_unseen(canonical(proposals, self._renamings), seen)]
@@ -210,18 +210,15 @@ class TypeSampler:
             if stale >= PATIENCE or sum(map(len, found)) >= limit:
                 break
         queries = QuerySet.joined(found)
-        return Block(
-            queries.select(np.arange(min(limit, len(queries)))), self._last(number) or stale >= PATIENCE
-        )
+        queries = queries.select(np.arange(min(limit, len(queries))))
+        last = self._every is not None and (number + 1) * BLOCK >= len(self._every)
+        return Block(queries, last or stale >= PATIENCE, time.thread_time() - since)
 
     @cached_property
     def _every(self) -> Groundings | None:
         """All groundings in random order, where they can be listed."""
         every = self._walker.every()
         return None if every is None else every[np.random.default_rng(self._seed).permutation(len(every))]
-
-    def _last(self, number: int) -> bool:
-        return self._every is not None and (number + 1) * BLOCK >= len(self._every)
 
     def _proposals(self, number: int) -> Iterator[tuple[Groundings, int]]:
         """The batches of a block, each with the number of walks that were tried."""
@@ -250,9 +247,8 @@ class TypeSampler:
 
         def ask(split: Split, conjunctions: Iterable[Sequence[Slot]] = template.conjunctions) -> Answers:
             variant = evolve(template, conjunctions=tuple(map(tuple, conjunctions)))
-            each, refused = answers_within(
-                variant, proposals, self.lookup.indexes[SPLITS.index(split)], LIMIT
-            )
+            index = self.lookup.indexes[SPLITS.index(split)]
+            each, refused = answers_within(variant, proposals, index, LIMIT)
             if refused.any():
                 keep(~refused)
                 each = each.select(np.flatnonzero(~refused))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
-from attrs import frozen
 
 from peirce_kg.engine.template import Groundings, Slot, Template
 from peirce_kg.graphs.graph import Bools, Ints
@@ -28,11 +27,8 @@ def canonical(groundings: Groundings, renamings: Sequence[tuple[list[int], list[
         if best is None:
             best = key
             continue
-        differs = key != best
-        first = differs.argmax(axis=1)
-        rows = np.arange(len(key))
-        smaller = key[rows, first] < best[rows, first]
-        best = np.where(smaller[:, None], key, best)
+        rows, first = np.arange(len(key)), (key != best).argmax(axis=1)
+        best = np.where((key[rows, first] < best[rows, first])[:, None], key, best)
     assert best is not None
     packed = np.ascontiguousarray(best, dtype=np.int32)
     return packed.view(f"V{packed.shape[1] * packed.itemsize}").ravel().tolist()
@@ -57,12 +53,8 @@ def symmetries(template: Template) -> list[tuple[list[int], list[int]]]:
         if len(images) == len(slots):
             image = dict(zip(slots, images, strict=True))
             if {frozenset(image[slot] for slot in branch) for branch in branches} == branches:
-                found.append(
-                    (
-                        [relations[i] for i in range(len(template.relations))],
-                        [end for i in range(len(template.constants)) if isinstance(end := ends[i], int)],
-                    )
-                )
+                constants = [end for i in range(len(template.constants)) if isinstance(end := ends[i], int)]
+                found.append(([relations[i] for i in range(len(template.relations))], constants))
             return
         slot = slots[len(images)]
         # the slot itself is tried first, which makes the identity the first that is found
@@ -88,28 +80,17 @@ def _extended(mapping: dict[_K, _K], key: _K, value: _K) -> dict[_K, _K] | None:
     return {**mapping, key: value}
 
 
-@frozen
-class Repetition:
-    """Pairs of slots of a template; where each is filled alike, a part of the query is vacuous."""
-
-    relations: frozenset[tuple[int, int]] = frozenset()
-    constants: frozenset[tuple[int, int]] = frozenset()
-
-    def within(self, other: Repetition) -> bool:
-        """Whether it holds wherever the other does."""
-        return self.relations <= other.relations and self.constants <= other.constants
+Repetition: TypeAlias = frozenset[tuple[Literal["relations", "constants"], int, int]]
+"""Pairs of slots of a template; where each is filled alike, a part of the query is vacuous."""
 
 
 def redundant(groundings: Groundings, repetitions: Sequence[Repetition]) -> Bools:
     """Which groundings repeat an atom in a branch, or have one that the others of its branch imply."""
+    columns = {"relations": groundings.relations.T, "constants": groundings.constants.T}
     found = np.zeros(len(groundings), dtype=bool)
     for repetition in repetitions:
-        alike = np.ones(len(groundings), dtype=bool)
-        for one, other in repetition.relations:
-            alike &= groundings.relations[:, one] == groundings.relations[:, other]
-        for one, other in repetition.constants:
-            alike &= groundings.constants[:, one] == groundings.constants[:, other]
-        found |= alike
+        alike = [columns[kind][one] == columns[kind][other] for kind, one, other in repetition]
+        found |= np.logical_and.reduce(alike)
     return found
 
 
@@ -123,18 +104,18 @@ def repetitions(template: Template) -> list[Repetition]:
     found: list[Repetition] = []
     for conjunction in template.conjunctions:
         for repetition in _foldings(conjunction):
-            if not any(other.within(repetition) for other in found):
-                found = [other for other in found if not repetition.within(other)] + [repetition]
+            if not any(other <= repetition for other in found):
+                found = [other for other in found if not repetition <= other] + [repetition]
     return found
 
 
 def _foldings(conjunction: Sequence[Slot]) -> Iterator[Repetition]:
     for one, other in combinations(conjunction, 2):
-        yield from _placed([one], [other], frozenset(), {}, Repetition())
+        yield from _placed([one], [other], frozenset(), {}, frozenset())
     for group in _tied(conjunction):
         moving = [slot for slot in conjunction if slot.variables & group]
         staying = [slot for slot in conjunction if not slot.variables & group]
-        yield from _placed(moving, staying, group, {}, Repetition())
+        yield from _placed(moving, staying, group, {}, frozenset())
 
 
 def _tied(conjunction: Sequence[Slot]) -> set[frozenset[Variable]]:
@@ -152,28 +133,26 @@ def _placed(
     moving: Sequence[Slot],
     staying: Sequence[Slot],
     group: frozenset[Variable],
-    images: dict[Variable, _End],
-    repetition: Repetition,
+    images: dict[_End, _End],
+    alike: Repetition,
 ) -> Iterator[Repetition]:
     """What must be alike so that every moving atom falls on a staying one."""
     if not moving:
-        yield repetition
+        yield alike
         return
     first, *rest = moving
     for target in staying:
         if target.positive != first.positive:
             continue
-        moved, constants = dict(images), set(repetition.constants)
+        moved, more = dict(images), set(alike)
+        if first.relation != target.relation:
+            more.add(("relations", *sorted((first.relation, target.relation))))
         for end, other in ((first.head, target.head), (first.tail, target.tail)):
-            image = moved.setdefault(end, other) if end in group and isinstance(end, Variable) else end
+            image = moved.setdefault(end, other) if end in group else end
             if isinstance(image, Variable) or isinstance(other, Variable):
                 if image != other:
                     break
             elif image != other:
-                constants.add((min(image, other), max(image, other)))
+                more.add(("constants", *sorted((image, other))))
         else:
-            relations = set(repetition.relations)
-            if first.relation != target.relation:
-                relations.add((min(first.relation, target.relation), max(first.relation, target.relation)))
-            alike = Repetition(frozenset(relations), frozenset(constants))
-            yield from _placed(rest, staying, group, moved, alike)
+            yield from _placed(rest, staying, group, moved, frozenset(more))

@@ -43,13 +43,11 @@ class Walker:
             TaskError: there is no triple to start from.
         """
         # a walk that starts elsewhere gives other queries, so each batch starts at every atom there is
-        starts = [
-            (branch, slot) for branch, slot in self._starts if slot is None or len(self._starts[branch, slot])
-        ]
+        starts = [start for start, numbers in self._starts.items() if start[1] is None or len(numbers)]
         if not starts:
-            return Groundings(
-                *(np.zeros((0, len(s)), np.int64) for s in (self.template.relations, self.template.constants))
-            )
+            template = self.template
+            none = (np.zeros((0, len(names)), np.int64) for names in (template.relations, template.constants))
+            return Groundings(*none)
         each = -(-count // len(starts))
         proposals = Groundings.joined([self._from(*start, each, random) for start in starts])
         return proposals[random.permutation(len(proposals))]
@@ -81,12 +79,10 @@ class Walker:
                 # in train, a walk starts at an answer that negated atoms remove, so these are true of it
                 true = [other for other in slots if other.positive or not self.level]
                 paired = any(_beside(slot, other) for other in true)
-                if slot.positive:
-                    starts[branch, slot] = (
-                        np.intersect1d(numbers, self.lookup.parallel, assume_unique=True)
-                        if paired
-                        else numbers
-                    )
+                if slot.positive and paired:
+                    starts[branch, slot] = np.intersect1d(numbers, self.lookup.parallel, assume_unique=True)
+                elif slot.positive:
+                    starts[branch, slot] = numbers
             if not any(slot.positive for slot in slots):
                 starts[branch, None] = numbers
         return starts
@@ -147,19 +143,15 @@ class _Walk:
 
     def result(self) -> Groundings:
         """The groundings whose walks came through."""
-        shape = (self.count, 0)
         relations = [self.relations[i] for i in range(len(self.template.relations))]
         constants = [self.ends[i] for i in range(len(self.template.constants))]
-        return Groundings(
-            np.stack(relations, axis=1) if relations else np.zeros(shape, np.int64),
-            np.stack(constants, axis=1) if constants else np.zeros(shape, np.int64),
-        )[self.alive]
+        columns = (np.array(own, np.int64).reshape(len(own), self.count).T for own in (relations, constants))
+        return Groundings(*columns)[self.alive]
 
     def forget(self, kept: Set[Variable] = frozenset()) -> None:
         """Let the variables go, but for some; the slots stay."""
-        self.ends = {
-            end: value for end, value in self.ends.items() if not isinstance(end, Variable) or end in kept
-        }
+        gone = {end for end in self.ends if isinstance(end, Variable)} - kept
+        self.ends = {end: value for end, value in self.ends.items() if end not in gone}
 
     def put(self, slot: Slot, numbers: Ints | NDArray[np.int32]) -> None:
         """Put an atom on triples."""
@@ -178,8 +170,7 @@ class _Walk:
             self._step(slot, [other for other in (*slots, true) if other and _beside(slot, other)])
 
     def _determined(self, slot: Slot) -> int:
-        known = (slot.head in self.ends) + (slot.tail in self.ends)
-        return 2 * known + (slot.relation in self.relations)
+        return 2 * ((slot.head in self.ends) + (slot.tail in self.ends)) + (slot.relation in self.relations)
 
     def _step(self, slot: Slot, beside: Sequence[Slot]) -> None:
         """Make one atom true by choosing what is open in it; the atoms beside it must have other relations."""

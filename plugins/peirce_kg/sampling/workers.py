@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, chdir, contextmanager
@@ -16,6 +15,9 @@ from peirce.workers import worker_processes
 from peirce_kg.sampling.sampler import Block, TypeSampler
 
 ENGINES = ("local", "ray")
+Samplers = Mapping[str, TypeSampler]
+"""By the name of their types; they share one `Lookup`, and hold no names, as they may have to travel."""
+_GOES_ON = "the same command goes on from the last whole block"
 
 
 @frozen
@@ -27,30 +29,22 @@ class BlockAsked:
     limit: int
 
 
-@frozen(eq=False)
-class Done:
-    """A block that was sampled, and the seconds of CPU time that it took."""
-
-    task: BlockAsked
-    block: Block
-    seconds: float
+Done = tuple[BlockAsked, Block]
+"""A block that was sampled, with how it was asked for."""
 
 
 class Worker:
-    """Samples blocks, one after another.
+    """Samples blocks, one after another."""
 
-    Args:
-        samplers: by the name of their types; they share one `Lookup`, and hold no names, as they may have to travel.
-    """
+    of_process: Worker
+    """That of a process which `_processes` starts."""
 
-    def __init__(self, samplers: Mapping[str, TypeSampler]) -> None:
+    def __init__(self, samplers: Samplers) -> None:
         self._samplers = samplers
 
     def run(self, task: BlockAsked) -> Done:
         """Sample a block."""
-        since = time.thread_time()
-        block = self._samplers[task.type].block(task.number, task.limit)
-        return Done(task, block, time.thread_time() - since)
+        return task, self._samplers[task.type].block(task.number, task.limit)
 
 
 @frozen(eq=False)
@@ -68,9 +62,7 @@ class Pool:
     wait: Callable[[], Done]
 
 
-def pool(
-    engine: str, workers: int | None, samplers: Mapping[str, TypeSampler]
-) -> AbstractContextManager[Pool]:
+def pool(engine: str, workers: int | None, samplers: Samplers) -> AbstractContextManager[Pool]:
     """Start workers.
 
     Args:
@@ -87,28 +79,22 @@ def pool(
 
 
 @contextmanager
-def _here(samplers: Mapping[str, TypeSampler]) -> Iterator[Pool]:
+def _here(samplers: Samplers) -> Iterator[Pool]:
     """This process."""
     worker, tasks = Worker(samplers), deque[BlockAsked]()
     yield Pool(1, tasks.append, lambda: worker.run(tasks.popleft()))
 
 
-class _Process:
-    """The worker of a process that `_processes` starts."""
-
-    worker: Worker
-
-
-def _start(samplers: Mapping[str, TypeSampler]) -> None:
-    _Process.worker = Worker(samplers)
+def _start(samplers: Samplers) -> None:
+    Worker.of_process = Worker(samplers)
 
 
 def _run(task: BlockAsked) -> Done:
-    return _Process.worker.run(task)
+    return Worker.of_process.run(task)
 
 
 @contextmanager
-def _processes(workers: int, samplers: Mapping[str, TypeSampler]) -> Iterator[Pool]:
+def _processes(workers: int, samplers: Samplers) -> Iterator[Pool]:
     """Processes of this machine."""
     from concurrent.futures import FIRST_COMPLETED, Future, wait
     from concurrent.futures.process import BrokenProcessPool
@@ -121,17 +107,15 @@ def _processes(workers: int, samplers: Mapping[str, TypeSampler]) -> Iterator[Po
         try:
             return future.result()
         except BrokenProcessPool as error:
-            raise TaskError(
-                "a worker was killed, perhaps for want of memory; the same command goes on from the last whole block, "
-                "try it with fewer --workers"
-            ) from error
+            reason = "a worker was killed, perhaps for want of memory"
+            raise TaskError(f"{reason}; {_GOES_ON}, try it with fewer --workers") from error
 
     with worker_processes(workers, _start, samplers) as executor:
         yield Pool(2 * workers, lambda task: futures.add(executor.submit(_run, task)), first)
 
 
 @contextmanager
-def _ray(workers: int | None, samplers: Mapping[str, TypeSampler]) -> Iterator[Pool]:
+def _ray(workers: int | None, samplers: Samplers) -> Iterator[Pool]:
     """Actors of a Ray cluster, each with one task at a time; the others wait here."""
     require("--engine ray", "ray", extra="ray")
     import ray
@@ -158,13 +142,12 @@ def _ray(workers: int | None, samplers: Mapping[str, TypeSampler]) -> Iterator[P
             except ray.exceptions.RayTaskError as error:
                 raise error.cause from None
             except ray.exceptions.RayError as error:
-                raise TaskError(
-                    f"a Ray worker was lost: {error}; the same command goes on from the last whole block"
-                ) from error
+                raise TaskError(f"a Ray worker was lost: {error}; {_GOES_ON}") from error
 
-        yield Pool(
-            2 * size, lambda task: actors.submit(lambda actor, each: actor.run.remote(each), task), first
-        )
+        def submit(task: BlockAsked) -> None:
+            actors.submit(lambda actor, each: actor.run.remote(each), task)
+
+        yield Pool(2 * size, submit, first)
     finally:
         if started:
             ray.shutdown()

@@ -22,12 +22,7 @@ TOKENS = "( embassy ( usa f ) ) & ( ! ( accusation ( brazil f ) ) )"
 LENGTH = 18
 SMALL = {**NARROW, "model.dims.layers": 2, "model.regularisation.init_std": 0.3}
 FOLNET = {**SMALL, "model.dims.head_size": 8, "model.dims.binary": 8}
-NETWORKS = (
-    "transformer-disentangled",
-    "transformer-absolute-adjacency",
-    "tega",
-    "folnet-queries",
-)
+NETWORKS = ("transformer-disentangled", "transformer-absolute-adjacency", "tega", "folnet-queries")
 
 
 def _task(**options: Any) -> KgQa:

@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given, settings
 from kgqa_queries import formulas
 from peirce.errors import TaskError
-from peirce_kg.encoding.graph_inputs import (
-    TokenGraph,
-    _nodes,
-    graph_inputs,
-    token_graph,
-)
+from peirce_kg.encoding.graph_inputs import TokenGraph, _nodes, graph_inputs, token_graph
 from peirce_kg.encoding.writing import mentioned, written
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, NODES, OUTSIDE, ROLES
 from peirce_kg.queries import querygraph

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from peirce_kg.encoding.literal_inputs import (
-    UnsupportedQueryError,
-    check_supported,
-    query_literals,
-    shape_of,
-)
+from peirce_kg.encoding.literal_inputs import UnsupportedQueryError, check_supported, query_literals, shape_of
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.parts.systems.betae import BetaE
 from peirce_kg.parts.systems.cone import ConE

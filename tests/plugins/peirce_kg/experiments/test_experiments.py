@@ -47,11 +47,7 @@ SMALL = {
     "train.threads": 1,
 }
 TINY = Scale("tiny", "two steps", SMALL)
-DEFINITIONS = Definitions(
-    {"table99": TABLE},
-    {"tiny": TINY},
-    {"few": ("1p", "2p", "2pi"), "one": ("2p",)},
-)
+DEFINITIONS = Definitions({"table99": TABLE}, {"tiny": TINY}, {"few": ("1p", "2p", "2pi"), "one": ("2p",)})
 
 
 @pytest.fixture

@@ -32,10 +32,7 @@ _IN_STRING = '"\n\r'
 _characters = st.characters(exclude_categories=["Cs"])
 # rdflib takes the spaces of other scripts for ends of an IRI, which N-Triples does not
 _in_iri = st.characters(
-    min_codepoint=0x21,
-    max_codepoint=0x2FFF,
-    exclude_categories=["Z", "Cc"],
-    exclude_characters='<>"{}|^`\\',
+    min_codepoint=0x21, max_codepoint=0x2FFF, exclude_categories=["Z", "Cc"], exclude_characters='<>"{}|^`\\'
 )
 _iri_text = st.text(_in_iri, max_size=6)
 _iris = _iri_text.flatmap(lambda text: _written(text, "")).map(lambda text: f"<http://x.org/{text}>")

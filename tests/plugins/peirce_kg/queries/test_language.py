@@ -7,18 +7,7 @@ from importlib.resources import files
 import pytest
 from hypothesis import given
 from kgqa_queries import formulas
-from peirce_kg.queries.language import (
-    FREE,
-    And,
-    Atom,
-    Constant,
-    Literal,
-    Not,
-    Or,
-    Query,
-    Variable,
-    parse,
-)
+from peirce_kg.queries.language import FREE, And, Atom, Constant, Literal, Not, Or, Query, Variable, parse
 from peirce_kg.queries.parsing import MAX_DEPTH, MAX_LENGTH, QueryError
 from peirce_kg.queries.types import load_types, select
 
