@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
-import attrs
 import numpy as np
 import peirce
 from attrs import frozen
@@ -13,7 +13,7 @@ from peirce.errors import ModelFileError, PeirceError, TaskError
 from peirce.model import PROVENANCE, SPEC, WEIGHTS, Runner, saved_files
 from peirce.spec import Spec
 
-from peirce_kg.encoding.assets import read_assets, reads_reversed
+from peirce_kg.encoding.assets import read_assets
 from peirce_kg.encoding.inputs import query_inputs
 from peirce_kg.encoding.literal_inputs import takes_literals
 from peirce_kg.encoding.vocabulary import Vocabulary
@@ -72,19 +72,15 @@ class Asker:
         self.directory, self.seconds = directory, seconds
         if not directory.is_dir():
             raise ModelFileError(f"there is no folder {directory}; `peirce train` writes one")
-        for name, hint in (
-            (SPEC, "`peirce train` writes it"),
-            (PROVENANCE, "`peirce train` writes it"),
-            (MODEL, f"`peirce export {directory} -o {directory / MODEL}` writes it"),
-        ):
-            if not (directory / name).is_file() and not (name == MODEL and session is not None):
-                raise ModelFileError(f"{directory} has no {name}; {hint}")
+        for name in (SPEC, PROVENANCE, *([MODEL] if session is None else [])):
+            if not (directory / name).is_file():
+                command = "train" if name != MODEL else f"export {directory} -o {directory / MODEL}"
+                raise ModelFileError(f"{directory} has no {name}; `peirce {command}` writes it")
         self.vocabulary: Vocabulary
         self.graph: Graph
         with saved_files(directory, without=(WEIGHTS,)) as files:
             self.spec: Spec = Spec.from_toml(files.text(SPEC), source=str(directory / SPEC))
-            vocabulary, self.graph = read_assets(files)
-        self.vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(directory))
+            self.vocabulary, self.graph = read_assets(files)
         self.session: Runner = peirce.Session(directory / MODEL) if session is None else session
         self.outputs = self._outputs()
         self._names = [spec.name for spec in self.session.signature.inputs]
@@ -92,17 +88,17 @@ class Asker:
 
     def _outputs(self) -> tuple[str, ...]:
         """The name of the scores, as many as there are entities, or the names of the best ones and their entities."""
-        names = [head.as_ for head in self.spec.heads]
+        entities = len(self.vocabulary.entity_names)
         outputs = {spec.name: spec for spec in self.session.signature.outputs}
-        for name in names:
+        for name in (head.as_ for head in self.spec.heads):
             spec = outputs.get(f"{name}_logits")
-            if spec is not None and spec.dims[-1] == len(self.vocabulary.entity_names):
+            if spec is not None and spec.dims[-1] == entities:
                 return (spec.name,)
             if f"{name}_top_ids" in outputs:
                 return (f"{name}_top_scores", f"{name}_top_ids")
         raise ModelFileError(
-            f"{self.directory / MODEL} gives no scores of the {len(self.vocabulary.entity_names)} entities of "
-            f"{self.vocabulary.graph!r}; export the model of this folder again"
+            f"{self.directory / MODEL} gives no scores of the {entities} entities of {self.vocabulary.graph!r}; export "
+            "the model of this folder again"
         )
 
     def best(self, query: Query, top: int) -> tuple[list[int], list[float]]:
@@ -131,27 +127,21 @@ class Asker:
         Raises:
             QueryError: the text is no query. TaskError: a name is not in the graph, or the query is too long.
         """
-        query = read_query(text)
+        query, exact = read_query(text), None
         entities, scores = self.best(query, top)
-        exact = self._exact(query)
+        budget, asked = Budget(seconds=self.seconds), to_ids(query, self.graph)
+        with suppress(QueryTooLargeError):
+            exact = {s: set(answers(*asked, self.graph.index(s), budget=budget)[0].tolist()) for s in SPLITS}
+        known = exact or {}
         ranked = tuple(
             Ranked(
-                rank=place,
-                entity=self.graph.entity_names[entity],
-                score=score,
-                known=tuple(split for split in SPLITS if exact and entity in exact[split]),
+                rank=place, entity=self.graph.entity_names[entity], score=score,
+                known=tuple(split for split, found in known.items() if entity in found),
             )
             for place, (entity, score) in enumerate(zip(entities, scores, strict=True), 1)
-        )
-        counts = {split: len(found) for split, found in exact.items()} if exact is not None else None
+        )  # fmt: skip
+        counts = None if exact is None else {split: len(found) for split, found in exact.items()}
         return Reply(query=query, answers=ranked, exact=counts, provider=self.session.providers[0])
-
-    def _exact(self, query: Query) -> dict[Split, set[int]] | None:
-        budget, asked = Budget(seconds=self.seconds), to_ids(query, self.graph)
-        try:
-            return {s: set(answers(*asked, self.graph.index(s), budget=budget)[0].tolist()) for s in SPLITS}
-        except QueryTooLargeError:
-            return None
 
 
 def _system(architecture: str) -> type[Executor]:

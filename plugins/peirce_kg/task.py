@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -18,16 +19,16 @@ from rich.console import Console
 from torch import Tensor
 
 from peirce_kg.encoding.assets import assets_of
-from peirce_kg.encoding.graph_inputs import TokenGraph, padded, token_graph
-from peirce_kg.encoding.inputs import query_inputs
+from peirce_kg.encoding.graph_inputs import graph_inputs
+from peirce_kg.encoding.inputs import joined, query_inputs, text_inputs
 from peirce_kg.encoding.literal_inputs import (
-    joined,
+    Arrays,
     query_literals,
     shape_of,
     takes_literals,
     why_unsupported,
 )
-from peirce_kg.encoding.vocabulary import Vocabulary, pad
+from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.encoding.writing import Syntax
 from peirce_kg.engine.answers import Answers
 from peirce_kg.engine.template import Groundings, Template
@@ -119,26 +120,19 @@ class KgQaData:
         graph: the graph.
         vocabulary: its tokens.
         sets: the queries by split, a set per type.
-        tokens: token ids and kinds of every set, in the order of `sets`.
-        graphs: the query graph of every set, in the order of `sets`; empty where a query has none.
+        inputs: the tokens of each set's queries, and their graph where they have one, in the order of `sets`.
     """
 
     graph: Graph
     vocabulary: Vocabulary
     sets: Mapping[Split, tuple[QuerySet, ...]]
-    tokens: Mapping[Split, tuple[tuple[Ints, Ints], ...]] = field(init=False)
-    graphs: Mapping[Split, tuple[TokenGraph, ...]] = field(init=False)
+    inputs: Mapping[Split, tuple[Arrays, ...]] = field(init=False)
 
-    @tokens.default
-    def _encoded(self) -> Mapping[Split, tuple[tuple[Ints, Ints], ...]]:
-        encode = self.vocabulary.encode
+    @inputs.default
+    def _encoded(self) -> Mapping[Split, tuple[Arrays, ...]]:
         return {
-            split: tuple(encode(q.template, q.groundings) for q in own) for split, own in self.sets.items()
+            split: tuple(_set_inputs(q, self.vocabulary) for q in own) for split, own in self.sets.items()
         }
-
-    @graphs.default
-    def _token_graphs(self) -> Mapping[Split, tuple[TokenGraph, ...]]:
-        return {split: _graphs(own, self.vocabulary) for split, own in self.sets.items()}
 
 
 class KgQa(Task[KgQaOptions, KgQaData]):
@@ -198,8 +192,8 @@ class KgQa(Task[KgQaOptions, KgQaData]):
 
         Yields:
             input_ids, token_kinds: int64 [b, x]; attention_mask: bool [b, x]; labels: int64 [b] or float32
-            [b, entities]; with one answer a query, `ANSWERS`, bool [b, entities]; as uint8, what
-            `graph_inputs.padded` gives; and what `literal_inputs.joined` does, each name after `LITERALS`.
+            [b, entities]; with one answer a query, `ANSWERS`, bool [b, entities]; as uint8, what `graph_inputs`
+            gives; and what `query_literals` does, each name after `LITERALS`.
         """
         part = _split(split)
         random = np.random.default_rng([seed, epoch, SPLITS.index(part)])
@@ -224,7 +218,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         owner = np.repeat(np.arange(len(sets)), [len(rows) for rows in rows_of_sets])
         row = np.concatenate(rows_of_sets)
         order = random.permutation(len(owner)) if training else np.arange(len(owner))
-        lengths = np.array([ids.shape[1] for ids, _ in data.tokens[split]])[owner[order]]
+        lengths = np.array([of_set["input_ids"].shape[1] for of_set in data.inputs[split]])[owner[order]]
         grouped = self.options.group_by_length and training
         for places in _batched(lengths, self.options.batch_size, random if grouped else None):
             chosen = order[places]
@@ -234,7 +228,8 @@ class KgQa(Task[KgQaOptions, KgQaData]):
     def check(self, model: Model, data: KgQaData) -> None:
         """A model that looks at query graphs needs them, and a system that executes queries is to support them."""
         names = _names(model)
-        if any(name in GRAPH_INPUTS for name in names) and not data.graphs["train"]:
+        graphs = set(GRAPH_INPUTS).intersection(names)
+        if not all(graphs <= inputs.keys() for inputs in data.inputs["train"]):
             raise _without_graphs(model)
         if not takes_literals(names):
             return
@@ -262,13 +257,11 @@ class KgQa(Task[KgQaOptions, KgQaData]):
 
     def remarks(self, model: Model, data: KgQaData, split: str) -> tuple[str, ...]:
         """How the metrics are filtered and averaged, and the types that they leave out with the reason."""
-        said = f"MRR and Hits@k: {protocol(self.options.filtering)}."
-        if not takes_literals(_names(model)):
-            return (said,)
-        system, sets = Executor.of(type(model.network)), data.sets[_split(split)]
+        said, sets = f"MRR and Hits@k: {protocol(self.options.filtering)}.", data.sets[_split(split)]
+        system = Executor.of(type(model.network))
         reasons = {s.type.name: why_unsupported(system, s.template) for s in sets}
         refused = {name: reason for name, reason in reasons.items() if reason is not None}
-        if not refused:
+        if not refused or not takes_literals(_names(model)):
             return (said,)
         left = f"Means are over {len(reasons) - len(refused)} of {len(reasons)} types: "
         return said, f"{left}{not_supported(model.spec.name, refused)}."
@@ -278,14 +271,10 @@ class KgQa(Task[KgQaOptions, KgQaData]):
         training = model.training
         try:
             return evaluate(
-                model.spec.name,
-                data.sets[_split(split)],
-                model_scorer(model.eval(), data.vocabulary),
-                shown_to_people(),
-                entities=data.graph.entities,
+                model.spec.name, data.sets[_split(split)], model_scorer(model.eval(), data.vocabulary),
+                shown_to_people(), entities=data.graph.entities, filtering=self.options.filtering,
                 seen={queries.type.name for queries in data.sets["train"]},
-                filtering=self.options.filtering,
-            )
+            )  # fmt: skip
         finally:
             model.train(training)
 
@@ -321,54 +310,48 @@ def model_scorer(model: Model, vocabulary: Vocabulary) -> Scorer:
     return score
 
 
-def _inputs(data: KgQaData, split: Split, rows: _Rows) -> dict[str, Any]:
-    """The inputs of a batch by name: tokens, and what models that look at graphs or execute atoms take instead."""
-    sets, tokens, graphs = data.sets[split], data.tokens[split], data.graphs[split]
-    encoded = pad([(tokens[i][0][own], tokens[i][1][own]) for i, own in rows])
-    inputs: dict[str, Any] = encoded._asdict()
-    if graphs:
-        inputs |= padded([(graphs[i], len(own)) for i, own in rows], encoded.input_ids.shape[1])
-    literals = [query_literals(sets[i].template, sets[i].groundings[own], data.vocabulary) for i, own in rows]
-    told = [each for each in literals if each is not None]
-    if len(told) == len(literals):
-        inputs |= {LITERALS + name: values for name, values in joined(told).items()}
+def _set_inputs(queries: QuerySet, vocabulary: Vocabulary) -> Arrays:
+    """The tokens of a set, and its query graph, which a syntax or a query may lack, as few models look at it."""
+    inputs = text_inputs(queries.template, queries.groundings, vocabulary)
+    with suppress(TaskError):
+        inputs |= graph_inputs(queries.template, len(queries), vocabulary)
     return inputs
+
+
+def _inputs(data: KgQaData, split: Split, rows: _Rows) -> Arrays:
+    """The inputs of a batch by name: tokens, and what models that look at graphs or execute atoms take instead."""
+    parts = []
+    for i, own in rows:
+        queries = data.sets[split][i]
+        literals = query_literals(queries.template, queries.groundings[own], data.vocabulary) or {}
+        inputs = {name: values[own] for name, values in data.inputs[split][i].items()}
+        parts.append(inputs | {LITERALS + name: values for name, values in literals.items()})
+    return joined(parts)
 
 
 def _repeated(count: int, most: int, random: np.random.Generator) -> Ints:
     """Every row, as often as fits into `most` and at least once, and a random choice of them to fill the rest."""
-    rest = most % count if most > count else 0
-    return np.concatenate(
-        [np.tile(np.arange(count), max(most // count, 1)), random.permutation(count)[:rest]]
-    )
+    rest = random.permutation(count)[: most % count if most > count else 0]
+    return np.concatenate([np.tile(np.arange(count), max(most // count, 1)), rest])
 
 
 def _batched(lengths: Ints, size: int, random: np.random.Generator | None) -> list[Ints]:
     """Which places of an order each batch takes: those that follow each other, or, with `random`, those of like length
     within pools of many batches, so that the batches of an epoch differ from those of another."""
+
+    def cut(places: Ints, size: int) -> list[Ints]:
+        return [places[start : start + size] for start in range(0, len(places), size)]
+
     places = np.arange(len(lengths))
     if random is None:
-        return [places[start : start + size] for start in range(0, len(places), size)]
-    batches = []
-    for start in range(0, len(places), size * POOL):
-        pool = places[start : start + size * POOL]
-        pool = pool[np.argsort(lengths[pool], kind="stable")]
-        batches += [pool[at : at + size] for at in range(0, len(pool), size)]
+        return cut(places, size)
+    pools = [pool[np.argsort(lengths[pool], kind="stable")] for pool in cut(places, size * POOL)]
+    batches = [batch for pool in pools for batch in cut(pool, size)]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def _graphs(sets: tuple[QuerySet, ...], vocabulary: Vocabulary) -> tuple[TokenGraph, ...]:
-    """The query graph of every set; none where a syntax or a query has none, as few models look at it."""
-    if vocabulary.syntax != "efo":
-        return ()
-    try:
-        return tuple(token_graph(q.template.query, reversed_=vocabulary.reversed_) for q in sets)
-    except TaskError:
-        return ()
-
-
 def _tensors(arrays: Mapping[str, Any]) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def _names(model: Model) -> list[str]:
@@ -381,15 +364,13 @@ def _taken(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     names = _names(model)
     if takes_literals(names):
         if LITERALS + names[0] not in batch:
-            raise TaskError(
-                f"{model.spec.name!r} executes queries, and one of these has too many atoms or variables"
-            )
+            what = "one of these has too many atoms or variables"
+            raise TaskError(f"{model.spec.name!r} executes queries, and {what}")
         return {name: batch[LITERALS + name] for name in names}
     if any(name in GRAPH_INPUTS and name not in batch for name in names):
         raise _without_graphs(model)
-    return {
-        name: batch[name].long() if name in GRAPH_INPUTS else batch[name] for name in names if name in batch
-    }
+    taken = {name: batch[name] for name in names if name in batch}
+    return {name: values.long() if name in GRAPH_INPUTS else values for name, values in taken.items()}
 
 
 def _without_graphs(model: Model) -> TaskError:
@@ -401,12 +382,12 @@ def _without_graphs(model: Model) -> TaskError:
 
 def _head(model: Model) -> str:
     """The prefix of the head that ranks entities: `entities`, or one that is made of it."""
-    for head in model.plan.heads:
-        if issubclass(head.part, Entities):
-            return head.prefix
-    raise TaskError(
-        f"the spec {model.spec.name!r} has no head 'entities' to rank answers with; add [[model.heads]]"
-    )
+    prefix = next((head.prefix for head in model.plan.heads if issubclass(head.part, Entities)), None)
+    if prefix is None:
+        raise TaskError(
+            f"the spec {model.spec.name!r} has no head 'entities' to rank answers with; add [[model.heads]]"
+        )
+    return prefix
 
 
 def _split(name: str) -> Split:

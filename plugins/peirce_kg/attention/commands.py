@@ -10,7 +10,7 @@ from peirce.commands import Json, as_json
 from peirce.extras import check_picture
 
 if TYPE_CHECKING:
-    from peirce_kg.attention.maps import AttentionMap, QueryAttention
+    from peirce_kg.attention.maps import Maps, QueryAttention
 
 SCHEMA = "peirce.kg.attention/1"
 DIGITS = 6
@@ -60,16 +60,13 @@ def attention(
     if path is not None:
         _draw(read, maps, head, path, str(asked))
     if json:
-        found = [_plain(each, its) for each, its in zip(read, maps, strict=True)]
-        file = None if path is None else str(path)
+        found, file = list(map(_plain, read, maps)), None if path is None else str(path)
         as_json(SCHEMA, query=str(asked), file=file, head=head, models=found)
     else:
         typer.echo(f"{path}: {', '.join(map(_said, read, maps))}")
 
 
-def _draw(
-    read: list[QueryAttention], maps: list[tuple[AttentionMap, ...]], head: int | None, path: Path, title: str
-) -> None:
+def _draw(read: list[QueryAttention], maps: list[Maps], head: int | None, path: Path, title: str) -> None:
     from peirce_kg.attention.drawing import Column, draw
 
     names = [each.model for each in read]
@@ -78,27 +75,22 @@ def _draw(
         # Runs of one spec with several seeds are told apart by their folders.
         name = each.model if names.count(each.model) == 1 else f"{each.model} ({each.folder.name})"
         heads = f"mean of {each.heads} heads" if head is None else f"head {head} of {each.heads}"
-        titles = tuple(f"{name}\nlayer {one.layer} of {each.layers}, {heads}" for one in its)
-        columns.append(Column(titles, each.tokens, its))
+        titles = tuple(f"{name}\nlayer {layer} of {each.layers}, {heads}" for layer in its)
+        columns.append(Column(titles, each.tokens, tuple(its.values())))
     draw(columns, path, title)
 
 
-def _said(each: QueryAttention, maps: tuple[AttentionMap, ...]) -> str:
+def _said(each: QueryAttention, maps: Maps) -> str:
     """What is drawn of a model, in a few words."""
-    layers = f"layer {maps[0].layer} of {each.layers}" if len(maps) == 1 else f"{len(maps)} layers"
+    layers = f"layer {next(iter(maps))} of {each.layers}" if len(maps) == 1 else f"{len(maps)} layers"
     return f"{each.model} ({layers})"
 
 
-def _plain(each: QueryAttention, maps: tuple[AttentionMap, ...]) -> dict[str, Any]:
+def _plain(each: QueryAttention, maps: Maps) -> dict[str, Any]:
     """One model as JSON has it."""
     return {
-        "model": str(each.folder),
-        "name": each.model,
-        "architecture": each.architecture,
-        "syntax": each.vocabulary.syntax,
-        "reversed": each.vocabulary.reversed_,
-        "layers": each.layers,
-        "heads": each.heads,
-        "tokens": list(each.tokens),
-        "maps": [{"layer": one.layer, "weights": one.weights.round(DIGITS).tolist()} for one in maps],
-    }
+        "model": str(each.folder), "name": each.model, "architecture": each.architecture,
+        "syntax": each.vocabulary.syntax, "reversed": each.vocabulary.reversed_, "layers": each.layers,
+        "heads": each.heads, "tokens": list(each.tokens),
+        "maps": [{"layer": layer, "weights": own.round(DIGITS).tolist()} for layer, own in maps.items()],
+    }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 from peirce.errors import TaskError
 
-from peirce_kg.attention.maps import AttentionMap
+from peirce_kg.attention.maps import Floats
 from peirce_kg.queries.drawing import legible, write_picture
 
 LONGEST = 18
@@ -28,12 +28,12 @@ class Column:
     Args:
         titles: what stands above each of its maps.
         tokens: the texts of its tokens.
-        maps: its maps, from top to bottom.
+        maps: [x, a] each, from top to bottom.
     """
 
     titles: tuple[str, ...]
     tokens: tuple[str, ...]
-    maps: tuple[AttentionMap, ...]
+    maps: tuple[Floats, ...]
 
 
 def draw(columns: Sequence[Column], path: Path, title: str = "") -> None:
@@ -64,7 +64,7 @@ def figure_of(columns: Sequence[Column]) -> Any:
         )
     figure = Figure(figsize=size, layout="compressed")
     panels = figure.subplots(rows, len(columns), squeeze=False, width_ratios=widths)
-    most = max(float(each.weights.max()) for c in columns for each in c.maps)
+    most = max(float(each.max()) for c in columns for each in c.maps)
     image: Any = None
     for at, column in enumerate(columns):
         for row, panel in enumerate(panels[:, at]):
@@ -78,7 +78,7 @@ def figure_of(columns: Sequence[Column]) -> Any:
 
 def _panel(panel: Any, column: Column, row: int, most: float) -> Any:
     """One map, the texts of tokens on both axes."""
-    image = panel.imshow(column.maps[row].weights, cmap="Blues", vmin=0.0, vmax=most or 1.0)
+    image = panel.imshow(column.maps[row], cmap="Blues", vmin=0.0, vmax=most or 1.0)
     texts, places = shown(column.tokens), range(len(column.tokens))
     panel.set_xticks(places, texts, rotation=90, fontsize=8, parse_math=False)
     panel.set_yticks(places, texts, fontsize=8, parse_math=False)

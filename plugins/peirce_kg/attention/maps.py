@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-import attrs
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from peirce.errors import ModelFileError, PeirceError, TaskError
 from peirce.files import whole_number
 from peirce.model import saved_files
 
-from peirce_kg.encoding.assets import read_assets, reads_reversed
+from peirce_kg.encoding.assets import read_assets
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.answers import to_ids
 from peirce_kg.queries.language import Query
@@ -27,12 +27,8 @@ LAST, ALL = "last", "all"
 """What stands for layers in place of a number."""
 
 
-@frozen(eq=False)
-class AttentionMap:
-    """One layer's weights: float64 [x, a], of token x over the tokens a; layers are counted from 1."""
-
-    layer: int
-    weights: Floats
+Maps: TypeAlias = Mapping[int, Floats]
+"""Weights by layer, counted from 1: float64 [x, a], of token x over the tokens a."""
 
 
 @frozen(eq=False)
@@ -65,7 +61,7 @@ class QueryAttention:
         """How many heads every layer has."""
         return min(each.shape[2] for each in self.weights)
 
-    def maps(self, layer: str = LAST, head: int | None = None) -> tuple[AttentionMap, ...]:
+    def maps(self, layer: str = LAST, head: int | None = None) -> Maps:
         """The weights of a head, or the mean of all heads.
 
         Args:
@@ -75,30 +71,19 @@ class QueryAttention:
         Raises:
             TaskError: there is no such layer or head.
         """
-        chosen = self._layers(layer)
+        chosen = self.layers if layer == LAST else whole_number(layer)
+        if layer != ALL and (chosen is None or not 1 <= chosen <= self.layers):
+            raise TaskError(
+                f"{self.folder} has no layer {layer}: its attention has layers 1 to {self.layers}; give one of them, "
+                f"{LAST} or {ALL}"
+            )
         if head is not None and not 1 <= head <= self.heads:
             raise TaskError(
                 f"{self.folder} has no head {head}: its attention has heads 1 to {self.heads}; give one of them, or "
                 "none for their mean"
             )
-        return tuple(
-            AttentionMap(
-                number,
-                self.weights[number - 1].mean(2) if head is None else self.weights[number - 1][..., head - 1],
-            )
-            for number in chosen
-        )
-
-    def _layers(self, layer: str) -> range:
-        count = self.layers
-        if layer == ALL:
-            return range(1, count + 1)
-        if (chosen := count if layer == LAST else whole_number(layer)) is None or not 1 <= chosen <= count:
-            raise TaskError(
-                f"{self.folder} has no layer {layer}: its attention has layers 1 to {count}; give one of them, {LAST} "
-                f"or {ALL}"
-            )
-        return range(chosen, chosen + 1)
+        own = {n: weights for n, weights in enumerate(self.weights, 1) if layer == ALL or n == chosen}
+        return {n: each.mean(2) if head is None else each[..., head - 1] for n, each in own.items()}
 
 
 def read_attention(folder: Path, query: Query) -> QueryAttention:
@@ -116,7 +101,6 @@ def read_attention(folder: Path, query: Query) -> QueryAttention:
         raise ModelFileError(f"there is no folder {folder}; `peirce train --task kgqa` writes one")
     with saved_files(folder) as files:
         vocabulary, graph = read_assets(files)
-    vocabulary = attrs.evolve(vocabulary, reversed_=reads_reversed(folder))
     model = load(folder).eval()
     name = model.spec.architecture
     if not any(isinstance(module, Attended) for module in model.modules()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -45,14 +45,9 @@ class Recipe(NamedTuple):
 
 
 _TENSOR = Recipe(optimizer="adagrad", lr=0.1, batch_size=1000, n3=0.05, init_std=1e-3)
-RECIPES: Mapping[Predictor, Recipe] = {
-    "transe": Recipe(optimizer="adam", lr=1e-3, batch_size=512, n3=0.0, init_std=None),
-    "distmult": _TENSOR,
-    "complex": _TENSOR,
-}
+_ADAM = Recipe(optimizer="adam", lr=1e-3, batch_size=512, n3=0.0, init_std=None)
+RECIPES: Mapping[Predictor, Recipe] = {"transe": _ADAM, "distmult": _TENSOR, "complex": _TENSOR}
 """ComplEx and DistMult as CQD's code trains them on FB15k-237 and NELL (Lacroix et al., 2018)."""
-ADAM = 1e-3
-"""The learning rate of Adam where an option says nothing."""
 
 
 @frozen(kw_only=True)
@@ -85,15 +80,10 @@ class EmbeddingOptions:
     def recipe(self) -> Recipe:
         """What is trained with."""
         usual = RECIPES[self.model]
-        optimizer = self.optimizer or usual.optimizer
-        lr = usual.lr if optimizer == usual.optimizer else ADAM
-        return Recipe(
-            optimizer=optimizer,
-            lr=lr if self.lr is None else self.lr,
-            batch_size=self.batch_size or usual.batch_size,
-            n3=usual.n3 if self.n3 is None else self.n3,
-            init_std=usual.init_std if optimizer == "adagrad" else None,
-        )
+        if self.optimizer and self.optimizer != usual.optimizer:
+            usual = usual._replace(optimizer=self.optimizer, lr=_ADAM.lr, init_std=None)
+        given: dict[str, Any] = {"lr": self.lr, "batch_size": self.batch_size, "n3": self.n3}
+        return usual._replace(**{name: value for name, value in given.items() if value is not None})
 
 
 class Embedding(NamedTuple):
@@ -124,8 +114,17 @@ def embed(
         TaskError: there are no training triples, the width or an option does not suit the model, the device does not
             exist, or the loss is not finite.
     """
-    _check(graph, options)
+    if options.model == "complex" and options.dim % 2:
+        raise TaskError(f"complex vectors have two numbers each; --dim {options.dim} must be even")
+    if options.model == "transe" and (options.optimizer == "adagrad" or options.n3):
+        raise TaskError(
+            "transe is trained by Adam without N3; leave --optimizer and --n3 out, or take complex"
+        )
+    if options.lr is not None and not options.lr > 0:
+        raise TaskError(f"--lr {options.lr} must be above 0")
     triples = _both_ways(graph, "train")
+    if not len(triples):
+        raise TaskError(f"the train split of {graph.name!r} has no triples to train vectors on")
     if options.model == "transe":
         # which way a triple is asked is drawn in each step
         triples = triples[: len(triples) // 2]
@@ -145,19 +144,6 @@ def embed(
     )  # fmt: skip
     entities, relations = (each.detach().cpu() for each in (predictor.entities, predictor.relations))
     return Embedding(facts, entities, relations[: graph.relations].contiguous(), losses, mrr)
-
-
-def _check(graph: Graph, options: EmbeddingOptions) -> None:
-    if options.model == "complex" and options.dim % 2:
-        raise TaskError(f"complex vectors have two numbers each; --dim {options.dim} must be even")
-    if options.model == "transe" and (options.optimizer == "adagrad" or options.n3):
-        raise TaskError(
-            "transe is trained by Adam without N3; leave --optimizer and --n3 out, or take complex"
-        )
-    if options.lr is not None and not options.lr > 0:
-        raise TaskError(f"--lr {options.lr} must be above 0")
-    if not len(graph.added["train"]):
-        raise TaskError(f"the train split of {graph.name!r} has no triples to train vectors on")
 
 
 class LinkPredictor(nn.Module):
@@ -275,12 +261,12 @@ def _train(
     predictor: LinkPredictor, triples: Tensor, options: EmbeddingOptions, after: Callable[[int, float], None]
 ) -> list[float]:
     """The mean loss of each epoch."""
-    recipe, epochs = options.recipe, options.epochs
+    recipe = options.recipe
     kind = torch.optim.Adagrad if recipe.optimizer == "adagrad" else torch.optim.Adam
     optimizer = kind(predictor.parameters(), lr=recipe.lr)
     size = max(1, min(recipe.batch_size, SCORES // len(predictor.entities)))
     losses: list[float] = []
-    for epoch in range(1, epochs + 1):
+    for epoch in range(1, options.epochs + 1):
         total = 0.0
         for rows in torch.randperm(len(triples)).to(triples.device).split(recipe.batch_size):
             optimizer.zero_grad()

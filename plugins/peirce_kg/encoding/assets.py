@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import suppress
 
+from attrs import evolve
 from peirce.errors import ModelFileError
 from peirce.files import read_bytes, read_json
 from peirce.model import ASSETS, SavedFiles
@@ -23,36 +24,16 @@ def assets_of(graph: Graph, vocabulary: Vocabulary) -> Mapping[str, bytes]:
     return {VOCABULARY: vocabulary.to_bytes(), TRIPLES: graph.to_bytes()}
 
 
-def reads_reversed(directory: Path) -> bool:
-    """Whether a model was trained on queries that are written from their end, as the record of its training says.
-
-    The files of the vocabulary do not tell, since a model may be evaluated in either direction.
-
-    Args:
-        directory: where the model lies; without a record it reads forwards.
-
-    Raises:
-        ModelFileError: the record is damaged.
-    """
-    path = directory / TRAINING
-    try:
-        options = read_json(path)["task"]["options"]
-        return bool(options.get("reverse", False))
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ModelFileError(
-            f"{path} cannot be read: {error!r}; restore it from where the model was trained"
-        ) from error
-
-
 def read_assets(files: SavedFiles) -> tuple[Vocabulary, Graph]:
     """The inverse of `assets_of`, from the files of a saved model.
 
+    Whether queries are written from their end says the record of the training, and not the vocabulary's file, as a
+    model may be evaluated in either direction; a model without a record reads forwards.
+
     Raises:
-        ModelFileError: a file is missing. TaskError: one is damaged.
+        ModelFileError: a file is missing, or the record is damaged. TaskError: an asset is damaged.
     """
-    contents, folder = {}, files.directory / ASSETS
+    contents, folder, record = {}, files.directory / ASSETS, files.directory / TRAINING
     for name in (VOCABULARY, TRIPLES):
         try:
             contents[name] = read_bytes(files.path(f"{ASSETS}/{name}"), text=name == VOCABULARY)
@@ -62,7 +43,13 @@ def read_assets(files: SavedFiles) -> tuple[Vocabulary, Graph]:
                 "beside the model"
             ) from error
     vocabulary = Vocabulary.from_bytes(contents[VOCABULARY], str(folder / VOCABULARY))
-    graph = Graph.from_bytes(
-        contents[TRIPLES], vocabulary.graph, vocabulary.entity_names, vocabulary.relation_names
-    )
-    return vocabulary, graph
+    try:
+        with suppress(FileNotFoundError):
+            reverse = read_json(record)["task"]["options"].get("reverse", False)
+            vocabulary = evolve(vocabulary, reversed_=bool(reverse))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ModelFileError(
+            f"{record} cannot be read: {error!r}; restore it from where the model was trained"
+        ) from error
+    names = vocabulary.graph, vocabulary.entity_names, vocabulary.relation_names
+    return vocabulary, Graph.from_bytes(contents[TRIPLES], *names)

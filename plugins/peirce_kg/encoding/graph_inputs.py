@@ -9,24 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from attrs import frozen
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 
-from peirce_kg.encoding.writing import Mention, Syntax, mentioned
-from peirce_kg.parts.positions.query_graph import (
-    APART,
-    FARTHEST,
-    GRAPH_DISTANCES,
-    GRAPH_NODES,
-    GRAPH_ROLES,
-    NODES,
-    OUTSIDE,
-    ROLES,
-)
+from peirce_kg.encoding.vocabulary import Vocabulary
+from peirce_kg.encoding.writing import Mention, mentioned
+from peirce_kg.engine.template import Template
+from peirce_kg.parts.positions.query_graph import APART, FARTHEST, NODES, OUTSIDE, ROLES
 from peirce_kg.queries import querygraph
 from peirce_kg.queries.language import Query
 from peirce_kg.queries.normal import reverse
@@ -36,8 +28,7 @@ Small: TypeAlias = NDArray[np.uint8]
 _ROLE = {name: 2**place for place, name in enumerate(ROLES)}
 
 
-@frozen(eq=False)
-class TokenGraph:
+class TokenGraph(NamedTuple):
     """A query's graph by its tokens.
 
     Args:
@@ -101,59 +92,37 @@ def signed_distances(graph: QueryGraph) -> NDArray[np.int64]:
     return np.where(behind & (lengths != querygraph.APART), -lengths, lengths)
 
 
-def graph_inputs(query: Query, rows: int, syntax: Syntax, *, reversed_: bool = False) -> dict[str, Small]:
-    """The inputs of groundings of one query; see `padded`.
+def graph_inputs(template: Template, rows: int, vocabulary: Vocabulary) -> dict[str, Small]:
+    """The graph of one query for each of its groundings, by the names of inputs: uint8 [rows, ...].
 
     Raises:
         TaskError: the syntax is not EFO, whose tokens alone are known by their nodes, or the query is too large.
     """
-    if syntax != "efo":
-        raise TaskError(f"a model that looks at query graphs reads EFO syntax, not {syntax}")
-    graph = token_graph(query, reversed_=reversed_)
-    return padded([(graph, rows)], len(graph.nodes))
-
-
-def padded(graphs: Sequence[tuple[TokenGraph, int]], length: int) -> dict[str, Small]:
-    """The inputs of a batch: for each graph, as many rows as are asked for.
-
-    Args:
-        graphs: graphs with their numbers of rows, in the order of the batch.
-        length: of the longest query.
-
-    Returns:
-        The inputs by name, uint8; padding stands for no node.
-    """
-    count = sum(rows for _, rows in graphs)
-    nodes = np.full((count, length), OUTSIDE, np.uint8)
-    distances = np.full((count, length, NODES), APART, np.uint8)
-    roles = np.zeros((count, length, NODES), np.uint8)
-    first = 0
-    for graph, rows in graphs:
-        place = slice(first, first + rows), slice(len(graph.nodes))
-        nodes[place], distances[place], roles[place] = graph.nodes, graph.distances, graph.roles
-        first += rows
-    return {GRAPH_NODES.name: nodes, GRAPH_DISTANCES.name: distances, GRAPH_ROLES.name: roles}
+    if vocabulary.syntax != "efo":
+        raise TaskError(f"a model that looks at query graphs reads EFO syntax, not {vocabulary.syntax}")
+    graph = token_graph(template.query, reversed_=vocabulary.reversed_)._asdict()
+    return {f"graph_{name}": np.broadcast_to(each, (rows, *each.shape)) for name, each in graph.items()}
 
 
 def _nodes(graph: QueryGraph, mention: Mention, mentions: Sequence[Mention]) -> Iterator[int]:
     """The nodes that a token stands for."""
     what, atoms = mention
+    written = any(each == "union" for each, _ in mentions)
     for number, node in enumerate(graph.nodes):
-        if what in ("relation", "negation", "union"):
-            if node.kind == what and (node.literal is None or node.literal.atom in atoms):
-                yield number
-        elif node.kind == "relation" and node.literal is not None and node.literal.atom in atoms:
+        atom = node.literal and node.literal.atom
+        if what == node.kind and (atom is None or atom in atoms):
+            yield number
+        elif what in ("head", "tail") and node.kind == "relation" and atom in atoms:
             end = _head(graph, number) if what == "head" else _tail(graph, number)
-            yield from _answer(graph, end, written=any(each == "union" for each, _ in mentions))
+            yield from _answer(graph, end, written=written)
 
 
 def _answer(graph: QueryGraph, end: int, *, written: bool) -> Iterator[int]:
     """The nodes that an atom's end stands for: in a union's place the free variable, and the union if no token does."""
-    if graph.nodes[end].kind != "union":
-        yield end
-        return
-    yield graph.free
-    if not written:
+    union = graph.nodes[end].kind == "union"
+    if union:
+        yield graph.free
+    if not union or not written:
         yield end
 
 
@@ -190,8 +159,8 @@ def _roles(graph: QueryGraph) -> Small:
 
 def _code(distances: NDArray[np.int64]) -> int:
     """The code of the shortest of several distances, ahead rather than behind."""
-    joined = distances[distances != querygraph.APART]
-    if not joined.size:
+    joined = distances[distances != querygraph.APART].tolist()
+    if not joined:
         return APART
-    shortest = min(joined.tolist(), key=lambda distance: (abs(distance), distance < 0))
+    shortest = min(joined, key=lambda distance: (abs(distance), distance < 0))
     return max(-FARTHEST, min(FARTHEST, shortest)) + FARTHEST

@@ -22,7 +22,7 @@ from peirce_kg.parts.systems.literals import (
     Shape,
     variable_number,
 )
-from peirce_kg.queries.language import Variable
+from peirce_kg.queries.language import FREE, Variable
 
 MOST = 64
 """Literals that the disjunctive normal form may have."""
@@ -80,7 +80,7 @@ def query_literals(template: Template, groundings: Groundings, vocabulary: Vocab
         found = np.empty((rows, len(ends)), np.int64)
         for place, end in enumerate(ends):
             if isinstance(end, Variable):
-                found[:, place] = vocabulary.free if end.name == "f" else existential
+                found[:, place] = vocabulary.free if end == FREE else existential
             else:
                 found[:, place] = vocabulary.first_entity + groundings.constants[:, end]
         return found
@@ -95,17 +95,6 @@ def query_literals(template: Template, groundings: Groundings, vocabulary: Vocab
     }
 
 
-def joined(parts: Sequence[Arrays]) -> Arrays:
-    """One batch of several, as long as its longest query."""
-    length = max(part["input_ids"].shape[1] for part in parts)
-    return {
-        name: np.concatenate(
-            [np.pad(part[name], ((0, 0), (0, length - part[name].shape[1]))) for part in parts]
-        )
-        for name in parts[0]
-    }
-
-
 def takes_literals(inputs: Iterable[str]) -> bool:
     """Whether a model with these inputs is given literals."""
     return not set(LITERAL_INPUTS).isdisjoint(inputs)
@@ -114,25 +103,21 @@ def takes_literals(inputs: Iterable[str]) -> bool:
 @lru_cache(maxsize=1024)
 def _structure(template: Template) -> tuple[Ints, Ints, Ints]:
     """Numbers of the variables at both ends of each literal, and whether it is negated: int64 [x] each."""
-
-    def numbered(conjunction: int, variable: int | None) -> int:
-        return ENTITY if variable is None else variable_number(conjunction, variable)
-
-    edges = [(number, edge) for number, of_one in enumerate(shape_of(template)) for edge in of_one]
-    columns = (
-        [numbered(number, edge.head) for number, edge in edges],
-        [numbered(number, edge.tail) for number, edge in edges],
-        [not edge.positive for _, edge in edges],
-    )
-    sources, targets, negated = (np.array(column, np.int64) for column in columns)
+    rows = [
+        (
+            *(ENTITY if end is None else variable_number(number, end) for end in (edge.head, edge.tail)),
+            not edge.positive,
+        )
+        for number, edges in enumerate(shape_of(template))
+        for edge in edges
+    ]
+    sources, targets, negated = np.array(rows, np.int64).T
     return sources, targets, negated
 
 
 def _number(end: int | Variable) -> int | None:
     """f is 0 and e1 is 1; None for an entity."""
-    if not isinstance(end, Variable):
-        return None
-    return 0 if end.name == "f" else int(end.name[1:])
+    return int(end.name[1:] or 0) if isinstance(end, Variable) else None
 
 
 def _too_large(template: Template) -> str | None:

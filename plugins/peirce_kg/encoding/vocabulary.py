@@ -1,20 +1,19 @@
-"""From queries to numbers: the vocabulary, the batch of token sequences, and the file that is kept beside a model."""
+"""From queries to numbers: the vocabulary, and the file of it that is kept beside a model."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from attrs import field, frozen
-from numpy.typing import NDArray
 from peirce.errors import TaskError, unknown
 from peirce.files import parse_json
 
 from peirce_kg.encoding.writing import KINDS, SYMBOLS, SYNTAXES, Syntax, written
 from peirce_kg.engine.template import Groundings, Template
-from peirce_kg.graphs.graph import Bools, Graph, Ints
+from peirce_kg.graphs.graph import Graph, Ints
 from peirce_kg.queries.language import Constant, Variable
 
 FORMAT = 1
@@ -22,14 +21,6 @@ PAD = 0
 _KIND = {name: number for number, name in enumerate(KINDS)}
 EXISTENTIALS = 8
 """Existential variables, e1 to e8, that have a token."""
-
-
-class Encoded(NamedTuple):
-    """A batch of token sequences. input_ids, token_kinds: int64 [b, x]; attention_mask: bool [b, x]."""
-
-    input_ids: Ints
-    attention_mask: Bools
-    token_kinds: Ints
 
 
 @frozen
@@ -126,14 +117,9 @@ class Vocabulary:
     def to_bytes(self) -> bytes:
         """The vocabulary as JSON."""
         data = {
-            "format": FORMAT,
-            "graph": self.graph,
-            "syntax": self.syntax,
-            "symbols": self.symbols,
-            "existentials": self.existentials,
-            "entities": self.entity_names,
-            "relations": self.relation_names,
-        }
+            "format": FORMAT, "graph": self.graph, "syntax": self.syntax, "symbols": self.symbols,
+            "existentials": self.existentials, "entities": self.entity_names, "relations": self.relation_names,
+        }  # fmt: skip
         return (json.dumps(data, ensure_ascii=False, indent=1) + "\n").encode()
 
     @classmethod
@@ -161,18 +147,3 @@ class Vocabulary:
         except (ValueError, TypeError, KeyError) as error:
             raise TaskError(f"{source} is no vocabulary: {error!r}; save the model again") from error
         return cls(graph, entities, relations, existentials, syntax)
-
-
-def pad(sequences: Sequence[tuple[Ints, Ints]]) -> Encoded:
-    """Put token ids and kinds [n, x] of several templates into one batch, as long as its longest sequence."""
-    length = max(ids.shape[1] for ids, _ in sequences)
-    count = sum(len(ids) for ids, _ in sequences)
-    input_ids: NDArray[np.int64] = np.full((count, length), PAD, np.int64)
-    token_kinds: NDArray[np.int64] = np.full((count, length), _KIND["special"], np.int64)
-    row = 0
-    for ids, kinds in sequences:
-        rows = slice(row, row + len(ids))
-        input_ids[rows, : ids.shape[1]] = ids
-        token_kinds[rows, : ids.shape[1]] = kinds
-        row += len(ids)
-    return Encoded(input_ids, input_ids != PAD, token_kinds)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from peirce_kg.queries.conversion import to_lisp
 from peirce_kg.queries.language import And, Atom, Constant, Formula, Not, Query, Term
-from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression
+from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union
 from peirce_kg.queries.normal import reverse
 
 Syntax = Literal["efo", "lisp", "sqe"]
@@ -78,27 +78,20 @@ def _operand(formula: Formula) -> Iterator[tuple[Piece, Mention]]:
 
 
 def _lisp(expression: SetExpression | Constant, *, bare: bool) -> Iterator[Piece]:
-    return _enclosed(_operation(expression, bare=bare))
-
-
-def _operation(expression: SetExpression | Constant, *, bare: bool) -> Iterator[Piece]:
-    if isinstance(expression, Constant):
-        yield "entity", expression
-    elif isinstance(expression, Projection):
-        yield "special", "p"
-        relation: Iterator[Piece] = iter([("relation", expression.relation)])
-        yield from relation if bare else _enclosed(relation)
-        yield from _lisp(expression.source, bare=bare)
-    elif isinstance(expression, Complement):
-        yield "negation", "n"
-        yield from _lisp(expression.operand, bare=bare)
-    else:
-        yield ("conjunction", "i") if isinstance(expression, Intersection) else ("disjunction", "u")
-        for operand in expression.operands:
-            yield from _lisp(operand, bare=bare)
-
-
-def _enclosed(pieces: Iterator[Piece]) -> Iterator[Piece]:
     yield "parenthesis", "("
-    yield from pieces
+    match expression:
+        case Constant():
+            yield "entity", expression
+        case Projection(relation, source):
+            yield "special", "p"
+            name: Piece = "relation", relation
+            yield from (name,) if bare else (("parenthesis", "("), name, ("parenthesis", ")"))
+            yield from _lisp(source, bare=bare)
+        case Complement(operand):
+            yield "negation", "n"
+            yield from _lisp(operand, bare=bare)
+        case Intersection(operands) | Union(operands):
+            yield ("disjunction", "u") if isinstance(expression, Union) else ("conjunction", "i")
+            for operand in operands:
+                yield from _lisp(operand, bare=bare)
     yield "parenthesis", ")"

@@ -46,9 +46,8 @@ class Answers:
     def joined(cls, parts: Sequence[Answers]) -> Answers:
         """One after another."""
         counts = np.concatenate([np.zeros(1, np.int64), *(part.counts for part in parts)])
-        return cls(
-            np.cumsum(counts), np.concatenate([np.empty(0, np.int64), *(part.entities for part in parts)])
-        )
+        entities = np.concatenate([np.empty(0, np.int64), *(part.entities for part in parts)])
+        return cls(np.cumsum(counts), entities)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -78,9 +77,8 @@ class Answers:
     def select(self, rows: Ints) -> Answers:
         """The answers of some of the queries, in the order of `rows`."""
         counts = self.counts[rows]
-        return Answers(
-            np.concatenate([[0], np.cumsum(counts)]), self.entities[spans(self.offsets[rows], counts)]
-        )
+        entities = self.entities[spans(self.offsets[rows], counts)]
+        return Answers(np.concatenate([[0], np.cumsum(counts)]), entities)
 
 
 def to_ids(query: Query, graph: Graph) -> tuple[Template, Groundings]:
@@ -129,9 +127,10 @@ def answers(
     for found, error in _parts(template, groundings, index, limit, budget or Budget()):
         if error is not None:
             text = str(template.query)
+            shown = text if len(text) <= SHOWN else f"{text[: SHOWN - 4]} ..."
             raise QueryTooLargeError(
-                f"{text if len(text) <= SHOWN else f'{text[: SHOWN - 4]} ...'}: {error}; name more entities in the "
-                "query, split it, or raise the limit or the budget if memory and time allow"
+                f"{shown}: {error}; name more entities in the query, split it, or raise the limit or the budget if "
+                "memory and time allow"
             ) from error
         parts.append(found)
     return Answers.joined(parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from attrs import field, frozen
+from attrs import frozen
 
 from peirce_kg.engine.template import Slot
 from peirce_kg.graphs.index import Bools, Ints
@@ -20,7 +20,6 @@ _SPARSE = 128
 """One key in so many cells is as quickly sorted as marked."""
 
 
-@frozen(eq=False)
 class Space:
     """The keys of a batch; sets are marked in one array of a byte per key, which is quicker than sorting.
 
@@ -29,12 +28,8 @@ class Space:
         entities: how many entities the graph has.
     """
 
-    queries: int
-    entities: int
-    _marks: Bools = field(init=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_marks", np.zeros(self.queries * self.entities, dtype=bool))
+    def __init__(self, queries: int, entities: int) -> None:
+        self.entities, self._marks = entities, np.zeros(queries * entities, dtype=bool)
 
     def everything(self, queries: Ints) -> Ints:
         """Every entity for each of some queries."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 import numpy as np
 from attrs import frozen
@@ -30,7 +30,6 @@ from peirce_kg.queries.conversion import read_query
 BLOCK = 8192
 """Lines that are answered at once."""
 _FORMS = '{"formula": "...", "grounding": {"r1": "...", "s1": "..."}} or {"query": "..."}'
-_Shape: TypeAlias = tuple[object, ...]
 
 
 @frozen
@@ -51,11 +50,6 @@ class _Line:
     template: Template
     relations: list[int]
     constants: list[int]
-
-    @property
-    def shape(self) -> _Shape:
-        """What lines share that are answered together."""
-        return self.template.conjunctions, len(self.relations), len(self.constants)
 
 
 def answer_file(
@@ -92,9 +86,8 @@ def answer_file(
             bar = progress.add_task("answering", total=os.fstat(lines.fileno()).st_size or None, shown="")
             read = _read(lines, source, graph)
             while block := list(islice(read, BLOCK)):
-                for line, found in zip(
-                    block, _answered(block, graph.index(split), limit, seconds), strict=True
-                ):
+                answered = _answered(block, graph.index(split), limit, seconds)
+                for line, found in zip(block, answered, strict=True):
                     names = sorted(graph.entity_names[entity] for entity in found)
                     out.write(json.dumps({**line.given, "answers": names}, ensure_ascii=False) + "\n")
                     queries, empty, count = queries + 1, empty + (not names), count + len(names)
@@ -111,23 +104,21 @@ def answer_file(
 
 def _answered(block: list[_Line], index: Index, limit: int, seconds: float | None) -> list[list[int]]:
     """The answers of each line, in their order; lines of one shape are answered together."""
-    shapes: dict[_Shape, list[int]] = {}
+    shapes: dict[object, list[int]] = {}
     for place, line in enumerate(block):
-        shapes.setdefault(line.shape, []).append(place)
-    found: list[list[int]] = [[]] * len(block)
+        shape = line.template.conjunctions, len(line.relations), len(line.constants)
+        shapes.setdefault(shape, []).append(place)
+    found: dict[int, list[int]] = {}
     for places in shapes.values():
         together = _together([block[place] for place in places], index, limit, seconds)
-        for place, own in zip(places, together, strict=True):
-            found[place] = own
-    return found
+        found.update(zip(places, together, strict=True))
+    return [found[place] for place in range(len(block))]
 
 
 def _together(lines: list[_Line], index: Index, limit: int, seconds: float | None) -> list[list[int]]:
     """The answers of lines of one shape; each by itself where there is no budget for all of them."""
-    groundings = Groundings(
-        np.array([line.relations for line in lines], np.int64).reshape(len(lines), -1),
-        np.array([line.constants for line in lines], np.int64).reshape(len(lines), -1),
-    )
+    ids = ([line.relations for line in lines], [line.constants for line in lines])
+    groundings = Groundings(*(np.array(rows, np.int64).reshape(len(lines), -1) for rows in ids))
     try:
         found = answers(lines[0].template, groundings, index, limit, Budget(seconds=seconds))
     except QueryTooLargeError as error:
@@ -158,20 +149,18 @@ def _line(place: str, given: Any, graph: Graph) -> _Line:
         case {"query": str(text)}:
             template = _template(text)
             names = {name: name for name in (*template.relations, *template.constants)}
-        case {"formula": str(text), "grounding": dict(names)} if all(
-            isinstance(n, str) for n in names.values()
-        ):
+        case {"formula": str(text), "grounding": dict(names)} if all(map(_is_name, names.values())):
             template = _template(text)
             template.query.ground(names)
         case _:
             raise TaskError(f"expected {_FORMS}, with names as strings; found {json.dumps(given)[:200]}")
-    return _Line(
-        place,
-        given,
-        template,
-        [graph.relation(names[name]) for name in template.relations],
-        [graph.entity(names[name]) for name in template.constants],
-    )
+    relations = [graph.relation(names[name]) for name in template.relations]
+    constants = [graph.entity(names[name]) for name in template.constants]
+    return _Line(place, given, template, relations, constants)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str)
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,7 @@ import numpy as np
 from attrs import frozen
 
 from peirce_kg.graphs.index import Bools, Ints
-from peirce_kg.queries.language import Constant, Query, Term, Variable
+from peirce_kg.queries.language import Atom, Constant, Query, Variable
 
 
 @frozen
@@ -69,17 +69,12 @@ class Template:
         relations = {name: i for i, name in enumerate(query.relations)}
         constants = {name: i for i, name in enumerate(query.constants)}
 
-        def end(term: Term) -> int | Variable:
-            return constants[term.name] if isinstance(term, Constant) else term
+        def slot(atom: Atom, positive: bool) -> Slot:
+            head, tail = (constants[end.name] if isinstance(end, Constant) else end for end in atom.terms)
+            return Slot(relations[atom.relation], head, tail, positive)
 
-        conjunctions = tuple(
-            tuple(
-                Slot(relations[lit.atom.relation], end(lit.atom.head), end(lit.atom.tail), lit.positive)
-                for lit in conjunction
-            )
-            for conjunction in query.conjunctions()
-        )
-        return cls(query, tuple(relations), tuple(constants), conjunctions)
+        conjunctions = (tuple(slot(x.atom, x.positive) for x in each) for each in query.conjunctions())
+        return cls(query, tuple(relations), tuple(constants), tuple(conjunctions))
 
     @property
     def negated(self) -> tuple[Slot, ...]:

@@ -42,13 +42,11 @@ def info(graph: Annotated[str, typer.Argument(metavar="GRAPH", help=GRAPH_HELP)]
     typer.echo(f"{loaded.name}: {loaded.entities:,} entities, {loaded.relations:,} relations")
     headings = ("split", "adds", "cumulative", "duplicates dropped", "new entities", "new relations")
     as_table(headings, [(name, *(f"{n:,}" for n in sizes)) for name, *sizes in map(dict.values, splits)])
-    as_table(
-        ("relation", "triples", "heads", "tails"),
-        [
-            (r["relation"], *(f"{n:,}" for n in (sum(r["added"].values()), r["heads"], r["tails"])))
-            for r in relations[:SHOWN_RELATIONS]
-        ],
-    )
+    rows = [
+        (r["relation"], *(f"{n:,}" for n in (sum(r["added"].values()), r["heads"], r["tails"])))
+        for r in relations[:SHOWN_RELATIONS]
+    ]
+    as_table(("relation", "triples", "heads", "tails"), rows)
     if len(relations) > SHOWN_RELATIONS:
         typer.echo(f"and {len(relations) - SHOWN_RELATIONS:,} relations with fewer triples; --json lists all")
     typer.echo(

@@ -20,9 +20,13 @@ def split_facts(graph: Graph) -> list[dict[str, Any]]:
     for split in SPLITS:
         index = graph.index(split)
         before, seen = seen, len(np.unique(index.triples()[1]))
-        facts = {"split": split, "added": len(added[split]), "cumulative": len(index)}
-        facts |= {"duplicates": graph.duplicates[split], "new_entities": graph.first_seen[split]}
-        found.append({**facts, "new_relations": seen - before})
+        found.append(
+            {
+                "split": split, "added": len(added[split]), "cumulative": len(index),
+                "duplicates": graph.duplicates[split], "new_entities": graph.first_seen[split],
+                "new_relations": seen - before,
+            }
+        )  # fmt: skip
     return found
 
 
@@ -31,14 +35,18 @@ def relation_facts(graph: Graph) -> list[dict[str, Any]]:
 
     added: its triples by split; heads, tails: how many entities stand there.
     """
-    index, every = graph.index("test"), np.arange(graph.relations)
-    heads, tails = (
-        np.bincount(index.ends(every, heads=end)[0], minlength=graph.relations) for end in (True, False)
-    )
-    counts = {s: np.bincount(t[:, 1], minlength=graph.relations) for s, t in graph.added.items()}
-    added = [{split: int(counts[split][i]) for split in SPLITS} for i in range(graph.relations)]
-    rows = zip(graph.relation_names, added, heads.tolist(), tails.tolist(), strict=True)
-    found = [{"relation": name, "added": by, "heads": h, "tails": t} for name, by, h, t in rows]
+    index, every, count = graph.index("test"), np.arange(graph.relations), graph.relations
+    heads, tails = (np.bincount(index.ends(every, heads=end)[0], minlength=count) for end in (True, False))
+    added = {s: np.bincount(t[:, 1], minlength=count).tolist() for s, t in graph.added.items()}
+    found = [
+        {
+            "relation": name,
+            "added": {s: own[i] for s, own in added.items()},
+            "heads": int(heads[i]),
+            "tails": int(tails[i]),
+        }
+        for i, name in enumerate(graph.relation_names)
+    ]
     return sorted(found, key=lambda facts: -sum(facts["added"].values()))
 
 
@@ -48,13 +56,7 @@ def memory(graph: Graph) -> dict[str, float]:
     index: the triples as the graph holds them; raw: three int32 each; names: of entities and relations; ratio: the
     index by the raw triples.
     """
-    index = graph.index("test")
-    names = (*graph.entity_names, *graph.relation_names)
-    tables = sys.getsizeof(graph.entity_names) + sys.getsizeof(graph.relation_names)
-    bytes_of_names, raw = tables + sum(map(sys.getsizeof, names)), 12 * len(index)
-    return {
-        "index": index.nbytes,
-        "raw": raw,
-        "names": bytes_of_names,
-        "ratio": index.nbytes / raw if raw else 0.0,
-    }
+    index, tables = graph.index("test"), (graph.entity_names, graph.relation_names)
+    names = sum(sys.getsizeof(table) + sum(map(sys.getsizeof, table)) for table in tables)
+    raw = 12 * len(index)
+    return {"index": index.nbytes, "raw": raw, "names": names, "ratio": index.nbytes / raw if raw else 0.0}

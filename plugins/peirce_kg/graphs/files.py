@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -76,26 +76,20 @@ def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[
     known = {name.lower(): name for name in dataset_resolver.lookup_dict}
     key = _PYKEEN.get(source.lower(), source).lower()
     if key not in known:
-        raise TaskError(
-            unknown("graph", source, dict.fromkeys([*_PYKEEN, *known]))
-            + "; a folder with train.tsv, ... works too"
-        )
+        said = unknown("graph", source, dict.fromkeys([*_PYKEEN, *known]))
+        raise TaskError(f"{said}; a folder with train.tsv, ... works too")
     try:
         data = dataset_resolver.lookup(known[key])()
-        factories = {"train": data.training, "valid": data.validation, "test": data.testing}
+        factories = (data.training, data.validation, data.testing)
     except (ImportError, OSError, ValueError) as error:
         raise TaskError(f"pykeen cannot provide the graph {source!r}: {error}") from error
     triples: dict[Split, NDArray[np.int32]] = {}
-    for split in SPLITS:
-        factory = factories[split]
+    for split, factory in zip(SPLITS, factories, strict=True):
         if factory is None:
             raise TaskError(f"pykeen's graph {source!r} has no {split} split; give a folder with one")
         triples[split] = factory.mapped_triples.numpy().astype(np.int32)
-    return _by_id(data.entity_to_id), _by_id(data.relation_to_id), triples
-
-
-def _by_id(ids: Mapping[str, int]) -> list[str]:
-    return sorted(ids, key=ids.__getitem__)
+    entities, relations = (sorted(ids, key=ids.get) for ids in (data.entity_to_id, data.relation_to_id))
+    return entities, relations, triples
 
 
 def _file(folder: Path, split: str) -> Path:

@@ -10,8 +10,9 @@ import io
 from array import array
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from attrs import field, frozen
@@ -60,20 +61,18 @@ class Graph:
     @property
     def added(self) -> dict[Split, NDArray[np.int32]]:
         """The triples that each split adds, int32 [n, 3] of head, relation, tail; made of the index each time."""
-        indexes = [self.indexes[split] for split in SPLITS]
-        first, *later = indexes
-        added = {SPLITS[0]: first.triples()}
-        for split, before, index in zip(SPLITS[1:], indexes, later, strict=False):
-            places = np.setdiff1d(before.skipped, index.skipped, assume_unique=True)
-            added[split] = indexes[-1].triples(places)
+        added = {SPLITS[0]: self.indexes[SPLITS[0]].triples()}
+        for before, split in pairwise(SPLITS):
+            skipped, still = self.indexes[before].skipped, self.indexes[split].skipped
+            added[split] = self.indexes[SPLITS[-1]].triples(np.setdiff1d(skipped, still, assume_unique=True))
         return {split: np.stack(columns, axis=1).astype(np.int32) for split, columns in added.items()}
 
     @cached_property
     def _ids(self) -> tuple[dict[str, int], dict[str, int]]:
-        return (
-            {name: i for i, name in enumerate(self.entity_names)},
-            {name: i for i, name in enumerate(self.relation_names)},
+        entities, relations = (
+            {n: i for i, n in enumerate(ns)} for ns in (self.entity_names, self.relation_names)
         )
+        return entities, relations
 
     def entity(self, name: str) -> int:
         """The id of an entity: by name, or, where no entity is called so, by number.
@@ -81,25 +80,19 @@ class Graph:
         Raises:
             TaskError: there is none; the nearest names are listed.
         """
-        return _lookup("entity", name, self._ids[0], self.entities)
+        return _lookup("entity", name, self._ids[0])
 
     def relation(self, name: str) -> int:
-        """The id of a relation: by name, or, where no relation is called so, by number.
-
-        Raises:
-            TaskError: there is none; the nearest names are listed.
-        """
-        return _lookup("relation", name, self._ids[1], self.relations)
+        """The id of a relation, as `entity` gives that of an entity."""
+        return _lookup("relation", name, self._ids[1])
 
     @cached_property
     def first_seen(self) -> Mapping[Split, int]:
         """How many entities have their first triple in each split."""
-        seen = np.zeros(self.entities, dtype=bool)
-        counts: dict[Split, int] = {}
+        seen, counts = np.zeros(self.entities, dtype=bool), dict[Split, int]()
         for split, triples in self.added.items():
-            before = int(seen.sum())
             seen[triples[:, [0, 2]]] = True
-            counts[split] = int(seen.sum()) - before
+            counts[split] = int(seen.sum()) - sum(counts.values())
         return counts
 
     def summary(self) -> str:
@@ -113,8 +106,7 @@ class Graph:
 
     def to_bytes(self) -> bytes:
         """The triples as a compressed npz file, without the names, the same bytes every time."""
-        buffer = io.BytesIO()
-        added: dict[str, Any] = {str(split): triples for split, triples in self.added.items()}
+        buffer, added = io.BytesIO(), cast(dict[str, Any], self.added)
         np.savez_compressed(buffer, **added)
         return buffer.getvalue()
 
@@ -172,8 +164,7 @@ def load_graph(source: str) -> Graph:
 
 def from_names(name: str, triples: Mapping[Split, Iterable[Triple]]) -> Graph:
     """A graph from triples of names (head, relation, tail) per split; what is given may be an iterator."""
-    entities: dict[str, int] = {}
-    relations: dict[str, int] = {}
+    entities, relations = dict[str, int](), dict[str, int]()
     numbered: dict[Split, NDArray[np.int32]] = {}
     for split in SPLITS:
         ids = array("i")
@@ -181,12 +172,11 @@ def from_names(name: str, triples: Mapping[Split, Iterable[Triple]]) -> Graph:
             ids.append(entities.setdefault(head, len(entities)))
             ids.append(relations.setdefault(relation, len(relations)))
             ids.append(entities.setdefault(tail, len(entities)))
-        numbered[split] = np.frombuffer(ids, np.int32).reshape(-1, 3) if ids else np.empty((0, 3), np.int32)
+        numbered[split] = np.asarray(ids, np.int32).reshape(-1, 3)
     new_entity, new_relation = _alphabetical(entities), _alphabetical(relations)
     for split, rows in numbered.items():
         head, relation, tail = rows.T
-        columns = (new_entity[head], new_relation[relation], new_entity[tail])
-        numbered[split] = np.stack(columns, axis=1)
+        numbered[split] = np.stack([new_entity[head], new_relation[relation], new_entity[tail]], axis=1)
     return from_ids(name, sorted(entities), sorted(relations), numbered)
 
 
@@ -207,16 +197,10 @@ def from_ids(
     keys = (relation * len(entity_names) + head) * len(entity_names) + tail
     # np.unique gives first occurrences, so a triple belongs to the first split that has it
     first = np.sort(np.unique(keys, return_index=True)[1])
-    ends = np.searchsorted(first, np.cumsum(sizes))
-    added = np.split(everything[first], ends[:-1])
+    added = np.split(everything[first], np.searchsorted(first, np.cumsum(sizes))[:-1])
     indexes = Index.cumulative(added, len(entity_names), len(relation_names))
-    return Graph(
-        name,
-        entity_names,
-        relation_names,
-        dict(zip(SPLITS, indexes, strict=True)),
-        {split: n - len(a) for split, n, a in zip(SPLITS, sizes, added, strict=True)},
-    )
+    dropped = {split: n - len(own) for split, n, own in zip(SPLITS, sizes, added, strict=True)}
+    return Graph(name, entity_names, relation_names, dict(zip(SPLITS, indexes, strict=True)), dropped)
 
 
 def _alphabetical(ids: Mapping[str, int]) -> NDArray[np.int32]:
@@ -226,25 +210,21 @@ def _alphabetical(ids: Mapping[str, int]) -> NDArray[np.int32]:
     return new
 
 
-def _lookup(kind: str, name: str, ids: Mapping[str, int], count: int) -> int:
+def _lookup(kind: str, name: str, ids: Mapping[str, int]) -> int:
     if name in ids:
         return ids[name]
     if name.isascii() and name.isdigit():
         # not all digits are a number to Python where there are thousands of them
-        if len(name) <= len(str(count)) and int(name) < count:
+        if len(name) <= len(str(len(ids))) and int(name) < len(ids):
             return int(name)
-        raise TaskError(f"no {kind} is called {name!r}, and its ids end at {count - 1}")
-    raise TaskError(_nearest(kind, name, ids))
-
-
-def _nearest(kind: str, name: str, ids: Mapping[str, int]) -> str:
-    """Like `unknown`, but a graph may have too many names to compare or to list them all."""
-
-    def grams(text: str) -> set[str]:
-        return {text[i : i + 3] for i in range(max(len(text) - 2, 1))}
-
+        raise TaskError(f"no {kind} is called {name!r}, and its ids end at {len(ids) - 1}")
+    # a graph may have too many names to compare or to list them all
     names = list(ids)
     if len(names) > 2000:
-        names.sort(key=lambda other: -len(grams(name) & grams(other)))
+        names.sort(key=lambda other: -len(_grams(name) & _grams(other)))
     said = unknown(kind, name, nearest(name, names[:2000])[:10])
-    return said if len(ids) <= 10 else said.replace(" Known: ", f" Nearest of {len(ids):,}: ")
+    raise TaskError(said if len(ids) <= 10 else said.replace(" Known: ", f" Nearest of {len(ids):,}: "))
+
+
+def _grams(text: str) -> set[str]:
+    return {text[i : i + 3] for i in range(max(len(text) - 2, 1))}

@@ -80,7 +80,8 @@ def _extended(mapping: dict[_K, _K], key: _K, value: _K) -> dict[_K, _K] | None:
     return {**mapping, key: value}
 
 
-Repetition: TypeAlias = frozenset[tuple[Literal["relations", "constants"], int, int]]
+_Pair: TypeAlias = tuple[Literal["relations", "constants"], int, int]
+Repetition: TypeAlias = frozenset[_Pair]
 """Pairs of slots of a template; where each is filled alike, a part of the query is vacuous."""
 
 
@@ -146,13 +147,17 @@ def _placed(
             continue
         moved, more = dict(images), set(alike)
         if first.relation != target.relation:
-            more.add(("relations", *sorted((first.relation, target.relation))))
+            more.add(_pair("relations", first.relation, target.relation))
         for end, other in ((first.head, target.head), (first.tail, target.tail)):
             image = moved.setdefault(end, other) if end in group else end
             if isinstance(image, Variable) or isinstance(other, Variable):
                 if image != other:
                     break
             elif image != other:
-                more.add(("constants", *sorted((image, other))))
+                more.add(_pair("constants", image, other))
         else:
             yield from _placed(rest, staying, group, moved, frozenset(more))
+
+
+def _pair(kind: Literal["relations", "constants"], one: int, other: int) -> _Pair:
+    return kind, min(one, other), max(one, other)

@@ -12,5 +12,5 @@ def run(*arguments: str) -> str:
     result = CliRunner().invoke(app, list(arguments))
     if isinstance(result.exception, PeirceError):
         raise result.exception
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 0, (result.output, result.exception)
     return result.stdout

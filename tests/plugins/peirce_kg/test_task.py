@@ -160,8 +160,8 @@ def test_labels_are_answers(data: KgQaData) -> None:
         task = KgQa(KgQaOptions(graph="nations", batch_size=1000, labels=labels))
         (batch,) = task.batches(data, "train", 0, 0)
         known = {
-            tuple(ids[row].tolist()): set(queries.answers["train"][row].tolist())
-            for queries, (ids, _) in zip(data.sets["train"], data.tokens["train"], strict=True)
+            tuple(inputs["input_ids"][row].tolist()): set(queries.answers["train"][row].tolist())
+            for queries, inputs in zip(data.sets["train"], data.inputs["train"], strict=True)
             for row in range(len(queries))
         }
         for ids, mask, label in zip(

@@ -50,6 +50,7 @@ class Kge(Augmenter):
         super().__init__(options, dims)
         self.file = options.file
         self.width = options.width or dims.unary
+        self.vectors: Tensor
         vectors = torch.randn(dims.vocabulary, self.width) * INIT_STD
         if options.frozen:
             self.register_buffer("vectors", vectors)
@@ -67,7 +68,7 @@ class Kge(Augmenter):
         if not self.file:
             return
         facts, entities, relations = read_kge(Path(self.file))
-        known, vectors = self.get_buffer("known"), self._vectors()
+        known = self.get_buffer("known")
         if facts.width != self.width:
             raise ModelFileError(
                 f"{self.file} has vectors of {facts.width} numbers, and the model takes {self.width}; "
@@ -82,21 +83,18 @@ class Kge(Augmenter):
         with torch.no_grad():
             for first, trained in ((facts.first_entity, entities), (facts.first_relation, relations)):
                 rows = slice(first, first + len(trained))
-                vectors[rows] = trained.to(vectors)
+                self.vectors[rows] = trained.to(self.vectors)
                 known[rows] = True
 
     def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
         """[b, x, d1] -> [b, x, d1]."""
         ids = tokens.rows(tokens.inputs["input_ids"])
         known = self.get_buffer("known")[ids].unsqueeze(-1)
-        return torch.where(known, self._mapped(F.embedding(ids, self._vectors())), embeddings)
+        return torch.where(known, self._mapped(F.embedding(ids, self.vectors)), embeddings)
 
     def words(self, embeddings: Tensor) -> Tensor:
         """[v, d1] -> [v, d1]."""
-        return torch.where(self.get_buffer("known").unsqueeze(1), self._mapped(self._vectors()), embeddings)
+        return torch.where(self.get_buffer("known").unsqueeze(1), self._mapped(self.vectors), embeddings)
 
     def _mapped(self, vectors: Tensor) -> Tensor:
         return vectors if self.map is None else self.map(vectors)
-
-    def _vectors(self) -> Tensor:
-        return self.vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrs import asdict, fields, frozen
 from peirce.errors import ModelFileError, TaskError
@@ -17,7 +17,6 @@ Predictor = Literal["transe", "distmult", "complex"]
 """The link predictors of TEGA's Table 5."""
 Optimizer = Literal["adagrad", "adam"]
 """What may train them."""
-PREDICTORS: tuple[Predictor, ...] = get_args(Predictor)
 FORMAT = 1
 _AGAIN = "write it again with `peirce kg embed`"
 
@@ -89,11 +88,9 @@ def read_kge(path: Path) -> tuple[KgeFacts, Tensor, Tensor]:
             entities, relations = (file.get_tensor(name) for name in ("entities", "relations"))
     except (SafetensorError, OSError) as error:
         raise ModelFileError(f"{path} is no file of vectors: {error}; {_AGAIN}") from error
-    for name, first, rows in (
-        ("entities", facts.first_entity, entities), ("relations", facts.first_relation, relations)
-    ):  # fmt: skip
+    for first, rows in ((facts.first_entity, entities), (facts.first_relation, relations)):
         if rows.dim() != 2 or rows.shape[1] != facts.width or not 0 <= first <= facts.vocabulary - len(rows):
-            raise ModelFileError(f"{path}: its {name} do not fit what it says of them ({facts}); {_AGAIN}")
+            raise ModelFileError(f"{path}: its vectors do not fit what it says of them ({facts}); {_AGAIN}")
     return facts, entities, relations
 
 

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from kgqa_queries import formulas
 from peirce.errors import TaskError
 from peirce_kg.encoding.graph_inputs import TokenGraph, _nodes, graph_inputs, token_graph
+from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.encoding.writing import mentioned, written
+from peirce_kg.engine.template import Template
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, NODES, OUTSIDE, ROLES
 from peirce_kg.queries import querygraph
 from peirce_kg.queries.language import FREE, Query, parse
@@ -151,5 +153,5 @@ def test_what_has_no_graph_is_refused() -> None:
     with pytest.raises(TaskError, match="33 nodes; a model that looks at it reads at most 31"):
         token_graph(parse(many))
     with pytest.raises(TaskError, match="reads EFO syntax, not lisp"):
-        graph_inputs(TYPES["1p"], 1, "lisp")
+        graph_inputs(Template.of(TYPES["1p"]), 1, Vocabulary("g", ("a",), ("r",), syntax="lisp"))
     assert querygraph.APART != APART  # two codes for two ranges

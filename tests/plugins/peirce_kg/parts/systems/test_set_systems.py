@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 from peirce.registry import Registry
-from peirce_kg.encoding.literal_inputs import joined, query_literals, shape_of
+from peirce_kg.encoding.inputs import joined
+from peirce_kg.encoding.literal_inputs import query_literals, shape_of
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.parts.heads import distances
 from peirce_kg.parts.systems import lmpnn, set_system
