@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Linear, Plan
-from torch import Tensor, nn
+from peirce.parts import Plan
+from torch import Tensor
 
-from peirce_kg.parts.systems.set_system import SetSystem, weights_of
+from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
 
 LEAST = 0.05
 """The least parameter of a distribution that is projected or embedded, as published."""
@@ -51,10 +50,8 @@ class BetaE(SetSystem):
         self.range = (margin + 2) / dimensions
         super().__init__(options, plan)
         width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.dimensions
-        layers = [Linear(width + half, hidden)]
-        layers += [Linear(hidden, hidden) for _ in range(options.projection_layers - 1)]
-        self.projection = nn.ModuleList([*layers, Linear(hidden, width)])
-        self.attention = nn.ModuleList([Linear(width, width), Linear(width, half)])
+        self.projection = Mlp(width + half, *[hidden] * options.projection_layers, width)
+        self.attention = Mlp(width, width, half)
 
     def beginning(self, count: int, width: int) -> Tensor:
         """Uniform."""
@@ -70,16 +67,11 @@ class BetaE(SetSystem):
 
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:
         """MLP([S; r]); of a relation's vector the first half is used."""
-        *hidden, last = self.projection
-        mixed = torch.cat([sets, relations[..., : self.dimensions]], -1)
-        for layer in hidden:
-            mixed = F.relu(layer(mixed))
-        return positive(last(mixed))
+        return positive(self.projection(torch.cat([sets, relations[..., : self.dimensions]], -1)))
 
     def intersect(self, sets: Tensor, chosen: Tensor) -> Tensor:
         """A weighted product of densities."""
-        first, second = self.attention
-        weights = weights_of(second(F.relu(first(sets))), chosen)
+        weights = weights_of(self.attention(sets), chosen)
         return (torch.cat([weights, weights], 3) * sets.unsqueeze(1)).sum(2)
 
     def complement(self, sets: Tensor) -> Tensor:

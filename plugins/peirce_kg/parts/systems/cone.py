@@ -8,10 +8,10 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 from attrs import field, frozen, validators
-from peirce.parts import Linear, Plan
+from peirce.parts import Plan
 from torch import Tensor, nn
 
-from peirce_kg.parts.systems.set_system import SetSystem, weights_of
+from peirce_kg.parts.systems.set_system import Mlp, SetSystem, weights_of
 from peirce_kg.parts.systems.system import RankingOptions
 
 NEAR = 1e-3
@@ -60,11 +60,8 @@ class ConE(SetSystem):
         self.turn = 1 / self.range if self.code else math.pi / self.range
         super().__init__(options, plan)
         width, hidden, half = plan.dims.unary, plan.dims.feedforward_unary, self.dimensions
-        layers = [Linear(width, hidden)]
-        layers += [Linear(hidden, hidden) for _ in range(options.projection_layers - 1)]
-        self.projection = nn.ModuleList([*layers, Linear(hidden, width)])
-        self.attention = nn.ModuleList([Linear(width, half), Linear(half, half)])
-        self.narrowing = nn.ModuleList([Linear(width, half), Linear(half, half)])
+        self.projection = Mlp(width, *[hidden] * options.projection_layers, width)
+        self.attention, self.narrowing = Mlp(width, half, half), Mlp(width, half, half)
         dropout = plan.dims.dropout if self.code else 0.0
         self.dropout = nn.Dropout(dropout)
         self.largest = 2 * math.pi / (1 - dropout)
@@ -75,13 +72,11 @@ class ConE(SetSystem):
 
     def _without_apertures(self, entities: slice) -> None:
         """Axes for all tokens, and numbers for apertures of those alone that are no entities."""
-        whole = self.vectors.detach()
-        bare = torch.zeros(len(whole), dtype=torch.bool)
-        bare[entities] = True
-        axes, apertures = whole.split_with_sizes([self.dimensions, whole.shape[1] - self.dimensions], 1)
-        self.vectors = nn.Parameter(axes.clone())
-        self.apertures = nn.Parameter(torch.cat([apertures[: entities.start], apertures[entities.stop :]]))
-        self.register_buffer("slots", torch.where(bare, 0, (~bare).cumsum(0)), persistent=False)
+        axes, apertures = self.vectors.detach().tensor_split([self.dimensions], 1)
+        has = torch.ones(len(axes), dtype=torch.bool)
+        has[entities] = False
+        self.vectors, self.apertures = nn.Parameter(axes.clone()), nn.Parameter(apertures[has])
+        self.register_buffer("slots", torch.where(has, has.cumsum(0), 0), persistent=False)
 
     def names(self) -> Tensor:
         """See `QuerySystem.names`."""
@@ -105,23 +100,19 @@ class ConE(SetSystem):
 
     def project(self, sets: Tensor, relations: Tensor) -> Tensor:
         """Turned and widened by the relation, then mixed by an MLP."""
-        *hidden, last = self.projection
         turned, widened = (relations * self.turn).chunk(2, -1)
         if self.code:
             axis, aperture = sets.chunk(2, -1)
             sets = torch.cat([axis, aperture / 2], -1)
         mixed = sets + torch.cat([_axis(turned), _axis(widened)], -1)
-        for layer in hidden:
-            mixed = F.relu(layer(mixed))
-        axis, aperture = last(mixed).chunk(2, -1)
+        axis, aperture = self.projection(mixed).chunk(2, -1)
         return torch.cat([_axis(axis), math.pi * torch.tanh(2 * aperture) + math.pi], -1)
 
     def intersect(self, sets: Tensor, chosen: Tensor) -> Tensor:
         """A mean direction (SemanticAverage) and a narrowed least aperture (CardMin)."""
         axis, aperture = sets.chunk(2, -1)
         borders = torch.cat([axis - aperture / 2, axis + aperture / 2], -1)
-        first, second = self.attention
-        weights = weights_of(second(F.relu(first(borders))), chosen)
+        weights = weights_of(self.attention(borders), chosen)
         x = (weights * axis.cos().unsqueeze(1)).sum(2)
         y = (weights * axis.sin().unsqueeze(1)).sum(2)
         inner, outer = self.narrowing

@@ -110,18 +110,13 @@ def _distance(edge: Edge, distances: Mapping[int, int]) -> int:
 
 def _distances(edges: Edges) -> dict[int, int]:
     """How many atoms, whichever way they point, lie between each variable and f."""
-    found, distance = {0: 0}, 0
-    while True:
-        edge_of = {
-            far: distance + 1
-            for edge in edges
-            for near, far in ((edge.head, edge.tail), (edge.tail, edge.head))
-            if found.get(-1 if near is None else near) == distance and far is not None and far not in found
-        }
-        if not edge_of:
-            return found
-        found |= edge_of
-        distance += 1
+    ends = [(edge.head, edge.tail) for edge in edges if edge.head is not None and edge.tail is not None]
+    found, near = {0: 0}, {0}
+    for distance in range(1, len(ends) + 1):
+        joined = {end for pair in ends if near.intersection(pair) for end in pair}
+        near = joined - found.keys()
+        found |= dict.fromkeys(near, distance)
+    return found
 
 
 def tree(edges: Edges) -> str | None:

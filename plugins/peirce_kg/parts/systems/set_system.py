@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from itertools import pairwise
 
 import torch
-from peirce.parts import dense
-from torch import Tensor
+import torch.nn.functional as F
+from peirce.parts import Linear, dense
+from torch import Tensor, nn
 
 from peirce_kg.parts.systems.literals import DEPTH, no_shared_set, tree
 from peirce_kg.parts.systems.system import Literals, QuerySystem, looked_up
@@ -51,17 +53,13 @@ class SetSystem(QuerySystem):
             starts = begun
             if level:
                 starts = torch.where(feeds.any(2, keepdim=True), self._met(sets, feeds), begun)
-            sets = self._stepped(sets, starts, relations, literals.negated, here)
+            if dense(here):  # a traced graph, whose shapes are fixed, projects all
+                every = self._literal(starts, relations, literals.negated)
+                sets = torch.where(here.unsqueeze(2), every, sets)
+            else:
+                done = self._literal(starts[here], relations[here], literals.negated[here])
+                sets = sets.index_put(tuple(here.nonzero(as_tuple=True)), done)
         return self._met(sets, literals.same(literals.targets, literals.targets))
-
-    def _stepped(
-        self, sets: Tensor, starts: Tensor, relations: Tensor, negated: Tensor, here: Tensor
-    ) -> Tensor:
-        """The sets with those of the literals `here` projected; in a traced graph, whose shapes are fixed, all are."""
-        if dense(here):
-            return torch.where(here.unsqueeze(2), self._literal(starts, relations, negated), sets)
-        done = self._literal(starts[here], relations[here], negated[here])
-        return sets.index_put(tuple(here.nonzero(as_tuple=True)), done)
 
     def _literal(self, starts: Tensor, relations: Tensor, negated: Tensor) -> Tensor:
         projected = self.project(starts, relations)
@@ -74,6 +72,20 @@ class SetSystem(QuerySystem):
         if not dense(several) and not several.any():
             return single
         return torch.where(several, self.intersect(sets, chosen), single)
+
+
+class Mlp(nn.ModuleList):
+    """Linear layers from each width to the next, with rectifiers between them."""
+
+    def __init__(self, *widths: int) -> None:
+        super().__init__(Linear(one, next_) for one, next_ in pairwise(widths))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """[..., first width] -> [..., last width]."""
+        *hidden, last = self
+        for layer in hidden:
+            values = F.relu(layer(values))
+        return last(values)
 
 
 def levels_of(feeds: Tensor) -> Tensor:

@@ -82,17 +82,10 @@ class Literals:
     @classmethod
     def of(cls, inputs: Mapping[str, Tensor]) -> Literals:
         """From a model's inputs."""
-        tails = inputs["input_ids"]
-        real = inputs.get("attention_mask")
-        return cls(
-            tails,
-            inputs[HEADS],
-            inputs[RELATIONS],
-            inputs[SOURCES],
-            inputs[TARGETS],
-            inputs[NEGATED] != 0,
-            torch.ones_like(tails, dtype=torch.bool) if real is None else real,
-        )
+        tails, real = inputs["input_ids"], inputs.get("attention_mask")
+        real = torch.ones_like(tails, dtype=torch.bool) if real is None else real
+        names = (inputs[name] for name in (HEADS, RELATIONS, SOURCES, TARGETS))
+        return cls(tails, *names, inputs[NEGATED] != 0, real)
 
     def same(self, ends: Tensor, others: Tensor) -> Tensor:
         """Whether the end of one literal is the variable at an end of another: [b, x], [b, y] -> bool [b, x, y]."""
@@ -101,9 +94,7 @@ class Literals:
 
     def together(self) -> Tensor:
         """Whether two literals belong to one conjunction: bool [b, x, y]."""
-        conjunction = self.conjunctions()
-        both = self.real.unsqueeze(2) & self.real.unsqueeze(1)
-        return both & (conjunction.unsqueeze(2) == conjunction.unsqueeze(1))
+        return self._alike(self.conjunctions())
 
     def conjunctions(self) -> Tensor:
         """The number of the conjunction that a literal belongs to, from 0: int64 [b, x]."""
@@ -128,13 +119,18 @@ class Literals:
 
     def equal(self) -> Tensor:
         """Whether two literals, of whatever conjunctions, are one literal of the formula: bool [b, x, y]."""
-        same = self.real.unsqueeze(2) & self.real.unsqueeze(1)
-        for each in (self.heads, self.relations, self.tails, self.negated):
-            same = same & (each.unsqueeze(2) == each.unsqueeze(1))
-        for numbers in (self.sources, self.targets):
-            names = torch.where(numbers == ENTITY, -1, (numbers - 1) % VARIABLES)
-            same = same & (names.unsqueeze(2) == names.unsqueeze(1))
-        return same
+        ends = (
+            torch.where(numbers == ENTITY, -1, (numbers - 1) % VARIABLES)
+            for numbers in (self.sources, self.targets)
+        )
+        return self._alike(self.heads, self.relations, self.tails, self.negated, *ends)
+
+    def _alike(self, *told: Tensor) -> Tensor:
+        """Whether two literals have the same in all that is told: [b, x] each -> bool [b, x, y]."""
+        both = self.real.unsqueeze(2) & self.real.unsqueeze(1)
+        for each in told:
+            both = both & (each.unsqueeze(2) == each.unsqueeze(1))
+        return both
 
 
 def is_free(numbers: Tensor) -> Tensor:
@@ -145,7 +141,7 @@ def is_free(numbers: Tensor) -> Tensor:
 def literal_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
     """The inputs of a system."""
 
-    def spec(name: str, meaning: str, high: int | None) -> TensorSpec:
+    def spec(name: str, meaning: str, high: int | None = None) -> TensorSpec:
         return TensorSpec(name=name, dtype="int64", dims=("batch", "length"), high=high, meaning=meaning)
 
     mask = TensorSpec(
@@ -157,8 +153,8 @@ def literal_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
         mask,
         spec(HEADS, "The token at the head of each atom.", vocabulary),
         spec(RELATIONS, "The token of each atom's relation.", vocabulary),
-        spec(SOURCES, "The number of the variable at each atom's head; 0 for an entity.", None),
-        spec(TARGETS, "The number of the variable at each atom's tail; 0 for an entity.", None),
+        spec(SOURCES, "The number of the variable at each atom's head; 0 for an entity."),
+        spec(TARGETS, "The number of the variable at each atom's tail; 0 for an entity."),
         spec(NEGATED, "1 for a negated atom, 0 for the others.", 2),
     )
 
@@ -249,13 +245,11 @@ class QuerySystem(Executor, Architecture):
         kind, words = words.dtype, at_least_float32(words)
         with without_autocast(words):
             unary, points = self.execute(literals, words), self.points(words)
-        real = inputs.get("attention_mask")
-        length = literals.tails.shape[1]
+        real, length = inputs.get("attention_mask"), literals.tails.shape[1]
         index = torch.arange(length, device=literals.tails.device).unsqueeze(0)
         if real is not None:
             index = (real.long().cumsum(1) - 1).clamp_min(0)
-        scope = Scope.padding(real)
-        tokens = Tokens(inputs, real, index, length)
+        scope, tokens = Scope.padding(real), Tokens(inputs, real, index, length)
         unary = scope.zero_unary(unary)
         return Encoded(unary.to(kind), None, None, scope, points.to(kind), (unary, points)), tokens
 

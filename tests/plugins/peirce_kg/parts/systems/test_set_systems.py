@@ -150,7 +150,7 @@ def _published_cone(
         token = VOCABULARY.first_relation + ids.relations[0, relations[expression.relation]]
         place = token - len(VOCABULARY.entity_names)  # of tokens that are no entities
         x = torch.cat([axis + angle(network.vectors[token]), half + angle(network.apertures[place])])
-        for layer in network.projection[:-1]:
+        for layer in list(network.projection)[:-1]:
             x = (layer.weight @ x + layer.bias).relu()
         x = network.projection[-1].weight @ x + network.projection[-1].bias
         axis, half = x.chunk(2)
