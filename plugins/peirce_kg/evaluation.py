@@ -112,12 +112,9 @@ class Report:
         cells = self.cells_of(knowledge, types).values()
         if not cells:
             raise TaskError(f"no {self.split} query of {types} types has {knowledge} answers")
-        return Cell(
-            float(np.mean([cell.mrr for cell in cells])),
-            {k: float(np.mean([cell.hits[k] for cell in cells])) for k in TOP},
-            sum(cell.queries for cell in cells),
-            sum(cell.answers for cell in cells),
-        )
+        hits = {k: float(np.mean([cell.hits[k] for cell in cells])) for k in TOP}
+        totals = (sum(getattr(cell, name) for cell in cells) for name in ("queries", "answers"))
+        return Cell(float(np.mean([cell.mrr for cell in cells])), hits, *totals)
 
     def metrics(self) -> dict[str, float]:
         """Flat names, such as `entailed/mrr` for the mean over all types, `inferred/mrr/unseen` for that over those not
@@ -130,8 +127,7 @@ class Report:
                 flat[f"{knowledge}/mrr{end}"] = cell.mrr
                 flat.update({f"{knowledge}/hits@{k}{end}": value for k, value in cell.hits.items()})
                 flat[f"{knowledge}/queries{end}"] = float(cell.queries)
-        for filtering, report in self.beside.items():
-            for knowledge in KNOWLEDGE:
+            for filtering, report in self.beside.items():
                 means = report._means(knowledge)
                 flat |= {f"{filtering}/{knowledge}/mrr{end}": cell.mrr for end, cell in means.items()}
         if self.unsupported:
@@ -189,13 +185,12 @@ def evaluate(
     split = sets[0].split
     step = min(MAX_ROWS, max(1, MAX_NUMBERS // entities))
     batches = [(queries, start) for queries in sets for start in range(0, len(queries), step)]
-    tallies: dict[Filtering, dict[str, dict[Knowledge, list[_Ranked]]]] = {f: {} for f in FILTERINGS}
+    found: dict[tuple[Filtering, str, Knowledge], list[_Ranked]] = {}
     unsupported: dict[str, str] = {}
     for queries, start in track(
         batches, f"evaluating {name}", console=console, disable=console is None, transient=True
     ):
         kind = queries.type.name
-        by_filtering = {f: by.setdefault(kind, {}) for f, by in tallies.items()}
         if kind in unsupported:
             continue
         rows = np.arange(start, min(start + step, len(queries)))
@@ -208,17 +203,18 @@ def evaluate(
             raise TaskError(
                 f"{name} gave scores {list(scores.shape)} to {len(rows)} queries about {entities} entities"
             )
-        found = {s: a.select(rows) for s, a in queries.answers.items()}
-        for filtered, knowledge, ranked in _ranked(scores, found, split):
-            by_filtering[filtered].setdefault(knowledge, []).append(ranked)
-    known = frozenset(tallies[filtering] if seen is None else seen)
+        known = {s: a.select(rows) for s, a in queries.answers.items()}
+        for filtered, knowledge, ranked in _ranked(scores, known, split):
+            found.setdefault((filtered, kind, knowledge), []).append(ranked)
+    types = [queries.type.name for queries in sets]
+    trained = frozenset(types if seen is None else seen)
 
     def report(filtered: Filtering, beside: Mapping[Filtering, Report]) -> Report:
-        cells = {
-            kind: {k: cell for k, parts in by.items() if (cell := _cell(parts)) is not None}
-            for kind, by in tallies[filtered].items()
-        }
-        return Report(name, split, cells, known, filtered, unsupported, beside)
+        cells: dict[str, dict[Knowledge, Cell]] = {kind: {} for kind in types}
+        for (own, kind, knowledge), parts in found.items():
+            if own == filtered and any(len(ranked) for _, ranked in parts):
+                cells[kind][knowledge] = _cell(parts)
+        return Report(name, split, cells, trained, filtered, unsupported, beside)
 
     return report(filtering, {f: report(f, {}) for f in FILTERINGS if f != filtering})
 
@@ -236,7 +232,8 @@ def ranks(scores: Floats, targets: Answers, known: Answers) -> NDArray[np.float6
     """
     if not np.isfinite(scores).all():
         raise TaskError("a scorer gave a score that is not finite; the ranks would mean nothing")
-    others = np.where(_mask(known, scores.shape), -np.inf, scores)
+    others = scores.copy()
+    others[known.queries, known.entities] = -np.inf
     others.sort(axis=1)
     found = np.empty(len(targets.entities))
     for row, (ordered, own) in enumerate(zip(others, pairwise(targets.offsets.tolist()), strict=True)):
@@ -304,9 +301,8 @@ def table(reports: Iterable[Report], title: str) -> Table:
     for name in first.cells:
         add(name, lambda report, knowledge, name=name: report.cells[name].get(knowledge))  # type: ignore[misc]
     shown.add_section()
-    for types in TYPES if first.cells_of(present[0], "unseen") else ("all",):
-        end = "" if types == "all" else f"/{types}"
-        label = "mean" if types == "all" else f"mean, {types} types"
+    for end in ("/seen", "/unseen", "") if first.cells_of(present[0], "unseen") else ("",):
+        label = f"mean, {end[1:]} types" if end else "mean"
         add(label, lambda report, knowledge, end=end: report._means(knowledge).get(end))  # type: ignore[misc]
     return shown
 
@@ -320,10 +316,9 @@ def _ranked(
     if split != "train":
         kinds["inferred"] = found[split].minus(found[SPLITS[SPLITS.index(split) - 1]], entities)
     for knowledge, targets in kinds.items():
-        own: Split = "train" if knowledge == "entailed" else split
-        place = SPLITS.index(own)
+        place = 0 if knowledge == "entailed" else SPLITS.index(split)
         graphs: dict[Filtering, tuple[Split, ...]] = {
-            "graph": (own,),
+            "graph": (SPLITS[place],),
             "graphs": tuple(found),
             "before": SPLITS[max(place - 1, 0) : place + 1],
         }
@@ -332,24 +327,15 @@ def _ranked(
             chosen = frozenset(names)
             if chosen not in ranked:
                 union = np.unique(np.concatenate([found[name].keys(entities) for name in chosen]))
-                known = Answers.of(union, len(scores), entities)
-                ranked[chosen] = targets, ranks(scores, targets, known)
+                ranked[chosen] = targets, ranks(scores, targets, Answers.of(union, len(scores), entities))
             yield filtering, knowledge, ranked[chosen]
 
 
-def _mask(sets: Answers, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    mask = np.zeros(shape, dtype=bool)
-    mask[sets.queries, sets.entities] = True
-    return mask
-
-
-def _cell(parts: Sequence[_Ranked]) -> Cell | None:
+def _cell(parts: Sequence[_Ranked]) -> Cell:
     """Means over a query's answers, then over queries."""
     targets = Answers.joined([part for part, _ in parts])
     ranked = np.concatenate([values for _, values in parts])
     counts = targets.counts
-    if not len(ranked):
-        return None
 
     def mean(values: Floats) -> float:
         per_query = np.bincount(targets.queries, weights=values, minlength=len(counts))[counts > 0]

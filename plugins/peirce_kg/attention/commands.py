@@ -10,6 +10,7 @@ from peirce.commands import Json, as_json
 from peirce.extras import check_picture
 
 if TYPE_CHECKING:
+    from peirce_kg.attention.drawing import Column
     from peirce_kg.attention.maps import Maps, QueryAttention
 
 SCHEMA = "peirce.kg.attention/1"
@@ -48,8 +49,10 @@ def attention(
     json: Json = False,
 ) -> None:
     """Draw how much the tokens of a query attend to each other, a column for each trained model."""
+    from peirce_kg.attention.drawing import figure_of
     from peirce_kg.attention.maps import read_attention
     from peirce_kg.queries.conversion import read_query
+    from peirce_kg.queries.drawing import write_picture
 
     path = output if output is not None or json else Path("attention.svg")
     if path is not None:
@@ -58,7 +61,7 @@ def attention(
     read = [read_attention(folder, asked) for folder in models]
     maps = [each.maps(layer, head) for each in read]
     if path is not None:
-        _draw(read, maps, head, path, str(asked))
+        write_picture(path, lambda: figure_of(_columns(read, maps, head)), str(asked))
     if json:
         found, file = list(map(_plain, read, maps)), None if path is None else str(path)
         as_json(SCHEMA, query=str(asked), file=file, head=head, models=found)
@@ -66,8 +69,8 @@ def attention(
         typer.echo(f"{path}: {', '.join(map(_said, read, maps))}")
 
 
-def _draw(read: list[QueryAttention], maps: list[Maps], head: int | None, path: Path, title: str) -> None:
-    from peirce_kg.attention.drawing import Column, draw
+def _columns(read: list[QueryAttention], maps: list[Maps], head: int | None) -> list[Column]:
+    from peirce_kg.attention.drawing import Column
 
     names = [each.model for each in read]
     columns = []
@@ -77,7 +80,7 @@ def _draw(read: list[QueryAttention], maps: list[Maps], head: int | None, path: 
         heads = f"mean of {each.heads} heads" if head is None else f"head {head} of {each.heads}"
         titles = tuple(f"{name}\nlayer {layer} of {each.layers}, {heads}" for layer in its)
         columns.append(Column(titles, each.tokens, tuple(its.values())))
-    draw(columns, path, title)
+    return columns
 
 
 def _said(each: QueryAttention, maps: Maps) -> str:

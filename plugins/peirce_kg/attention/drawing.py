@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 from peirce.errors import TaskError
 
 from peirce_kg.attention.maps import Floats
-from peirce_kg.queries.drawing import legible, write_picture
+from peirce_kg.queries.drawing import legible
 
 LONGEST = 18
 """Characters of a token that are shown."""
@@ -36,22 +35,15 @@ class Column:
     maps: tuple[Floats, ...]
 
 
-def draw(columns: Sequence[Column], path: Path, title: str = "") -> None:
-    """Draw maps of attention into a file, whose ending says the format: rows attend, columns are attended to.
+def figure_of(columns: Sequence[Column]) -> Any:
+    """Maps of attention as a matplotlib figure: rows attend, columns are attended to.
 
     Args:
         columns: the models, from left to right; all share one scale of colours.
-        path: a file that ends in one of `peirce.extras.PICTURES`.
-        title: what the file's metadata say of it.
 
     Raises:
-        TaskError: the ending is another, the picture would be too large, or matplotlib is missing.
+        TaskError: the picture would be too large.
     """
-    write_picture(path, lambda: figure_of(columns), title)
-
-
-def figure_of(columns: Sequence[Column]) -> Any:
-    """The matplotlib figure of `draw`."""
     from matplotlib.figure import Figure
 
     widths = [_width(c) for c in columns]

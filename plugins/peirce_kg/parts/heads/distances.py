@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -47,9 +48,6 @@ class SetRanking(Entities):
     """The best score of an entity over the answer sets of a query."""
 
     options: Any
-
-    def __init__(self, options: Any, dims: Dims) -> None:
-        super().__init__(options, dims)
 
     @classmethod
     def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
@@ -188,16 +186,11 @@ class ConeRanking(DistanceRanking):
     def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
         """[n, 2 d], [e, 2 d] -> [n, e]; an entity has no aperture."""
         size = PORTION if dense(sets) else max(1, NUMBERS // max(1, sets.numel()))
-        parts = list(self._portions(sets, entities.chunk(2, 1)[0], size))
+        apart = self._distances
+        if entities.shape[0] > size and torch.is_grad_enabled() and not dense(sets):
+            apart = partial(checkpoint, apart, use_reentrant=False)
+        parts = [apart(sets, own) for own in torch.split(entities.chunk(2, 1)[0], size)]
         return self.options.margin - self.scale.to(sets.dtype) * torch.cat(parts, 1)
-
-    def _portions(self, sets: Tensor, entities: Tensor, size: int) -> Iterator[Tensor]:
-        several = entities.shape[0] > size and torch.is_grad_enabled() and not dense(sets)
-        for own in torch.split(entities, size):
-            if several:
-                yield checkpoint(self._distances, sets, own, use_reentrant=False)
-            else:
-                yield self._distances(sets, own)
 
     def _distances(self, sets: Tensor, entities: Tensor) -> Tensor:
         axis, aperture = sets.unsqueeze(1).chunk(2, 2)

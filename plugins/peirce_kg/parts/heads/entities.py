@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -44,16 +44,17 @@ class Entities(Head):
     @classmethod
     def check(cls, options: EntitiesOptions, dims: Dims, scope: str) -> str | None:
         """Entities and the free variable must be token ids."""
-        if options.first + max(options.count, 1) > dims.vocabulary:
-            return (
-                f"entities {options.first} to {options.first + max(options.count, 1) - 1} are not all token ids below "
-                f"model.input.vocabulary = {dims.vocabulary}"
-            )
+        last, below = (
+            options.first + max(options.count, 1) - 1,
+            f"below model.input.vocabulary = {dims.vocabulary}",
+        )
+        if last >= dims.vocabulary:
+            return f"entities {options.first} to {last} are not all token ids {below}"
         if options.free >= dims.vocabulary:
-            return f"free = {options.free} is no token id below model.input.vocabulary = {dims.vocabulary}"
+            return f"free = {options.free} is no token id {below}"
         return None
 
-    def __init__(self, options: EntitiesOptions, dims: Dims) -> None:
+    def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
         self.options = options
         self.count = options.count or dims.vocabulary - options.first
@@ -71,19 +72,15 @@ class Entities(Head):
 
     def pool(self, unary: Tensor, tokens: Tokens) -> Tensor:
         """[b, x, d1] -> [b, d1]; zero where a query has no free variable. Padding never takes part."""
-        if self.options.pool == "cls":
-            chosen = tokens.index == 0
-            if tokens.real is not None:
-                chosen = chosen & tokens.real
-            chosen = chosen.expand(unary.shape[:2])
-        else:
-            chosen = tokens.inputs["input_ids"] == self.options.free
-            if tokens.real is not None:
-                chosen = chosen & tokens.real
+        cls = self.options.pool == "cls"
+        chosen = tokens.index == 0 if cls else tokens.inputs["input_ids"] == self.options.free
+        if tokens.real is not None:
+            chosen = chosen & tokens.real
+        chosen = chosen.expand(unary.shape[:2])
         if self.options.pool == "max":
             low = torch.finfo(unary.dtype).min
             peak = unary.masked_fill(~chosen.unsqueeze(-1), low).amax(1)
-            return torch.where(chosen.any(1, keepdim=True), peak, torch.zeros_like(peak))
+            return torch.where(chosen.any(1, keepdim=True), peak, 0)
         total = (unary * chosen.unsqueeze(-1)).sum(1)
         if self.options.pool == "mean":
             return total / chosen.sum(1, keepdim=True).clamp_min(1)

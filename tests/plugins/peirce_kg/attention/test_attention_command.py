@@ -15,7 +15,7 @@ from kgqa_command import run
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import Registry, load_spec
-from peirce_kg.attention.drawing import Column, draw, figure_of, shown
+from peirce_kg.attention.drawing import Column, figure_of, shown
 from peirce_kg.task import KgQa, KgQaOptions
 from shared_folder import ROOT
 from small_specs import NARROW
@@ -113,7 +113,7 @@ def test_mistakes_leave_no_file(folders: list[str], tmp_path: Path) -> None:
     tokens = ("f",) * 128
     large = Column(("large",) * 12, tokens, (np.ones((128, 128)) / 128,) * 12)
     with pytest.raises(TaskError, match=r"would be \d+ by \d+ inches large; give fewer models, one layer or"):
-        draw([large] * 2, tmp_path / "maps.png")
+        figure_of([large] * 2)
     assert list(tmp_path.iterdir()) == []
 
 
