@@ -145,6 +145,7 @@ def definitions() -> Any:
 @cache
 def digests(graph: str) -> dict[str, str]:
     """What today's specs of TEGA's experiments are known by."""
+    from peirce.model import ExperimentRequest
     from peirce_kg.experiments.running import TegaRuns
 
     found = definitions()
@@ -156,9 +157,7 @@ def digests(graph: str) -> dict[str, str]:
             table=table,
             scale=found.scales["small"],
             definitions=found,
-            graph=graph,
-            directory=Path(),
-            seeds=(0,),
+            request=ExperimentRequest(data=graph, directory=Path(), seeds=(0,)),
         ).cells()
     }
 

@@ -143,7 +143,7 @@ def _commands_within(command: Any, words: str) -> Iterator[tuple[str, Any]]:
 
 def training_page() -> str:
     """The settings of a training, with their defaults."""
-    from peirce.training.options import setting_rows
+    from peirce.training import setting_rows
 
     lines = [
         "# Settings of training",

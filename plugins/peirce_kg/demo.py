@@ -22,7 +22,7 @@ from attrs import field, frozen
 from peirce.compose import load
 from peirce.errors import PeirceError
 from peirce.registry import load_spec
-from peirce.training import make_task, read_settings, train, training_options
+from peirce.training import make_task, read_settings, settings_by_part, train, training_options
 from rich.console import Console
 
 from peirce_kg.engine.answers import to_ids
@@ -99,8 +99,8 @@ class Demonstration:
             f"train.warmup={min(100, self.steps // 10)}",
             *SETTINGS,
         )
-        settings = read_settings(sets, KgQa)
-        task = make_task(KgQa.name, settings.task)
+        of_model, of_task, of_training = settings_by_part(read_settings(sets, KgQa))
+        task = make_task(KgQa.name, of_task)
         assert isinstance(task, KgQa)
         data = task.prepare()
         test, entities = data.sets["test"], data.graph.entities
@@ -117,7 +117,7 @@ class Demonstration:
             given = [part for setting in sets for part in ("--set", setting)]
             self.say(f"$ {shlex.join(['peirce', 'train', name, '--task', KgQa.name, *given, *place])}")
             result = train(
-                load_spec(name, settings.spec), task, training_options(settings.train), self.directory / name,
+                load_spec(name, of_model), task, training_options(of_training), self.directory / name,
                 seed=self.seed, overwrite=True, console=self.console, data=data,
             )  # fmt: skip
             parameters = sum(p.numel() for p in result.model.parameters())

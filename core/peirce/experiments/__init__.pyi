@@ -5,7 +5,6 @@ from .matrix import PreparedData as PreparedData
 from .matrix import ResultRow as ResultRow
 from .matrix import identity as identity
 from .matrix import last_loss as last_loss
-from .matrix import settings_by_part as settings_by_part
 from .report import Figure as Figure
 from .report import FigureTable as FigureTable
 from .results import commit as commit

@@ -9,23 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from peirce.commands import Json, as_json, as_table
+from peirce.commands import Json, as_json, as_table, group
 from peirce.errors import TaskError, unknown
-from peirce.files import writing
 from peirce.registry import EXPERIMENTS, Registry
 
 if TYPE_CHECKING:
     from peirce.model import Experiment
 
-app = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
-)
+app = group("Do again what the tables of a paper show, at a scale of one's own.")
 SCHEMA = "peirce.experiments/1"
-
-
-@app.callback()
-def experiments() -> None:
-    """Do again what the tables of a paper show, at a scale of one's own."""
 
 
 @app.command("list")
@@ -40,136 +32,118 @@ def list_experiments(json: Json = False) -> None:
         shown = [{"name": name, "about": about, "of": of} for (name, about), of in scales.items()]
         listed = [
             {
-                "name": experiment.name,
-                "title": experiment.title,
-                "rows": [*experiment.rows, *experiment.more],
-                "columns": list(experiment.columns),
-                "paper": list(experiment.published),
-                "scales": list(experiment.scales),
+                "name": one.name,
+                "title": one.title,
+                "rows": [*one.rows, *one.more],
+                "columns": list(one.columns),
+                "paper": list(one.published),
+                "scales": list(one.scales),
             }
-            for experiment in found
+            for one in found
         ]
         as_json(SCHEMA, experiments=listed, scales=shown)
         return
     as_table(
         ("experiment", "models", "what it shows", "published for", "scales"),
-        [(e.name, str(len(e.rows)), e.title, ", ".join(e.published), ", ".join(e.scales)) for e in found],
+        [(e.name, len(e.rows), e.title, ", ".join(e.published), ", ".join(e.scales)) for e in found],
     )
-    as_table(
-        ("scale", "of", "meaning"),
-        [
-            (name, ", ".join(sorted({each.partition("/")[0] for each in of})), a)
-            for (name, a), of in scales.items()
-        ],
-    )
+    families = {scale: dict.fromkeys(name.partition("/")[0] for name in of) for scale, of in scales.items()}
+    rows = [(name, ", ".join(sorted(of)), about) for (name, about), of in families.items()]
+    as_table(("scale", "of", "meaning"), rows)
 
 
-Name = Annotated[
-    str,
-    typer.Argument(metavar="EXPERIMENT", help="Such as tega/table7; `peirce experiments list` shows them."),
-]
-Data = Annotated[
-    str,
-    typer.Option(
-        "--graph",
-        "--data",
-        metavar="DATA",
-        help="What it learns from. A knowledge graph: a folder of train, valid and test files (.tsv, .nt, also "
-        ".gz), one such file, or a data set of pykeen. For other tasks: the folder of their files.",
-    ),
-]
-Scale = Annotated[
-    str, typer.Option("--scale", help="How large everything is; the experiment's first if absent.")
-]
-Directory = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="DIR",
-        help="Where models and results go; tables share what is trained there. Absent: runs/experiments, or a "
-        "folder of the experiment's own.",
-    ),
-]
-Seeds = Annotated[str, typer.Option("--seeds", help="Seeds of the models, with commas between them.")]
-Rows = Annotated[
-    list[str] | None,
-    typer.Option("--row", metavar="LABEL", help="Only this row of the table; repeatable."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="A setting that differs from the scale's: model.KEY, task.KEY or train.KEY. Repeatable.",
-    ),
-]
-
-
-def _command(command: str, about: str, *, only_evaluate: bool) -> None:
-    """Add a command that does an experiment."""
-
-    @app.command(command, help=about)
-    def do(
-        name: Name,
-        data: Data,
-        scale: Scale = "",
-        directory: Directory = None,
-        seeds: Seeds = "0,1,2",
-        only: Rows = None,
-        settings: Settings = None,
-        json: Json = False,
-    ) -> None:
-        from rich.console import Console
-
-        from peirce.experiments.matrix import KEPT
-        from peirce.extras import require_training
-        from peirce.model import ExperimentRequest
-        from peirce.spec import parse_override
-        from peirce.training import alone_in
-
-        require_training()
-        found = _experiments()
-        if name not in found:
-            raise TaskError(unknown("experiment", name, found))
-        experiment = found[name]
-        if scale and scale not in experiment.scales:
-            raise TaskError(unknown("scale", scale, experiment.scales))
-        rows = (*experiment.rows, *experiment.more)
-        for label in only or ():
-            if label not in rows:
-                raise TaskError(f"--row: {unknown('row', label, rows)}")
-        request = ExperimentRequest(
-            data=data,
-            directory=directory or Path(experiment.folder),
-            scale=scale or next(iter(experiment.scales)),
-            rows=tuple(only or ()),
-            seeds=read_seeds(seeds),
-            settings=dict(map(parse_override, settings or ())),
-            command=shlex.join(["peirce", *sys.argv[1:]]),
-            only_evaluate=only_evaluate,
-        )
-        with writing(f"results in {request.directory}", KEPT), alone_in(request.directory):
-            report = experiment.run(request, Console(stderr=True))
-        if json:
-            files = list(map(str, report.files))
-            as_json(SCHEMA, experiment=name, facts=report.facts, figures=report.figures, files=files)
-            return
-        console = Console()
-        console.print(report.shown)
-        console.print(", ".join(map(str, report.files)), highlight=False, soft_wrap=True)
-
-
-_command(
+@app.command(
     "run",
-    "Train and evaluate what a table needs and is not there yet; write it as Markdown, CSV and a picture.",
-    only_evaluate=False,
+    help="Train and evaluate what a table needs and is not there yet; write it as Markdown, CSV and a picture.",
 )
-_command(
+@app.command(
     "evaluate",
-    "Evaluate again the models that `run` trained into the folder, train nothing, and write the table anew.",
-    only_evaluate=True,
+    help="Evaluate again the models that `run` trained into the folder, train nothing, and write the table anew.",
 )
+def do(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT", help="Such as tega/table7; `peirce experiments list` shows them."
+        ),
+    ],
+    data: Annotated[
+        str,
+        typer.Option(
+            "--graph",
+            "--data",
+            metavar="DATA",
+            help="What it learns from. A knowledge graph: a folder of train, valid and test files (.tsv, .nt, also "
+            ".gz), one such file, or a data set of pykeen. For other tasks: the folder of their files.",
+        ),
+    ],
+    scale: Annotated[
+        str, typer.Option("--scale", help="How large everything is; the experiment's first if absent.")
+    ] = "",
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Where models and results go; tables share what is trained there. Absent: runs/experiments, or a "
+            "folder of the experiment's own.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        str, typer.Option("--seeds", help="Seeds of the models, with commas between them.")
+    ] = "0,1,2",
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--row", metavar="LABEL", help="Only this row of the table; repeatable."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting that differs from the scale's: model.KEY, task.KEY or train.KEY. Repeatable.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Do an experiment."""
+    from rich.console import Console
+
+    from peirce.experiments.matrix import kept_in
+    from peirce.model import ExperimentRequest
+    from peirce.spec import parse_override
+
+    found = _experiments()
+    if name not in found:
+        raise TaskError(unknown("experiment", name, found))
+    experiment = found[name]
+    if scale and scale not in experiment.scales:
+        raise TaskError(unknown("scale", scale, experiment.scales))
+    rows = (*experiment.rows, *experiment.more)
+    for label in only or ():
+        if label not in rows:
+            raise TaskError(f"--row: {unknown('row', label, rows)}")
+    request = ExperimentRequest(
+        data=data,
+        directory=directory or Path(experiment.folder),
+        scale=scale or next(iter(experiment.scales)),
+        rows=tuple(only or ()),
+        seeds=read_seeds(seeds),
+        settings=dict(map(parse_override, settings or ())),
+        command=shlex.join(["peirce", *sys.argv[1:]]),
+        only_evaluate=context.info_name == "evaluate",
+    )
+    with kept_in(request.directory):
+        report = experiment.run(request, Console(stderr=True))
+    if json:
+        files = list(map(str, report.files))
+        as_json(SCHEMA, experiment=name, facts=report.facts, figures=report.figures, files=files)
+        return
+    console = Console()
+    console.print(report.shown)
+    console.print(", ".join(map(str, report.files)), highlight=False, soft_wrap=True)
 
 
 def read_seeds(text: str) -> tuple[int, ...]:
@@ -179,7 +153,7 @@ def read_seeds(text: str) -> tuple[int, ...]:
         TaskError: the text is something else, or names one twice.
     """
     try:
-        seeds = tuple(int(part) for part in text.split(","))
+        seeds = tuple(map(int, text.split(",")))
     except ValueError as error:
         wrong = str(error).rpartition(": ")[2]
         raise TaskError(

@@ -7,9 +7,10 @@ each cell. Torch is imported when a matrix runs, so that defining one is cheap.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from attrs import field, fields, frozen
@@ -19,6 +20,7 @@ from peirce.errors import TaskError
 from peirce.experiments.results import commit, digest, read_rows, write_rows
 from peirce.extras import require_training
 from peirce.files import read_json, write_json, writing
+from peirce.model import ExperimentRequest
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
@@ -29,12 +31,29 @@ if TYPE_CHECKING:
 RESULTS = "results.csv"
 ORIGIN = "origin.json"
 """Which tree trained a cell, and how long, beside its model; an evaluation that is made again does not change it."""
-KEPT = "what was done before is kept, and the same command goes on from there"
-"""What is safe of a matrix when the disk takes no more."""
 _UNREAD = frozenset({"batch_size", "predictions"})
 """Options of tasks that what they read does not depend on, so that cells which differ in them share it."""
-_LENGTHS = frozenset({"train.steps", "train.epochs"})
-"""Settings that say the same in two ways, and exclude each other."""
+_TOOK = ("parameters", "steps", "seconds", "last_loss", "spec_digest", "commit", "evaluated", "command")
+"""The last columns of results: what a run took, and where it comes from."""
+
+R = TypeVar("R", bound=Any)
+"""A row of results; it has the `run` of its cell."""
+
+
+@contextmanager
+def kept_in(directory: Path) -> Iterator[None]:
+    """Within it nobody else writes results to a folder, and a disk that takes no more is told of.
+
+    Raises:
+        BusyError: another process writes there.
+        WriteError: the disk takes no more.
+    """
+    from peirce.training import alone_in
+
+    require_training()
+    kept = "what was done before is kept, and the same command goes on from there"
+    with writing(f"results in {directory}", kept), alone_in(directory):
+        yield
 
 
 @frozen(kw_only=True)
@@ -74,18 +93,6 @@ class ResultRow:
         return ("run", "seed", *measured, *shares, *(name for name in _TOOK if name in names))
 
 
-_TOOK = ("parameters", "steps", "seconds", "last_loss", "spec_digest", "commit", "evaluated", "command")
-
-
-class _Known(Protocol):
-    @property
-    def run(self) -> str: ...
-
-
-R = TypeVar("R", bound=_Known)
-C = TypeVar("C", bound="Cell")
-
-
 @frozen(kw_only=True, eq=False)
 class Cell:
     """One training of a matrix: a row of its table with one seed.
@@ -93,7 +100,7 @@ class Cell:
     Args:
         label: what is trained, for lines of progress.
         seed: what the parameters, the order of the batches and the dropout depend on.
-        spec: the spec; `Matrix.begun` may complete it once the data are there.
+        spec: the spec; `Matrix.begun` may complete it.
         task: what is learnt.
         training: how.
         run: what the cell is known by, which is its folder's name; `identity` makes one.
@@ -134,29 +141,6 @@ def identity(spec: Spec, task: Mapping[str, Any], training: TrainingOptions, see
     return f"{spec.name}-{seed}-{digest(spec.to_toml(), *more, task, told, seed)}"
 
 
-def settings_by_part(*layers: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Settings of the model, with whole keys, of the task and of the training, without their prefix.
-
-    Args:
-        layers: settings by dotted key. Later ones replace earlier ones, and steps replace epochs, or epochs steps.
-
-    Raises:
-        TaskError: a key begins with none of `model.`, `task.` and `train.`.
-    """
-    found: dict[str, dict[str, Any]] = {"model": {}, "task": {}, "train": {}}
-    settings: dict[str, Any] = {}
-    for layer in layers:
-        if _LENGTHS & set(layer):
-            settings = {key: value for key, value in settings.items() if key not in _LENGTHS}
-        settings |= layer
-    for key, value in settings.items():
-        first, _, rest = key.partition(".")
-        if first not in found:
-            raise TaskError(f"the setting {key!r} begins with none of model., task. and train.")
-        found[first][key if first == "model" else rest] = value
-    return found["model"], found["task"], found["train"]
-
-
 class PreparedData:
     """What tasks read, for all that read the same; only the last is kept, since graphs and corpora are large."""
 
@@ -175,146 +159,103 @@ class PreparedData:
 
 
 @frozen(kw_only=True, eq=False)
-class Matrix(ABC, Generic[C, R]):
+class Matrix(ABC, Generic[R]):
     """Cells, and what becomes of them.
 
     Args:
-        directory: where models and results go.
-        command: how the matrix was started; kept beside every result.
-        only_evaluate: whether trained cells are evaluated again, and no cell is trained.
+        request: where models and results go, the seeds, and whether trained cells are evaluated again and none trained.
         registry: where parts are looked up; the default registry if None.
         prepared: the data that cells share.
     """
 
-    directory: Path
-    command: str = ""
-    only_evaluate: bool = False
+    request: ExperimentRequest
     registry: Registry | None = None
     prepared: PreparedData = field(factory=PreparedData, repr=False)
 
     row: ClassVar[type[Any]]
     """The class of the rows in `RESULTS`, which several matrices may share."""
     folder: ClassVar[str] = ""
-    """Where models go below `directory`."""
+    """Where models go below the request's directory."""
     quiet: ClassVar[bool] = False
     """Whether what single trainings tell is shown on a screen alone."""
 
     @abstractmethod
-    def cells(self) -> Iterable[C]:
+    def cells(self) -> Iterable[Cell]:
         """The trainings, in their order; a setting that is unknown or impossible is a `PeirceError`."""
 
     @abstractmethod
-    def measured(self, cell: C, trained: TrainResult, data: Any, before: Sequence[R]) -> Iterable[R]:
+    def measured(self, cell: Any, trained: TrainResult, data: Any, before: Sequence[R]) -> Iterable[R]:
         """The new rows of a trained cell, from what its task read; `before` are those that are there."""
 
-    def kept(self, cells: Sequence[C]) -> list[R]:
+    def kept(self, cells: Sequence[Cell]) -> list[R]:
         """The rows that are there before any cell is done."""
-        return read_rows(self.directory / RESULTS, self.row)
+        return read_rows(self.request.directory / RESULTS, self.row)
 
     def write(self, rows: Sequence[R]) -> None:
         """Write all rows, whole or not at all; called after each cell that is done anew."""
-        write_rows(self.directory / RESULTS, rows, self.row.columns())
+        write_rows(self.request.directory / RESULTS, rows, self.row.columns())
 
-    def said(self, cell: C, rows: Sequence[R]) -> str:
+    def said(self, cell: Cell, rows: Sequence[R]) -> str:
         """What a line of progress tells of a cell that is done."""
-        first: Any = rows[0]
-        return f"{first.steps:,} steps in {first.seconds:.0f} s"
+        return f"{rows[0].steps:,} steps in {rows[0].seconds:.0f} s"
 
     def complete(self, rows: Sequence[R]) -> bool:
         """Whether the rows of a cell are all that is wanted of it."""
         return bool(rows)
 
-    def begun(self, cell: C, data: Any, console: Console) -> Spec:
-        """The spec that a cell is trained with."""
+    def begun(self, cell: Any, data: Any, console: Console) -> Spec:
+        """The spec that a cell is trained with, once its data are there."""
         return cell.spec
 
-    def failed(self, cell: C, error: TaskError) -> Iterable[R]:
+    def failed(self, cell: Cell, error: TaskError) -> Iterable[R]:
         """The rows of a cell that cannot be trained; by default the matrix ends with the error."""
         raise error
 
-    def path(self, cell: C) -> Path:
+    def path(self, cell: Cell) -> Path:
         """The folder of a cell's model."""
-        return self.directory / self.folder / cell.run
+        return self.request.directory / self.folder / cell.run
 
     def run(self, console: Console) -> list[R]:
-        """Do the cells that are not done yet.
+        """Do the cells that are not done yet, within `kept_in`.
 
         Returns:
             The rows of the matrix's cells, cell by cell, earlier ones included.
 
         Raises:
-            PeirceError: a cell cannot be done; those before it are kept. With `only_evaluate`: none is trained.
-            BusyError: another process writes into the directory.
+            PeirceError: a cell cannot be done; those before it are kept. Or cells are to be evaluated again, and none
+                is trained.
         """
-        from peirce.training import alone_in
-
-        require_training()
-        with writing(f"results in {self.directory}", KEPT), alone_in(self.directory):
-            return self._run(console)
-
-    def _run(self, console: Console) -> list[R]:
         from peirce.training import is_first_process, read_training
 
         def say(text: str) -> None:
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-        cells = list(self.cells())
+        again, cells = self.request.only_evaluate, list(self.cells())
         kept = self.kept(cells)
         trained = {cell.run for cell in cells if read_training(self.path(cell)) is not None}
-        if self.only_evaluate and not trained:
+        if again and not trained:
             raise TaskError(
-                f"{self.directory} holds no trained model of this experiment with these settings and seeds; train "
-                "them with `peirce experiments run`, or name the folder of one with --output"
+                f"{self.request.directory} holds no trained model of this experiment with these settings and seeds; "
+                "train them with `peirce experiments run`, or name the folder of one with --output"
             )
-        done = {cell.run for cell in cells if self.complete([row for row in kept if row.run == cell.run])}
-        for cell in cells:
-            if self.only_evaluate or cell.run not in done:
-                self.check_data(cell)
         for number, cell in enumerate(cells, 1):
             title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
-            if self.only_evaluate and cell.run not in trained:
+            own, note = [row for row in kept if row.run == cell.run], ""
+            if again and cell.run not in trained:
                 say(f"{title}: not trained, left out")
                 continue
-            found = cell.run in done and not self.only_evaluate
-            if not found:
-                known = [row for row in kept if row.run == cell.run and not self.only_evaluate]
-                new = self._train(cell, known, title, console)
-                kept = [row for row in kept if row.run != cell.run or row in known] + new
+            if self.complete(own) and not again:
+                note = f" (done before, run {cell.run})"
+            else:
+                before = [] if again else own
+                own = [*before, *self._train(cell, before, title, console)]
+                kept = [*(row for row in kept if row.run != cell.run), *own]
                 if is_first_process():
                     self.write(kept)
-            own = [row for row in kept if row.run == cell.run]
-            say(f"{title}: {self.said(cell, own)}" + (f" (done before, run {cell.run})" if found else ""))
+            say(f"{title}: {self.said(cell, own)}{note}")
         return [row for cell in cells for row in kept if row.run == cell.run]
 
-    def check_data(self, cell: C) -> None:
-        """Refuse a cell that was trained otherwise, such as on what lies elsewhere, before any cell takes its time.
-
-        Raises:
-            TaskError: names what differs.
-        """
-        from peirce.training import HARMLESS, differences, plain, read_training
-
-        record = read_training(self.path(cell))
-        if record is None:
-            return
-
-        def told(options: Any, training: Any, seed: int, start: str | None) -> dict[str, Any]:
-            found = {f"task.{key}": value for key, value in options.items()}
-            if cell.start is not None:  # its folder's name does not tell these
-                found |= {f"train.{key}": value for key, value in training.items() if key not in HARMLESS}
-                found |= {"seed": seed, "weights to start from": start}
-            return found
-
-        ours = told(plain(cell.task.options), plain(cell.training), cell.seed, cell.start_digest)
-        begun = record.get("start") or {}
-        theirs = told(record["task"]["options"], record["training"], record["seed"], begun.get("digest"))
-        if differing := differences(ours, theirs):
-            raise TaskError(
-                f"{self.path(cell)} was trained otherwise: {differing}. Give what was given then, or write elsewhere "
-                "with --output"
-            )
-
-    def facts(self, cell: C, trained: TrainResult) -> dict[str, Any]:
+    def facts(self, cell: Cell, trained: TrainResult) -> dict[str, Any]:
         """The attributes of `ResultRow`."""
         return {
             "run": cell.run,
@@ -326,11 +267,12 @@ class Matrix(ABC, Generic[C, R]):
             "evaluated": commit(),
         }
 
-    def _origin(self, cell: C, trained: TrainResult) -> dict[str, Any]:
+    def _origin(self, cell: Cell, trained: TrainResult) -> dict[str, Any]:
         """The tree and the command that trained a cell, and the seconds that it took."""
         path = self.path(cell) / ORIGIN
         if not path.exists():
-            return {"seconds": round(trained.seconds, 1), "commit": commit(), "command": self.command}
+            seconds = round(trained.seconds, 1)
+            return {"seconds": seconds, "commit": commit(), "command": self.request.command}
         try:
             found = read_json(path)
             return {"seconds": float(found["seconds"]), **{k: str(found[k]) for k in ("commit", "command")}}
@@ -348,9 +290,9 @@ class Matrix(ABC, Generic[C, R]):
         """
         done = sorted({(getattr(row, model), f"{row.parameters:,}", row.commit) for row in rows})
         lines = [f"{name}: {parameters} parameters, commit {commit}" for name, parameters, commit in done]
-        return [*lines, *([f"`{self.command}`"] if self.command else [])]
+        return lines + ([f"`{self.request.command}`"] if self.request.command else [])
 
-    def _train(self, cell: C, before: Sequence[R], title: str, console: Console) -> list[R]:
+    def _train(self, cell: Cell, before: Sequence[R], title: str, console: Console) -> list[R]:
         from peirce.training import Checkpoints, is_first_process, read_training, train, with_tokenizer
 
         told = console if console.is_terminal or not self.quiet else None

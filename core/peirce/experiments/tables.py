@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from attrs import evolve, field, frozen
 from rich.console import Console
 
-from peirce.experiments.matrix import Cell, Matrix, ResultRow, identity, last_loss, settings_by_part
+from peirce.experiments.matrix import Cell, Matrix, ResultRow, identity, last_loss
 from peirce.experiments.report import Figure, FigureTable
 from peirce.model import Experiment, ExperimentReport, ExperimentRequest
 from peirce.registry import load_spec
@@ -87,13 +87,12 @@ class Scale:
 
 
 @frozen(kw_only=True, eq=False)
-class SeededMatrix(Matrix[Cell, S]):
+class SeededMatrix(Matrix[S]):
     """Rows of a table, with several seeds each.
 
     A subclass says which task is learnt, where its data lie, which spec a row has, and what is measured and shown.
 
     Args:
-        request: what is asked for.
         scale: how large everything is, a `Scale` of the experiment.
         tasks: what is learnt, by a name of it.
         training: how the rows are trained.
@@ -101,7 +100,6 @@ class SeededMatrix(Matrix[Cell, S]):
         changes: what differs from the rows' specs, by dotted key.
     """
 
-    request: ExperimentRequest
     scale: Any
     tasks: Mapping[str, AnyTask]
     training: TrainingOptions
@@ -116,29 +114,6 @@ class SeededMatrix(Matrix[Cell, S]):
     """Options of the task that no result depends on, such as places, and what stands for them in a run's name."""
     named: ClassVar[str] = "label"
     """The attribute of a result that names its row."""
-
-    @classmethod
-    def asked(cls, request: ExperimentRequest, scale: Scale, labels: Sequence[str]) -> SeededMatrix[S]:
-        """The trainings that a request asks for.
-
-        Raises:
-            PeirceError: a setting is unknown or impossible, or data are missing.
-        """
-        from peirce.training import training_options
-
-        places = cls.places(request, scale)
-        model, task, training = settings_by_part(cls.common, scale.settings, places, request.settings)
-        return cls(
-            directory=request.directory,
-            command=request.command,
-            only_evaluate=request.only_evaluate,
-            request=request,
-            scale=scale,
-            tasks=cls.made(request, labels, task, model),
-            training=training_options(training),
-            labels=labels,
-            changes=model,
-        )
 
     @classmethod
     def places(cls, request: ExperimentRequest, scale: Any) -> Mapping[str, Any]:
@@ -294,10 +269,21 @@ class TableExperiment(Experiment):
         Raises:
             PeirceError: a setting is unknown or impossible, or data are missing.
         """
-        scale = self.sizes[request.scale or next(iter(self.sizes))]
+        from peirce.training import settings_by_part, training_options
+
+        matrix, scale = self.matrix, self.sizes[request.scale or next(iter(self.sizes))]
         wanted = request.rows or scale.rows or self.rows
         labels = tuple(label for label in (*self.rows, *self.more) if label in wanted)
-        return self.matrix.asked(request, scale, labels)
+        places = matrix.places(request, scale)
+        model, task, training = settings_by_part(matrix.common, scale.settings, places, request.settings)
+        return matrix(
+            request=request,
+            scale=scale,
+            tasks=matrix.made(request, labels, task, model),
+            training=training_options(training),
+            labels=labels,
+            changes=model,
+        )
 
     def run(self, request: ExperimentRequest, console: Console) -> ExperimentReport:
         """Do the trainings that are not done yet, and write the tables."""

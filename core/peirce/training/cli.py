@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import attrs
 import typer
-from attrs import frozen
 
 from peirce.commands import Json, as_json, as_table
-from peirce.errors import TaskError, unknown
+from peirce.errors import TaskError
+from peirce.registry import default_registry, load_spec
 
 if TYPE_CHECKING:
     from peirce.training.options import TrainResult
@@ -34,12 +33,8 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="What all that is rando
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint in DIR.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the training in DIR.")]
 
-train = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-evaluate = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
-
-@train.command()
-def train_command(
+def train(
     spec: Annotated[
         str | None,
         typer.Argument(
@@ -73,10 +68,6 @@ def train_command(
     json: Json = False,
 ) -> None:
     """Train a model of a spec on a task, and save it in DIR with its curves, metrics and checkpoints."""
-    from rich.console import Console
-
-    from peirce.registry import load_spec
-
     if list_settings:
         _list_settings(task, json=json)
         return
@@ -87,16 +78,19 @@ def train_command(
     if spec is None and start is None:
         raise TaskError("give a spec, or a saved model to start from with --from")
     check_fresh(resume=resume, overwrite=overwrite)
-    given = read_settings(settings or (), _task(task))
+    from rich.console import Console
+
     from peirce.extras import require_training
     from peirce.training.loop import train as run
-    from peirce.training.options import make_task, training_options
+    from peirce.training.settings import make_task, read_settings, settings_by_part, training_options
     from peirce.training.warm_start import saved_spec
 
+    given = read_settings(settings, default_registry().get("tasks", task))
+    of_model, of_task, of_training = settings_by_part(given)
     require_training()
-    made, options = make_task(task, given.task), training_options(given.train)
+    made, options = make_task(task, of_task), training_options(of_training)
     result = run(
-        load_spec(spec, given.spec) if spec is not None else saved_spec(str(start), given.spec),
+        load_spec(spec, of_model) if spec is not None else saved_spec(str(start), of_model),
         made,
         options,
         directory,
@@ -106,8 +100,8 @@ def train_command(
         console=Console(stderr=True),
         start=start,
     )
-    begun = result.start.plain() if result.start is not None else None
     facts = {"directory": str(directory), "task": task, "seed": seed}
+    begun = result.start.plain() if result.start is not None else None
     also = {"remarks": result.remarks, "start": begun}
     show_result(result, options.test_split, "peirce.train/1" if json else None, facts, also)
 
@@ -152,8 +146,7 @@ def show_result(
     typer.echo(f"saved in {facts['directory']}")
 
 
-@evaluate.command()
-def evaluate_command(
+def evaluate(
     directory: Annotated[Path, typer.Argument(metavar="MODEL", help="A trained model's folder.")],
     task: Annotated[
         str | None,
@@ -173,8 +166,8 @@ def evaluate_command(
     from peirce.model import ASSETS
     from peirce.training.evaluation import check_data
     from peirce.training.evaluation import evaluate as run
-    from peirce.training.options import make_task
     from peirce.training.records import read_training
+    from peirce.training.settings import make_task, read_settings, settings_by_part
     from peirce.training.warm_start import TOKENIZER, TOKENIZER_FILE, with_tokenizer
 
     if not directory.is_dir():
@@ -183,17 +176,15 @@ def evaluate_command(
     name = task or record["task"]["name"]
     if name is None:
         raise TaskError(f"{directory} has no training.json that tells its task; name one with --task")
-    part = _task(name)
-    given = read_settings(settings or (), part)
-    for prefix, others in (("train", given.train), ("model", given.spec)):
-        if others:
-            keys = ", ".join(others)
-            raise TaskError(f"a trained model is evaluated as it is; leave out the {prefix} settings: {keys}")
+    part = default_registry().get("tasks", name)
+    given = read_settings(settings, part)
+    if others := ", ".join(key for key in given if not key.startswith("task.")):
+        raise TaskError(f"a trained model is evaluated as it is; leave out the settings {others}")
     before = dict(record["task"]["options"]) if part.name == record["task"]["name"] else {}
     model = load(directory, device=device)
     if (directory / ASSETS / TOKENIZER_FILE).is_file():
         before.pop(TOKENIZER, None)  # where it lay when the model was trained; the model keeps it
-    made = with_tokenizer(make_task(name, {**before, **given.task}), directory)
+    made = with_tokenizer(make_task(name, {**before, **settings_by_part(given)[1]}), directory)
     data = made.prepare()
     check_data(model, directory, made, data)
     metrics = run(model, made, data, split, seed=record["seed"])
@@ -205,70 +196,16 @@ def evaluate_command(
         _table({split: metrics}, f"{directory} on {part.name}", remarks)
 
 
-@frozen
-class Settings:
-    """What `--set` gave, by what it sets: the task's options, the training's, and keys of the spec."""
-
-    task: Mapping[str, Any]
-    train: Mapping[str, Any]
-    spec: Mapping[str, Any]
-
-
-def read_settings(texts: Sequence[str], part: type[Any]) -> Settings:
-    """Sort `KEY=VALUE` settings by what they set.
-
-    Args:
-        texts: each `KEY=VALUE`.
-        part: the task's class; a key without a prefix is an option of the task.
-
-    Raises:
-        TaskError: a key that nothing has, with the nearest valid ones.
-    """
-    from peirce.spec import parse_override
-    from peirce.training.options import TrainingOptions
-
-    own = {"task": list(attrs.fields_dict(part.Options)), "train": list(attrs.fields_dict(TrainingOptions))}
-    found: dict[str, dict[str, Any]] = {"task": {}, "train": {}, "model": {}}
-    for text in texts:
-        key, value = parse_override(text)
-        prefix, dot, rest = key.partition(".")
-        if prefix == "model" and dot:
-            found["model"][key] = value
-            continue
-        if not dot or prefix not in own or prefix in own["task"]:
-            prefix, rest = "task", key
-        *tables, last = rest.split(".")
-        if (*tables, last)[0] not in own[prefix]:
-            dotted = [f"{prefix}.{name}" for prefix, names in own.items() for name in names]
-            known = [*own["task"], *dotted, "model.dims", "model.*"]
-            raise TaskError(f"--set {text}: {unknown('setting', key, known)}")
-        table = found[prefix]
-        for name in tables:
-            table = table.setdefault(name, {})
-            if not isinstance(table, dict):
-                raise TaskError(
-                    f"--set {rest}: {name} was set to {table!r} before, which has no keys; leave one out"
-                )
-        table[last] = value
-    return Settings(found["task"], found["train"], found["model"])
-
-
 def _list_settings(task: str | None, *, json: bool) -> None:
-    from peirce.training.options import all_settings, setting_rows
+    from peirce.training.settings import all_settings, setting_rows
 
-    part = _task(task) if task is not None else None
+    part = default_registry().get("tasks", task) if task is not None else None
     if json:
         as_json("peirce.settings/1", task=task, settings=all_settings(part))
         return
     as_table(("setting", "default", "meaning"), setting_rows(part), title="--set KEY=VALUE")
     if part is None:
         typer.echo("With --task NAME, those of the task too; keys of the spec begin with model.")
-
-
-def _task(name: str) -> type[Any]:
-    from peirce.registry import default_registry
-
-    return default_registry().get("tasks", name)
 
 
 def _table(metrics: Mapping[str, Mapping[str, float]], title: str, remarks: Sequence[str]) -> None:

@@ -1,34 +1,26 @@
-"""What a training is told and what it gives: `TrainingOptions`, `TrainResult`, and reading and listing settings."""
+"""What a training is told and what it gives: `TrainingOptions` and `TrainResult`."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-import attrs
-from attrs import field, frozen, validators
+from attrs import field, frozen
+from attrs.validators import ge, gt, in_, le, lt, optional
 
-from peirce.errors import SpecError, TaskError
-from peirce.model import AnyTask
-from peirce.registry import fields
-from peirce.spec import Locations, structure, thaw
+from peirce.errors import TaskError
 
 if TYPE_CHECKING:
     from peirce.model import Model
-    from peirce.registry import Registry
     from peirce.training.warm_start import WarmStart
-
-
-def _at_least(bound: float) -> Any:
-    return validators.optional(validators.ge(bound))
 
 
 def one_of(*values: str) -> Any:
     """An option that takes one of some words, the first unless another is given."""
-    return field(default=values[0], validator=validators.in_(values))
+    return field(default=values[0], validator=in_(values))
 
 
+SCHEDULES = ("linear", "constant", "cosine", "poly", "thirds")
 MOST_THREADS = 1024
 """More than this trains no faster, and torch would really start them."""
 
@@ -77,82 +69,76 @@ class TrainingOptions:
         test_split: what the trained model is evaluated on; empty for nothing.
     """
 
-    steps: int | None = field(default=None, validator=_at_least(1))
-    epochs: int | None = field(default=None, validator=_at_least(1))
-    lr: float = field(default=5e-4, validator=validators.gt(0))
-    warmup: int = field(default=0, validator=validators.ge(0))
-    warmup_ratio: float = field(default=0.0, validator=[validators.ge(0), validators.le(1)])
-    schedule: Literal["constant", "linear", "cosine", "poly", "thirds"] = one_of(
-        "linear", "constant", "cosine", "poly", "thirds"
-    )
-    power: float = field(default=1.0, validator=validators.gt(0))
-    end_lr: float = field(default=0.0, validator=validators.ge(0))
+    steps: int | None = field(default=None, validator=optional(ge(1)))
+    epochs: int | None = field(default=None, validator=optional(ge(1)))
+    lr: float = field(default=5e-4, validator=gt(0))
+    warmup: int = field(default=0, validator=ge(0))
+    warmup_ratio: float = field(default=0.0, validator=[ge(0), le(1)])
+    schedule: Literal["linear", "constant", "cosine", "poly", "thirds"] = one_of(*SCHEDULES)
+    power: float = field(default=1.0, validator=gt(0))
+    end_lr: float = field(default=0.0, validator=ge(0))
     optimizer: Literal["adamw", "lamb"] = one_of("adamw", "lamb")
-    weight_decay: float = field(default=0.01, validator=validators.ge(0))
+    weight_decay: float = field(default=0.01, validator=ge(0))
     decay: Literal["matrices", "all"] = one_of("matrices", "all")
-    beta1: float = field(default=0.9, validator=[validators.ge(0), validators.lt(1)])
-    beta2: float = field(default=0.999, validator=[validators.ge(0), validators.lt(1)])
-    epsilon: float = field(default=1e-8, validator=validators.gt(0))
-    clip_norm: float = field(default=1.0, validator=validators.ge(0))
-    accumulate: int = field(default=1, validator=validators.ge(1))
+    beta1: float = field(default=0.9, validator=[ge(0), lt(1)])
+    beta2: float = field(default=0.999, validator=[ge(0), lt(1)])
+    epsilon: float = field(default=1e-8, validator=gt(0))
+    clip_norm: float = field(default=1.0, validator=ge(0))
+    accumulate: int = field(default=1, validator=ge(1))
     checkpointing: bool = False
     compile: bool = False
     parallel: Literal["ddp", "fsdp"] = one_of("ddp", "fsdp")
     precision: Literal["no", "bf16", "fp16"] = one_of("no", "bf16", "fp16")
     device: Literal["auto", "cpu"] = one_of("auto", "cpu")
-    threads: int = field(default=0, validator=[validators.ge(0), validators.le(MOST_THREADS)])
-    log_every: int = field(default=10, validator=validators.ge(1))
-    save_every: int = field(default=500, validator=validators.ge(0))
-    keep: int = field(default=2, validator=validators.ge(1))
-    evaluate_every: int = field(default=0, validator=validators.ge(0))
+    threads: int = field(default=0, validator=[ge(0), le(MOST_THREADS)])
+    log_every: int = field(default=10, validator=ge(1))
+    save_every: int = field(default=500, validator=ge(0))
+    keep: int = field(default=2, validator=ge(1))
+    evaluate_every: int = field(default=0, validator=ge(0))
     monitor: str = "loss"
     goal: Literal["auto", "min", "max"] = one_of("auto", "min", "max")
-    patience: int = field(default=0, validator=validators.ge(0))
+    patience: int = field(default=0, validator=ge(0))
     valid_split: str = "valid"
     test_split: str = "test"
 
     def __attrs_post_init__(self) -> None:
-        def refuse(wrong: object, message: str) -> None:
+        given = "both are" if self.steps is not None else "neither is"
+        refused = {
+            f"training needs either steps or epochs, and {given} given; set one, such as train.steps=1000": (
+                (self.steps is None) == (self.epochs is None)
+            ),
+            "patience counts evaluations, and there are none; set train.evaluate_every, such as 100": (
+                self.patience and not self.evaluate_every
+            ),
+            f"warmup lasts {self.warmup} steps, longer than the training's {self.steps}; lower train.warmup": (
+                self.steps is not None and self.warmup > self.steps
+            ),
+            "train.warmup and train.warmup_ratio say the same in two ways; leave one out": (
+                self.warmup and self.warmup_ratio
+            ),
+            f"train.end_lr is {self.end_lr}, above the highest learning rate, train.lr={self.lr}; lower it": (
+                self.end_lr > self.lr
+            ),
+            "train.power belongs to train.schedule=poly; set that, or leave the power out": (
+                self.power != 1 and self.schedule != "poly"
+            ),
+            "train.precision=fp16 does not go with train.parallel=fsdp; use bf16, which needs no scaling": (
+                self.precision == "fp16" and self.parallel == "fsdp"
+            ),
+        }
+        for message, wrong in refused.items():
             if wrong:
                 raise TaskError(message)
-
-        given = "both are" if self.steps is not None else "neither is"
-        refuse(
-            (self.steps is None) == (self.epochs is None),
-            f"training needs either steps or epochs, and {given} given; set one, such as train.steps=1000",
-        )
-        refuse(
-            self.patience and not self.evaluate_every,
-            "patience counts evaluations, and there are none; set train.evaluate_every, such as 100",
-        )
-        refuse(
-            self.steps is not None and self.warmup > self.steps,
-            f"warmup lasts {self.warmup} steps, longer than the training's {self.steps}; lower train.warmup",
-        )
-        refuse(
-            self.warmup and self.warmup_ratio,
-            "train.warmup and train.warmup_ratio say the same in two ways; leave one out",
-        )
-        refuse(
-            self.end_lr > self.lr,
-            f"train.end_lr is {self.end_lr}, above the highest learning rate, train.lr={self.lr}; lower it",
-        )
-        refuse(
-            self.power != 1 and self.schedule != "poly",
-            f"train.power belongs to train.schedule=poly, and the schedule is {self.schedule}; set that, or leave the "
-            "power out",
-        )
-        refuse(
-            self.precision == "fp16" and self.parallel == "fsdp",
-            "train.precision=fp16 does not go with train.parallel=fsdp; use bf16, which needs no scaling",
-        )
 
     @property
     def falls(self) -> bool:
         """Whether a lower value of `monitor` is a better one."""
-        if self.goal != "auto":
-            return self.goal == "min"
-        return self.monitor.endswith(("loss", "perplexity"))
+        return falls(self.monitor) if self.goal == "auto" else self.goal == "min"
+
+
+def falls(metric: str) -> bool:
+    """Whether a lower value of a metric is a better one: of a loss and a perplexity."""
+    return metric.endswith(("loss", "perplexity"))
 
 
 HARMLESS = frozenset({"log_every", "save_every", "keep", "threads", "test_split"})
@@ -184,69 +170,3 @@ class TrainResult:
     start: WarmStart | None = None
     terms: Mapping[str, tuple[float, ...]] = field(factory=dict)
     remarks: tuple[str, ...] = ()
-
-
-def training_options(settings: Mapping[str, Any]) -> TrainingOptions:
-    """The training's options from plain settings.
-
-    Raises:
-        TaskError: an unknown or impossible one, with the nearest valid name.
-    """
-    return _structured(TrainingOptions, settings, "train", "option of training")
-
-
-def make_task(
-    name: str, settings: Mapping[str, Any] | None = None, registry: Registry | None = None
-) -> AnyTask:
-    """A registered task with its options from plain settings.
-
-    Raises:
-        RegistryError: there is no such task.
-        TaskError: an unknown or impossible option, with the nearest valid name.
-    """
-    from peirce.registry import default_registry
-
-    part: type[AnyTask] = (registry or default_registry()).get("tasks", name)
-    return part(_structured(part.Options, settings or {}, "task", f"option of task {part.name!r}"))
-
-
-def _structured(cls: type[Any], settings: Mapping[str, Any], prefix: str, label: str) -> Any:
-    try:
-        return structure(cls, settings, where=Locations(source="settings"), path=(prefix,), label=label)
-    except SpecError as error:
-        cause = error.__cause__
-        while cause is not None and not isinstance(cause, TaskError):
-            cause = cause.__cause__
-        raise cause or TaskError(str(error)) from error
-
-
-def plain(options: Any) -> dict[str, Any]:
-    """An options value as what JSON holds, without what is None; the inverse of reading it from settings."""
-    values = {attribute.name: getattr(options, attribute.name) for attribute in attrs.fields(type(options))}
-    return {
-        name: plain(value) if attrs.has(type(value)) else thaw(value)
-        for name, value in values.items()
-        if value is not None
-    }
-
-
-def all_settings(task: type[AnyTask] | None = None) -> list[dict[str, Any]]:
-    """What `--set` takes for a training and a task: `name`, `type`, `meaning`, and `default` where there is one."""
-    classes: dict[str, type[Any]] = {"train": TrainingOptions, **({"task": task.Options} if task else {})}
-    return [
-        {**one, "name": f"{prefix}.{one['name']}"} for prefix, cls in classes.items() for one in fields(cls)
-    ]
-
-
-def setting_rows(task: type[AnyTask] | None = None) -> list[tuple[str, str, str]]:
-    """The same settings as rows of text: name, default as `--set` takes it, meaning."""
-
-    def shown(default: Any) -> str:
-        if default is None or isinstance(default, str):
-            return default or ""
-        return str(default) if isinstance(default, float) else json.dumps(default, default=str)
-
-    return [
-        (one["name"], "required" if one["required"] else shown(one["default"]), one["meaning"])
-        for one in all_settings(task)
-    ]

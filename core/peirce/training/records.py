@@ -10,7 +10,8 @@ from typing import Any
 from peirce.errors import TaskError
 from peirce.files import read_json, write_json
 from peirce.model import AnyTask
-from peirce.training.options import TrainingOptions, TrainResult, plain
+from peirce.training.options import TrainingOptions, TrainResult
+from peirce.training.settings import plain
 
 TRAINING, METRICS = "training.json", "metrics.json"
 _SCHEMA_TRAINING, _SCHEMA_METRICS = "peirce.training/1", "peirce.metrics/1"

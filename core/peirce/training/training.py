@@ -32,8 +32,9 @@ from peirce.training.curves import PICTURE, Curves, draw
 from peirce.training.evaluation import evaluate, monitored
 from peirce.training.layers import compiled, recomputed
 from peirce.training.optimizer import learning_rate, make_optimizer, optimizer_tensors, restore_optimizer
-from peirce.training.options import HARMLESS, TrainingOptions, TrainResult, plain
+from peirce.training.options import HARMLESS, TrainingOptions, TrainResult
 from peirce.training.records import differences, write_training
+from peirce.training.settings import plain
 from peirce.training.sharding import load_whole, shard, synchronise, whole_state
 from peirce.training.warm_start import WarmStart, flat
 

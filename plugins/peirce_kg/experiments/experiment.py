@@ -26,12 +26,7 @@ class TegaExperiment(Experiment):
             table=evolve(self.table, rows=rows),
             scale=self.definitions.scales[request.scale or next(iter(self.scales))],
             definitions=self.definitions,
-            graph=request.data,
-            directory=request.directory,
-            seeds=request.seeds,
-            settings=request.settings,
-            command=request.command,
-            only_evaluate=request.only_evaluate,
+            request=request,
         )
         return table_of(runs, runs.run(console)).write(request.directory)
 

@@ -90,15 +90,15 @@ def supports(architecture: str, kind: QueryType, registry: Registry | None = Non
 
 def _sizes(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[float]]]:
     """Millions of parameters of each row's model, for the graph's vocabulary."""
-    graph = load_graph(runs.graph)
-    for cell in evolve(runs, seeds=runs.seeds[:1]).cells():
+    graph = load_graph(runs.request.data)
+    for cell in evolve(runs, request=evolve(runs.request, seeds=(0,))).cells():
         spec = cell.spec.replace(overrides_of(Vocabulary.of(graph, cell.task.options.syntax)))
         yield [[sum(p.numel() for p in build(spec, registry=runs.registry).parameters()) / 1e6]]
 
 
 def _statistics(runs: TegaRuns, rows: Sequence[RankingRow]) -> Iterator[list[list[float]]]:
     """The sizes of the graph."""
-    graph = load_graph(runs.graph)
+    graph = load_graph(runs.request.data)
     edges = [len(graph.added[split]) for split in SPLITS]
     counts = [graph.relations, graph.entities, *edges, sum(edges)]
     for _ in runs.table.rows:

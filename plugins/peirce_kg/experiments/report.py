@@ -27,12 +27,12 @@ def table_of(runs: TegaRuns, rows: Sequence[RankingRow]) -> FigureTable:
         runs: what was done.
         rows: what came out.
     """
-    table, graph = runs.table, Path(runs.graph).name
+    table, graph = runs.table, Path(runs.request.data).name
     paper_graph = next((name for name in (graph, "fb15k-237", *table.graphs) if name in table.graphs), "")
     return FigureTable(
         name=f"{table.name}-{graph}-{runs.scale.name}",
         title=table.title,
-        about=f"{PREFIX}{table.name} on {runs.graph}.",
+        about=f"{PREFIX}{table.name} on {runs.request.data}.",
         columns=table.columns,
         figures=figures_of(runs, rows, paper_graph),
         facts=_facts(runs, rows, paper_graph),
@@ -45,9 +45,9 @@ def table_of(runs: TegaRuns, rows: Sequence[RankingRow]) -> FigureTable:
 
 
 def _facts(runs: TegaRuns, rows: Sequence[RankingRow], paper_graph: str) -> list[str]:
-    changed = ", ".join(f"{key} = {value}" for key, value in runs.settings.items())
+    changed = ", ".join(f"{key} = {value}" for key, value in runs.request.settings.items())
     besides = f"; here with {changed}" if changed else ""
-    facts = [f"Graph {runs.graph}, scale {runs.scale.name}: {runs.scale.about}{besides}."]
+    facts = [f"Graph {runs.request.data}, scale {runs.scale.name}: {runs.scale.about}{besides}."]
     if runs.table.measure == "mrr":
         facts = [f"MRR in %; {protocol(PUBLISHED)}. {_OTHERS}", f"{facts[0]} {_effort(runs, rows)}"]
         if absent := _absent(runs, rows):
@@ -59,7 +59,7 @@ def _facts(runs: TegaRuns, rows: Sequence[RankingRow], paper_graph: str) -> list
 
 def _effort(runs: TegaRuns, rows: Sequence[RankingRow]) -> str:
     """How many queries, seeds, steps and seconds are behind the figures."""
-    queries, seeds = [r.queries for r in rows] or [0], len(runs.seeds)
+    queries, seeds = [r.queries for r in rows] or [0], len(runs.request.seeds)
     return (
         f"{min(queries)} to {max(queries)} test queries a type and kind of answers; "
         f"mean (lowest to highest) over {seeds} seed{'s' * (seeds > 1)}; "

@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 from attrs import field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import Cell, Matrix, ResultRow, digest, identity, last_loss, settings_by_part
+from peirce.experiments import Cell, Matrix, ResultRow, digest, identity, last_loss
 from peirce.registry import load_spec
 from peirce.spec import Spec
-from peirce.training import TrainResult, make_task, plain, training_options
+from peirce.training import TrainResult, make_task, plain, settings_by_part, training_options
 from rich.console import Console
 
 from peirce_kg.embedding.training import EmbeddingOptions, embed
@@ -57,24 +57,20 @@ class TegaCell(Cell):
 
 
 @frozen(kw_only=True, eq=False)
-class TegaRuns(Matrix[TegaCell, RankingRow]):
+class TegaRuns(Matrix[RankingRow]):
     """The trainings of a table.
 
     Args:
         table: the table.
         scale: how large everything is.
         definitions: where groups of types are looked up.
-        graph: a graph, as the task's option `graph`.
-        seeds: the seeds of each model; the queries are those of one seed.
-        settings: what differs from the scale's, by dotted key; every filtering is measured, whatever it says of one.
+        request: its data are a graph, as the task's option `graph`; the queries are those of one seed; every filtering
+            is measured, whatever its settings say of one.
     """
 
     table: TegaTable
     scale: Scale
     definitions: Definitions
-    graph: str
-    seeds: tuple[int, ...] = (0, 1, 2)
-    settings: Mapping[str, Any] = field(factory=dict)
 
     folder = "runs"
     row = RankingRow
@@ -88,18 +84,18 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
         types = self.definitions.types(self.table.types)
         common = {
             **self.scale.settings,
-            "task.graph": self.graph,
+            "task.graph": self.request.data,
             "task.types": [t.name for t in select(types, load_types()) if t.seen],
             "task.eval_types": list(types),
             "task.absent": "leave_out",
             "train.test_split": "",
             "train.keep": 1,
         }
-        for seed in self.seeds:
+        for seed in self.request.seeds:
             for row in self.table.rows:
                 wanted = {k: v for k, v in common.items() if k not in row.without}
                 model, task, training = settings_by_part(
-                    wanted, row.settings, row.scaled.get(self.scale.name, {}), self.settings
+                    wanted, row.settings, row.scaled.get(self.scale.name, {}), self.request.settings
                 )
                 task.pop("filtering", None)
                 spec = load_spec(row.spec, model)
@@ -143,7 +139,9 @@ class TegaRuns(Matrix[TegaCell, RankingRow]):
         """The spec of a training, with the file of the vectors that it begins with."""
         if not cell.vectors:
             return cell.spec
-        path = vectors_file(self.directory, data.graph, cell.vectors, cell.spec.dims["unary"], console)
+        path = vectors_file(
+            self.request.directory, data.graph, cell.vectors, cell.spec.dims["unary"], console
+        )
         return cell.spec.replace({"model.augmenters.0.file": str(path)})
 
     def measured(

@@ -95,7 +95,15 @@ def pretrain_command(
     require_training()
     require("peirce pretrain", "tokenizers", "datasets", extra="text")
     from peirce.registry import load_spec
-    from peirce.training import alone_in, make_task, read_settings, show_result, train, training_options
+    from peirce.training import (
+        alone_in,
+        make_task,
+        read_settings,
+        settings_by_part,
+        show_result,
+        train,
+        training_options,
+    )
     from rich.console import Console
 
     from peirce_text.pretraining.recipes import load_recipe
@@ -103,15 +111,15 @@ def pretrain_command(
     from peirce_text.pretraining.task import Pretraining
 
     found = load_recipe(recipe)
-    given = read_settings(settings or (), Pretraining)
-    spec = load_spec(found.spec, {**found.model, **given.spec})
+    of_model, of_task, of_training = settings_by_part(read_settings(settings, Pretraining))
+    spec = load_spec(found.spec, {**found.model, **of_model})
     named: dict[str, Any] = {"files": data, **({"valid_files": valid} if valid else {})}
     if tokenizer is not None:
         named["tokenizer"] = str(tokenizer)
-    task_settings = {**found.task, **named, **given.task}
-    training = _training(found, given.train, evaluated=bool(task_settings.get("valid_files")))
+    task_settings = {**found.task, **named, **of_task}
+    training = _training(found, of_training, evaluated=bool(task_settings.get("valid_files")))
     options = make_task("pretraining", task_settings).options
-    if "accumulate" not in given.train:
+    if "accumulate" not in of_training:
         accumulate = found.accumulated(options.batch_size, int(os.environ.get("WORLD_SIZE", 1)))
         training |= {} if accumulate is None else {"accumulate": accumulate}
     how = training_options(training)

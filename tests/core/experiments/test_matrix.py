@@ -10,7 +10,8 @@ import pytest
 import toy_tasks
 from attrs import evolve, field, frozen
 from peirce.errors import TaskError
-from peirce.experiments import RESULTS, Cell, Matrix, PreparedData, ResultRow, identity, settings_by_part
+from peirce.experiments import RESULTS, Cell, Matrix, PreparedData, ResultRow, identity
+from peirce.model import ExperimentRequest
 from peirce.registry import Registry
 from peirce.training import TrainingOptions, TrainResult
 from rich.console import Console
@@ -25,12 +26,11 @@ class LossRow(ResultRow):
 
 
 @frozen(kw_only=True, eq=False)
-class Losses(Matrix[Cell, LossRow]):
+class Losses(Matrix[LossRow]):
     """One network with some learning rates."""
 
     rates: tuple[float, ...]
     forgiving: bool = False
-    options: MarkedOptions = field(factory=MarkedOptions)
 
     folder = "models"
     row = LossRow
@@ -38,7 +38,7 @@ class Losses(Matrix[Cell, LossRow]):
     def cells(self) -> Iterator[Cell]:
         for rate in self.rates:
             training = TrainingOptions(steps=2, lr=rate, threads=1)
-            spec, task = toy_tasks.TRANSFORMER, Marked(self.options)
+            spec, task = toy_tasks.TRANSFORMER, Marked(MarkedOptions())
             run = identity(spec, {}, training, 0)
             yield Cell(label=f"rate {rate}", seed=0, spec=spec, task=task, training=training, run=run)
 
@@ -53,7 +53,11 @@ class Losses(Matrix[Cell, LossRow]):
 
 @pytest.fixture
 def losses(tmp_path: Path, parts: Registry) -> Losses:
-    return Losses(directory=tmp_path / "out", command="pytest", registry=parts, rates=(1e-3, 1e-2))
+    return Losses(
+        request=ExperimentRequest(data="", directory=tmp_path / "out", command="pytest"),
+        registry=parts,
+        rates=(1e-3, 1e-2),
+    )
 
 
 def test_a_cell_is_done_once_and_found_in_the_file(losses: Losses) -> None:
@@ -62,12 +66,14 @@ def test_a_cell_is_done_once_and_found_in_the_file(losses: Losses) -> None:
     rows = losses.run(console)
     assert rows[1] == first
     assert [row.run for row in rows] == [cell.run for cell in losses.cells()]
-    assert all((losses.directory / "models" / row.run / "weights.safetensors").is_file() for row in rows)
+    assert all(
+        (losses.request.directory / "models" / row.run / "weights.safetensors").is_file() for row in rows
+    )
     assert losses.run(console) == rows
     text = console.export_text()
     assert text.count("2 steps in") == 5
     assert text.count("done before, run") == 3
-    assert (losses.directory / RESULTS).read_text().splitlines()[0] == (
+    assert (losses.request.directory / RESULTS).read_text().splitlines()[0] == (
         "run,seed,loss,parameters,steps,seconds,spec_digest,commit,evaluated,command"
     )
     assert losses.sources(rows, "run")[-1] == "`pytest`"
@@ -78,19 +84,6 @@ def test_a_cell_that_fails_ends_the_matrix_unless_it_is_forgiven(losses: Losses)
     with pytest.raises(TaskError, match=r"train\.lr"):
         both.run(Console(quiet=True))
     assert len(losses.kept([])) == 1
-
-
-def test_other_data_are_refused_before_a_cell_is_trained(losses: Losses) -> None:
-    evolve(losses, rates=(1e-2,)).run(Console(quiet=True))
-    (losses.directory / RESULTS).unlink()
-    told = MarkedOptions()
-    other = evolve(losses, options=evolve(told, length=told.length + 1))
-    with pytest.raises(
-        TaskError, match=rf"trained otherwise: task\.length is .* and was {told.length}.* --output"
-    ):
-        other.run(Console(quiet=True))
-    assert len(list((losses.directory / "models").iterdir())) == 1
-    assert len(losses.run(Console(quiet=True))) == 2
 
 
 def test_what_a_cell_is_known_by() -> None:
@@ -104,19 +97,6 @@ def test_what_a_cell_is_known_by() -> None:
         identity(*given, "vectors")
     }
     assert len(others | {name}) == 6
-
-
-def test_settings_by_part() -> None:
-    assert settings_by_part({"model.dims.unary": 4, "task.a.b": 1, "train.lr": 2}) == (
-        {"model.dims.unary": 4},
-        {"a.b": 1},
-        {"lr": 2},
-    )
-    lengths = settings_by_part({"train.epochs": 10, "task.a": 1}, {"train.steps": 5}, {"task.a": 2})
-    assert lengths == ({}, {"a": 2}, {"steps": 5})
-    assert settings_by_part({"train.steps": 5}, {"train.epochs": 1})[2] == {"epochs": 1}
-    with pytest.raises(TaskError, match=r"'lr' begins with none of model\., task\. and train\."):
-        settings_by_part({"lr": 1})
 
 
 def test_data_are_read_once_for_all_that_read_the_same() -> None:

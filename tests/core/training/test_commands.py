@@ -9,7 +9,7 @@ import pytest
 from command_line import exit_code as run
 from peirce.errors import TaskError
 from peirce.registry import Registry
-from peirce.training import TrainingOptions, read_settings, read_training
+from peirce.training import TrainingOptions, read_settings, read_training, settings_by_part
 from toy_tasks import TRANSFORMER, Marked
 
 TRAIN = tuple(
@@ -118,7 +118,7 @@ def test_mistakes_of_evaluate_are_named(
     assert run("evaluate", tmp_path, "--task", "marked") == 2
     assert "is not a complete saved model" in capsys.readouterr().err
     assert run("evaluate", out, "--set", "train.steps=3") == 2
-    assert "leave out the train settings: steps" in capsys.readouterr().err
+    assert "leave out the settings train.steps" in capsys.readouterr().err
     assert run("evaluate", out, "--set", "tokens=9") == 2
     assert "are not those that" in capsys.readouterr().err
     (out / "training.json").write_text("{")
@@ -138,13 +138,21 @@ def test_settings_are_sorted_by_what_they_set() -> None:
         ],
         Marked,
     )
-    assert settings.task == {"batch": 4, "length": 5}
-    assert settings.train == {"lr": 0.1, "schedule": "cosine", "monitor": "mrr"}
-    assert settings.spec == {"model.dims.layers": 2}
+    assert settings_by_part(settings) == (
+        {"model.dims.layers": 2},
+        {"batch": 4, "length": 5},
+        {"lr": 0.1, "schedule": "cosine", "monitor": "mrr"},
+    )
     with pytest.raises(TaskError, match=r"unknown setting 'modle\.dims.layers'"):
         read_settings(["modle.dims.layers=2"], Marked)
     with pytest.raises(TaskError, match=r"batch was set to 4 before, which has no keys"):
-        read_settings(["batch=4", "batch.x=1"], Marked)
+        settings_by_part(read_settings(["batch=4", "batch.x=1"], Marked))
+    assert settings_by_part({"task.a": {"b": 1}}, {"task.a.c": 2})[1] == {"a": {"b": 1, "c": 2}}
+    lengths = settings_by_part({"train.epochs": 10, "task.a": 1}, {"train.steps": 5}, {"task.a": 2})
+    assert lengths == ({}, {"a": 2}, {"steps": 5})
+    assert settings_by_part({"train.steps": 5}, {"train.epochs": 1})[2] == {"epochs": 1}
+    with pytest.raises(TaskError, match=r"'lr' begins with none of model\., task\. and train\."):
+        settings_by_part({"lr": 1})
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from typing import Any
 
 from attrs import field, frozen, validators
 
-from peirce.errors import SpecError, TaskError, unknown
-from peirce.files import parse_toml, read_text
-from peirce.spec import Locations, structure
+from peirce.errors import TaskError, unknown
+from peirce.spec import is_path, read_document, structure
 
 FORMAT = 1
 """The newest format of recipes that this version reads."""
@@ -30,10 +29,6 @@ class Grid:
 
     values: Mapping[str, tuple[Value, ...]] = field(factory=dict)
     only: Mapping[str, tuple[Value, ...]] = field(factory=dict)
-
-    def suits(self, settings: Mapping[str, Any]) -> bool:
-        """Whether the grid is meant for these settings."""
-        return all(settings.get(key) in values for key, values in self.only.items())
 
 
 @frozen(kw_only=True)
@@ -63,11 +58,6 @@ class Recipe:
     settings: Mapping[str, Any] = field(factory=dict)
     grid: tuple[Grid, ...] = ()
 
-    @property
-    def falls(self) -> bool:
-        """Whether a lower value of the metric is a better one."""
-        return self.metric.endswith(("loss", "perplexity"))
-
 
 def ready_recipes() -> Mapping[str, Path]:
     """The recipes that ship with Peirce, by name."""
@@ -75,48 +65,34 @@ def ready_recipes() -> Mapping[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-def load_recipe(name: str | Path) -> Recipe:
+def load_recipe(name: str) -> Recipe:
     """Read a recipe.
 
     Args:
         name: a path if it ends in `.toml` or has a separator, else the name of a ready recipe.
 
     Raises:
-        TaskError: there is no such recipe, or it is not valid.
+        TaskError: there is no such recipe, or its format is newer.
+        SpecError: it is not valid.
     """
-    text, ready = str(name), ready_recipes()
-    if not text.endswith(".toml") and "/" not in text and "\\" not in text:
-        if text not in ready:
-            raise TaskError(unknown("recipe", text, ready))
-        name = ready[text]
-    path = Path(name)
-    try:
-        table = parse_toml(read_text(path))
-        found = table.get("format", FORMAT)
-        if isinstance(found, int) and found > FORMAT:
-            raise TaskError(
-                f"recipe {path}: format {found} is newer than {FORMAT}, the newest that this version of Peirce reads; "
-                "upgrade peirce"
-            )
-        recipe = structure(Recipe, table, where=Locations(source=str(path)), path=(), label="key of a recipe")
-    except OSError as error:
-        raise TaskError(f"recipe {path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise TaskError(f"recipe {path} is no TOML: {error}") from error
-    except SpecError as error:
-        raise TaskError(f"recipe {error}") from error
-    for key in (*recipe.settings, *(key for grid in recipe.grid for key in (*grid.values, *grid.only))):
-        if not key.startswith(("task.", "train.", "model.")):
-            raise TaskError(
-                f"recipe {path}: {key!r} is no setting; settings are task.KEY, train.KEY and model.KEY, in quotes"
-            )
-    return recipe
+    ready = ready_recipes()
+    if not is_path(name) and name not in ready:
+        raise TaskError(unknown("recipe", name, ready))
+    path = ready.get(name, Path(name))
+    document = read_document(path, "recipe")
+    found = document.data.get("format")
+    if isinstance(found, int) and found > FORMAT:
+        raise TaskError(
+            f"recipe {path}: format {found} is newer than {FORMAT}, the newest that this version of Peirce reads; "
+            "upgrade peirce"
+        )
+    return structure(Recipe, document.data, where=document.locations, path=(), label="key of a recipe")
 
 
 def recipe_of(task: str) -> tuple[str, Recipe]:
     """The name of a task's own recipe, and the recipe; where it has none, one without a name and without a search."""
-    for name, path in ready_recipes().items():
-        recipe = load_recipe(path)
+    for name in ready_recipes():
+        recipe = load_recipe(name)
         if recipe.task == task and recipe.default:
             return name, recipe
     return "", Recipe(task=task)

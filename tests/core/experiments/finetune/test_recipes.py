@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from peirce.errors import TaskError
+from peirce.errors import PeirceError, TaskError
 from peirce.experiments.finetune.grid import cases
 from peirce.experiments.finetune.recipe import load_recipe, ready_recipes, recipe_of
 from peirce.training import training_options
@@ -45,17 +45,15 @@ COLUMNS += [("squad", "", "squad"), ("folio", "", "folio")]
 def test_table_9(task: str, name: str, column: str, size: str) -> None:
     given = {"task.task": name} if name else {}
     recipe = load_recipe(f"{task}-{size}")
-    (case,) = cases(recipe, given, None, OPTIONS[task])
+    found = cases(recipe, given)[""]
     assert len(recipe.seeds) == 5
-    points = [
-        {key.rpartition(".")[2]: value for key, value in point.settings.items()} for point in case.points
-    ]
+    points = [{key.rpartition(".")[2]: value for key, value in point.settings.items()} for point in found]
     wanted = {**TABLE_9[column], "lr": RATES[column, size]}
     count = 1
     for key, values in wanted.items():
         assert sorted({point[key] for point in points}) == values
         count *= len(values)
-    assert len(points) == len({point.name for point in case.points}) == count
+    assert len(points) == len({point.name for point in found}) == count
     for point in points:
         assert (point["length"], point["schedule"], point["dropout"]) == (LENGTH[column], "linear", 0.1)
         assert (point["beta1"], point["beta2"], point["epsilon"]) == (0.9, 0.999, 1e-6)
@@ -68,8 +66,7 @@ def test_every_setting_of_a_ready_recipe_is_one(name: str) -> None:
     listed = [{"task.task": name} for name in SUBTASKS] if recipe.task == "glue" else [{}]
     assert recipe.source
     for given in listed:
-        (case,) = cases(recipe, given, None, OPTIONS[recipe.task])
-        for point in case.points:
+        for point in cases(recipe, given)[""]:
             options = {k[6:]: v for k, v in point.settings.items() if k.startswith("train.")}
             assert training_options(options).epochs == point.settings["train.epochs"]
             OPTIONS[recipe.task](**{k[5:]: v for k, v in point.settings.items() if k.startswith("task.")})
@@ -88,10 +85,9 @@ def test_a_task_has_one_recipe_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("task = ", "no TOML"),
+        ("task = ", "not valid TOML"),
         ('task = "glue"\nsplits = "valid"', "unknown key 'splits' of a recipe"),
         ('task = "glue"\nseeds = []', "seeds"),
-        ('task = "glue"\n[settings]\nlr = 1.0', "'lr' is no setting"),
         ("format = 2", "format 2 is newer than 1"),
         ('format = 1\nsplit = "valid"', "task"),
     ],
@@ -99,7 +95,7 @@ def test_a_task_has_one_recipe_of_its_own() -> None:
 def test_a_recipe_that_cannot_be_used_says_why(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    with pytest.raises(TaskError, match=message):
+    with pytest.raises(PeirceError, match=message):
         load_recipe(path)
 
 
@@ -107,7 +103,5 @@ def test_the_recipe_of_the_page_is_one(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "guide" / "fine-tune.md").read_text(encoding="utf-8")
     (tmp_path / "mine.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
     recipe = load_recipe(tmp_path / "mine.toml")
-    counts = {
-        name: len(cases(recipe, {"task.task": name}, None, GlueOptions)[0].points) for name in ("rte", "cola")
-    }
+    counts = {name: len(cases(recipe, {"task.task": name})[""]) for name in ("rte", "cola")}
     assert counts == {"rte": 2, "cola": 6}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 from glue_files import write_glue, write_vocabulary
 from peirce.compose import build, load
 from peirce.training.cli import evaluate
@@ -36,7 +37,6 @@ def glue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def finetune(pretrained: Path, glue: Path) -> Callable[..., tuple[int, str]]:
     """The command, in this process."""
-    import typer
     from peirce.errors import PeirceError
     from peirce.experiments.finetune.cli import finetune as command
 
@@ -114,7 +114,9 @@ def test_a_search_is_run_once_and_its_models_are_evaluated(
     assert code == 2
     assert "was trained otherwise: train.weight_decay is 0.5 and was" in text
 
-    done = CliRunner().invoke(evaluate, [str(directory), "--split", "valid", "--json"])
+    app = typer.Typer()
+    app.command()(evaluate)
+    done = CliRunner().invoke(app, [str(directory), "--split", "valid", "--json"])
     assert done.exit_code == 0, done.output
     metrics = json.loads(done.stdout)["metrics"]
     assert metrics == table["cases"][0]["best"]["medians"] or metrics in values[0] + values[1]

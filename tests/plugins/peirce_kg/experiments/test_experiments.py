@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import peirce
 import pytest
@@ -8,6 +9,7 @@ import torch
 from attrs import evolve
 from peirce.errors import TaskError
 from peirce.experiments import RESULTS, FigureTable, read_rows
+from peirce.model import ExperimentRequest
 from peirce.registry import Registry, ready_specs
 from peirce_kg.experiments.report import table_of
 from peirce_kg.experiments.running import RankingRow, TegaRuns
@@ -56,17 +58,24 @@ def runs(tmp_path: Path, registry: Registry) -> TegaRuns:
         table=TABLE,
         scale=TINY,
         definitions=DEFINITIONS,
-        graph="nations",
-        directory=tmp_path / "out",
-        seeds=(0, 1),
-        command="peirce experiments run tega/table99",
+        request=ExperimentRequest(
+            data="nations",
+            directory=tmp_path / "out",
+            seeds=(0, 1),
+            command="peirce experiments run tega/table99",
+        ),
         registry=registry,
     )
 
 
+def asked(runs: TegaRuns, **changes: Any) -> TegaRuns:
+    """The same table with another request."""
+    return evolve(runs, request=evolve(runs.request, **changes))
+
+
 def test_every_run_is_done_once_and_every_figure_is_a_mean_of_what_is_kept(runs: TegaRuns) -> None:
     console = Console(width=140, record=True)
-    first = evolve(runs, seeds=(0,)).run(console)
+    first = asked(runs, seeds=(0,)).run(console)
     assert {(r.spec, r.type, r.seen, r.answers) for r in first} == {
         (spec, kind, kind != "2pi", answers)
         for spec in ("transformer-absolute", "tega")
@@ -74,13 +83,13 @@ def test_every_run_is_done_once_and_every_figure_is_a_mean_of_what_is_kept(runs:
         for answers in ("entailed", "inferred")
     }
     assert {(r.steps, r.seed, r.graph, r.scale, r.command) for r in first} == {
-        (2, 0, "nations", "tiny", runs.command)
+        (2, 0, "nations", "tiny", runs.request.command)
     }
-    before = (runs.directory / RESULTS).read_text()
+    before = (runs.request.directory / RESULTS).read_text()
     whole = runs.run(console)
-    assert (runs.directory / RESULTS).read_text().startswith(before)
+    assert (runs.request.directory / RESULTS).read_text().startswith(before)
     assert len(whole) == 2 * len(first)
-    assert runs.run(console) == whole == read_rows(runs.directory / RESULTS, RankingRow)
+    assert runs.run(console) == whole == read_rows(runs.request.directory / RESULTS, RankingRow)
     assert console.export_text().count("done before") == 2 + 4
 
     figures = table_of(runs, whole).figures
@@ -107,10 +116,18 @@ def test_every_run_is_done_once_and_every_figure_is_a_mean_of_what_is_kept(runs:
     assert all(a >= b for a, b in zip(easier.values, published.values, strict=True))
     assert figures["TEGA"][1].paper is None
 
-    paths = table_of(runs, whole).write(runs.directory).files
+    paths = table_of(runs, whole).write(runs.request.directory).files
     assert [p.name for p in paths] == [f"table99-nations-tiny.{e}" for e in ("md", "csv", "png")]
     text = paths[0].read_text()
-    for words in ("# A small table", "ties rank", "two steps", "[50.0]", "fb15k-237", "tega", runs.command):
+    for words in (
+        "# A small table",
+        "ties rank",
+        "two steps",
+        "[50.0]",
+        "fb15k-237",
+        "tega",
+        runs.request.command,
+    ):
         assert words in text
     assert "Left out" not in text
     partial = table_of(runs, [r for r in whole if r.type != "2p"])
@@ -118,12 +135,14 @@ def test_every_run_is_done_once_and_every_figure_is_a_mean_of_what_is_kept(runs:
 
 
 def test_what_is_trained_is_evaluated_again(runs: TegaRuns) -> None:
-    again = evolve(runs, seeds=(0, 1), only_evaluate=True, command="another")
+    again = asked(runs, only_evaluate=True, command="another")
     with pytest.raises(TaskError, match="no trained model of this experiment"):
         again.run(Console(quiet=True))
-    one = evolve(runs, seeds=(0,))
-    first, path = one.run(Console(quiet=True)), runs.directory / RESULTS
-    weights = {p: p.stat().st_mtime_ns for p in runs.directory.rglob("checkpoints/**/*") if p.is_file()}
+    one = asked(runs, seeds=(0,))
+    first, path = one.run(Console(quiet=True)), runs.request.directory / RESULTS
+    weights = {
+        p: p.stat().st_mtime_ns for p in runs.request.directory.rglob("checkpoints/**/*") if p.is_file()
+    }
     assert weights
     path.write_text(path.read_text().replace(f"{first[0].mrr:.6f}"[:6], "0.4321"))
     console = Console(width=200, record=True)
@@ -132,17 +151,17 @@ def test_what_is_trained_is_evaluated_again(runs: TegaRuns) -> None:
     path.unlink()
     assert again.run(Console(quiet=True)) == first
     assert weights == {p: p.stat().st_mtime_ns for p in weights}
-    assert {row.command for row in first} == {runs.command}
+    assert {row.command for row in first} == {runs.request.command}
     assert {row.spec_digest for row in first} == {cell.spec_digest for cell in one.cells()}
     assert all(row.evaluated for row in first)
-    (runs.directory / "runs" / first[0].run / "origin.json").write_text("[]")
+    (runs.request.directory / "runs" / first[0].run / "origin.json").write_text("[]")
     with pytest.raises(TaskError, match="does not say which tree trained the model"):
         again.run(Console(quiet=True))
 
 
 def test_tables_share_what_is_trained(runs: TegaRuns) -> None:
     console = Console(width=140, record=True)
-    first = evolve(runs, seeds=(0,)).run(console)
+    first = asked(runs, seeds=(0,)).run(console)
     turned = evolve(
         TABLE,
         name="table98",
@@ -150,7 +169,7 @@ def test_tables_share_what_is_trained(runs: TegaRuns) -> None:
         rows=(evolve(TABLE.rows[0], label="Absolute", paper={"fb15k-237": (54.1, 27.8)}),),
         evaluations={"before": Evaluation("one"), "after": Evaluation("one", reverse=True)},
     )
-    other = evolve(runs, table=turned, seeds=(0,))
+    other = asked(evolve(runs, table=turned), seeds=(0,))
     found = other.run(console)
     assert {r.run for r in found} == {r.run for r in first if r.spec == "transformer-absolute"}
     assert {(r.evaluation, r.type) for r in found} == {("one", "2p"), ("one-reversed", "2p")}
@@ -163,12 +182,12 @@ def test_vectors_are_trained_once_and_begun_with(runs: TegaRuns) -> None:
     row = TegaRow("ComplEx", "transformer-relative-complex", vectors="complex")
     table = evolve(TABLE, rows=(row, evolve(row, label="again", settings={"train.lr": 1e-3})))
     console = Console(width=140, record=True)
-    evolve(runs, table=table, seeds=(0,)).run(console)
+    asked(evolve(runs, table=table), seeds=(0,)).run(console)
     assert console.export_text().count("training complex on nations") == 1
-    (file,) = (runs.directory / "vectors").iterdir()
+    (file,) = (runs.request.directory / "vectors").iterdir()
     _, entities, _ = read_kge(file)
     (first, *_) = (cell.run for cell in evolve(runs, table=table).cells())
-    model = peirce.load(runs.directory / "runs" / first)
+    model = peirce.load(runs.request.directory / "runs" / first)
     kept = dict(model.named_buffers())
     vectors = next(tensor for name, tensor in kept.items() if name.endswith("vectors"))
     start = model.spec.heads[0].options["first"]
@@ -182,7 +201,7 @@ def test_results_that_were_kept_are_read_and_found() -> None:
 
 
 def test_what_differs_from_the_scale_stands_beside_the_figures(runs: TegaRuns) -> None:
-    changed = evolve(runs, settings={"train.steps": 3, "task.train_queries": 10})
+    changed = asked(runs, settings={"train.steps": 3, "task.train_queries": 10})
     assert "scale tiny: two steps; here with train.steps = 3, task.train_queries = 10." in " ".join(
         table_of(changed, []).facts
     )
@@ -191,14 +210,16 @@ def test_what_differs_from_the_scale_stands_beside_the_figures(runs: TegaRuns) -
 def of_peirce(table: str, graph: str, directory: Path) -> TegaRuns:
     """The trainings of a table that comes with Peirce."""
     found = definitions()
-    given = {"definitions": found, "graph": graph, "directory": directory}
-    return TegaRuns(table=found.tables[table], scale=found.scales["small"], **given)
+    request = ExperimentRequest(data=graph, directory=directory)
+    return TegaRuns(
+        table=found.tables[table], scale=found.scales["small"], definitions=found, request=request
+    )
 
 
 def test_a_graph_that_is_not_there_leaves_nothing_behind(runs: TegaRuns) -> None:
     with pytest.raises(TaskError, match="no-such-graph"):
-        evolve(runs, graph="no-such-graph").run(Console(quiet=True))
-    assert not runs.directory.exists()
+        asked(runs, data="no-such-graph").run(Console(quiet=True))
+    assert not runs.request.directory.exists()
 
 
 def test_a_table_that_no_paper_has(runs: TegaRuns, tmp_path: Path) -> None:
@@ -217,7 +238,7 @@ def test_the_tables_that_come_with_peirce() -> None:
             continue
         assert {row.spec for row in table.rows} <= set(ready_specs())
         runs = of_peirce(table.name, "umls", Path("unused"))
-        assert len({cell.run for cell in evolve(runs, seeds=(0,)).cells()}) == len(table.rows)
+        assert len({cell.run for cell in asked(runs, seeds=(0,)).cells()}) == len(table.rows)
         assert {cell.evaluation for cell in table.cells} <= set(table.asked)
         assert {len(printed) for row in table.rows for printed in row.paper.values()} <= {
             len(table.cells) or 1

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import typer
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
@@ -252,7 +253,9 @@ def test_the_command_takes_the_models_own_tokenizer(
     file = _file(tmp_path / "dev.tsv")
     settings = [f"data={file}", "preset=sst2"]
     arguments = [str(tmp_path / "model"), "--task", "zeroshot", "--json"]
-    result = CliRunner().invoke(evaluate, [*arguments, *(part for s in settings for part in ("--set", s))])
+    app = typer.Typer()
+    app.command()(evaluate)
+    result = CliRunner().invoke(app, [*arguments, *(part for s in settings for part in ("--set", s))])
     assert result.exit_code == 0, result.output
     task = _task(vocabulary, file, templates=TEMPLATES[:1])
     assert json.loads(result.stdout)["metrics"] == pytest.approx(task.metrics(model, task.prepare(), "test"))
