@@ -216,7 +216,7 @@ class Matrix(ABC, Generic[R]):
         return self.request.directory / self.folder / cell.run
 
     def run(self, console: Console) -> list[R]:
-        """Do the cells that are not done yet, within `kept_in`.
+        """Do the cells that are not done yet.
 
         Returns:
             The rows of the matrix's cells, cell by cell, earlier ones included.
@@ -230,30 +230,31 @@ class Matrix(ABC, Generic[R]):
         def say(text: str) -> None:
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-        again, cells = self.request.only_evaluate, list(self.cells())
-        kept = self.kept(cells)
-        trained = {cell.run for cell in cells if read_training(self.path(cell)) is not None}
-        if again and not trained:
-            raise TaskError(
-                f"{self.request.directory} holds no trained model of this experiment with these settings and seeds; "
-                "train them with `peirce experiments run`, or name the folder of one with --output"
-            )
-        for number, cell in enumerate(cells, 1):
-            title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
-            own, note = [row for row in kept if row.run == cell.run], ""
-            if again and cell.run not in trained:
-                say(f"{title}: not trained, left out")
-                continue
-            if self.complete(own) and not again:
-                note = f" (done before, run {cell.run})"
-            else:
-                before = [] if again else own
-                own = [*before, *self._train(cell, before, title, console)]
-                kept = [*(row for row in kept if row.run != cell.run), *own]
-                if is_first_process():
-                    self.write(kept)
-            say(f"{title}: {self.said(cell, own)}{note}")
-        return [row for cell in cells for row in kept if row.run == cell.run]
+        with kept_in(self.request.directory):
+            again, cells = self.request.only_evaluate, list(self.cells())
+            kept = self.kept(cells)
+            trained = {cell.run for cell in cells if read_training(self.path(cell)) is not None}
+            if again and not trained:
+                raise TaskError(
+                    f"{self.request.directory} holds no trained model of this experiment with these settings and seeds; "
+                    "train them with `peirce experiments run`, or name the folder of one with --output"
+                )
+            for number, cell in enumerate(cells, 1):
+                title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
+                own, note = [row for row in kept if row.run == cell.run], ""
+                if again and cell.run not in trained:
+                    say(f"{title}: not trained, left out")
+                    continue
+                if self.complete(own) and not again:
+                    note = f" (done before, run {cell.run})"
+                else:
+                    before = [] if again else own
+                    own = [*before, *self._train(cell, before, title, console)]
+                    kept = [*(row for row in kept if row.run != cell.run), *own]
+                    if is_first_process():
+                        self.write(kept)
+                say(f"{title}: {self.said(cell, own)}{note}")
+            return [row for cell in cells for row in kept if row.run == cell.run]
 
     def facts(self, cell: Cell, trained: TrainResult) -> dict[str, Any]:
         """The attributes of `ResultRow`."""

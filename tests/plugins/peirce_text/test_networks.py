@@ -62,7 +62,7 @@ def test_each_label_of_each_split_has_a_row_and_every_run_is_done_once(folio: Ex
     ]
     assert [row.problems for row in rows[:6]] == [2, 1, 1, 1, 1, 2]
     assert all(0 <= row.right <= row.problems and row.commit and row.steps == 3 for row in rows)
-    path = networks.directory / RESULTS
+    path = networks.request.directory / RESULTS
     with path.open(newline="") as file:
         columns = ["run", "seed", "arm", "split", "label", "problems", "accuracy"]
         assert {*(csv.DictReader(file).fieldnames or ())} == {*columns, "right", *FACTS.split(",")}
@@ -131,7 +131,7 @@ def test_networks_are_tested_by_number_of_facts(clutrr: ExperimentRequest) -> No
         assert row.stories == {("test", 2): 6, ("test", 4): 8}.get((row.split, row.hops), row.stories)
         assert 0 <= row.right <= row.stories
         assert (row.seed, row.steps, row.train_hops, row.command) == (0, 3, "2 3", "here")
-    files = networks.table(rows).write(networks.directory).files
+    files = networks.table(rows).write(networks.request.directory).files
     assert [file.name for file in files] == ["accuracy.md", "accuracy.csv", "accuracy.png"]
 
 

@@ -67,7 +67,6 @@ def finetune(
     from peirce.experiments.finetune.grid import cases
     from peirce.experiments.finetune.recipe import load_recipe, recipe_of
     from peirce.experiments.finetune.search import Search
-    from peirce.experiments.matrix import kept_in
     from peirce.files import digest_of
     from peirce.model import WEIGHTS, ExperimentRequest, saved_files
     from peirce.training import is_first_process, read_settings
@@ -91,11 +90,10 @@ def finetune(
         digest = digest_of(files.path(WEIGHTS))
     request = ExperimentRequest(data=str(model), directory=directory, seeds=chosen)
     search = Search(request=request, digest=digest, recipe=found, recipe_name=name, cases=listed)
-    with kept_in(directory):
-        runs = search.run(Console(stderr=True))
-        if not is_first_process():
-            return
-        search.write(runs)  # also where none was left to do: other seeds and points may have been asked for
+    runs = search.run(Console(stderr=True))
+    if not is_first_process():
+        return
+    search.write(runs)  # also where none was left to do: other seeds and points may have been asked for
     results = search.results(runs)
     if json:
         as_json("peirce.finetune/1", directory=str(directory), **results)
