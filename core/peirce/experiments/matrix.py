@@ -236,8 +236,8 @@ class Matrix(ABC, Generic[R]):
             trained = {cell.run for cell in cells if read_training(self.path(cell)) is not None}
             if again and not trained:
                 raise TaskError(
-                    f"{self.request.directory} holds no trained model of this experiment with these settings and seeds; "
-                    "train them with `peirce experiments run`, or name the folder of one with --output"
+                    f"{self.request.directory} holds no trained model of this experiment with these settings and "
+                    "seeds; train them with `peirce experiments run`, or name the folder of one with --output"
                 )
             for number, cell in enumerate(cells, 1):
                 title = f"{number}/{len(cells)} {cell.label}, seed {cell.seed}"
