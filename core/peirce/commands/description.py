@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import Any
-
-from attrs import frozen
+from collections.abc import Sequence, Set
+from typing import Any, NamedTuple
 
 from peirce.registry import Registered, Registry, fields
+
+_DECLARED = {
+    "operators": ("typing", "letter", "scope_rule"),
+    "positions": ("places",),
+    "architectures": ("places", "branches", "layer", "state", "fixed_layer", "recurrent"),
+    "heads": ("needs", "labels"),
+}
+"""What the parts of a kind declare of themselves."""
 
 
 def identity(entry: Registered) -> dict[str, Any]:
     """A part's name, where it comes from, and what its kind declares, as plain values."""
     part = entry.part
-    found: dict[str, Any] = {
+    return {
         "kind": entry.kind,
         "name": entry.name,
         "plugin": entry.plugin,
         "distribution": entry.distribution,
         "version": entry.version,
         "class": f"{part.__module__}.{part.__qualname__}",
+        **{key: _plain(getattr(part, key)) for key in _DECLARED.get(entry.kind, ())},
     }
-    if entry.kind == "operators":
-        found |= {"typing": part.typing, "letter": part.letter, "scope_rule": part.scope_rule}
-    if entry.kind == "positions":
-        found["places"] = list(part.places())
-    if entry.kind == "architectures":
-        found |= {
-            "places": sorted(part.places),
-            "branches": part.branches,
-            "layer": part.layer,
-            "state": list(part.state),
-            "fixed_layer": part.fixed_layer,
-            "recurrent": part.recurrent,
-        }
-    if entry.kind == "heads":
-        found |= {"needs": sorted(part.needs), "labels": part.labels}
-    return found
+
+
+def _plain(declared: Any) -> Any:
+    found = declared() if callable(declared) else declared
+    if isinstance(found, Set):
+        return sorted(found)
+    return list(found) if isinstance(found, tuple) else found
 
 
 def description(entry: Registered, registry: Registry) -> dict[str, Any]:
@@ -58,8 +56,7 @@ def description(entry: Registered, registry: Registry) -> dict[str, Any]:
     return found | {"tensors": shapes(entry.kind, part, registry)}
 
 
-@frozen
-class Fact:
+class Fact(NamedTuple):
     """Something about a part in one line; `code` where the value is to be read as code."""
 
     label: str
@@ -94,35 +91,28 @@ def facts(described: dict[str, Any]) -> list[Fact]:
     if described["example"]:
         settings = ", ".join(f"{name} = {value!r}" for name, value in described["example"].items())
         found.append(Fact("example", settings, code=True))
-    for check, reason in described["expected_failures"].items():
-        found.append(Fact("known to fail", f"{check}: {reason}"))
-    return found
+    failures = described["expected_failures"].items()
+    return found + [Fact("known to fail", f"{check}: {reason}") for check, reason in failures]
 
 
-@frozen
-class FactTable:
+class FactTable(NamedTuple):
     """Rows under headings; `code` says which columns are to be read as code."""
 
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    code: tuple[bool, ...]
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    code: Sequence[bool]
 
 
 def tables(described: dict[str, Any]) -> list[FactTable]:
     """The options, dims and tensors of a description; those without rows are left out."""
-    found = [
-        FactTable(
-            (what, "type", "default", "meaning"),
-            tuple((o["name"], o["type"], _default(o), o["meaning"]) for o in described.get(key, ())),
-            (True, True, True, False),
-        )
-        for key, what in (("options", "option"), ("dims", "dim"))
-    ]
-    tensors: Sequence[dict[str, str]] = described["tensors"]
-    rows = tuple((tensor["name"], tensor["shape"], tensor["notes"]) for tensor in tensors)
-    found.append(FactTable(("tensor", "shape", "notes"), rows, (False, True, False)))
+    found = []
+    for key in ("options", "dims"):
+        rows = [
+            (o["name"], o["type"], "required" if o["required"] else repr(o["default"]), o["meaning"])
+            for o in described.get(key, ())
+        ]
+        headings = (key.removesuffix("s"), "type", "default", "meaning")
+        found.append(FactTable(headings, rows, (True, True, True, False)))
+    shapes = [tuple(tensor.values()) for tensor in described["tensors"]]
+    found.append(FactTable(("tensor", "shape", "notes"), shapes, (False, True, False)))
     return [table for table in found if table.rows]
-
-
-def _default(option: dict[str, Any]) -> str:
-    return "required" if option["required"] else repr(option["default"])

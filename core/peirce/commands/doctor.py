@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ _IDENTITY = bytes.fromhex(
     "08083a390a100a017812017922084964656e746974791201675a100a0178120b0a09080112050a0312016e62100a0179"
     "120b0a09080112050a0312016e42040a00100d"
 )
+Findings = Iterator[dict[str, Any]]
 
 
 def doctor(json: Json = False) -> None:
@@ -33,9 +35,8 @@ def doctor(json: Json = False) -> None:
     if json:
         as_json("peirce.doctor/1", ok=not failed, checks=checks)
     else:
-        as_table(
-            ("", "what", "finding"), ((check["status"], check["name"], check["finding"]) for check in checks)
-        )
+        rows = ((check["status"], check["name"], check["finding"]) for check in checks)
+        as_table(("", "what", "finding"), rows)
     if failed:
         raise typer.Exit(1)
 
@@ -51,135 +52,119 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _python() -> list[dict[str, Any]]:
-    return [
-        _found("peirce", _version("peirce")),
-        _found("python", f"{platform.python_version()} at {sys.executable}"),
-        _found("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"),
-    ]
+def _python() -> Findings:
+    yield _found("peirce", _version("peirce"))
+    yield _found("python", f"{platform.python_version()} at {sys.executable}")
+    yield _found("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs")
 
 
-def _torch() -> list[dict[str, Any]]:
+def _torch() -> Findings:
     try:
         import torch
     except (ImportError, OSError) as error:
-        return [_found("torch", f"cannot be imported: {error}", "failed")]
+        yield _found("torch", f"cannot be imported: {error}", "failed")
+        return
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     described = f"CUDA {torch.version.cuda}: {', '.join(devices)}" if devices else "CPU only"
-    return [_found("torch", f"{torch.__version__}, {described}", version=torch.__version__, devices=devices)]
+    found = torch.__version__
+    yield _found("torch", f"{found}, {described}", version=found, devices=devices)
 
 
-def _onnxruntime() -> list[dict[str, Any]]:
+def _onnxruntime() -> Findings:
     both = [name for name in ("onnxruntime", "onnxruntime-gpu") if _version(name)]
     if not both:
-        return [_found("onnxruntime", "not installed; pip install 'peirce[onnx]'", "absent")]
-    checks = []
+        yield _found("onnxruntime", "not installed; pip install 'peirce[onnx]'", "absent")
+        return
     if len(both) == 2:
         said = (
             "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: CUDA is lost: pip uninstall "
             "-y onnxruntime onnxruntime-gpu, then pip install the one that you want"
         )
-        checks.append(_found("onnxruntime", said, "failed"))
+        yield _found("onnxruntime", said, "failed")
     try:
         import onnxruntime
     except (ImportError, OSError) as error:
-        return [*checks, _found("onnxruntime", f"cannot be imported: {error}", "failed")]
+        yield _found("onnxruntime", f"cannot be imported: {error}", "failed")
+        return
     onnxruntime.set_default_logger_severity(_FATAL)  # what it would log is in the findings
-    checks.append(_found("onnxruntime", f"{onnxruntime.__version__} from {' and '.join(both)}"))
-    names = (*onnxruntime.get_available_providers(), *plugin_providers())
-    return checks + [_provider(onnxruntime, name) for name in names]
+    yield _found("onnxruntime", f"{onnxruntime.__version__} from {' and '.join(both)}")
+    for name in (*onnxruntime.get_available_providers(), *plugin_providers()):
+        yield _provider(onnxruntime, name)
 
 
 def _provider(onnxruntime: Any, name: str) -> dict[str, Any]:
-    """Whether a provider starts, which its being listed does not say."""
+    """Whether a provider starts, which its being listed does not say: whether it computes the one graph."""
+    import numpy
+
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL
+    given, cause = numpy.arange(3, dtype=numpy.float32), None
     try:
+        more: dict[str, Any] = {"providers": [name], "enable_fallback": 0}  # to the CPU, with a print
         if name in plugin_providers():
             options.add_provider_for_devices(plugin_devices(name), {})
-            session = onnxruntime.InferenceSession(_IDENTITY, options)
-        else:
-            # The fallback is to the CPU, and prints that to standard output.
-            session = onnxruntime.InferenceSession(_IDENTITY, options, providers=[name], enable_fallback=0)
-        started, cause = _starts(session, name), None
+            more = {}
+        session = onnxruntime.InferenceSession(_IDENTITY, options, **more)
+        if session.get_providers()[0] == name and (session.run(None, {"x": given})[0] == given).all():
+            return _found(f"provider {name}", "starts")
     except InputError as error:
         return _found(f"provider {name}", error, "warning")
     except Exception as error:
-        started, cause = False, " ".join(str(error).split())
-    if started:
-        return _found(f"provider {name}", "starts")
+        cause = " ".join(str(error).split())
     said = _missing(onnxruntime, name) or cause or LACKS
     return _found(f"provider {name}", f"is listed but does not start: {said}", "warning")
-
-
-def _starts(session: Any, name: str) -> bool:
-    """Whether a session of the one graph computes with a provider."""
-    import numpy
-
-    given = numpy.arange(3, dtype=numpy.float32)
-    return session.get_providers()[0] == name and bool((session.run(None, {"x": given})[0] == given).all())
 
 
 def _missing(onnxruntime: Any, name: str) -> str | None:
     """What keeps a provider of ONNX Runtime's own from starting, as far as loading its library tells."""
     kind = name.removesuffix("ExecutionProvider").lower()
     library = Path(onnxruntime.__file__).parent / "capi" / f"libonnxruntime_providers_{kind}.so"
-    if library.is_file():
-        try:
+    try:
+        if library.is_file():
             ctypes.CDLL(str(library))
-        except OSError as error:
-            if "undefined symbol" not in str(error):
-                return str(error)
+    except OSError as error:
+        if "undefined symbol" not in str(error):
+            return str(error)
     return None
 
 
-def _extras() -> list[dict[str, Any]]:
+def _extras() -> Findings:
     extras: dict[str, dict[str, str | None]] = {}
     for line in requires("peirce") or ():
         found = re.fullmatch(r"([\w.-]+)[^;]*; .*extra == ['\"]([\w-]+)['\"].*", line)
         if found is not None and found[1] != "peirce":  # which names its own extras
             extras.setdefault(found[2], {})[found[1]] = _version(found[1])
-    checks = []
     for extra, versions in extras.items():
-        missing = [name for name, found in versions.items() if found is None]
-        said = ", ".join(f"{name} {found}" for name, found in versions.items() if found)
-        if missing:
-            said += ("; " if said else "") + f"missing: {', '.join(missing)} ({_remedy(extra)})"
-        checks.append(_found(f"extra {extra}", said, "absent" if missing else "ok", versions=versions))
-    return checks
+        said = [", ".join(f"{name} {found}" for name, found in versions.items() if found)]
+        if missing := [name for name, found in versions.items() if found is None]:
+            said.append(f"missing: {', '.join(missing)} ({_remedy(extra)})")
+        status = "absent" if missing else "ok"
+        yield _found(f"extra {extra}", "; ".join(filter(None, said)), status, versions=versions)
 
 
 def _remedy(extra: str) -> str:
     """How to install an extra; the two distributions of ONNX Runtime must not meet."""
     other = {"gpu": "onnxruntime", "onnx": "onnxruntime-gpu"}.get(extra)
-    if other is not None and _version(other):
-        return (
-            f"pip uninstall -y {other} first: the two exclude each other; then pip install 'peirce[{extra}]'"
-        )
-    return f"pip install 'peirce[{extra}]'"
+    first = f"pip uninstall -y {other} first: the two exclude each other; then "
+    return (first if other and _version(other) else "") + f"pip install 'peirce[{extra}]'"
 
 
-def _registry() -> list[dict[str, Any]]:
-    from peirce.registry import KINDS, Registry, find_registry_file, installed_plugins
+def _registry() -> Findings:
+    from peirce.registry import KINDS, Registry, all_plugins, find_registry_file
 
     try:
         file = find_registry_file()
     except PeirceError as error:
-        return [_found("registry", error, "failed")]
-    checks = [_found("registry", f"{file.where} ({file.origin})", path=file.where, origin=file.origin)]
-    there = {plugin.name for plugin in installed_plugins()} | {f"module:{name}" for name in file.modules}
-    checks += [
-        _found(f"plug-in {name}", "named in the registry file, but not installed", "warning")
-        for name in file.plugins
-        if name not in there
-    ]
-    registry = Registry.survey(file)
-    checks += [
-        _found(f"plug-in {one.plugin}", f"quarantined: {one.cause}", "warning")
-        for one in registry.quarantined
-    ]
-    checks += [_found("conflict", conflict, "failed") for conflict in registry.conflicts]
+        yield _found("registry", error, "failed")
+        return
+    yield _found("registry", f"{file.where} ({file.origin})", path=file.where, origin=file.origin)
+    for name in sorted(file.plugins.keys() - {plugin.name for plugin in all_plugins(file)}):
+        yield _found(f"plug-in {name}", "named in the registry file, but not installed", "warning")
+    registry = Registry.discover(file, strict=False)
+    for one in registry.quarantined:
+        yield _found(f"plug-in {one.plugin}", f"quarantined: {one.cause}", "warning")
+    for conflict in registry.conflicts:
+        yield _found("conflict", conflict, "failed")
     parts = {kind: len(registry.entries(kind)) for kind in KINDS}
     said = ", ".join(f"{count} {kind}" for kind, count in parts.items())
-    checks.append(_found("parts", f"{said}, of {len(registry.plugins)} plug-ins", parts=parts))
-    return checks
+    yield _found("parts", f"{said}, of {len(registry.plugins)} plug-ins", parts=parts)

@@ -11,26 +11,17 @@ from pathlib import Path
 
 from attrs import frozen
 
-from peirce.registry import Announced, Plugin, RegistryFile, announcements, installed_plugins, switched_off
+from peirce.registry import EntryPoint, RegistryFile, announcements, installed_plugins, switched_off
 
 _log = logging.getLogger("peirce")
 GROUP = "peirce.commands"
 CORE = {
-    "list": ("peirce.commands.parts:list_parts", "List the registered parts."),
-    "describe": (
-        "peirce.commands.parts:describe",
-        "Describe a part: typing, options, shapes, source, plug-in.",
-    ),
-    "plugins": ("peirce.commands.plugins:app", "List, switch, prefer, add and check plug-ins."),
-    "spec": ("peirce.commands.spec:spec", "Check specs, list the ready ones, print the JSON Schema."),
-    "summary": (
-        "peirce.commands.spec:summary",
-        "Print a model's typed plan, parameters, FLOPs and bytes.",
-    ),
-    "doctor": (
-        "peirce.commands.doctor:doctor",
-        "Report what is installed, what works, what is in force.",
-    ),
+    "list": ("parts:list_parts", "List the registered parts."),
+    "describe": ("parts:describe", "Describe a part: typing, options, shapes, source, plug-in."),
+    "plugins": ("plugins:app", "List, switch, prefer, add and check plug-ins."),
+    "spec": ("spec:spec", "Check specs, list the ready ones, print the JSON Schema."),
+    "summary": ("spec:summary", "Print a model's typed plan, parameters, FLOPs and bytes."),
+    "doctor": ("doctor:doctor", "Report what is installed, what works, what is in force."),
 }
 """The commands of this room, which none may replace: with them a plug-in is switched off."""
 GROUPS = {"import": "Make a model of a checkpoint that others published."}
@@ -58,14 +49,14 @@ class Command:
     name: str
     help: str
     target: str = ""
-    entries: tuple[Announced, ...] = ()
+    entries: tuple[EntryPoint, ...] = ()
 
     @property
     def words(self) -> str:
         """The name as it is typed."""
         return self.name.replace(".", " ")
 
-    def on(self, file: RegistryFile, installed: Iterable[Plugin]) -> tuple[Announced, ...]:
+    def on(self, file: RegistryFile, installed: Iterable[EntryPoint]) -> tuple[EntryPoint, ...]:
         """The entry points of which no plug-in is switched off.
 
         Args:
@@ -77,50 +68,46 @@ class Command:
 
 def commands() -> tuple[Command, ...]:
     """Every command there is: the core's, then the announced ones by name."""
-    claims: dict[str, list[Announced]] = {}
-    for entry in sorted(announcements(GROUP), key=lambda entry: (entry.name, entry.distribution)):
+    claims: dict[str, list[EntryPoint]] = {}
+    for entry in sorted(announcements(GROUP), key=lambda entry: (entry.name, str(entry.distribution))):
         group, dot, _ = entry.name.partition(".")
         if entry.name in CORE or entry.name in GROUPS:
-            _log.warning(
-                "%s announces a command %r, which is the core's; it is not used",
-                entry.distribution,
-                entry.name,
-            )
+            why = ", which is the core's; it is not used"
         elif dot and group not in GROUPS:
-            _log.warning(
-                "%s announces a command %r; of groups that packages add to there is %s, so it is not used",
-                *(entry.distribution, entry.name, ", ".join(GROUPS)),
-            )
+            why = f"; of groups that packages add to there is {', '.join(GROUPS)}, so it is not used"
         else:
             claims.setdefault(entry.name, []).append(entry)
+            continue
+        _log.warning("%s announces a command %r%s", entry.distribution, entry.name, why)
     lines = _lines()
-    own = [Command(name=name, help=line, target=target) for name, (target, line) in CORE.items()]
-    return (
-        *own,
-        *(
-            Command(name=name, help=_help(entries, lines), entries=tuple(entries))
-            for name, entries in claims.items()
-        ),
+    own = (
+        Command(name=name, help=line, target=f"peirce.commands.{target}")
+        for name, (target, line) in CORE.items()
     )
+    announced = (
+        Command(name=name, help=_help(entries, lines), entries=tuple(entries))
+        for name, entries in claims.items()
+    )
+    return (*own, *announced)
 
 
-def _help(entries: list[Announced], lines: dict[tuple[str, str], str]) -> str:
+def _help(entries: list[EntryPoint], lines: dict[tuple[str | None, str], str]) -> str:
     first = entries[0]
     if len(entries) > 1:
-        return f"(announced by {' and '.join(entry.distribution for entry in entries)})"
+        return f"(announced by {' and '.join(str(entry.distribution) for entry in entries)})"
     return lines.get((first.distribution, first.name)) or _ABOVE.get(first.name) or first.summary
 
 
-def _lines() -> dict[tuple[str, str], str]:
+def _lines() -> dict[tuple[str | None, str], str]:
     """By distribution and command, what `register_commands` of plug-ins returns, read from the source and not run."""
-    found: dict[tuple[str, str], str] = {}
+    found: dict[tuple[str | None, str], str] = {}
     for plugin in installed_plugins():
         with suppress(Exception):  # a plug-in that cannot be read so, which loading it will report
-            for statement in ast.parse(_source(plugin.module).read_bytes()).body:
+            for statement in ast.parse(_source(plugin.target).read_bytes()).body:
                 if isinstance(statement, ast.FunctionDef) and statement.name == "register_commands":
                     (returned,) = (node for node in ast.walk(statement) if isinstance(node, ast.Return))
                     table = ast.literal_eval(returned.value or ast.Constant(None))
-                    found |= {(str(plugin.distribution), name): line for name, line in table.items()}
+                    found |= {(plugin.distribution, name): line for name, line in table.items()}
     return found
 
 

@@ -41,10 +41,10 @@ from peirce.extras import safe_path, shadowed
 from peirce.files import NO_DIGESTS, disk_error
 from peirce.registry import (
     VARIABLE,
+    all_plugins,
     announcements,
     find_registry_file,
     installed_plugins,
-    named_modules,
     off_error,
     switched_off,
 )
@@ -53,6 +53,7 @@ TRACEBACK = "PEIRCE_TRACEBACK"
 """With this variable, an error is shown with its traceback."""
 INTERRUPTED = 128 + signal.SIGINT
 """The exit code of a command that Ctrl-C ended."""
+_MORE = f"{TRACEBACK}=1 shows the traceback"
 
 
 class _Commands(typer.core.TyperGroup):
@@ -60,11 +61,10 @@ class _Commands(typer.core.TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
-        try:
+        off: set[str] = set()
+        with suppress(RegistryError):  # a registry.toml that is broken, which whoever needs it says
             file, installed = find_registry_file(), installed_plugins()
             off = {one.words for one in commands() if one.entries and not one.on(file, installed)}
-        except RegistryError:  # the registry.toml in force is broken, which whoever needs it says
-            off = set()
         within = "" if ctx.parent is None else f"{ctx.info_name} "
         return [name for name in super().list_commands(ctx) if within + name not in off]
 
@@ -92,17 +92,16 @@ def loaded_command(command: Command) -> Any:
             raise off_error(f"command {command.words!r}", off)
         if len(on) > 1:
             raise RegistryError(
-                f"command {command.words!r} is announced by {' and '.join(entry.distribution for entry in on)}; "
+                f"command {command.words!r} is announced by {' and '.join(str(entry.distribution) for entry in on)}; "
                 "uninstall all but one, or switch their plug-ins off with `peirce plugins disable PLUGIN`"
             )
-        owner, target = on[0].distribution, on[0].target
+        owner, target = str(on[0].distribution), on[0].target
     module, _, attribute = target.partition(":")
     try:
-        found = attrgetter(attribute)(import_module(module))
-        if isinstance(found, typer.Typer):
-            return typer.main.get_command(found)
-        app = application()
-        app.command(help=None)(found)
+        app = attrgetter(attribute)(import_module(module))
+        if not isinstance(app, typer.Typer):
+            function, app = app, application()
+            app.command(help=None)(function)
         return typer.main.get_command(app)
     except PeirceError:
         raise
@@ -184,10 +183,9 @@ def _signals() -> Iterator[list[int]]:
         came.append(number)
         raise KeyboardInterrupt
 
-    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    here = threading.current_thread() is threading.main_thread()
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if here and hasattr(signal, name)]
     ours = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
-    if threading.current_thread() is not threading.main_thread():
-        ours = []
     for number in ours:
         signal.signal(number, end)
     try:
@@ -198,35 +196,10 @@ def _signals() -> Iterator[list[int]]:
 
 
 def _tell(error: Exception, *, document: bool) -> NoReturn:
-    """Say in one line what went wrong, and exit.
-
-    Args:
-        error: what went wrong.
-        document: whether to print it as a JSON object too.
-    """
+    """Say in one line what went wrong, and exit; as a JSON object too if a `document` is asked for."""
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
-    if not isinstance(error, WriteError):
-        what = str(getattr(error, "filename", None) or "what the command writes")
-        error = disk_error(error, what, "what was whole before is as it was") or error
-    if isinstance(error, PeirceError):
-        text, code = str(error), 1 if isinstance(error, WriteError | PluginError | UnavailableError) else 2
-    elif isinstance(error, BlockingIOError) or "can't start new thread" in str(error):
-        text, code = (
-            f"no more processes or threads can be started ({printable(error)}); end some, or raise `ulimit -u`",
-            1,
-        )
-    elif lacks_memory(error):
-        cause = printable(" ".join(str(error).split()), 300) or type(error).__name__
-        text, code = f"there is not enough memory ({cause}); lower the batch or the sizes of the model", 2
-    elif failed := _failed_plugin(error):
-        text, code = f"{failed}. {_MORE}", 1
-    elif isinstance(error, OSError):
-        # A folder without permission, a name that is too long: the user's to put right.
-        text, code = f"{printable(error)}; check the path, its permissions and the space there", 2
-    else:
-        cause = shadowed(error) or "This is a fault of Peirce"
-        text, code = f"{one_line(error)}. {cause}; {_MORE}, for a report", 1
+    text, code = _sentence(error)
     with suppress(OSError):
         typer.secho(f"error: {text}", err=True, fg="red")
     try:
@@ -238,22 +211,40 @@ def _tell(error: Exception, *, document: bool) -> NoReturn:
     sys.exit(code)
 
 
-_MORE = f"{TRACEBACK}=1 shows the traceback"
+def _sentence(error: Exception) -> tuple[str, int]:
+    """What to say of an error, and the exit code."""
+    if not isinstance(error, WriteError):
+        what = str(getattr(error, "filename", None) or "what the command writes")
+        error = disk_error(error, what, "what was whole before is as it was") or error
+    if isinstance(error, PeirceError):
+        return str(error), 1 if isinstance(error, WriteError | PluginError | UnavailableError) else 2
+    if isinstance(error, BlockingIOError) or "can't start new thread" in str(error):
+        said = f"no more processes or threads can be started ({printable(error)})"
+        return f"{said}; end some, or raise `ulimit -u`", 1
+    if lacks_memory(error):
+        cause = printable(" ".join(str(error).split()), 300) or type(error).__name__
+        return f"there is not enough memory ({cause}); lower the batch or the sizes of the model", 2
+    if failed := _failed_plugin(error):
+        return f"{failed}. {_MORE}", 1
+    if isinstance(
+        error, OSError
+    ):  # a folder without permission, a name that is too long: the user's to put right
+        return f"{printable(error)}; check the path, its permissions and the space there", 2
+    cause = shadowed(error) or "This is a fault of Peirce"
+    return f"{one_line(error)}. {cause}; {_MORE}, for a report", 1
 
 
 def _failed_plugin(error: Exception) -> str | None:
     """The plug-in or the command of another distribution whose code an exception came through, and where."""
     with suppress(RegistryError):
-        plugins = (*installed_plugins(), *named_modules(find_registry_file()))
-        owners = {entry.module: f"a command of {entry.distribution}" for entry in announcements(GROUP)}
-        owners |= {plugin.module: f"plug-in {plugin.name}" for plugin in plugins}
-        tops = {module.partition(".")[0]: owner for module, owner in owners.items()}
+        owners = {entry.top: f"a command of {entry.distribution}" for entry in announcements(GROUP)}
+        owners |= {plugin.top: f"plug-in {plugin.name}" for plugin in all_plugins(find_registry_file())}
         for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
             top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-            if top in tops and not top.startswith("peirce"):
+            if top in owners and not top.startswith("peirce"):
                 code = frame.f_code
                 where = f"in {code.co_qualname}, {Path(code.co_filename).name} line {line}"
-                return f"{tops[top]} failed: {one_line(error)} ({where})"
+                return f"{owners[top]} failed: {one_line(error)} ({where})"
     return None
 
 
@@ -278,6 +269,14 @@ def _mute() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from peirce.resources import __version__
+
+        typer.echo(f"peirce {__version__}")
+        raise typer.Exit
+
+
 def _global_options(
     registry: Annotated[
         str | None, typer.Option("--registry", metavar="FILE", help="The registry.toml to use.")
@@ -288,27 +287,14 @@ def _global_options(
     ] = False,
     version: Annotated[
         bool,
-        typer.Option(
-            "--version",
-            is_eager=True,
-            callback=lambda value: _print_version(value),
-            help="Print the version and exit.",
-        ),
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
     ] = False,
 ) -> None:
+    # Commands of plug-ins, and the processes that they start, then do the same.
     if no_digests:
-        os.environ[NO_DIGESTS] = "1"  # for the processes that a command starts as well
+        os.environ[NO_DIGESTS] = "1"
     if registry is not None:
-        # Commands of plug-ins, and the processes that they start, then use the same file.
         os.environ[VARIABLE] = os.path.abspath(registry)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from peirce.resources import __version__
-
-        typer.echo(f"peirce {__version__}")
-        raise typer.Exit
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -24,27 +24,20 @@ def list_parts(
     registry = default_registry()
     kinds = KINDS if kind is None else (kind,)
     entries = [entry for one in kinds for entry in registry.entries(one)]
+    aliases = {f"{one}.{alias}": name for one in kinds for alias, name in registry.aliases(one).items()}
     if json:
         as_json(
             "peirce.list/1",
             parts=[identity(entry) | {"summary": first_line(entry.part)} for entry in entries],
-            aliases={
-                f"{one}.{alias}": name for one in kinds for alias, name in registry.aliases(one).items()
-            },
-            letters=dict(registry.letters),
+            aliases=aliases,
+            letters=registry.letters,
             quarantined=[{"plugin": broken.plugin, "cause": broken.cause} for broken in registry.quarantined],
         )
         return
-    as_table(
-        ("kind", "name", "typing or places", "summary", "plug-in", "version"),
-        (
-            [entry.kind, entry.name, _gist(entry), first_line(entry.part), entry.plugin, entry.version]
-            for entry in entries
-        ),
-    )
-    for one in kinds:
-        for alias, name in registry.aliases(one).items():
-            typer.echo(f"alias: {one}.{alias} = {name}")
+    rows = ([e.kind, e.name, _gist(e), first_line(e.part), e.plugin, e.version] for e in entries)
+    as_table(("kind", "name", "typing or places", "summary", "plug-in", "version"), rows)
+    for alias, name in aliases.items():
+        typer.echo(f"alias: {alias} = {name}")
 
 
 def describe(
@@ -57,48 +50,35 @@ def describe(
     if json:
         as_json("peirce.describe/1", parts=described)
         return
+    show = console()
     for part in described:
-        _print(part)
+        version = f" {part['version']}" if part["version"] else ""
+        show.print(part["name"], style="bold", end="")
+        show.print(f"  {part['kind'].removesuffix('s')} of {part['plugin']}{version}", markup=False)
+        if part["documentation"]:
+            show.print(part["documentation"], markup=False)
+        show.print()
+        for fact in facts(part):
+            show.print(f"{fact.label:>15}: {fact.value}", markup=False)
+        for table in tables(part):
+            as_table(table.headings, table.rows)
 
 
 def _find(registry: Registry, name: str) -> list[Registered]:
     kind, dot, rest = name.partition(".")
     if dot:
         return [registry.entry(kind, rest)]
-    found = [
-        registry.entry(kind, name)
-        for kind in KINDS
-        if name in registry.names(kind) or name in registry.aliases(kind)
-    ]
-    if not found:
-        for broken in registry.quarantined:
-            for kind, its_name in broken.parts:
-                if its_name == name:
-                    registry.entry(kind, name)
-        known = [entry.name for kind in KINDS for entry in registry.entries(kind)]
-        broken_too = "".join(f". Quarantined: {one.plugin} ({one.cause})" for one in registry.quarantined)
-        raise RegistryError(unknown("part", name, known) + broken_too)
-    return found
+    kinds = [each for each in KINDS if name in (*registry.names(each), *registry.aliases(each))]
+    if not kinds:  # asking for a part of a broken plug-in says why it is not there
+        kinds = [each for broken in registry.quarantined for each, its in broken.parts if its == name]
+    if kinds:
+        return [registry.entry(each, name) for each in kinds]
+    known = [entry.name for each in KINDS for entry in registry.entries(each)]
+    broken_too = "".join(f". Quarantined: {one.plugin} ({one.cause})" for one in registry.quarantined)
+    raise RegistryError(unknown("part", name, known) + broken_too)
 
 
 def _gist(entry: Registered) -> str:
     if entry.kind == "operators":
-        letter = f" ({entry.part.letter})" if entry.part.letter else ""
-        return f"{entry.part.typing}{letter}"
-    if entry.kind == "positions":
-        return ", ".join(entry.part.places())
-    return ""
-
-
-def _print(part: dict[str, Any]) -> None:
-    show = console()
-    version = f" {part['version']}" if part["version"] else ""
-    show.print(f"{part['name']}", style="bold", end="")
-    show.print(f"  {part['kind'].removesuffix('s')} of {part['plugin']}{version}", markup=False)
-    if part["documentation"]:
-        show.print(part["documentation"], markup=False)
-    show.print()
-    for fact in facts(part):
-        show.print(f"{fact.label:>15}: {fact.value}", markup=False)
-    for table in tables(part):
-        as_table(table.headings, table.rows)
+        return entry.part.typing + (f" ({entry.part.letter})" if entry.part.letter else "")
+    return ", ".join(entry.part.places()) if entry.kind == "positions" else ""

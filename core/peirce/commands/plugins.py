@@ -14,25 +14,26 @@ from peirce.errors import RegistryError, unknown
 from peirce.registry import (
     KINDS,
     PREFERABLE,
-    Plugin,
+    EntryPoint,
     Registry,
     RegistryFile,
-    announced_by,
+    all_plugins,
     canonical,
     edit_registry_file,
+    find_plugin,
     find_registry_file,
     installed_plugins,
     is_module_name,
-    known_names,
-    named_modules,
     named_plugin,
+    unknown_plugin,
 )
 
 app = group("List, switch, prefer, add and check plug-ins.")
 _PluginName = Annotated[
     str, typer.Argument(metavar="PLUGIN", help="distribution:entry-point, or module:NAME.")
 ]
-_LOADED = ("parts", "specs", "runtimes", "commands", "parsers", "failure")
+_TABLES = ("runtimes", "commands", "parsers")
+_LOADED = ("parts", "specs", *_TABLES, "failure")
 
 
 @app.command("list")
@@ -44,18 +45,12 @@ def list_plugins(
 ) -> None:
     """List the plug-ins; with --load also what each registers, or why it cannot be loaded."""
     file = find_registry_file()
-    registry = Registry.survey(file) if load else None
-    rows = [_row(file, plugin, registry) for plugin in _all(file)]
-    conflicts = list(registry.conflicts) if registry else []
+    registry = Registry.discover(file, strict=False) if load else None
+    rows = [_row(file, plugin, registry) for plugin in all_plugins(file)]
+    conflicts = registry.conflicts if registry else ()
     if json:
-        as_json(
-            "peirce.plugins.list/1",
-            registry=file.where,
-            found=file.origin,
-            loaded=load,
-            plugins=rows,
-            conflicts=conflicts,
-        )
+        more = {"registry": file.where, "found": file.origin, "loaded": load}
+        as_json("peirce.plugins.list/1", **more, plugins=rows, conflicts=conflicts)
     else:
         columns = ["plugin", "state", "version", "module", *(_LOADED if load else ())]
         as_table(["plug-in", *columns[1:]], ([_cell(row[column]) for column in columns] for row in rows))
@@ -64,6 +59,40 @@ def list_plugins(
             typer.secho(f"conflict: {conflict}", err=True, fg="red")
     if conflicts or any(row["state"] == "quarantined" for row in rows):
         raise typer.Exit(1)
+
+
+def _row(file: RegistryFile, plugin: EntryPoint, registry: Registry | None) -> dict[str, Any]:
+    """What there is to say of a plug-in; without a registry, what can be said without importing it."""
+    state = "on" if file.is_on(plugin.name) else "off"
+    if plugin.distribution is None and not file.imports_modules:
+        state = "not imported"
+    found: dict[str, Any] = dict.fromkeys(_LOADED)
+    if registry is not None:
+        failures = {broken.plugin: broken.cause for broken in registry.quarantined}
+        if plugin.name in failures:
+            state, found["failure"] = "quarantined", failures[plugin.name]
+        elif state == "on":
+            own = [
+                entry
+                for kind in registry.kinds
+                for entry in registry.entries(kind)
+                if entry.plugin == plugin.name
+            ]
+            found["parts"] = sum(entry.kind in KINDS for entry in own)
+            found["specs"] = sum(entry.kind == "specs" for entry in own)
+            found |= {kind: {e.name: e.part for e in own if e.kind == kind} for kind in _TABLES}
+    return {
+        "plugin": plugin.name,
+        "state": state,
+        "distribution": plugin.distribution,
+        "version": plugin.version,
+        "module": plugin.target,
+        **found,
+    }
+
+
+def _cell(value: object) -> object:
+    return ", ".join(value) if isinstance(value, dict) else value
 
 
 @app.command()
@@ -78,6 +107,19 @@ def disable(plugin: _PluginName, json: Json = False) -> None:
     _switch(plugin, "off", json)
 
 
+def _switch(given: str, state: str, json: bool) -> None:
+    file = find_registry_file()
+    plugin = _known(given, file)
+
+    def change(document: Any) -> None:
+        table = _table(document, "plugins")
+        # A line that spells the distribution otherwise would contradict the new one.
+        spelt = next((key for key in table if canonical(key) == plugin), plugin)
+        table[spelt] = state
+
+    _edit(file, change, json, plugins={plugin: state})
+
+
 @app.command()
 def prefer(
     part: Annotated[
@@ -87,14 +129,14 @@ def prefer(
     json: Json = False,
 ) -> None:
     """Say which plug-in owns a name that several register."""
-    kind, dot, name = part.partition(".")
-    if not dot or not name or kind not in PREFERABLE:
+    kind, _, name = part.partition(".")
+    if not name or kind not in PREFERABLE:
         raise RegistryError(
             f"{part!r} is no KIND.NAME such as operators.prod; {unknown('kind', kind, PREFERABLE)}"
         )
     file = find_registry_file()
-    owner = _known(plugin, file)
-    _edit(file, lambda document: _table(document, "prefer").update({part: owner}), json, prefer={part: owner})
+    change = {part: _known(plugin, file)}
+    _edit(file, lambda document: _table(document, "prefer").update(change), json, prefer=change)
 
 
 @app.command()
@@ -150,19 +192,22 @@ def check(
     ] = None,
 ) -> None:
     """Import a plug-in and run the conformance suite over its parts."""
-    from peirce.commands.plugin_check import run_suite, show
+    from peirce.commands.plugin_check import run_suite
 
-    wanted = _to_check(plugin)
+    installed = installed_plugins()
+    wanted, _ = named_plugin(plugin, installed)
+    if wanted.distribution is None and not plugin.startswith("module:") and find_spec(wanted.top) is None:
+        # most likely a slip in a plug-in's name
+        raise unknown_plugin(plugin, installed, ". There is no module of that name either")
     everything_off = RegistryFile(path=find_registry_file().path, default="off")
-    registry = Registry.survey(everything_off, extra_plugins=[wanted.name])
-    for broken in registry.quarantined:
-        if json:
-            as_json(
-                "peirce.plugins.check/1", plugin=broken.plugin, passed=False, cause=broken.cause, checks={}
-            )
-        else:
-            typer.secho(f"{broken.plugin} cannot be loaded: {broken.cause}", fg="red")
-            typer.echo(broken.detail, nl=False)
+    broken = Registry.discover(everything_off, extra_plugins=[wanted.name], strict=False).quarantined
+    if broken and json:
+        name, cause = broken[0].plugin, broken[0].cause
+        as_json("peirce.plugins.check/1", plugin=name, passed=False, cause=cause, checks={})
+    elif broken:
+        typer.secho(f"{broken[0].plugin} cannot be loaded: {broken[0].cause}", fg="red")
+        typer.echo(broken[0].detail, nl=False)
+    if broken:
         raise typer.Exit(1)
     result = run_suite(
         wanted.name,
@@ -173,91 +218,21 @@ def check(
         expected=expect or (),
     )
     if json:
-        as_json(
-            "peirce.plugins.check/1",
-            plugin=wanted.name,
-            passed=result.passed,
-            checks=result.counts(),
-            output=result.explained(),
-        )
+        as_json("peirce.plugins.check/1", plugin=wanted.name, **result.to_dict())
     else:
-        show(result)
+        result.show()
     if not result.passed:
         raise typer.Exit(1)
 
 
-def _to_check(given: str) -> Plugin:
-    """The plug-in that is meant; one of a module that there is not is most likely a slip in a plug-in's name."""
-    plugin, _ = named_plugin(given)
-    named = plugin.distribution is not None or given.startswith("module:")
-    if not named and find_spec(plugin.module.partition(".")[0]) is None:
-        raise RegistryError(
-            f"{unknown('plug-in', given, known_names(installed_plugins()))}. There is no module of that name either"
-        )
-    return plugin
-
-
-def _row(file: RegistryFile, plugin: Plugin, registry: Registry | None) -> dict[str, Any]:
-    """What there is to say of a plug-in; without a registry, what can be said without importing it."""
-    state = "on" if file.is_on(plugin.name) else "off"
-    if plugin.name.startswith("module:") and not file.imports_modules:
-        state = "not imported"
-    row: dict[str, Any] = {
-        "plugin": plugin.name,
-        "state": state,
-        "distribution": plugin.distribution,
-        "version": plugin.version,
-        "module": plugin.module,
-        **dict.fromkeys(_LOADED),
-    }
-    if registry is None:
-        return row
-    for broken in registry.quarantined:
-        if broken.plugin == plugin.name:
-            return row | {"state": "quarantined", "failure": broken.cause}
-    if state != "on":
-        return row
-
-    def own(kind: str) -> dict[str, Any]:
-        return {entry.name: entry.part for entry in registry.entries(kind) if entry.plugin == plugin.name}
-
-    return row | {
-        "parts": sum(len(own(kind)) for kind in KINDS),
-        "specs": len(own("specs")),
-        **{kind: own(kind) for kind in ("runtimes", "commands", "parsers")},
-    }
-
-
-def _cell(value: object) -> object:
-    return ", ".join(value) if isinstance(value, dict) else value
-
-
-def _all(file: RegistryFile) -> tuple[Plugin, ...]:
-    return (*installed_plugins(), *named_modules(file))
-
-
 def _known(given: str, file: RegistryFile) -> str:
     """The plug-in's name as registry.toml spells it."""
-    name = canonical(given)
-    plugins = _all(file)
-    if name in (*(plugin.name for plugin in plugins), *file.plugins):
+    name, plugins = canonical(given), all_plugins(file)
+    if name in file.plugins:
         return name
-    if alone := announced_by(name, plugins):
-        return alone.name
-    raise RegistryError(unknown("plug-in", given, known_names(plugins)))
-
-
-def _switch(given: str, state: str, json: bool) -> None:
-    file = find_registry_file()
-    plugin = _known(given, file)
-
-    def change(document: Any) -> None:
-        table = _table(document, "plugins")
-        # A line that spells the distribution otherwise would contradict the new one.
-        spelt = next((key for key in table if canonical(key) == plugin), plugin)
-        table[spelt] = state
-
-    _edit(file, change, json, plugins={plugin: state})
+    if found := find_plugin(given, plugins):
+        return found.name
+    raise unknown_plugin(given, plugins)
 
 
 def _table(document: Any, name: str) -> Any:
@@ -279,11 +254,8 @@ def _edit(
     if json:
         as_json("peirce.plugins.edit/1", file=str(target), created=created, change=content, notes=notes or [])
         return target
-    typer.echo(
-        f"created {target}, since {file.where} ships with Peirce; it is in force in this folder and below"
-        if created
-        else f"edited {target}"
-    )
+    made = f"created {target}, since {file.where} ships with Peirce; it is in force in this folder and below"
+    typer.echo(made if created else f"edited {target}")
     for note in notes or []:
         typer.echo(f"note: {note}")
     return target

@@ -32,24 +32,18 @@ def fields(options: type[Any]) -> list[dict[str, Any]]:
     # A type that only the type checker can see stays as it is written.
     with suppress(NameError, TypeError):
         attrs.resolve_types(options)
-    for field in attrs.fields(options):
-        if not field.init:
-            continue
+    for field in (field for field in attrs.fields(options) if field.init):
+        default, required = field.default, field.default is attrs.NOTHING
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
+            default = None if default.takes_self else default.factory()
         described = {
             "name": field.alias or field.name,
             "type": _type_name(field.type),
             "meaning": meanings.get(field.name, ""),
+            "required": required,
         }
-        default = field.default
-        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-            default = None if default.takes_self else default.factory()
-        if field.default is attrs.NOTHING:
-            described["required"] = True
-        else:
-            described |= {
-                "required": False,
-                "default": attrs.asdict(default) if attrs.has(type(default)) else default,
-            }
+        if not required:
+            described["default"] = attrs.asdict(default) if attrs.has(type(default)) else default
         listed.append(described)
     return listed
 

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from attrs import Attribute, evolve, field, frozen
@@ -28,7 +27,9 @@ ANNOUNCED = ("specs", "runtimes", "pipelines", "commands", "parsers")
 """What plug-ins announce beside parts, with hooks of such names; all of it can be read without torch."""
 EXPERIMENTS = "experiments"
 """What is neither a part nor read by other commands than those of experiments."""
-PREFERABLE = (*KINDS, *ANNOUNCED, EXPERIMENTS, "letters")
+NAMED = (*KINDS, *ANNOUNCED, EXPERIMENTS)
+"""All that plug-ins register by name."""
+PREFERABLE = (*NAMED, "letters")
 """The kinds of names that may have several owners, of which registry.toml prefers one."""
 
 _OURS = re.compile(rf"^\s*format\s*=\s*{FORMAT}\s*(#.*)?$", re.MULTILINE)
@@ -45,30 +46,23 @@ def canonical(plugin: str) -> str:
 
 
 def _switches(table: Mapping[str, Switch]) -> Mapping[str, Switch]:
-    return MappingProxyType({canonical(plugin): state for plugin, state in table.items()})
-
-
-def _frozen(table: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(dict(table))
+    return {canonical(plugin): state for plugin, state in table.items()}
 
 
 def _owners(table: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType({name: canonical(plugin) for name, plugin in table.items()})
+    return {name: canonical(plugin) for name, plugin in table.items()}
 
 
-def _keys_of(*kinds: str) -> Callable[[Any, Attribute[Any], Mapping[str, str]], None]:
-    """The keys of a table are `KIND.NAME`."""
-
-    def check(instance: Any, attribute: Attribute[Any], table: Mapping[str, str]) -> None:
-        for key in table:
-            kind, dot, _ = key.partition(".")
-            if not dot or kind not in kinds:
-                raise ValueError(
-                    f"'{attribute.name}' must have keys such as \"{kinds[0]}.NAME\", not {key!r}: "
-                    + unknown("kind", kind, kinds)
-                )
-
-    return check
+def _check_keys(instance: Any, attribute: Attribute[Any], table: Mapping[str, str]) -> None:
+    """Refuse keys that are not `KIND.NAME`."""
+    kinds = KINDS if attribute.name == "aliases" else PREFERABLE
+    for key in table:
+        kind, dot, _ = key.partition(".")
+        if not dot or kind not in kinds:
+            raise ValueError(
+                f"'{attribute.name}' must have keys such as \"{kinds[0]}.NAME\", not {key!r}: "
+                + unknown("kind", kind, kinds)
+            )
 
 
 @frozen(kw_only=True)
@@ -94,8 +88,8 @@ class RegistryFile:
     default: Switch = "on"
     modules: tuple[str, ...] = field(default=(), converter=tuple)
     plugins: Mapping[str, Switch] = field(factory=dict, converter=_switches)
-    prefer: Mapping[str, str] = field(factory=dict, converter=_owners, validator=_keys_of(*PREFERABLE))
-    aliases: Mapping[str, str] = field(factory=dict, converter=_frozen, validator=_keys_of(*KINDS))
+    prefer: Mapping[str, str] = field(factory=dict, converter=_owners, validator=_check_keys)
+    aliases: Mapping[str, str] = field(factory=dict, validator=_check_keys)
     commands: Mapping[str, Any] = field(factory=dict, eq=False, repr=False)
 
     @property
@@ -111,7 +105,8 @@ class RegistryFile:
     def is_on(self, plugin: str) -> bool:
         """Whether a plug-in is active; a module that the file names is, unless the file switches it off."""
         named = plugin.removeprefix("module:") in self.modules
-        return self.plugins.get(plugin, "on" if named else self.default) == "on"
+        on = self.plugins.get(plugin, "on" if named else self.default) == "on"
+        return on and (self.imports_modules or not plugin.startswith("module:"))
 
     @classmethod
     def read(cls, path: Path, origin: Origin = "given") -> RegistryFile:
@@ -132,24 +127,17 @@ def _structured(document: Document) -> RegistryFile:
             f"{document.locations.at('format')}: format is {found!r}, and this version of Peirce reads {FORMAT}; a "
             "newer one needs a newer Peirce"
         )
-    return structure(
-        RegistryFile, document.data, where=document.locations, path=(), label="key of a registry file"
-    )
+    label = "key of a registry file"
+    return structure(RegistryFile, document.data, where=document.locations, path=(), label=label)
 
 
-def find_registry_file(path: str | Path | None = None, start: Path | None = None) -> RegistryFile:
-    """The registry.toml in force.
-
-    Args:
-        path: the file that the user names; None to search.
-        start: where the upward search starts; the working directory when it is absent.
-    """
+def find_registry_file(path: str | Path | None = None) -> RegistryFile:
+    """The registry.toml in force: the one that the user names, or what the search finds."""
     if path is not None:
         return RegistryFile.read(Path(path), "given")
     if os.environ.get(VARIABLE):
         return RegistryFile.read(Path(os.environ[VARIABLE]), "environment")
-    here = (start or Path.cwd()).resolve()
-    packaged = packaged_registry()
+    here, packaged = Path.cwd().resolve(), packaged_registry()
     for folder in (here, *here.parents):
         candidate = folder / "registry.toml"
         if _is_ours(candidate):

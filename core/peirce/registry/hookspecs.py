@@ -3,6 +3,8 @@
 Hooks take no arguments and are called once, when a registry is made; what they return is frozen.
 """
 
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -31,61 +33,51 @@ hookimpl = pluggy.HookimplMarker("peirce")
 @hookspec
 def register_operators() -> Iterable[type[Operator | StateOperator | RecurrentOperator]]:
     """Add neural logic operators, which layers are made of."""
-    raise NotImplementedError
 
 
 @hookspec
 def register_positions() -> Iterable[type[Position]]:
     """Add positions, which tell a model where tokens stand."""
-    raise NotImplementedError
 
 
 @hookspec
 def register_augmenters() -> Iterable[type[Augmenter]]:
     """Add augmenters, which enrich the embeddings of tokens."""
-    raise NotImplementedError
 
 
 @hookspec
 def register_heads() -> Iterable[type[Head]]:
     """Add heads, which turn atoms into predictions."""
-    raise NotImplementedError
 
 
 @hookspec
 def register_architectures() -> Iterable[type[Architecture]]:
     """Add architectures, the networks between token ids and atoms."""
-    raise NotImplementedError
 
 
 @hookspec
 def register_tasks() -> Iterable[type[AnyTask]]:
     """Add tasks, each the data, loss and metric of one job."""
-    raise NotImplementedError
 
 
 @hookspec
 def register_exporters() -> Iterable[type[Exporter]]:
     """Add exporters, which write a model in another format."""
-    raise NotImplementedError
 
 
 @hookspec
 def register_specs() -> Iterable[Path]:
     """Add ready specs: files, or folders of files, each of which goes by its name without `.toml`."""
-    raise NotImplementedError
 
 
 @hookspec
 def register_runtimes() -> Mapping[str, str]:
     """Add runtimes: by a file's suffix, the class that opens such a file, as `module:attribute`."""
-    raise NotImplementedError
 
 
 @hookspec
 def register_pipelines() -> Mapping[str, str]:
     """Add pipelines, which stand in front of served models: by name, the class as `module:attribute`."""
-    raise NotImplementedError
 
 
 @hookspec
@@ -94,16 +86,13 @@ def register_commands() -> Mapping[str, str]:
 
     `peirce --help` reads them from the source and runs nothing, so it returns the dictionary as it stands there.
     """
-    raise NotImplementedError
 
 
 @hookspec
 def register_parsers() -> Mapping[str, str]:
     """Add parsers of text: by name, the class that gives each sentence its constituents, as `module:attribute`."""
-    raise NotImplementedError
 
 
 @hookspec
 def register_experiments() -> Iterable[Experiment]:
     """Add experiments, each many trainings and what comes of them as one table."""
-    raise NotImplementedError

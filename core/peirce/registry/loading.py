@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import traceback
-from collections.abc import Hashable, Iterable
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from importlib import import_module
 from typing import Any
@@ -15,12 +16,12 @@ from attrs import frozen
 
 from peirce.errors import one_line, unknown
 from peirce.registry import hookspecs
-from peirce.registry.discovery import Plugin, Wanted
-from peirce.registry.file import ANNOUNCED, EXPERIMENTS, KINDS
+from peirce.registry.discovery import EntryPoint, Wanted
+from peirce.registry.file import NAMED
 from peirce.registry.names import Registered
 from peirce.registry.rules import read_hook
 
-_HOOKS = tuple(f"register_{kind}" for kind in (*KINDS, *ANNOUNCED, EXPERIMENTS))
+_HOOKS = tuple(f"register_{kind}" for kind in NAMED)
 _LOADING = threading.RLock()
 """One thread loads plug-ins at a time: modules are imported, and what they print goes to standard error."""
 
@@ -31,35 +32,23 @@ class Quarantined:
 
     Args:
         plugin: its name.
-        distribution: the distribution that announces it; None for a module that is only named.
-        version: the distribution's version.
         cause: why, in one line.
         detail: the traceback of an import that failed; empty otherwise.
         parts: kind and name of what it was about to register, as far as that is known.
     """
 
     plugin: str
-    distribution: str | None
-    version: str | None
     cause: str
     detail: str = ""
     parts: tuple[tuple[str, str], ...] = ()
 
 
 class _BreachError(Exception):
-    """A plug-in breaks its contract; `parts` are those that it was about to register."""
-
-    def __init__(self, cause: str, parts: Iterable[tuple[str, str]] = ()) -> None:
-        super().__init__(cause)
-        self.parts = tuple(parts)
+    """A plug-in breaks its contract: why, and the parts that it was about to register."""
 
 
-class PluginManager(pluggy.PluginManager):
-    """The plug-ins of one registry: it calls their hooks, and blocks those that fail."""
-
-    def __init__(self) -> None:
-        super().__init__("peirce")
-        self.add_hookspecs(hookspecs)
+class _Hooks(pluggy.PluginManager):
+    """The hooks of one plug-in."""
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
         """The marks of a hook; a name that is no hook's, and a hook without marks, are a slip of its author."""
@@ -71,88 +60,67 @@ class PluginManager(pluggy.PluginManager):
             raise _BreachError(unknown("hook", hook, _HOOKS))
         return options
 
-    def load(
-        self, wanted: Iterable[Wanted], kinds: Iterable[str]
-    ) -> tuple[tuple[Plugin, ...], list[Registered], tuple[Quarantined, ...]]:
-        """Load plug-ins.
 
-        Args:
-            wanted: each with its module, or with None to import it; one module is loaded once, under its first name.
-            kinds: what they are asked for; the hook of each is `register_KIND`.
+def load(
+    wanted: Iterable[Wanted], kinds: Iterable[str]
+) -> tuple[tuple[EntryPoint, ...], list[Registered], tuple[Quarantined, ...]]:
+    """Load plug-ins.
 
-        Returns:
-            The plug-ins that could be loaded, all that they register, and those that could not be loaded.
-        """
-        loaded: list[Plugin] = []
-        registered: list[Registered] = []
-        quarantined: list[Quarantined] = []
-        with _LOADING, redirect_stdout(sys.stderr):
-            for plugin, module in wanted:
-                try:
-                    module = import_module(plugin.module) if module is None else module
-                    if not isinstance(
-                        module, Hashable
-                    ):  # such as a SimpleNamespace, which pluggy cannot hold
-                        module = type(
-                            "Hooks", (), {k: staticmethod(hook) for k, hook in vars(module).items()}
-                        )
-                    if self.is_registered(module):
-                        continue
-                    self.register(module, plugin.name)
-                    registered += self._registered(plugin, module, tuple(kinds))
-                    loaded.append(plugin)
-                except (Exception, SystemExit) as error:  # a script that was named as a plug-in may exit
-                    self.set_blocked(plugin.name)
-                    quarantined.append(_quarantined(plugin, error))
-        return tuple(loaded), registered, tuple(quarantined)
+    Args:
+        wanted: each with its module, or with None to import it; one module is loaded once, under its first name.
+        kinds: what they are asked for; the hook of each is `register_KIND`.
 
-    def _registered(self, plugin: Plugin, module: object, kinds: Iterable[str]) -> list[Registered]:
-        """Everything of some kinds that one of the plug-ins registers."""
-        registered: list[Registered] = []
-        broken: list[str] = []
-        for kind in kinds:
-            caller = self.subset_hook_caller(f"register_{kind}", self.get_plugins() - {module})
-            if not any(hook.plugin is module for hook in caller.get_hookimpls()):
-                continue
-            for result in caller() or [None]:  # pluggy passes over a hook that returns None
-                found, why = read_hook(kind, result)
-                broken += why
-                registered += [
-                    Registered(
-                        part=value,
-                        kind=kind,
-                        name=name,
-                        plugin=plugin.name,
-                        distribution=plugin.distribution,
-                        version=plugin.version,
-                    )
-                    for name, value in found
-                ]
-        names = [(entry.kind, entry.name) for entry in registered]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        broken += [f"it registers {kind}.{name} twice" for kind, name in twice]
-        if broken:
-            raise _BreachError("; ".join(broken), names)
-        return registered
+    Returns:
+        The plug-ins that could be loaded, all that they register, and those that could not be loaded.
+    """
+    loaded: dict[int, EntryPoint] = {}
+    registered: list[Registered] = []
+    quarantined: list[Quarantined] = []
+    with _LOADING, redirect_stdout(sys.stderr):
+        for plugin, module in wanted:
+            try:
+                module = import_module(plugin.target) if module is None else module
+                if id(module) not in loaded:
+                    registered += _registered(plugin, module, kinds)
+                    loaded[id(module)] = plugin
+            except _BreachError as error:
+                cause, *parts = error.args
+                quarantined.append(Quarantined(plugin=plugin.name, cause=cause, parts=tuple(parts)))
+            except (Exception, SystemExit) as error:  # a script that was named as a plug-in may exit
+                detail = "".join(traceback.format_exception(error))
+                quarantined.append(
+                    Quarantined(plugin=plugin.name, cause=_cause(plugin, error), detail=detail)
+                )
+    return tuple(loaded.values()), registered, tuple(quarantined)
 
 
-def _quarantined(plugin: Plugin, error: BaseException) -> Quarantined:
-    breach = error if isinstance(error, _BreachError) else None
-    return Quarantined(
-        plugin=plugin.name,
-        distribution=plugin.distribution,
-        version=plugin.version,
-        cause=_cause(plugin, error),
-        detail="" if breach else "".join(traceback.format_exception(error)),
-        parts=breach.parts if breach else (),
-    )
+def _registered(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> list[Registered]:
+    """Everything of some kinds that a plug-in registers."""
+    hooks = _Hooks("peirce")
+    hooks.add_hookspecs(hookspecs)
+    hooks.register(module, plugin.name)
+    registered: list[Registered] = []
+    broken: list[str] = []
+    origin: dict[str, Any] = {"plugin": plugin.name, "distribution": plugin.distribution, "version": plugin.version}
+    for kind in kinds:
+        caller = getattr(hooks.hook, f"register_{kind}")
+        if caller.get_hookimpls():
+            (result,) = caller() or [None]  # pluggy passes over a hook that returns None
+            found, why = read_hook(kind, result)
+            broken += why
+            registered += [Registered(part=part, kind=kind, name=name, **origin) for name, part in found]
+    names = Counter((entry.kind, entry.name) for entry in registered)
+    broken += [
+        f"it registers {kind}.{name} twice" for (kind, name), times in sorted(names.items()) if times > 1
+    ]
+    if broken:
+        raise _BreachError("; ".join(broken), *names)
+    return registered
 
 
-def _cause(plugin: Plugin, error: BaseException) -> str:
-    if isinstance(error, _BreachError):
-        return str(error)
+def _cause(plugin: EntryPoint, error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
-        if f"{plugin.module}.".startswith(f"{error.name}."):
+        if f"{plugin.target}.".startswith(f"{error.name}."):
             return f"there is no module {error.name!r}"
         return f"it needs the module {error.name!r}, which is not installed"
     return one_line(error)

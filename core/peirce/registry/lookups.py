@@ -90,11 +90,9 @@ def pipelines_for(
             kind = class_named("pipelines", entry.name, Pipeline, registry)
             if kind.answers(signature, assets, generates):
                 found[entry.name] = kind
-        except RegistryError as error:
-            _log.warning("%s; it is not used", error)
         except Exception as error:
-            said = one_line(error)
-            _log.warning("the pipeline %r of %s fails: %s; it is not used", entry.name, entry.plugin, said)
+            said = f"the pipeline {entry.name!r} of {entry.plugin} fails: {one_line(error)}"
+            _log.warning("%s; it is not used", error if isinstance(error, RegistryError) else said)
     return found
 
 
@@ -132,10 +130,9 @@ def _imported(target: str, base: type[Any], what: str) -> type[Any]:
     except Exception as error:
         raise RegistryError(f"{what}, {target}, cannot be imported: {one_line(error)}") from error
     if not (isinstance(found, type) and issubclass(found, base)):
-        package = base.__module__.partition(".")[0]
-        raise RegistryError(f"{what}, {target}, is no {base.__name__} of {package}; upgrade its distribution")
-    if missing := sorted(getattr(found, "__abstractmethods__", ())):
-        raise RegistryError(
-            f"{what}, {target}, does not define {', '.join(missing)}; upgrade its distribution"
-        )
-    return found
+        lacks = f"is no {base.__name__} of {base.__module__.partition('.')[0]}"
+    elif missing := sorted(getattr(found, "__abstractmethods__", ())):
+        lacks = f"does not define {', '.join(missing)}"
+    else:
+        return found
+    raise RegistryError(f"{what}, {target}, {lacks}; upgrade its distribution")

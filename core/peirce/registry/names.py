@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import field, frozen
 
 from peirce.registry.file import RegistryFile, singular
+
+Key = tuple[str, str]
+"""A kind, or `letters`, and a name of that kind."""
 
 
 @frozen(kw_only=True)
@@ -32,112 +34,66 @@ class Registered:
     distribution: str | None
     version: str | None
 
+    @property
+    def letter(self) -> Key | None:
+        """An operator's letter in the shorthand, as a key; None where it has none."""
+        letter = self.part.letter if self.kind == "operators" else None
+        return None if letter is None else ("letters", letter)
 
-Key = tuple[str, str]
-"""A kind, or `letters`, and a name of that kind."""
 
-
-@frozen(kw_only=True)
+@frozen
 class Names:
-    """Every name with its one owner.
+    """Names and letters, each with its owner.
 
-    Args:
-        parts: the part, or what else is registered, by kind and name.
-        letters: the operator's name by the shorthand's letter.
-        aliases: the part's name by kind and alias.
+    Attributes:
+        owners: the one owner, by kind and name or by `letters` and letter.
         blocked: why a name or a letter that is claimed stands for nothing.
         conflicts: what has several owners, each as the sentence that says how to settle it.
     """
 
-    parts: Mapping[Key, Registered]
-    letters: Mapping[str, str]
-    aliases: Mapping[Key, str]
-    blocked: Mapping[Key, str]
-    conflicts: tuple[str, ...]
+    owners: dict[Key, Registered] = field(factory=dict)
+    blocked: dict[Key, str] = field(factory=dict)
+    conflicts: list[str] = field(factory=list)
 
-    def completed(self, parts: Iterable[Registered]) -> Names:
-        """These names and those of further parts, where name and letter are free."""
-        own, letters = dict(self.parts), dict(self.letters)
-        for entry in parts:
-            key, letter = (entry.kind, entry.name), getattr(entry.part, "letter", None)
-            taken = {*own, *self.aliases, *self.blocked, *(("letters", each) for each in letters)}
-            if key not in taken and ("letters", letter) not in taken:
-                own[key] = entry
-                if letter is not None:
-                    letters[letter] = entry.name
-        return evolve(self, parts=own, letters=MappingProxyType(letters))
+    def settle(self, claimed: Iterable[Registered], file: RegistryFile, absent: Mapping[str, str]) -> None:
+        """Give every name to one owner, and then the letters of those that own their names.
 
+        Args:
+            claimed: all that plug-ins register; several may claim one name.
+            file: whom it prefers.
+            absent: why plug-ins register nothing, such as `is switched off`, by name.
+        """
+        self._settle((((entry.kind, entry.name), entry) for entry in claimed), file, absent)
+        lettered = [(entry.letter, entry) for entry in self.owners.values() if entry.letter is not None]
+        self._settle(sorted(lettered, key=lambda claim: claim[0]), file, absent)
 
-def settle(claimed: Iterable[Registered], file: RegistryFile, absent: Mapping[str, str]) -> Names:
-    """Give every name to one owner.
-
-    Args:
-        claimed: all that plug-ins register; several may claim one name.
-        file: whom it prefers, and its aliases.
-        absent: why plug-ins register nothing, such as `is switched off`, by name.
-    """
-    blocked: dict[Key, str] = {}
-    conflicts: list[str] = []
-
-    def owned(claims: Iterable[tuple[Key, Registered]]) -> dict[Key, Registered]:
-        """The owner of each name that has one: the only one, or the one that `prefer` names."""
-        owners: dict[Key, list[Registered]] = {}
+    def _settle(
+        self, claims: Iterable[tuple[Key, Registered]], file: RegistryFile, absent: Mapping[str, str]
+    ) -> None:
+        rivals: dict[Key, list[Registered]] = {}
         for key, entry in claims:
-            owners.setdefault(key, []).append(entry)
-        found: dict[Key, Registered] = {}
-        for key, entries in owners.items():
-            preferred = file.prefer.get(".".join(key))
+            rivals.setdefault(key, []).append(entry)
+        for key, entries in rivals.items():
+            dotted = ".".join(key)
+            preferred = file.prefer.get(dotted)
             won = [entry for entry in entries if preferred in (None, entry.plugin)]
+            listed = ", ".join(one.plugin + (f" ({one.version})" if one.version else "") for one in entries)
             if len(won) == 1:
-                found[key] = won[0]
+                self.owners[key] = won[0]
             elif won:
-                conflicts.append(_several(key, entries, file))
+                choices = " or ".join(f'`"{dotted}" = "{entry.plugin}"`' for entry in entries)
+                self.conflicts.append(
+                    f"{_called(key)} has {len(entries)} owners: {listed}. Settle it with `peirce plugins prefer "
+                    f"{dotted} PLUGIN`, which writes one line under [prefer] of registry.toml: {choices}. In force is "
+                    f"{file.where}"
+                )
             else:  # to take another owner in silence would change models
-                blocked[key] = _astray(key, entries, file, absent)
-        return found
-
-    parts = owned(((entry.kind, entry.name), entry) for entry in claimed)
-    letters = owned(
-        (("letters", entry.part.letter), entry)
-        for entry in parts.values()
-        if entry.kind == "operators" and entry.part.letter is not None
-    )
-    aliases = {}
-    for dotted, name in file.aliases.items():
-        kind, _, alias = dotted.partition(".")
-        aliases[kind, alias] = name
-        if hidden := parts.get((kind, alias)):
-            conflicts.append(
-                f'alias "{dotted}" in {file.where} hides the {singular(kind)} of that name, of '
-                f"{hidden.plugin}; choose another alias"
-            )
-    return Names(
-        parts=parts,
-        letters=MappingProxyType({letter: entry.name for (_, letter), entry in sorted(letters.items())}),
-        aliases=aliases,
-        blocked=blocked,
-        conflicts=tuple(conflicts),
-    )
-
-
-def _several(key: Key, owners: list[Registered], file: RegistryFile) -> str:
-    dotted = ".".join(key)
-    choices = " or ".join(f'`"{dotted}" = "{owner.plugin}"`' for owner in owners)
-    return (
-        f"{_called(key)} has {len(owners)} owners: {_listed(owners)}. Settle it with `peirce plugins prefer {dotted} "
-        f"PLUGIN`, which writes one line under [prefer] of registry.toml: {choices}. In force is {file.where}"
-    )
-
-
-def _astray(key: Key, owners: list[Registered], file: RegistryFile, absent: Mapping[str, str]) -> str:
-    """What to say when the preferred plug-in is none of the owners."""
-    dotted = ".".join(key)
-    preferred = file.prefer[dotted]
-    return (
-        f'{file.where} prefers "{preferred}" for {_called(key)}, but that plug-in '
-        f"{absent.get(preferred, 'does not register it')}. Owners there are: {_listed(owners)}. Correct or remove the "
-        f'line `"{dotted}" = "{preferred}"` under [prefer]'
-    )
+                assert preferred is not None
+                why = absent.get(preferred, "does not register it")
+                self.blocked[key] = (
+                    f'{file.where} prefers "{preferred}" for {_called(key)}, but that plug-in {why}. Owners there are: '
+                    f'{listed}. Correct or remove the line `"{dotted}" = "{preferred}"` under [prefer]'
+                )
 
 
 def _called(key: Key) -> str:
@@ -145,7 +101,3 @@ def _called(key: Key) -> str:
     return (
         f"letter {name!r} of the operators' shorthand" if kind == "letters" else f"{singular(kind)} {name!r}"
     )
-
-
-def _listed(owners: Iterable[Registered]) -> str:
-    return ", ".join(f"{owner.plugin}" + (f" ({owner.version})" if owner.version else "") for owner in owners)

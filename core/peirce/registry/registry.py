@@ -15,15 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 from peirce.errors import RegistryError, unknown
 from peirce.registry.discovery import Wanted, active_plugins, installed_plugins, named_plugin
-from peirce.registry.file import ANNOUNCED, EXPERIMENTS, KINDS, RegistryFile, find_registry_file, singular
-from peirce.registry.loading import PluginManager
-from peirce.registry.names import Registered, settle
+from peirce.registry.file import (
+    ANNOUNCED,
+    EXPERIMENTS,
+    KINDS,
+    NAMED,
+    RegistryFile,
+    find_registry_file,
+    singular,
+)
+from peirce.registry.loading import load
+from peirce.registry.names import Names, Registered
 
 if TYPE_CHECKING:
     from peirce.model import Experiment
 
 _log = logging.getLogger("peirce")
-_ALL = (*KINDS, *ANNOUNCED, EXPERIMENTS)
 
 
 class Registry:
@@ -39,66 +46,58 @@ class Registry:
     """
 
     def __init__(
-        self,
-        plugins: Iterable[Wanted],
-        file: RegistryFile,
-        off: Iterable[str] = (),
-        kinds: Iterable[str] | None = None,
+        self, wanted: Iterable[Wanted], file: RegistryFile, off: Iterable[str], kinds: Iterable[str]
     ) -> None:
         """Load plug-ins.
 
         Args:
-            plugins: each with its module, or with None to import it.
+            wanted: each with its module, or with None to import it.
             file: what settles names; its switches have been applied already.
             off: plug-ins that are there and switched off, for messages.
-            kinds: what they are asked for; everything if None.
+            kinds: what they are asked for.
         """
-        self.file, self.off = file, tuple(off)
-        self.kinds = _ALL if kinds is None else tuple(kinds)
-        self.plugins, registered, self.quarantined = PluginManager().load(plugins, self.kinds)
+        self.file, self.off, self.kinds = file, tuple(off), tuple(kinds)
+        self.plugins, registered, self.quarantined = load(wanted, self.kinds)
         absent = dict.fromkeys(self.off, "is switched off")
         absent |= {broken.plugin: f"is quarantined: {broken.cause}" for broken in self.quarantined}
-        self._names = settle(registered, file, absent)
-        self.conflicts: tuple[str, ...] = self._names.conflicts
-
-    @classmethod
-    def survey(
-        cls,
-        config: RegistryFile | None = None,
-        path: str | Path | None = None,
-        extra_plugins: Iterable[str | object] = (),
-        kinds: Iterable[str] | None = None,
-    ) -> Registry:
-        """Load what is installed and active; conflicts are kept in `conflicts`, and nothing is said of what is broken.
-
-        Args:
-            config: what registry.toml says; found as its search order says when it is absent.
-            path: the registry.toml to read instead of searching.
-            extra_plugins: plug-ins to load whatever registry.toml says: modules, their names, or
-                `distribution:entry-point`.
-            kinds: what they are asked for: `("experiments",)` imports no part, and so no torch.
-
-        Raises:
-            RegistryError: registry.toml cannot be used.
-        """
-        file = config or find_registry_file(path)
-        wanted, off = active_plugins(file, extra_plugins)
-        return cls(wanted, file, off, kinds)
+        self._names = Names()
+        self._names.settle(registered, file, absent)
+        self._aliases: dict[tuple[str, str], str] = {}
+        for dotted, name in file.aliases.items():
+            kind, _, alias = dotted.partition(".")
+            self._aliases[kind, alias] = name
+            if hidden := self._names.owners.get((kind, alias)):
+                self._names.conflicts.append(
+                    f'alias "{dotted}" in {file.where} hides the {singular(kind)} of that name, of {hidden.plugin}; '
+                    "choose another alias"
+                )
+        self.conflicts = tuple(self._names.conflicts)
 
     @classmethod
     def discover(
         cls,
-        config: RegistryFile | None = None,
-        path: str | Path | None = None,
+        config: RegistryFile | str | Path | None = None,
         extra_plugins: Iterable[str | object] = (),
-        kinds: Iterable[str] | None = None,
+        kinds: Iterable[str] = NAMED,
+        strict: bool = True,
     ) -> Registry:
-        """As `survey`, but it warns of each plug-in that could not be loaded, and refuses conflicts.
+        """Load what is installed and active, and warn of each plug-in that could not be loaded.
+
+        Args:
+            config: what registry.toml says, or which one to read; found as its search order says when it is absent.
+            extra_plugins: plug-ins to load whatever registry.toml says: modules, their names, or
+                `distribution:entry-point`.
+            kinds: what they are asked for: `("experiments",)` imports no part, and so no torch.
+            strict: if False, nothing is said of what is broken, and conflicts are kept in `conflicts`.
 
         Raises:
             RegistryError: registry.toml cannot be used, or two plug-ins own one name or one letter.
         """
-        registry = cls.survey(config, path, extra_plugins, kinds)
+        file = config if isinstance(config, RegistryFile) else find_registry_file(config)
+        wanted, off = active_plugins(file, extra_plugins)
+        registry = cls(wanted, file, off, kinds)
+        if not strict:
+            return registry
         for broken in registry.quarantined:
             _log.warning(
                 "plug-in %s was not loaded: %s. `peirce plugins check %s` tells more, "
@@ -109,16 +108,14 @@ class Registry:
 
     @classmethod
     def of(
-        cls, *plugins: str | object, file: RegistryFile | None = None, kinds: Iterable[str] | None = None
+        cls, *plugins: str | object, file: RegistryFile | None = None, kinds: Iterable[str] = NAMED
     ) -> Registry:
         """Load just these plug-ins: modules, their names, objects with hooks, or `distribution:entry-point`.
 
         Raises:
             RegistryError: two of them own one name or one letter.
         """
-        installed = installed_plugins()
-        wanted = (named_plugin(one, installed) for one in plugins)
-        return cls(wanted, file or RegistryFile(), kinds=kinds)._settled()
+        return cls(_named(plugins), file or RegistryFile(), (), kinds)._settled()
 
     def _settled(self) -> Registry:
         if self.conflicts:
@@ -131,14 +128,18 @@ class Registry:
         Args:
             plugins: as for `of`; what one of them registers under a name or a letter that is taken is left out.
         """
-        installed = installed_plugins()
-        loaded, registered, quarantined = PluginManager().load(
-            (named_plugin(one, installed) for one in plugins), KINDS
-        )
+        loaded, registered, quarantined = load(_named(plugins), KINDS)
+        owners = dict(self._names.owners)
+        for entry in registered:
+            keys = [(entry.kind, entry.name), *filter(None, [entry.letter])]
+            if not any(
+                key in known for key in keys for known in (owners, self._aliases, self._names.blocked)
+            ):
+                owners |= dict.fromkeys(keys, entry)
         more = copy(self)
         more.plugins += loaded
         more.quarantined += quarantined
-        more._names = self._names.completed(registered)
+        more._names = Names(owners, self._names.blocked)
         return more
 
     def entry(self, kind: str, name: str) -> Registered:
@@ -148,8 +149,8 @@ class Registry:
             RegistryError: there is none; the message lists the nearest names and what could not be loaded.
         """
         self._check_kind(kind)
-        actual = self._names.aliases.get((kind, name), name)
-        found = self._names.parts.get((kind, actual))
+        actual = self._aliases.get((kind, name), name)
+        found = self._names.owners.get((kind, actual))
         if found is None:
             raise RegistryError(self._names.blocked.get((kind, actual)) or self._missing(kind, name, actual))
         return found
@@ -161,7 +162,8 @@ class Registry:
     def entries(self, kind: str) -> tuple[Registered, ...]:
         """Everything of a kind with where it comes from, sorted by name."""
         self._check_kind(kind)
-        return tuple(self._names.parts[key] for key in sorted(self._names.parts) if key[0] == kind)
+        names = sorted(name for its, name in self._names.owners if its == kind)
+        return tuple(self._names.owners[kind, name] for name in names)
 
     def names(self, kind: str) -> tuple[str, ...]:
         """The names of a kind, sorted; aliases are not among them."""
@@ -169,12 +171,14 @@ class Registry:
 
     def aliases(self, kind: str) -> Mapping[str, str]:
         """The names of a kind's parts by alias."""
-        return {alias: name for (its, alias), name in self._names.aliases.items() if its == kind}
+        return {alias: name for (its, alias), name in self._aliases.items() if its == kind}
 
     @property
     def letters(self) -> Mapping[str, str]:
         """The names of operators by their letters in the shorthand."""
-        return self._names.letters
+        return {
+            letter: found.name for (kind, letter), found in self._names.owners.items() if kind == "letters"
+        }
 
     def why_no_letter(self, letter: str) -> str | None:
         """Why a letter that operators claim stands for none of them; None where none claims it or it does stand."""
@@ -183,7 +187,7 @@ class Registry:
     @property
     def experiments(self) -> Mapping[str, Experiment]:
         """The experiments by name, in the order in which plug-ins register them."""
-        return {name: found.part for (kind, name), found in self._names.parts.items() if kind == EXPERIMENTS}
+        return {name: found.part for (kind, name), found in self._names.owners.items() if kind == EXPERIMENTS}
 
     def _check_kind(self, kind: str) -> None:
         if kind not in self.kinds:
@@ -209,6 +213,11 @@ class Registry:
         return message
 
 
+def _named(plugins: Iterable[str | object]) -> Iterable[Wanted]:
+    installed = installed_plugins()
+    return [named_plugin(one, installed) for one in plugins]
+
+
 @cache
 def default_registry() -> Registry:
     """What is installed and active, discovered once a process."""
@@ -217,5 +226,5 @@ def default_registry() -> Registry:
 
 @cache
 def default_catalogue() -> Registry:
-    """What is installed and active beside parts, surveyed once a process; it imports no part, and so no torch."""
-    return Registry.survey(kinds=ANNOUNCED)._settled()
+    """What is installed and active beside parts, discovered once a process; it imports no part, and so no torch."""
+    return Registry.discover(kinds=ANNOUNCED, strict=False)._settled()

@@ -41,9 +41,9 @@ def read_hook(kind: str, result: object) -> Read:
     if kind == "specs":
         return _specs(result)
     things = list(result)
-    why = why_no_experiment if kind == EXPERIMENTS else lambda part: why_no_part(kind, part)
+    whys = [_why_no_experiment(each) if kind == EXPERIMENTS else _why_no_part(kind, each) for each in things]
     named = [(thing.name, thing) for thing in things if isinstance(getattr(thing, "name", None), str)]
-    return named, [said for thing in things if (said := why(thing))]
+    return named, [why for why in whys if why is not None]
 
 
 def _mapping(kind: str, result: object) -> Read:
@@ -53,8 +53,8 @@ def _mapping(kind: str, result: object) -> Read:
     broken = [
         f"register_{kind} returns {name!r}: {text!r}; one looks like {example}"
         for name, text in result.items()
-        if not (isinstance(name, str) and isinstance(text, str))
-        or not (re.fullmatch(name_form, name) and re.fullmatch(text_form, text))
+        if not (isinstance(name, str) and re.fullmatch(name_form, name))
+        or not (isinstance(text, str) and re.fullmatch(text_form, text))
     ]
     return [(str(name).removeprefix("."), text) for name, text in result.items()], broken
 
@@ -67,17 +67,15 @@ def _specs(result: Iterable[object]) -> Read:
         good = [
             file for file in files if isinstance(file, Path) and file.suffix == ".toml" and file.is_file()
         ]
-        if len(good) == len(files) > 0:
-            found += [(file.stem, file) for file in good]
-        else:
+        found += [(file.stem, file) for file in good]
+        if not len(good) == len(files) > 0:
             broken.append(
                 f"register_specs returns {path!r}, which is neither a .toml file nor a folder of such"
             )
     return found, broken
 
 
-def why_no_experiment(found: object) -> str | None:
-    """Why an object cannot be registered as an experiment; None when it can."""
+def _why_no_experiment(found: object) -> str | None:
     from peirce.model import Experiment
 
     if not isinstance(found, Experiment):
@@ -87,8 +85,7 @@ def why_no_experiment(found: object) -> str | None:
     return None
 
 
-def why_no_part(kind: str, part: object) -> str | None:
-    """Why an object cannot be registered as a part of a kind; None when it can."""
+def _why_no_part(kind: str, part: object) -> str | None:
     from peirce import model, parts
 
     contracts: dict[str, tuple[type[Any], ...]] = {
@@ -100,32 +97,34 @@ def why_no_part(kind: str, part: object) -> str | None:
         "tasks": (model.Task,),
         "exporters": (model.Exporter,),
     }
-    singular = kind.removesuffix("s")
     if not isinstance(part, type) or not issubclass(part, contracts[kind]):
         wanted = " or ".join(contract.__name__ for contract in contracts[kind])
         return f"register_{kind} returns {part!r}, which is not a subclass of {wanted}"
     assert issubclass(part, parts.Part), "every contract is a part's"
-    name = getattr(part, "name", None)
+    singular, name = kind.removesuffix("s"), getattr(part, "name", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return f"{singular} {part.__qualname__} has the name {name!r}; names match {_NAME.pattern}"
-    where = f"{singular} {name!r}"
+    return next(_breaches(part, f"{singular} {name!r}"), None)
+
+
+def _breaches(part: type[Any], where: str) -> Iterator[str]:
+    """What keeps a class of a kind from being a part of it, a sentence each, gravest first."""
+    from peirce import parts
+
     supported = parts.SUPPORTED_API
     if part.api not in supported:
-        return (
-            f"{where} was written for api {part.api!r}; this Peirce supports {supported[0]} to "
-            f"{supported[-1]}. Install a version of one that fits the other"
+        yield (
+            f"{where} was written for api {part.api!r}; this Peirce supports {supported[0]} to {supported[-1]}. "
+            "Install a version of one that fits the other"
         )
     if missing := sorted(getattr(part, "__abstractmethods__", ())):
-        return f"{where} does not define {', '.join(missing)}"
-    if why := _why_no_options(part.Options):
-        return f"the Options of {where} {why}"
-    if (why := _why_no_operator(part) if kind == "operators" else next(_misdeclared(part), None)) is not None:
-        return f"{where} {why}"
+        yield f"{where} does not define {', '.join(missing)}"
+    yield from (f"the Options of {where} {why}" for why in _wrong_options(part.Options))
+    if issubclass(part, parts.Operator | parts.StateOperator | parts.RecurrentOperator):
+        yield from (f"{where} {why}" for why in _wrong_operator(part))
+    yield from (f"{where} {why}" for why in _misdeclared(part))
     if issubclass(part, parts.Position) and not part.places():
-        return (
-            f"{where} serves no place: subclass UnaryPosition, BinaryPosition, PairPosition or ScopePosition"
-        )
-    return None
+        yield f"{where} serves no place: subclass UnaryPosition, BinaryPosition, PairPosition or ScopePosition"
 
 
 def _misdeclared(part: type[Any]) -> Iterator[str]:
@@ -166,36 +165,34 @@ def _is_a(value: object, kind: Any) -> bool:
     return isinstance(value, origin) and not (origin is int and isinstance(value, bool))
 
 
-def _why_no_operator(part: type[Any]) -> str | None:
+def _wrong_operator(part: type[Any]) -> Iterator[str]:
     from peirce.parts import Operator, RecurrentOperator
 
     typing = getattr(part, "typing", None)
     if not isinstance(typing, str) or (issubclass(part, Operator) and not _TYPING.fullmatch(typing)):
-        return f'has the typing {typing!r}; one looks like "U <- B x U": output <- kernel x premise'
+        yield f'has the typing {typing!r}; one looks like "U <- B x U": output <- kernel x premise'
     if issubclass(part, RecurrentOperator):
         if (typing, part.scope_rule, part.letter) != ("U <- U x U", "causal", None):
-            return "is recurrent: leave typing, scope_rule and letter as RecurrentOperator has them"
+            yield "is recurrent: leave typing, scope_rule and letter as RecurrentOperator has them"
     elif getattr(part, "scope_rule", None) not in ("reduce", "pairwise", "none"):
-        return "must declare its mask contract: scope_rule is reduce, pairwise or none"
+        yield "must declare its mask contract: scope_rule is reduce, pairwise or none"
     if part.letter is not None and not (isinstance(part.letter, str) and re.fullmatch("[a-z]", part.letter)):
-        return f"has the letter {part.letter!r}; a letter is one of a to z, or None"
-    return next(_misdeclared(part), None)
+        yield f"has the letter {part.letter!r}; a letter is one of a to z, or None"
 
 
-def _why_no_options(options: object) -> str | None:
+def _wrong_options(options: object) -> Iterator[str]:
     if not isinstance(options, type) or not attrs.has(options):
-        return "are no attrs class"
+        yield "are no attrs class"
+        return
     try:
         options.__setattr__(object.__new__(options), "x", None)
         frozen = False
     except Exception as error:
         frozen = isinstance(error, attrs.exceptions.FrozenInstanceError)
     if not frozen:
-        return "are not frozen: decorate them with attrs.frozen(kw_only=True)"
+        yield "are not frozen: decorate them with attrs.frozen(kw_only=True)"
     for field in attrs.fields(options):
         if field.init and not field.kw_only:
-            return f"take {field.name!r} by position: decorate them with attrs.frozen(kw_only=True)"
-        for name in (field.name, field.alias):
-            if name in ("use", "as"):
-                return f"have a field {name!r}, which is a key of the spec's own; choose another name"
-    return None
+            yield f"take {field.name!r} by position: decorate them with attrs.frozen(kw_only=True)"
+        for name in {field.name, field.alias} & {"use", "as"}:
+            yield f"have a field {name!r}, which is a key of the spec's own; choose another name"

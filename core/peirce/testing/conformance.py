@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from attrs import define, evolve, field, frozen
 
 from peirce.errors import PeirceError, unknown
-from peirce.registry import EXPERIMENTS, KINDS, Plugin, Registered, Registry, canonical
+from peirce.registry import EXPERIMENTS, KINDS, EntryPoint, Registered, Registry, canonical
 from peirce.testing.check import Case, Check, expected_failures
 from peirce.testing.checks import CHECKS
 from peirce.testing.companions import companied
@@ -180,7 +180,7 @@ def _all_of(registry: Registry) -> Iterator[Registered]:
     yield from commands_of(registry.plugins)
 
 
-def commands_of(plugins: Iterable[Plugin]) -> Iterator[Registered]:
+def commands_of(plugins: Iterable[EntryPoint]) -> Iterator[Registered]:
     """The commands of the plug-ins' distributions, each once; `part` is `module:attribute`."""
     owners = {plugin.distribution: plugin for plugin in reversed(tuple(plugins)) if plugin.distribution}
     for entry in sorted(entry_points(group="peirce.commands"), key=lambda entry: entry.name):

@@ -27,7 +27,7 @@ from peirce.registry import (
     ready_specs,
     runtime_of,
 )
-from peirce.registry.file import ANNOUNCED
+from peirce.registry.file import ANNOUNCED, NAMED
 from peirce.spec import Spec
 from peirce_export.onnx.runtime import OnnxRuntime
 from rich.console import Console
@@ -103,7 +103,7 @@ def test_two_owners_of_a_spec_are_an_error_that_settles_it(specs: Path, tmp_path
     other = tmp_path / "small.toml"
     other.write_text(SPEC.replace('"small"', '"other"'))
     plugins = (plugin("one", specs=[specs]), plugin("two", specs=[other]))
-    for kinds in (None, ANNOUNCED):
+    for kinds in (NAMED, ANNOUNCED):
         with pytest.raises(RegistryError, match=r"ready spec 'small' has 2 owners: module:one, module:two"):
             Registry.of(*plugins, kinds=kinds)
     preferring = RegistryFile(prefer={"specs.small": "module:two"})
@@ -147,7 +147,7 @@ def test_a_spec_that_a_broken_plugin_may_have_says_so(specs: Path) -> None:
 def test_what_a_hook_may_not_return_quarantines_its_plugin(
     hooks: dict[str, Any], said: str, specs: Path
 ) -> None:
-    for kinds in (None, ANNOUNCED):
+    for kinds in (NAMED, ANNOUNCED):
         found = Registry.of(plugin("broken", **{"specs": [specs]} | hooks), kinds=kinds)
         assert said in found.quarantined[0].cause
         assert found.entries("specs") == ()

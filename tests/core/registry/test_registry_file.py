@@ -127,13 +127,13 @@ def test_modules_of_a_found_file_are_not_imported(
     assert f"run with `--registry {path}`" in caplog.text
     monkeypatch.setenv("PEIRCE_REGISTRY", str(path))
     assert [plugin.name for plugin in Registry.discover().plugins] == ["module:lab_of_files"]
-    assert [plugin.name for plugin in Registry.discover(path=path).plugins] == ["module:lab_of_files"]
+    assert [plugin.name for plugin in Registry.discover(path).plugins] == ["module:lab_of_files"]
 
 
 def test_the_working_directory_is_not_searched_for_modules(elsewhere: Path) -> None:
     (elsewhere / "lab_beside.py").write_text("raise AssertionError('imported')\n")
     path = write(elsewhere / "named.toml", 'format = 1\ndefault = "off"\nmodules = ["lab_beside"]\n')
-    assert Registry.discover(path=path).quarantined[0].cause == "there is no module 'lab_beside'"
+    assert Registry.discover(path).quarantined[0].cause == "there is no module 'lab_beside'"
 
 
 def test_a_module_can_be_switched_off(tmp_path: Path, lab: Path) -> None:
@@ -141,9 +141,9 @@ def test_a_module_can_be_switched_off(tmp_path: Path, lab: Path) -> None:
         'format = 1\ndefault = "off"\nmodules = ["lab_of_files"]\n[plugins]\n"module:lab_of_files" = "on"\n'
     )
     path = write(tmp_path / "r.toml", text)
-    assert len(Registry.discover(path=path).plugins) == 1
+    assert len(Registry.discover(path).plugins) == 1
     write(path, text.replace('= "on"', '= "off"'))
-    assert Registry.discover(path=path).plugins == ()
+    assert Registry.discover(path).plugins == ()
 
 
 def put(table: str, key: str, value: str) -> Any:
