@@ -101,14 +101,14 @@ def _registered(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> lis
     hooks.register(module, plugin.name)
     registered: list[Registered] = []
     broken: list[str] = []
-    origin: dict[str, Any] = {"plugin": plugin.name, "distribution": plugin.distribution, "version": plugin.version}
+    origin = (plugin.name, plugin.distribution, plugin.version)
     for kind in kinds:
         caller = getattr(hooks.hook, f"register_{kind}")
         if caller.get_hookimpls():
             (result,) = caller() or [None]  # pluggy passes over a hook that returns None
             found, why = read_hook(kind, result)
             broken += why
-            registered += [Registered(part=part, kind=kind, name=name, **origin) for name, part in found]
+            registered += [Registered(part, kind, name, *origin) for name, part in found]
     names = Counter((entry.kind, entry.name) for entry in registered)
     broken += [
         f"it registers {kind}.{name} twice" for (kind, name), times in sorted(names.items()) if times > 1

@@ -13,7 +13,7 @@ Key = tuple[str, str]
 """A kind, or `letters`, and a name of that kind."""
 
 
-@frozen(kw_only=True)
+@frozen
 class Registered:
     """What a plug-in registers, and where it comes from.
 
