@@ -11,25 +11,26 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from killed_moves import killed_at
 from peirce.model import saved_files
-from peirce.model.storage import Saved, save
+from peirce.model.storage import save
 
 OTHERS = {"model.onnx": b"mine", "runs/a/events": b"many", "assets/notes.txt": b"mine as well"}
 
 
-def model(name: str) -> Saved:
+def model(name: str) -> dict[str, Any]:
     """A model all of whose files tell which it is; each has an asset that the others lack."""
     origin = {"plugin": "p", "distribution": None, "version": None}
-    return Saved(
-        spec=f'name = "{name}"\n',
-        tensors={"weight": torch.full((64,), float(ord(name)))},
-        dtype="float32",
-        provenance={"format": 1, "peirce": name, "torch": "0", "parts": {"heads.x": origin}},
-        assets={"words.txt": name.encode(), f"sub/{name}.txt": name.encode()},
-    )
+    return {
+        "spec": f'name = "{name}"\n',
+        "tensors": {"weight": torch.full((64,), float(ord(name)))},
+        "dtype": "float32",
+        "provenance": {"format": 1, "peirce": name, "torch": "0", "parts": {"heads.x": origin}},
+        "assets": {"words.txt": name.encode(), f"sub/{name}.txt": name.encode()},
+    }
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -44,10 +45,12 @@ def whole(files: Mapping[str, bytes]) -> str:
     """
     found = json.loads(files["provenance.json"])["peirce"]
     saved = model(found)
-    assert files["spec.toml"] == saved.spec.encode(), "the spec is another model's"
-    assert files["weights.safetensors"].endswith(saved.tensors["weight"].numpy().tobytes()), "the weights are"
+    assert files["spec.toml"] == saved["spec"].encode(), "the spec is another model's"
+    assert files["weights.safetensors"].endswith(saved["tensors"]["weight"].numpy().tobytes()), (
+        "the weights are"
+    )
     assets = {n.removeprefix("assets/"): c for n, c in files.items() if n.startswith("assets/")}
-    assert assets == saved.assets, f"the assets are {assets}, and the model is {found}"
+    assert assets == saved["assets"], f"the assets are {assets}, and the model is {found}"
     return str(found)
 
 
@@ -72,7 +75,7 @@ def _together(folder: Path) -> dict[str, int]:
         if children[-1] == 0:
             try:
                 for number in range(8):
-                    save(model(name), folder)
+                    save(folder, **model(name))
                     (folder / f"{name}{number}").write_text("put there between saves")
             except BaseException as error:
                 sys.stderr.write(f"{name}: {error!r}\n")
@@ -95,12 +98,12 @@ def _together(folder: Path) -> dict[str, int]:
 
 def main(place: Path, when: str) -> None:
     folder = place / "model"
-    save(model("a"), folder)
+    save(folder, **model("a"))
     for name, content in OTHERS.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     counts = _together(folder) if when == "together" else _killed_again_and_again(folder)
-    save(model("z"), folder)
+    save(folder, **model("z"))
     assert looked_at(folder) == "z"
     assert [path.name for path in place.iterdir()] == ["model"], "something is left beside the folder"
     left = {path.name for path in folder.iterdir()} - {path.split("/")[0] for path in OTHERS}
@@ -109,10 +112,10 @@ def main(place: Path, when: str) -> None:
 
 
 def _killed_again_and_again(folder: Path) -> dict[str, int]:
-    save(model("b"), folder)
+    save(folder, **model("b"))
     name, before, counts = "a", "b", {"old": 0, "new": 0}
     for count in range(1, 10_000):
-        killed = killed_at(count, lambda name=name: save(model(name), folder))
+        killed = killed_at(count, lambda name=name: save(folder, **model(name)))
         found = opened(folder)
         assert found in (name, before), found
         for other, content in OTHERS.items():

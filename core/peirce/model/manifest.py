@@ -71,8 +71,9 @@ class SavedFiles:
 
     def read(self, name: str) -> bytes:
         """The content of a file."""
-        self._handle(name).seek(0)
-        return self._handle(name).read()
+        handle = self._handle(name)
+        handle.seek(0)
+        return handle.read()
 
     def text(self, name: str) -> str:
         """The text of a file, its lines ended by line feeds, without the mark that some editors begin it with."""
@@ -110,9 +111,8 @@ class SavedFiles:
         """The names of the open files that are not what was saved, as far as there are digests."""
         if self.digests is None:
             return []
-        whole = self.provenance[DIGEST] == _own_digest(self.provenance)
         found = [name for name, file in self._handles.items() if digest_of(file) != self.digests[name]]
-        return ([] if whole else [PROVENANCE]) + found
+        return ([PROVENANCE] if signed(self.provenance) != self.provenance else []) + found
 
     def check(self) -> None:
         """Refuse files that are not what was saved.
@@ -217,11 +217,8 @@ def below(directory: Path, folder: str = ".") -> list[str]:
 
 def signed(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """A provenance with its own digest."""
-    return {**provenance, DIGEST: _own_digest(provenance)}
-
-
-def _own_digest(provenance: Mapping[str, Any]) -> str:
-    return digest_of({key: value for key, value in provenance.items() if key != DIGEST})
+    unsigned = {key: value for key, value in provenance.items() if key != DIGEST}
+    return {**unsigned, DIGEST: digest_of(unsigned)}
 
 
 def read_provenance(directory: Path) -> dict[str, Any]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import numpy as np
 import torch
 from attrs import evolve
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from peirce.errors import InputError, PlanError, unknown
+from peirce.model.generation import Generated, Ids, decoding, generate
 from peirce.model.inputs import Inputs, free_tokens, refuse_if_out_of_memory
 from peirce.parts import (
     Architecture,
@@ -23,9 +27,6 @@ from peirce.parts import (
     call_named,
     merge,
 )
-
-if TYPE_CHECKING:
-    from peirce.model.generation import Generated
 
 _DTYPES = {"int64": torch.int64, "bool": torch.bool}
 
@@ -81,8 +82,7 @@ class Model(nn.Module):
 
     def _outputs(self, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
         outputs: dict[str, Any] = {"unary": encoded.unary, "binary": encoded.binary, "pooled": encoded.pooled}
-        for prefix, head in self.heads.items():
-            outputs |= _named(prefix, call_named(f"head {prefix!r}", head, encoded, tokens))
+        outputs |= _predictions(self.heads, encoded, tokens)
         return {name: outputs[name] for name in self._names}
 
     def advance(
@@ -117,12 +117,8 @@ class Model(nn.Module):
     ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         network, heads = self.generating()
         encoded, tokens, kept = network.advance(inputs, cache)
-        if not cache:
-            return self._outputs(encoded, tokens), kept
-        outputs: dict[str, Tensor] = {}
-        for prefix, head in heads.items():
-            outputs |= _named(prefix, call_named(f"head {prefix!r}", head, encoded, tokens))
-        return outputs, kept
+        predicted = _predictions(heads, encoded, tokens) if cache else self._outputs(encoded, tokens)
+        return predicted, kept
 
     def generate(
         self, inputs: Mapping[str, Tensor], *, cache: bool = True, **settings: Any
@@ -140,9 +136,6 @@ class Model(nn.Module):
         Raises:
             InputError: the model does not generate, or an input or a setting is wrong.
         """
-        from peirce.model.generation import decoding, generate
-        from peirce.model.stepping import ModelStepper
-
         decoding(settings)
         training = self.training
         self.eval()
@@ -150,7 +143,7 @@ class Model(nn.Module):
             name, _ = self.generates()
             self._inputs.check(inputs)
             how = decoding(settings, free_tokens(self.signature, name, inputs[name].shape[1]))
-            return generate(ModelStepper(self, inputs, cache=cache), how)
+            return generate(_Stepper(self, inputs, cache), how)
         finally:
             self.train(training)
 
@@ -170,8 +163,7 @@ class Model(nn.Module):
         Raises:
             InputError: there are none, or the architecture has no cached state.
         """
-        heads = {prefix: cast(Head, head) for prefix, head in self.heads.items()}
-        heads = {prefix: head for prefix, head in heads.items() if "past" in head.needs}
+        heads = {k: head for k, head in cast(dict[str, Head], self.heads).items() if "past" in head.needs}
         if not isinstance(self.network, GenerativeArchitecture):
             raise InputError(
                 f"architecture {self.plan.architecture.name!r} keeps nothing of the tokens before, so it cannot "
@@ -225,16 +217,16 @@ class Model(nn.Module):
         Raises:
             ModelFileError: the directory cannot be written, or an asset's name leads out of it.
         """
-        from peirce.model.storage import Saved, save
+        from peirce.model.storage import save
 
-        saved = Saved(
+        save(
+            Path(directory),
             spec=self.spec.to_toml(),
             tensors=self.state_dict(),
             dtype=self._dtypes(),
             provenance=self.provenance,
             assets=assets or {},
         )
-        save(saved, Path(directory))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -250,20 +242,16 @@ class Model(nn.Module):
         return found if len(kinds) > 1 else next(iter(kinds), "float32")
 
     def _sign(self) -> Signature:
-        inputs = merge(
-            [
-                (f"architecture {self.plan.architecture.name!r}", self.network.inputs()),
-                *((f"head {prefix!r}", cast(Head, head).inputs()) for prefix, head in self.heads.items()),
-            ]
-        )
+        heads = {prefix: cast(Head, head) for prefix, head in self.heads.items()}
+        declared = [(f"architecture {self.plan.architecture.name!r}", self.network.inputs())]
+        inputs = merge([*declared, *((f"head {prefix!r}", head.inputs()) for prefix, head in heads.items())])
         outputs = list(self.network.outputs())
-        for prefix, head in self.heads.items():
-            for spec in cast(Head, head).outputs():
+        for prefix, head in heads.items():
+            for spec in head.outputs():
                 dims = tuple(self.network.rows if dim == "length" else dim for dim in spec.dims)
                 outputs.append(evolve(spec, name=_output(prefix, spec.name), dims=dims))
-        names = [spec.name for spec in outputs]
-        for i, name in enumerate(names):
-            if name in names[:i]:
+        for name, count in Counter(spec.name for spec in outputs).items():
+            if count > 1:
                 raise PlanError(
                     f"{self.spec.at('model.heads')}: two outputs of the model are called {name!r}; give the head "
                     'another prefix with as = "..."'
@@ -281,8 +269,13 @@ def _output(prefix: str, name: str) -> str:
     return f"{prefix}_{name}" if name else prefix
 
 
-def _named(prefix: str, predictions: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {_output(prefix, name): value for name, value in predictions.items()}
+def _predictions(heads: Any, encoded: Encoded, tokens: Tokens) -> dict[str, Tensor]:
+    """What heads say, by the names of the model's outputs."""
+    return {
+        _output(prefix, name): value
+        for prefix, head in heads.items()
+        for name, value in call_named(f"head {prefix!r}", head, encoded, tokens).items()
+    }
 
 
 def _bounds(values: Tensor) -> tuple[int, int] | None:
@@ -291,3 +284,62 @@ def _bounds(values: Tensor) -> tuple[int, int] | None:
         return None
     low, high = torch.aminmax(values)
     return int(low), int(high)
+
+
+class _Stepper:
+    """Generation in torch: with a cached state, or recomputing the whole text at each token.
+
+    Raises:
+        InputError: the model does not generate, or a prompt is empty.
+    """
+
+    def __init__(self, model: Model, inputs: Mapping[str, Tensor], cache: bool) -> None:
+        self.model, self.cache = model, cache
+        self.name, self.output = model.generates()
+        self.inputs = dict(inputs)
+        ids = inputs[self.name]
+        mask = model.signature.mask(self.name)
+        self.mask = None if mask is None else mask.name
+        self.real = inputs.get(self.mask or "", torch.ones_like(ids, dtype=torch.bool))
+        if not bool(self.real.any(1).all()):
+            raise InputError(f"a prompt in {self.name!r} has no real token; begin it with one")
+        self.cached: dict[str, Tensor] = {}
+
+    def begin(self) -> NDArray[Any]:
+        """Read the prompts, whichever side their padding is on."""
+        places = torch.arange(self.real.shape[1], device=self.real.device)
+        last = torch.where(self.real, places, -1).amax(1)
+        rows = torch.arange(len(last), device=last.device)
+        return self._logits(self.inputs)[rows, last].double().cpu().numpy()
+
+    def step(self, tokens: Ids) -> NDArray[Any]:
+        """Append a token to each row."""
+        new = torch.from_numpy(np.asarray(tokens)).to(self.real.device).unsqueeze(1)
+        if not self.cache:
+            self._append(new)
+        return self._logits({self.name: new})[:, -1].double().cpu().numpy()
+
+    @torch.no_grad()
+    def _logits(self, new: Mapping[str, Tensor]) -> Tensor:
+        if self.cache:
+            outputs, self.cached = self.model.advance(new, self.cached)
+        else:
+            outputs = self.model(**self.inputs)
+        return outputs[self.output]
+
+    def select(self, rows: Ids) -> None:
+        """Go on with these rows."""
+        chosen = torch.from_numpy(np.asarray(rows)).to(self.real.device)
+        self.inputs = {name: value[chosen] for name, value in self.inputs.items()}
+        self.cached = {name: value[chosen] for name, value in self.cached.items()}
+        self.real = self.real[chosen]
+
+    def _append(self, new: Tensor) -> None:
+        """The inputs with one more token, of token type 0 as in a step."""
+        self.real = torch.cat([self.real, torch.ones_like(new, dtype=torch.bool)], 1)
+        self.inputs[self.name] = torch.cat([self.inputs[self.name], new], 1)
+        if self.mask is not None:
+            self.inputs[self.mask] = self.real
+        if self.name == "input_ids" and "token_type_ids" in self.inputs:
+            types = self.inputs["token_type_ids"]
+            self.inputs["token_type_ids"] = torch.cat([types, torch.zeros_like(new)], 1)

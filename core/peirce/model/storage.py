@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from attrs import frozen
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
@@ -43,34 +42,31 @@ _OBSOLETE = "obsolete.json"
 """In a folder of files that wait: the names of those that the model before them had and they do not."""
 
 
-@frozen(kw_only=True)
-class Saved:
-    """What is written of a model.
+def save(
+    directory: Path,
+    *,
+    spec: str,
+    tensors: Mapping[str, Tensor],
+    dtype: str | Mapping[str, str],
+    provenance: Mapping[str, Any],
+    assets: Mapping[str, bytes],
+) -> None:
+    """Write a model into a directory, in the place of the model that may stand there; other files in it stay.
+
+    Of two that save at once, each writes a whole model, and the last one stays.
 
     Args:
+        directory: where.
         spec: as TOML.
         tensors: the state dict.
         dtype: the floating dtype of all parameters and buffers, or of each by its name where there are several.
         provenance: where each part comes from.
         assets: further files, by their path below assets/.
-    """
-
-    spec: str
-    tensors: Mapping[str, Tensor]
-    dtype: str | Mapping[str, str]
-    provenance: Mapping[str, Any]
-    assets: Mapping[str, bytes]
-
-
-def save(saved: Saved, directory: Path) -> None:
-    """Write a model into a directory, in the place of the model that may stand there; other files in it stay.
-
-    Of two that save at once, each writes a whole model, and the last one stays.
 
     Raises:
         ModelFileError: the directory cannot be written, or an asset's name leads out of it.
     """
-    for name in saved.assets:
+    for name in assets:
         # A name may come from data; no file is written outside the model's directory.
         if Path(name).is_absolute() or not is_asset(f"{ASSETS}/{name}"):
             raise ModelFileError(
@@ -85,7 +81,16 @@ def save(saved: Saved, directory: Path) -> None:
             locked(real / "model", folder=False, wait=True),
             scratch(real / PROVENANCE) as folder,
         ):
-            _replace(real, folder / "model", saved)
+            fresh = folder / "model"
+            fresh.mkdir(0o755)
+            (fresh / SPEC).write_text(spec, encoding="utf-8", newline="\n")
+            whole = {name: value.detach().contiguous().cpu() for name, value in tensors.items()}
+            save_file(whole, fresh / WEIGHTS, metadata={"format": "pt"})
+            (fresh / WEIGHTS).chmod((fresh / SPEC).stat().st_mode)  # safetensors lets nobody else read it
+            for name, content in assets.items():
+                (fresh / ASSETS / name).parent.mkdir(parents=True, exist_ok=True)
+                (fresh / ASSETS / name).write_bytes(content)
+            _replace(real, fresh, {**provenance, "dtype": dtype, CONTENT: weights_digest(tensors)})
     except (OSError, SafetensorError) as error:
         raise ModelFileError(
             f"the model cannot be saved in {directory}: {error}; what stood there is as it was: make room, or save "
@@ -93,11 +98,16 @@ def save(saved: Saved, directory: Path) -> None:
         ) from error
 
 
-def _replace(directory: Path, fresh: Path, saved: Saved) -> None:
-    """Write a model into a new folder, and let it become the one of a directory."""
-    provenance = _write(saved, fresh)
+def _replace(directory: Path, fresh: Path, provenance: Mapping[str, Any]) -> None:
+    """Let the files in a new folder become the model of a directory."""
+    files = below(fresh)
+    generation, digests = os.urandom(8).hex(), {name: digest_of(fresh / name) for name in files}
+    signature = signed({**provenance, "format": PROVENANCE_FORMAT, "generation": generation, FILES: digests})
+    (fresh / PROVENANCE).write_text(json.dumps(signature, indent=2) + "\n", encoding="utf-8")
+    for path in (*fresh.rglob("*"), fresh):
+        sync(path)
     _end_move(directory)
-    for name in below(fresh):
+    for name in (*files, PROVENANCE):
         target = directory / name
         if target.is_dir() or any(parent.is_file() for parent in target.parents):
             raise FileExistsError(
@@ -105,39 +115,14 @@ def _replace(directory: Path, fresh: Path, saved: Saved) -> None:
             )
         if target.is_file():
             (fresh / name).chmod(target.stat().st_mode & 0o777)
-    obsolete = _own(directory) - provenance[FILES].keys()
-    (fresh / _OBSOLETE).write_text(json.dumps(sorted(obsolete)), encoding="utf-8")
-    waiting = directory / f"{GENERATION}{provenance['generation']}"
+    obsolete = sorted(_own(directory) - digests.keys())
+    (fresh / _OBSOLETE).write_text(json.dumps(obsolete), encoding="utf-8")
+    waiting = directory / f"{GENERATION}{generation}"
     os.rename(fresh, waiting)
     sync(directory)
     os.replace(waiting / PROVENANCE, directory / PROVENANCE)
     sync(directory)
     _end_move(directory)
-
-
-def _write(saved: Saved, fresh: Path) -> Mapping[str, Any]:
-    """Write a whole model into a folder, which is made; what its provenance.json says."""
-    fresh.mkdir(0o755)
-    (fresh / SPEC).write_text(saved.spec, encoding="utf-8", newline="\n")
-    tensors = {name: value.detach().contiguous().cpu() for name, value in saved.tensors.items()}
-    save_file(tensors, fresh / WEIGHTS, metadata={"format": "pt"})
-    (fresh / WEIGHTS).chmod((fresh / SPEC).stat().st_mode)  # safetensors lets nobody else read it
-    for name, content in saved.assets.items():
-        path = fresh / ASSETS / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    provenance = {
-        **saved.provenance,
-        "format": PROVENANCE_FORMAT,
-        "dtype": saved.dtype,
-        "generation": os.urandom(8).hex(),
-        CONTENT: weights_digest(saved.tensors),
-        FILES: {name: digest_of(fresh / name) for name in below(fresh)},
-    }
-    (fresh / PROVENANCE).write_text(json.dumps(signed(provenance), indent=2) + "\n", encoding="utf-8")
-    for path in (*fresh.rglob("*"), fresh):
-        sync(path)
-    return provenance
 
 
 def _end_move(directory: Path) -> None:
