@@ -96,11 +96,8 @@ class WriteError(PeirceError):
 
 def lacks_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out; torch and the runtimes have no class for it in common."""
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or (isinstance(error, Exception) and _LACK.search(message_of(error)) is not None)
-    )
+    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return named or (isinstance(error, Exception) and _LACK.search(message_of(error)) is not None)
 
 
 def message_of(error: BaseException) -> str:

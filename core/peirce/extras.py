@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -91,11 +91,7 @@ def quiet_transformers() -> Iterator[None]:
 
 
 def require_training() -> None:
-    """Refuse to start a training without the packages of the extra `train`.
-
-    Raises:
-        TaskError: as `require`.
-    """
+    """Refuse to start a training without the packages of the extra `train`; raises as `require`."""
     require("training", "accelerate", "tensorboard", "matplotlib", extra="train")
 
 
@@ -111,46 +107,39 @@ def safe_path() -> Iterator[None]:
     try:
         yield
     finally:
-        if before is None:
-            os.environ.pop(_SAFE_PATH, None)
-        else:
+        os.environ.pop(_SAFE_PATH, None)
+        if before is not None:
             os.environ[_SAFE_PATH] = before
 
 
 TENSORRT_RTX = "NvTensorRTRTXExecutionProvider"
-_MODULES: Mapping[str, tuple[str, str]] = {
-    TENSORRT_RTX: ("onnxruntime_ep_nv_tensorrt_rtx", "onnxruntime-ep-nv-tensorrt-rtx-cu13"),
-}
-"""By provider, the module that brings it and its distribution."""
+"""The one plug-in provider of ONNX Runtime, which a package of its own brings."""
+_RTX_MODULE, _RTX = "onnxruntime_ep_nv_tensorrt_rtx", f"{TENSORRT_RTX} of onnxruntime-ep-nv-tensorrt-rtx-cu13"
 
 
 def plugin_providers() -> tuple[str, ...]:
     """The plug-in providers of which a package is installed; whether they start is another question."""
-    return tuple(name for name, (module, _) in _MODULES.items() if find_spec(module) is not None)
+    return () if find_spec(_RTX_MODULE) is None else (TENSORRT_RTX,)
 
 
 def plugin_devices(name: str) -> list[Any]:
     """The devices on which a plug-in provider computes, as ONNX Runtime's `add_provider_for_devices` takes them.
-
-    Args:
-        name: one of `plugin_providers()`.
 
     Raises:
         InputError: its library cannot be loaded, or it finds no device.
     """
     import onnxruntime
 
-    module, distribution = _MODULES[name]
     try:
-        package = import_module(module)
+        package = import_module(_RTX_MODULE)
         onnxruntime.register_execution_provider_library(name, package.get_library_path())
     except Exception as error:  # whatever the package or the loading of its library raises
         if "already registered" not in str(error):
             said = " ".join(str(error).split()).rpartition("with error: ")[2]
             raise InputError(
-                f"{name} of {distribution} does not start: {said}; it needs an NVIDIA GPU and its driver"
+                f"{_RTX} does not start: {said}; it needs an NVIDIA GPU and its driver"
             ) from error
     found = [device for device in onnxruntime.get_ep_devices() if device.ep_name == name]
     if not found:
-        raise InputError(f"{name} of {distribution} does not start: it finds no GPU that it supports")
+        raise InputError(f"{_RTX} does not start: it finds no GPU that it supports")
     return found

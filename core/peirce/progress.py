@@ -20,23 +20,16 @@ def progress_bars(console: Console | None, *, counted: bool = True, kept: bool =
     Returns:
         The bars, not yet shown; `add_task` needs a `shown`, which may be empty.
     """
+    from rich import progress as of
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        *([MofNCompleteColumn()] if counted else []),
-        TextColumn("{task.fields[shown]}", markup=False),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+    return of.Progress(
+        of.TextColumn("{task.description}", markup=False),
+        of.BarColumn(),
+        *([of.MofNCompleteColumn()] if counted else []),
+        of.TextColumn("{task.fields[shown]}", markup=False),
+        of.TimeElapsedColumn(),
+        of.TimeRemainingColumn(),
         console=console or Console(quiet=True),  # rich 13 ends even disabled bars with an empty line
         disable=console is None,
         transient=not kept,

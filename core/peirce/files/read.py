@@ -9,12 +9,14 @@ import gzip
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import stat
 import tomllib
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, AnyStr, cast
 
@@ -244,11 +246,8 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _parsed(parse: Callable[[], Any]) -> Any:
-    try:
+    with suppress(RecursionError):
         content = parse()
-    except RecursionError:
-        content = None
-    else:
         if not _too_deep(content):
             return content
     raise ValueError(f"tables and lists are nested more than {_DEEPEST} deep")
@@ -292,12 +291,9 @@ def digest_of(content: Path | IO[bytes] | bytes | Mapping[str, Any], length: int
     if isinstance(content, Path):
         with content.open("rb") as opened:
             return digest_of(opened, length)
-    found = hashlib.sha256()
     content.seek(0)
-    while length is None or length > 0:
-        chunk = content.read(_CHUNK if length is None else min(_CHUNK, length))
-        if not chunk:
-            break
+    found, left = hashlib.sha256(), math.inf if length is None else length
+    while left > 0 and (chunk := content.read(int(min(_CHUNK, left)))):
         found.update(chunk)
-        length = None if length is None else length - len(chunk)
+        left -= len(chunk)
     return found.hexdigest()

@@ -40,10 +40,6 @@ _SHORT = re.compile(r"\d+ requested and \d+ written|No usable temporary director
 _held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
 
-class _TakenError(Exception):
-    """A lock that another holds."""
-
-
 @contextmanager
 def locked(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None]:
     """Keep others from writing to a place until the block ends; who holds it may ask again within it.
@@ -67,40 +63,44 @@ def locked(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None]:
         return
     made = [parent for parent in path.parents if not parent.exists()]
     try:
-        while True:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileNotFoundError):  # who had made the folder removed it again
-                lock = _take(path, wait=wait)
-                break
+        lock = _take_within(path, place, wait)
         token = _held.set(_held.get() | {known})
         try:
             yield
         finally:
             _held.reset(token)
             _release(lock)
-    except _TakenError:
-        raise BusyError(
-            f"another process writes to {place}; wait until it has ended, or give another place"
-        ) from None
     finally:
         for parent in made:
             with suppress(OSError):
                 parent.rmdir()
 
 
+def _take_within(path: Path, place: Path, wait: bool) -> FileLock | None:
+    """Take the lock of a place in a folder that is made for it."""
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return _take(path, wait=wait)
+        except FileNotFoundError:  # who had made the folder removed it again
+            continue
+        except TimeoutError:
+            raise BusyError(
+                f"another process writes to {place}; wait until it has ended, or give another place"
+            ) from None
+
+
 def _take(path: Path, *, wait: bool = False) -> FileLock | None:
     """Take a lock; None where the file system has none.
 
     Raises:
-        _TakenError: another has it.
+        TimeoutError: another has it.
     """
-    from filelock import FileLock, Timeout
+    from filelock import FileLock
 
     lock = FileLock(path, timeout=-1 if wait else 0)
     try:
         lock.acquire()
-    except Timeout:
-        raise _TakenError from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
@@ -127,7 +127,7 @@ def scratch(place: Path) -> Iterator[Path]:
         folder = place.with_name(f".{place.name[:40]}.peirce-{os.urandom(6).hex()}")
         try:
             folder.mkdir(mode=0o700)
-            with suppress(FileNotFoundError, _TakenError):  # another process took it for a dead one's
+            with suppress(FileNotFoundError, TimeoutError):  # another process took it for a dead one's
                 lock = _take(folder / LOCK)
                 break
         except BaseException:  # such as a signal, right after it was made
@@ -152,7 +152,7 @@ def clear(folder: Path) -> None:
         return  # where nothing can be listed, nothing can be written, which is told of then
     for each in left:
         if each.is_dir() and not each.is_symlink():
-            with suppress(OSError, _TakenError):
+            with suppress(OSError):
                 if not (each / LOCK).exists():
                     each.rmdir()  # made a moment ago, or somebody's own
                 elif lock := _take(each / LOCK):
@@ -231,24 +231,23 @@ def writing(what: str, safe: str | Callable[[], str] = AS_IT_WAS) -> Iterator[No
     try:
         yield
     except Exception as error:
-        found = disk_error(error, what, safe)
-        if found is None:
-            raise
-        raise found from error
+        if found := disk_error(error, what, safe):
+            raise found from error
+        raise
 
 
 def disk_error(
     error: BaseException, what: str = "", safe: str | Callable[[], str] = AS_IT_WAS
 ) -> WriteError | None:
     """The sentence of a disk that takes no more, if that is behind an error or behind its causes; None otherwise."""
-    seen: set[int] = set()
     link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
+    seen: list[BaseException] = []
+    while link is not None and link not in seen:
+        seen.append(link)
         if (number := _number(link)) in _ADVICE:
             what = link.what if isinstance(link, WriteError) else what
-            why = os.strerror(number)
-            return WriteError(what, number, why, safe if isinstance(safe, str) else safe(), _ADVICE[number])
+            said = safe if isinstance(safe, str) else safe()
+            return WriteError(what, number, os.strerror(number), said, _ADVICE[number])
         # A complaint of Peirce's own names its cause; what merely was handled when it came is another matter.
         link = link.__cause__ or (None if isinstance(link, PeirceError) else link.__context__)
     return None
