@@ -167,13 +167,6 @@ def test_add_names_a_module_and_the_command_that_loads_it(
     assert peirce("plugins", "add", "my lab").returncode == 2
 
 
-def test_a_module_named_by_the_file_loads(peirce: Run, tmp_path: Path) -> None:
-    settings = tmp_path / "named.toml"
-    settings.write_text('format = 1\ndefault = "off"\nmodules = ["twin_parts"]\n')
-    listed = json.loads(peirce("--registry", str(settings), "list", "--json").stdout)
-    assert [(part["name"], part["plugin"]) for part in listed["parts"]] == [("maximum", "module:twin_parts")]
-
-
 def test_check_shows_why_a_plugin_cannot_be_loaded(peirce: Run) -> None:
     done = peirce("plugins", "check", "peirce-fails:parts", beside=None)
     assert done.returncode == 1

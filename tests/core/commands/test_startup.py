@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import peirce
 import pytest
 from command_line import Run, python_prints
 from peirce.commands.lines import commands
@@ -34,14 +33,6 @@ def test_help_does_not_read_what_is_installed_for_each_command() -> None:
         "sys.addaudithook(lambda event, args: event == 'open' and read.update([str(args[0])]))\n"
     )
     assert int(python_prints(f"{count}from peirce.commands.main import main; main(['--help'])")) < 12
-
-
-def test_every_public_name_can_be_used() -> None:
-    for name in peirce.__all__:
-        assert getattr(peirce, name) is not None
-    assert set(peirce.__all__) <= set(dir(peirce))
-    with pytest.raises(AttributeError, match="attribute nothing"):
-        peirce.nothing  # noqa: B018
 
 
 def test_every_command_that_ships_has_a_line() -> None:

@@ -43,24 +43,32 @@ def test_outputs_are_as_the_signature_says(spec: Spec, registry: Registry) -> No
 
 @BOTH
 @pytest.mark.parametrize(
-    ("inputs", "words"),
+    ("inputs", "said"),
     [
-        ({}, ["missing", "input_ids"]),
-        ({"input_id": ids()}, ["input_id", "input_ids"]),
-        ({"input_ids": ids().int()}, ["input_ids", "int64", "int32"]),
-        ({"input_ids": ids()[0]}, ["input_ids", "batch", "length"]),
-        ({"input_ids": ids(), "attention_mask": torch.ones(2, 5, dtype=torch.bool)}, ["attention_mask", "length"]),
-        ({"input_ids": ids(), "attention_mask": torch.ones(2, 6)}, ["attention_mask", "bool", "float32"]),
+        ({}, "input 'input_ids' is missing: int64 \\[batch, length"),
+        ({"input_id": ids()}, "unknown input 'input_id'. Did you mean 'input_ids'"),
+        ({"input_ids": ids().int()}, "'input_ids' is int32, but the model takes int64"),
+        ({"input_ids": ids()[0]}, "'input_ids' has shape .6., but the model takes .batch, length.: 2 dims"),
+        (
+            {"input_ids": ids(), "attention_mask": torch.ones(2, 5).bool()},
+            "must be 6: that is the 'length' of",
+        ),
+        (
+            {"input_ids": ids(), "attention_mask": torch.ones(2, 6)},
+            "'attention_mask' is float32, but .* bool",
+        ),
+        ({"input_ids": ids() + 99}, "'input_ids' holds [0-9]+, but valid values are 0 to"),
+        ({"input_ids": ids() - 99}, "'input_ids' holds -[0-9]+, but valid values are 0 to"),
+        ({"input_ids": ids(), "token_type_ids": ids() + 1}, "'token_type_ids' holds"),
+        ({"input_ids": ids()[:, :0]}, r"'input_ids' has shape \[2, 0\], but dim 1 \(length\) is empty"),
+        ({"input_ids": ids()[:0]}, r"'input_ids' has shape \[0, 6\], but dim 0 \(batch\) is empty"),
+        ({"input_ids": ids(), "attention_mask": None}, "must be a Tensor, and is a NoneType; leave it out"),
+        ({"input_ids": [[1]]}, "must be a Tensor, and is a list"),
     ],
-    ids=["missing", "unknown", "dtype", "rank", "size", "mask dtype"],
-)  # fmt: skip
-def test_wrong_inputs_are_named(
-    spec: Spec, inputs: dict[str, Tensor], words: list[str], registry: Registry
-) -> None:
-    with pytest.raises(InputError) as caught:
+)
+def test_wrong_inputs_are_named(spec: Spec, inputs: dict[str, Any], said: str, registry: Registry) -> None:
+    with pytest.raises(InputError, match=said):
         build(spec, registry)(**inputs)
-    for word in words:
-        assert word in str(caught.value)
 
 
 @BOTH
@@ -179,27 +187,6 @@ def test_training_drops_and_evaluation_does_not(registry: Registry) -> None:
     one, other = model.train()(input_ids=ids()), model(input_ids=ids())
     assert not torch.equal(one["unary"], other["unary"])
     assert torch.equal(model.eval()(input_ids=ids())["unary"], model(input_ids=ids())["unary"])
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        ({"input_ids": ids() + 99}, "'input_ids' holds [0-9]+, but valid values are 0 to"),
-        ({"input_ids": ids() - 99}, "'input_ids' holds -[0-9]+, but valid values are 0 to"),
-        ({"input_ids": ids(), "token_type_ids": ids() + 1}, "'token_type_ids' holds"),
-        ({"input_ids": ids()[:, :0]}, r"'input_ids' has shape \[2, 0\], but dim 1 \(length\) is empty"),
-        ({"input_ids": ids()[:0]}, r"'input_ids' has shape \[0, 6\], but dim 0 \(batch\) is empty"),
-        ({"input_ids": ids(), "attention_mask": None}, "must be a Tensor, and is a NoneType; leave it out"),
-        ({"input_ids": [[1]]}, "must be a Tensor, and is a list"),
-    ],
-    ids=["high", "low", "types", "length 0", "batch 0", "none", "list"],
-)
-def test_values_that_no_embedding_has_are_named(
-    spec: Spec, inputs: dict[str, Any], message: str, registry: Registry
-) -> None:
-    with pytest.raises(InputError, match=message):
-        build(spec, registry)(**inputs)
 
 
 def test_a_loss_needs_the_outputs_of_its_head(registry: Registry) -> None:

@@ -14,9 +14,8 @@ import pytest
 from peirce import hookimpl
 from peirce.compose import resolve
 from peirce.errors import PlanError, RegistryError
-from peirce.model import Task
-from peirce.parts import Architecture, Augmenter, Head, NoOptions, Operator, Reader, UnaryPosition, Writer
-from peirce.registry import KINDS, Registry, RegistryFile, default_registry, installed_plugins, load_spec
+from peirce.parts import Architecture, Head, NoOptions, Operator, Position, Reader, Writer
+from peirce.registry import KINDS, Registry, RegistryFile, installed_plugins, load_spec
 
 
 def operator(name: object, letter: object = None, **more: Any) -> type[Operator]:
@@ -102,20 +101,6 @@ def test_an_unknown_name_lists_the_nearest() -> None:
         registry.get("operator", "least")
 
 
-def test_a_registry_does_not_change() -> None:
-    parts = [operator("least", "l")]
-    registry = Registry.of(plugin("lab", parts))
-    parts.append(operator("most"))
-    assert registry.names("operators") == ("least",)
-    assert registry.letters == {"l": "least"}
-
-
-def test_two_registries_share_nothing() -> None:
-    lab = plugin("lab", [operator("least")])
-    assert Registry.of(lab).names("operators") == ("least",)
-    assert Registry.of().names("operators") == ()
-
-
 def positional() -> type:
     return attrs.make_class("Options", {"depth": attrs.field(default=1)}, frozen=True)
 
@@ -162,26 +147,6 @@ def options(*names: str, frozen: bool = True) -> type:
 def test_what_is_no_part_quarantines_its_plugin(part: object, said: str) -> None:
     with_a_good_one = plugin("broken", [operator("good"), part])
     assert re.search(said, cause(plugin("lab", [operator("most")]), with_a_good_one))
-
-
-def test_a_part_of_another_kind_is_refused() -> None:
-    assert "not a subclass of Head" in cause(plugin("broken", [operator("least")], "register_heads"))
-    for hook, base in (
-        ("register_augmenters", Augmenter),
-        ("register_heads", Head),
-        ("register_tasks", Task),
-    ):
-        assert "has the name None" in cause(plugin("broken", [base], hook))
-
-
-def test_a_position_needs_a_place() -> None:
-    from peirce.parts import Position
-
-    nowhere = type("Nowhere", (Position,), {"name": "nowhere", "__init__": lambda self, options, dims: None})
-    assert "serves no place" in cause(plugin("broken", [nowhere], "register_positions"))
-    body = {"name": "here", "__init__": lambda self, options, dims: None, "unary": lambda self, tokens: None}
-    here = type("Here", (UnaryPosition,), body)
-    assert Registry.of(plugin("lab", [here], "register_positions")).names("positions") == ("here",)
 
 
 class Sizes(Architecture):
@@ -244,21 +209,28 @@ def test_a_class_attribute_without_a_default_must_be_declared() -> None:
     assert said == "architecture 'sizes' does not declare 'places': Architecture.places is frozenset[Place]"
 
 
-def test_places_of_a_position_and_needs_of_a_head_are_held_too(registry: Registry) -> None:
-    absolute, mlm = registry.get("positions", "absolute"), registry.get("heads", "mlm")
-    for part, wrong, hook, said in (
-        (absolute, {"places": ("unary",)}, "register_positions", "hides the method Position.places"),
+@pytest.mark.parametrize(
+    ("kind", "base", "body", "said"),
+    [
+        ("heads", Operator, {"name": "least"}, "not a subclass of Head"),
+        ("heads", Head, {}, "has the name None"),
         (
-            mlm,
-            {"needs": ("pooled",)},
-            "register_heads",
-            "declares needs = ('pooled',); Head.needs is frozenset[",
+            "positions",
+            Position,
+            {"name": "a", "__init__": lambda self, options, dims: None},
+            "serves no place",
         ),
-        (mlm, {"needs": "pooled"}, "register_heads", "declares needs = 'pooled'"),
-        (mlm, {"labels": None}, "register_heads", "declares labels = None; Head.labels is str"),
-    ):
-        assert said in cause(plugin("broken", [type("Wrong", (part,), wrong)], hook))
-    assert Registry.of(plugin("lab", [type("Set", (mlm,), {"needs": {"pooled"}})], "register_heads")).plugins
+        ("positions", "absolute", {"places": ("unary",)}, "hides the method Position.places"),
+        ("heads", "mlm", {"needs": ("pooled",)}, "declares needs = ('pooled',); Head.needs is frozenset["),
+        ("heads", "mlm", {"needs": "pooled"}, "declares needs = 'pooled'"),
+        ("heads", "mlm", {"labels": None}, "declares labels = None; Head.labels is str"),
+    ],
+)
+def test_parts_of_other_kinds_are_held_too(
+    kind: str, base: type | str, body: dict[str, Any], said: str, registry: Registry
+) -> None:
+    part = registry.get(kind, base) if isinstance(base, str) else base
+    assert said in cause(plugin("broken", [type("Wrong", (part,), body)], f"register_{kind}"))
 
 
 def misspelt() -> ModuleType:
@@ -312,21 +284,22 @@ def test_a_broken_plugin_is_quarantined_whole(made: Callable[[], object], said: 
     assert said in cause(plugin("lab", [operator("most")]), made())
 
 
-def test_a_missing_dependency_is_a_cause_and_a_detail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("import no_such_dependency", "it needs the module 'no_such_dependency', which is not installed"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_quarantined(
+    text: str, cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "needy_lab.py").write_text("import no_such_dependency\n")
+    (tmp_path / "needy_lab.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     broken = Registry.of("needy_lab").quarantined[0]
-    assert broken.cause == "it needs the module 'no_such_dependency', which is not installed"
+    assert broken.cause == cause
     assert 'needy_lab.py", line 1' in broken.detail
     assert "needy_lab" not in sys.modules
-
-
-def test_a_module_that_exits_is_quarantined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "leaving_lab.py").write_text("raise SystemExit(3)\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert Registry.of("leaving_lab").quarantined[0].cause == "SystemExit: 3"
 
 
 def test_asking_for_a_quarantined_part_says_so() -> None:
@@ -365,12 +338,6 @@ def test_prefer_settles_a_name_and_its_letter() -> None:
     registry = Registry.of(plugin("one", [first]), plugin("two", [second]), file=file)
     assert registry.get("operators", "least") is second
     assert dict(registry.letters) == {"l": "least"}
-
-
-def test_one_name_in_two_kinds_is_no_conflict() -> None:
-    body = {"name": "same", "__init__": lambda self, options, dims: None, "unary": lambda self, tokens: None}
-    position = plugin("two", [type("Here", (UnaryPosition,), body)], "register_positions")
-    assert Registry.of(plugin("one", [operator("same")]), position).conflicts == ()
 
 
 def test_a_preferred_owner_that_is_broken_is_not_replaced_in_silence() -> None:
@@ -416,21 +383,6 @@ def test_every_built_in_plugin_loads(registry: Registry) -> None:
         assert registry.names(kind), f"nothing of kind {kind} ships"
 
 
-def test_the_paper_s_letters(registry: Registry) -> None:
-    assert {letter: registry.letters[letter] for letter in "jmcatp"} == {
-        "j": "join",
-        "m": "mu",
-        "c": "cjoin",
-        "a": "assoc",
-        "t": "trans",
-        "p": "prod",
-    }
-
-
-def test_the_default_registry_is_made_once() -> None:
-    assert default_registry() is default_registry()
-
-
 def test_an_unknown_entry_point_is_an_error() -> None:
     with pytest.raises(RegistryError, match=r"unknown plug-in 'peirce:folne'. Did you mean 'peirce:folnet'"):
         Registry.of("peirce:folne")
@@ -454,15 +406,11 @@ def test_a_registry_is_completed_where_a_name_and_a_letter_are_free() -> None:
         operator("new", "n"),
         operator("again", "n"),
     ]
-    whole = registry.completed(plugin("two", parts))
+    whole = registry.completed(plugin("two", parts), "no_such_module_anywhere")
+    assert [broken.plugin for broken in whole.quarantined] == ["module:no_such_module_anywhere"]
     found = {entry.name: entry.plugin for entry in whole.entries("operators")}
     assert found == {"own": "module:one", "plain": "module:one", "new": "module:two"}
     assert whole.letters == {"o": "own", "n": "new"}
     assert [known.name for known in whole.plugins] == ["module:one", "module:two"]
     assert registry.names("operators") == ("own", "plain")
     assert registry.letters == {"o": "own"}
-
-
-def test_a_registry_that_is_completed_says_what_could_not_be_loaded() -> None:
-    whole = Registry.of().completed("no_such_module_anywhere")
-    assert [broken.plugin for broken in whole.quarantined] == ["module:no_such_module_anywhere"]
