@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -230,29 +231,30 @@ def test_a_path_that_cannot_be_written_is_exit_2_without_a_traceback(peirce: Run
     assert "Traceback" not in done.stderr
 
 
-def test_an_error_of_the_system_is_one_line(peirce: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: object) -> None:
-        raise OSError(28, "No space left on device", "/data/x")
-
-    monkeypatch.setattr(cli, "loaded_command", full)
-    done = peirce("doctor")
-    assert done.returncode == 1
-    assert "error: /data/x cannot be written: No space left on device; " in done.stderr
+def full() -> None:
+    raise OSError(28, "No space left on device", "/data/x")
 
 
-def test_a_folder_in_the_place_of_a_package_is_named_as_the_cause(
-    peirce: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def imports() -> None:
+    from graphs_of_mine import helper  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [
+        (full, "error: /data/x cannot be written: No space left on device; "),
+        (imports, "graphs_of_mine stands in the place of the package"),
+    ],
+)
+def test_what_fails_for_want_of_the_system_or_of_a_package_is_one_line(
+    fails: Callable[[], None], said: str, peirce: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "graphs_of_mine").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
-
-    def imports(*arguments: object) -> None:
-        from graphs_of_mine import helper  # noqa: F401
-
-    monkeypatch.setattr(cli, "loaded_command", imports)
+    monkeypatch.setattr(cli, "loaded_command", lambda *given: fails())
     done = peirce("doctor")
     assert done.returncode == 1
-    assert f"The folder {tmp_path / 'graphs_of_mine'} stands in the place of the package" in done.stderr
+    assert said in done.stderr
 
 
 PEIRCE = [sys.executable, "-P", "-m", "peirce"]
