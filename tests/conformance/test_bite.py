@@ -65,7 +65,7 @@ def rejections(kind: str, part: type[Any], checks: Iterable[str], *further: str)
 def rejections_of(case: Case, chosen: set[str] | None = None) -> dict[str, str]:
     found, ran = {}, 0
     for check in CHECKS:
-        if check.applies(case.entry) and (chosen is None or check.name in chosen):
+        if check.applies(case.entry.kind, case.part) and (chosen is None or check.name in chosen):
             try:
                 check.run(case)
             except BrokenError as error:

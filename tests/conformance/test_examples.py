@@ -10,11 +10,11 @@ import pytest
 import torch
 from peirce.registry import Registry
 from peirce.testing import Conformance, examples
-from peirce.testing.check import NETWORK, holds
+from peirce.testing.check import NETWORK, on_examples
 from peirce.testing.companions import Sum, companied
 from peirce.testing.compare import NotRunError
 from peirce.testing.examples import SCOPE_KINDS, View
-from peirce.testing.harness import OperatorHarness
+from peirce.testing.harness.sized import OperatorHarness
 from peirce.testing.options import example_options
 from peirce.testing.tiny_models import around
 
@@ -56,7 +56,7 @@ def test_every_run_tries_the_same() -> None:
 
     def drawn() -> list[str]:
         found: list[str] = []
-        holds(harness, lambda sized, example: found.append(f"{sized.sizes} {example}"))
+        on_examples(harness, lambda sized, example: found.append(f"{sized.sizes} {example}"))
         return found
 
     assert drawn() == drawn()

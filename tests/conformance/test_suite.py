@@ -17,11 +17,7 @@ from peirce.testing.conformance import CHECKED
 
 pytest_plugins = ["pytester"]
 
-STATELESS = [
-    check
-    for check in CHECKS
-    if "operators" in check.kinds and check.covers(Operator) and not check.on_request
-]
+STATELESS = [check for check in CHECKS if check.applies("operators", Operator) and not check.on_request]
 """The checks that an operator without state has."""
 TOTAL = len(STATELESS)
 

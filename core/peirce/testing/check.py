@@ -5,21 +5,26 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, wraps
+from functools import cached_property
+from inspect import signature
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
+from weakref import finalize
 
 import torch
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from peirce.parts import Part
 from peirce.registry import Registered, Registry
 from peirce.testing import examples
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce.testing.examples import Example
-from peirce.testing.harness import ExporterHarness, Harness, TaskHarness, harnesses_of
+from peirce.testing.harness import harnesses_of
+from peirce.testing.harness.base import Harness
+from peirce.testing.harness.exporters import ExporterHarness
+from peirce.testing.harness.tasks import TaskHarness
 
 _OURS = Path(__file__).parent
 
@@ -38,8 +43,6 @@ class Case:
     entry: Registered
     registry: Registry
     thorough: bool = False
-    _folder: Path | None = field(default=None, init=False)
-    _task: TaskHarness | None = field(default=None, init=False)
 
     @property
     def part(self) -> type[Part]:
@@ -56,38 +59,24 @@ class Case:
         """The part with its example options."""
         return self.harnesses[0]
 
-    @property
+    @cached_property
     def folder(self) -> Path:
-        """A folder that is there until the check has ended; always the same."""
-        self._folder = self._folder or Path(mkdtemp(prefix="peirce-check-"))
-        self._folder.mkdir(exist_ok=True)
-        return self._folder
-
-    @property
-    def task(self) -> TaskHarness:
-        """The part as a task, with small data."""
-        if self._task is None:
-            self._task = TaskHarness(self.entry, self.registry, self.folder)
-        elif not any(self.folder.iterdir()):
-            self._task.write()
-        return self._task
+        """A folder that is there as long as the case is."""
+        path = Path(mkdtemp(prefix="peirce-check-"))
+        finalize(self, rmtree, path, ignore_errors=True)
+        return path
 
     @cached_property
-    def _exporter(self) -> ExporterHarness:
-        return ExporterHarness(self.entry, self.registry, self.folder)
+    def task(self) -> TaskHarness:
+        """The part as a task, with small data."""
+        return TaskHarness(self.entry, self.registry, self.folder)
 
-    @property
+    @cached_property
     def exporter(self) -> ExporterHarness:
         """The part as an exporter, with a tiny model."""
-        _ = self.folder
-        return self._exporter
+        return ExporterHarness(self.entry, self.registry, self.folder)
 
-    def put_away(self) -> None:
-        """Remove the folder."""
-        if self._folder is not None:
-            rmtree(self._folder, ignore_errors=True)
-
-    def each(self, body: Callable[[Harness], None]) -> None:
+    def each(self, body: Callable[[Any], None]) -> None:
         """Run a body on every harness that takes a kind of scope, and say which one a failure is about.
 
         Raises:
@@ -118,26 +107,29 @@ class Check:
         name: the check's name, and its section in the guide.
         kinds: the kinds of parts that it covers.
         contract: the promise, in a sentence.
-        function: tries it, and raises BrokenError.
-        covers: whether it says anything about a part of those kinds.
+        function: tries it, and raises BrokenError. Its parameters say on what it is tried: a `case`, its `task` or its
+            `exporter`, each `harness` of it, or on each `harness` every `example`.
+        but: the contract of parts of these kinds that it says nothing about.
         on_request: whether it is run only where it is asked for by name.
+        which: the examples, as `on_examples` takes it.
     """
 
     name: str
     kinds: tuple[str, ...]
     contract: str
-    function: Callable[[Case], None]
-    covers: Callable[[type[Any]], bool]
-    on_request: bool = False
+    function: Callable[..., None]
+    but: type[Any] | tuple[()]
+    on_request: bool
+    which: Mapping[str, Any]
 
     @property
     def link(self) -> str:
         """Where to read on."""
         return f"{GUIDE}#check-{self.name.replace('_', '-')}"
 
-    def applies(self, entry: Registered) -> bool:
-        """Whether the check is run on a part."""
-        return entry.kind in self.kinds and self.covers(entry.part)
+    def applies(self, kind: str, part: Any) -> bool:
+        """Whether the check is run on a part of a kind."""
+        return kind in self.kinds and not (isinstance(part, type) and issubclass(part, self.but))
 
     def run(self, case: Case) -> None:
         """Try the promise.
@@ -149,28 +141,28 @@ class Check:
         """
         try:
             with _defaults_given_back():
-                self.function(case)
+                match [*signature(self.function).parameters]:
+                    case ["harness", "example"]:
+                        case.each(lambda harness: on_examples(harness, self.function, **self.which))
+                    case ["harness"]:
+                        case.each(self.function)
+                    case [name]:
+                        self.function(case if name == "case" else getattr(case, name))
         except (NotRunError, NotApplicableError):
             raise
         except Exception as error:
-            raise BrokenError(self._explain(case, error)) from (
-                None if isinstance(error, BrokenError) else error
-            )
-        finally:
-            case.put_away()
+            cause = None if isinstance(error, BrokenError) else error
+            raise BrokenError(self._explain(case, error)) from cause
 
     def _explain(self, case: Case, error: Exception) -> str:
         entry = case.entry
         found = [str(error)] if isinstance(error, BrokenError) else _raised(error)
         found += getattr(error, "__notes__", ())
-        said = [line for text in found for line in text.splitlines()]
-        lines = [
-            f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract",
-            f"  contract: {self.contract}",
-            *(f"  found:    {line}" if i == 0 else f"            {line}" for i, line in enumerate(said)),
-            f"  read on:  {self.link}",
-        ]
-        return "\n".join(lines)
+        said = "\n".join(found).replace("\n", f"\n{'':12}")
+        return (
+            f"{entry.kind.removesuffix('s')} {entry.name!r} (plug-in {entry.plugin}) breaks the contract\n"
+            f"  contract: {self.contract}\n  found:    {said}\n  read on:  {self.link}"
+        )
 
 
 @contextmanager
@@ -196,51 +188,19 @@ def _raised(error: Exception) -> list[str]:
     ]
 
 
-Covers = Callable[[type[Any]], bool]
-
-
 def check(
-    *kinds: str, contract: str, covers: Covers = lambda part: True, on_request: bool = False
-) -> Callable[[Callable[[Case], None]], Check]:
-    """Make a check of a function; its name becomes the check's."""
+    *kinds: str, but: type[Any] | tuple[()] = (), on_request: bool = False, **which: Any
+) -> Callable[[Callable[..., None]], Check]:
+    """Make a check of a function, its name and the first sentence of its docstring; arguments as of `Check`."""
 
-    def wrap(function: Callable[[Case], None]) -> Check:
-        return Check(function.__name__, kinds, contract, function, covers, on_request)
-
-    return wrap
-
-
-def check_each(
-    *kinds: str, contract: str, covers: Covers = lambda part: True
-) -> Callable[[Callable[[Harness], None]], Check]:
-    """Make a check of a function that is tried on every choice of a part's options."""
-
-    def wrap(function: Callable[[Harness], None]) -> Check:
-        @wraps(function)
-        def every(case: Case) -> None:
-            case.each(function)
-
-        return check(*kinds, contract=contract, covers=covers)(every)
+    def wrap(function: Callable[..., None]) -> Check:
+        contract, _, _ = " ".join((function.__doc__ or "").split()).partition(". ")
+        return Check(function.__name__, kinds, contract, function, but, on_request, which)
 
     return wrap
 
 
-def check_examples(
-    *kinds: str, contract: str, covers: Covers = lambda part: True, **which: Any
-) -> Callable[[Callable[[Harness, Example], None]], Check]:
-    """Make a check of a function that is tried on examples, as `holds` does with `which`, for every choice."""
-
-    def wrap(function: Callable[[Harness, Example], None]) -> Check:
-        @wraps(function)
-        def every(harness: Harness) -> None:
-            holds(harness, function, **which)
-
-        return check_each(*kinds, contract=contract, covers=covers)(every)
-
-    return wrap
-
-
-def holds(
+def on_examples(
     harness: Harness,
     body: Callable[[Harness, Example], None],
     *,

@@ -154,7 +154,9 @@ class Conformance:
         # A registry that a caller gives is taken as it is.
         around = registry if self.registry else companied(registry)
         cases = [Case(entry, around, self.thorough) for entry in parts]
-        known = [(check, case) for case in cases for check in CHECKS if check.applies(case.entry)]
+        known = [
+            (check, case) for case in cases for check in CHECKS if check.applies(case.entry.kind, case.part)
+        ]
         found = tuple(each for each in known if self.tensorrt or not each[0].on_request)
         if not found:
             causes = "".join(f"; {each.plugin} was not loaded: {each.cause}" for each in registry.quarantined)

@@ -164,37 +164,6 @@ class Slot:
         """The axes that count tokens."""
         return tuple(i for i, axis in enumerate(self.axes) if axis == "length")
 
-    def pick(self, tensor: Tensor, where: Tensor) -> Tensor:
-        """The tokens `where` (int64 [r]) along every axis of tokens, and all of what a sum adds to them."""
-        for i, axis in enumerate(self.axes):
-            first, *others = str(axis).split(" + ")
-            if first == "length":
-                size = tensor.shape[i]
-                rest = torch.arange(size - OTHER_AXES * len(others), size)
-                tensor = tensor.index_select(i, torch.cat([where, rest]))
-        return tensor
-
-    def batches(self, tensor: Tensor, order: Tensor) -> Tensor:
-        """The examples `order` (int64 [n])."""
-        return tensor.index_select(self.axes.index("batch"), order) if "batch" in self.axes else tensor
-
-    def mixed(self, tensor: Tensor, other: Tensor, outside: Tensor) -> Tensor:
-        """`tensor` with the values of `other` wherever a token is outside.
-
-        Args:
-            tensor: the values to keep.
-            other: the values to take, of the same shape.
-            outside: bool [b, x], the tokens to change; a pair changes when either of its tokens is one.
-        """
-        changed = torch.zeros(1, dtype=torch.bool)
-        for axis in self.tokens:
-            shape = [1] * tensor.dim()
-            shape[axis] = outside.shape[1]
-            if "batch" in self.axes:
-                shape[self.axes.index("batch")] = outside.shape[0]
-            changed = changed | (outside if "batch" in self.axes else outside[0]).reshape(shape)
-        return torch.where(changed, other, tensor)
-
 
 class Tensors(list[tuple[Slot, Tensor]]):
     """The tensors that a part reads or gives, each beside what its axes count."""
@@ -204,23 +173,48 @@ class Tensors(list[tuple[Slot, Tensor]]):
         return Tensors((slot, change(slot, tensor)) for slot, tensor in self)
 
     def pick(self, where: Tensor) -> Tensors:
-        """The tokens `where` (int64 [r])."""
-        return self.map(lambda slot, tensor: slot.pick(tensor, where))
+        """The tokens `where` (int64 [r]) along every axis of tokens, and all of what a sum adds to them."""
+
+        def picked(slot: Slot, tensor: Tensor) -> Tensor:
+            for i, axis in enumerate(slot.axes):
+                first, *others = str(axis).split(" + ")
+                if first == "length":
+                    size = tensor.shape[i]
+                    rest = torch.arange(size - OTHER_AXES * len(others), size)
+                    tensor = tensor.index_select(i, torch.cat([where, rest]))
+            return tensor
+
+        return self.map(picked)
 
     def batches(self, order: Tensor) -> Tensors:
         """The examples `order` (int64 [n])."""
-        return self.map(lambda slot, tensor: slot.batches(tensor, order))
+        return self.map(lambda s, t: t.index_select(s.axes.index("batch"), order) if "batch" in s.axes else t)
 
     def example(self, i: int, where: Tensor) -> Tensors:
         """Example i alone, its tokens `where` only."""
         return self.batches(torch.tensor([i])).pick(where)
 
     def mixed(self, other: Tensors, outside: Tensor) -> Tensors:
-        """The values of others wherever a token is outside, as `Slot.mixed` says; slots without tokens stay."""
+        """The values of others wherever a token is outside, bool [b, x]; a pair is where either of its tokens is."""
+
+        def changed(slot: Slot, tensor: Tensor) -> Tensor:
+            marks = outside if "batch" in slot.axes else outside[:1]
+            shape = [len(marks) if axis == "batch" else 1 for axis in slot.axes]
+            every = [marks.reshape(*shape[:at], -1, *shape[at + 1 :]) for at in slot.tokens]
+            return sum(every[1:], every[0])
+
         return Tensors(
-            (slot, slot.mixed(tensor, new, outside) if slot.tokens else tensor)
+            (slot, torch.where(changed(slot, tensor), new, tensor) if slot.tokens else tensor)
             for (slot, tensor), (_, new) in zip(self, other, strict=True)
         )
+
+    def get(self, name: str) -> Tensor:
+        """The tensor of a name."""
+        return next(tensor for slot, tensor in self if slot.name == name)
+
+    def filled(self, name: str, value: float) -> Tensors:
+        """The tensors with one value everywhere under a name."""
+        return self.replaced(name, torch.full_like(self.get(name), value))
 
     def cloned(self) -> Tensors:
         """Detached copies."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import attrs
@@ -35,25 +36,26 @@ SIZES = {
 """What an architecture's `Dims` are given, by name; any other count without a default is 4."""
 
 
+def sizes_of(architecture: type[Any], *, every: bool = False) -> dict[str, int]:
+    """The sizes that a tiny model of an architecture is given; with `every`, its own defaults among them."""
+    fields = attrs.fields(architecture.Dims)
+    sizes = {f.name: SIZES.get(f.name, 4) for f in fields if f.name in SIZES or f.default is attrs.NOTHING}
+    defaults = {f.name: f.default for f in fields if type(f.default) is int}
+    return {**defaults, **sizes} if every else sizes
+
+
 def tiny_spec(
     architecture: type[Any], options: Any, *, scope: str = "bidirectional", layers: int = 2
 ) -> Spec:
     """The spec of a tiny model of an architecture, without positions or heads."""
-    fields = attrs.fields(architecture.Dims)
-    sizes = {f.name: SIZES.get(f.name, 4) for f in fields if f.name in SIZES or f.default is attrs.NOTHING}
-    if "layers" in sizes:
-        sizes["layers"] = layers
+    sizes = sizes_of(architecture)
+    given = {name: getattr(BASE, name) for name in ("vocabulary", "token_types", "max_length", "pad_id")}
     return Spec(
         name="tiny",
         architecture=architecture.name,
-        dims=sizes,
+        dims={**sizes, "layers": layers} if "layers" in sizes else sizes,
         options=as_table(options),
-        input=InputSpec(
-            vocabulary=BASE.vocabulary,
-            token_types=BASE.token_types,
-            max_length=BASE.max_length,
-            pad_id=BASE.pad_id,
-        ),
+        input=InputSpec(**given),
         scope=ScopeSpec(kind=scope),  # type: ignore[arg-type]
         regularisation=Regularisation(dropout=0.0),
     )
@@ -91,6 +93,27 @@ def fitting(spec: Spec, registry: Registry) -> Spec:
     raise refused
 
 
+def plain_specs(registry: Registry) -> Iterator[Spec]:
+    """Tiny specs without heads, of the plainest architectures first, in each of two kinds of scope that they take."""
+
+    def order(each: Registered) -> tuple[Any, ...]:
+        part = each.part
+        return is_companion(each), part.recurrent, not part.layer, part.fixed_layer, part.branches
+
+    for part in (entry.part for entry in sorted(registry.entries("architectures"), key=order)):
+        options = example_options(part)
+        for scope in ("bidirectional", "causal") if part.scope is None else ("bidirectional",):
+            if part.check_scope(options, scope) is None:
+                with suppress(PeirceError):
+                    yield fitting(tiny_spec(part, options, scope=scope, layers=1), registry)
+
+
+def example_heads(registry: Registry) -> list[tuple[Any, HeadSpec]]:
+    """Each head of a registry, beside how a spec asks for its example."""
+    parts = [entry.part for entry in registry.entries("heads")]
+    return [(part, HeadSpec(use=part.name, options=as_table(example_options(part)))) for part in parts]
+
+
 def around(
     entry: Registered, options: Any, registry: Registry, *, scope: str | None = None, small: bool = False
 ) -> Spec:
@@ -125,19 +148,15 @@ def around(
     why: dict[str, dict[str, None]] = {}
     for architecture in (each.part for each in sorted(registry.entries("architectures"), key=order)):
         kind = scope if architecture.scope is None else "bidirectional"
-        try:
-            spec = fitting(
-                tiny_spec(architecture, _options_in(architecture, kind), layers=1, scope=kind), registry
-            )
-            for begun in (_few_operators(spec, registry), spec):
-                trial = with_part(begun, entry, options, registry)
-                try:
-                    resolve(trial, registry)
-                    return trial
-                except PeirceError as error:
-                    why.setdefault(str(error), {})[architecture.name] = None
-        except PeirceError as error:
-            why.setdefault(str(error), {})[architecture.name] = None
+        tiny = tiny_spec(architecture, _options_in(architecture, kind), layers=1, scope=kind)
+        for few in (True, False):
+            try:
+                begun = fitting(tiny, registry)
+                trial = with_part(_few_operators(begun, registry) if few else begun, entry, options, registry)
+                resolve(trial, registry)
+                return trial
+            except PeirceError as error:
+                why.setdefault(str(error), {})[architecture.name] = None
     reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in why.items())
     raise NotRunError(f"not run: no registered architecture can hold it ({reasons or 'there is none'})")
 

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_args, get_type_hints
 
 import typer
-from attrs import evolve
 from typer.testing import CliRunner
 
 from peirce.compose import resolve
@@ -49,30 +48,28 @@ def refused(call: Callable[[], object], where: str, by: type[Exception] = Peirce
     return False
 
 
-@check(
-    "specs",
-    contract="a ready spec can be read, goes by its file's name, and resolves with the registered parts",
-)
+@check("specs")
 def ready_spec(case: Case) -> None:
-    """With a vocabulary of 100 where its data are to bring one."""
+    """A ready spec can be read, goes by its file's name, and resolves with the registered parts. With a vocabulary of
+    100 where its data are to bring one.
+    """
     path: Any = case.entry.part
     try:
         spec = load_spec(path)
-        if spec.input.vocabulary is None:
-            spec = evolve(spec, input=evolve(spec.input, vocabulary=100))
-        resolve(spec, case.registry)
+        resolve(
+            spec if spec.input.vocabulary else spec.replace({"model.input.vocabulary": 100}), case.registry
+        )
     except PeirceError as error:
         raise BrokenError(f"{path.name}: {error}") from error
     if spec.name != case.entry.name:
         raise BrokenError(f"{path.name} has the name {spec.name!r}, and users take it as {case.entry.name!r}")
 
 
-@check(
-    "runtimes",
-    contract="a runtime is imported without torch, is made without arguments, and refuses damaged files",
-)
+@check("runtimes")
 def runtime(case: Case) -> None:
-    """A runtime that is given a file of another kind raises a ModelFileError in one line."""
+    """A runtime is imported without torch, is made without arguments, and refuses damaged files. A runtime that is
+    given a file of another kind raises a ModelFileError in one line.
+    """
     made = _without_torch(case.entry.part, Runtime)()
     with TemporaryDirectory() as folder:
         path = Path(folder, f"damaged.{case.entry.name}")
@@ -82,12 +79,11 @@ def runtime(case: Case) -> None:
                 raise BrokenError(f"it opens a file {what}")
 
 
-@check(
-    "pipelines",
-    contract="a pipeline is imported without torch, names what is asked and answered, and knows the models it is for",
-)
+@check("pipelines")
 def pipeline(case: Case) -> None:
-    """Its fields, and what it says of a model without inputs, outputs and files. Exporters ask it its own example."""
+    """A pipeline is imported without torch, names what is asked and answered, and knows the models it is for. Its
+    fields, and what it says of a model without inputs, outputs and files. Exporters ask it its own example.
+    """
     found = _without_torch(case.entry.part, Pipeline)
     kinds, wrong = get_args(get_type_hints(Field)["kind"]), []
     if left := sorted(getattr(found, "__abstractmethods__", ())):
@@ -120,8 +116,7 @@ def _no_line(what: str, said: str) -> Iterator[str]:
 
 def _without_torch(target: str, base: type[Any]) -> Any:
     """The class that is announced, whose module is imported in silence where there is no torch."""
-    module, _, attribute = target.partition(":")
-    found = getattr(import_module(module), attribute, None)
+    found, module = _target(target), target.partition(":")[0]
     if not (isinstance(found, type) and issubclass(found, base)):
         raise BrokenError(f"{target} is {found!r}, and no peirce.model.{base.__name__}")
     program = f"import sys; sys.path[:] = {sys.path!r}; sys.modules['torch'] = None; import {module}"
@@ -134,15 +129,19 @@ def _without_torch(target: str, base: type[Any]) -> Any:
     return found
 
 
-@check(
-    "parsers",
-    contract="a parser goes by its name, says in a line what is missing, and gives each sentence a tree over its own "
-    "characters, in their order, the same each time",
-)
+def _target(target: str) -> Any:
+    """What `module:attribute` names."""
+    module, _, attribute = target.partition(":")
+    return attrgetter(attribute)(import_module(module))
+
+
+@check("parsers")
 def parser(case: Case) -> None:
-    """Its example, no text, and text with all sorts of characters; one that reads trees reads its example alone."""
-    module, _, attribute = case.entry.part.partition(":")
-    found: Any = getattr(import_module(module), attribute, None)
+    """A parser goes by its name, says in a line what is missing, and gives each sentence a tree over its own
+    characters, in their order, the same each time. Its example, no text, and text with all sorts of characters; one
+    that reads trees reads its example alone.
+    """
+    found = _target(str(case.entry.part))
     if getattr(found, "name", None) != case.entry.name:
         raise BrokenError(f"{found!r} does not have the name {case.entry.name!r}, which users take it by")
     if not refused(lambda: found("no_such_model").parse(found.example), "with a model that is not there"):
@@ -185,18 +184,19 @@ def _in_order(text: str, tree: Any, end: int) -> int:
     return end
 
 
-@check(
-    "experiments",
-    contract="an experiment says what it trains, shows and costs, in names that are each there once",
-)
+@check("experiments")
 def experiment(case: Case) -> None:
-    """Its rows, columns, scales, title and folder."""
+    """An experiment says what it trains, shows and costs, in names that are each there once. Its rows, columns, scales,
+    title and folder.
+    """
     one: Experiment = case.entry.part
     wrong = [*_no_line("title", one.title)]
     for what, names in (
-        ("rows", (*one.rows, *one.more)), ("columns", one.columns), ("published", tuple(one.published))
-    ):  # fmt: skip
-        wrong += _twice(what, names)
+        ("rows", (*one.rows, *one.more)),
+        ("columns", one.columns),
+        ("published", one.published),
+    ):
+        wrong += _twice(what, tuple(names))
     if not one.rows or not one.scales:
         wrong.append("it has no rows or no scales, so there is nothing to train")
     for name, line in one.scales.items():
@@ -207,22 +207,21 @@ def experiment(case: Case) -> None:
         raise BrokenError("\n".join(wrong))
 
 
-@check(
-    "commands",
-    contract="a command is imported in silence, its help says what everything is for, a mistake of the user's ends "
-    "with 2 and a message, and with `--json` its stdout is one JSON object",
-)
+@check("commands")
 def command(case: Case) -> None:
-    """Help and an unknown option at every level; the calls of `COMMAND_EXAMPLES` in its module, in an empty folder."""
+    """A command is imported in silence, its help says what everything is for, a mistake of the user's ends with 2 and a
+    message, and with `--json` its stdout is one JSON object. Help and an unknown option at every level; the calls of
+    `COMMAND_EXAMPLES` in its module, in an empty folder.
+    """
     name, target = case.entry.name, str(case.entry.part)
-    module, _, attribute = target.partition(":")
+    module = target.partition(":")[0]
     with redirect_stdout(StringIO()) as out, redirect_stderr(out):
         try:
-            found = attrgetter(attribute)(import_module(module))
+            found = _target(target)
         except (Exception, SystemExit) as error:
             raise BrokenError(f"{target} cannot be imported: {type(error).__name__}: {error}") from error
-    if out.getvalue().strip():
-        raise BrokenError(f"importing {module} prints {out.getvalue().strip().splitlines()[0][:200]!r}")
+    if said := out.getvalue().strip():
+        raise BrokenError(f"importing {module} prints {said.splitlines()[0][:200]!r}")
     if not callable(found):
         raise BrokenError(f"{target} is {found!r}, which is no function and no typer application")
     app = found

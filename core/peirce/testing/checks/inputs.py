@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import torch
+from torch import Tensor
 
 from peirce.algebra import Predicates
-from peirce.parts import Augmenter
-from peirce.testing.check import NETWORK, check_each
+from peirce.testing.check import NETWORK, check
 from peirce.testing.checks.symmetry import hold_past
 from peirce.testing.compare import BrokenError, NotApplicableError, alike, same
 from peirce.testing.examples import Tensors, View, normal, plain_view
-from peirce.testing.harness import (
-    ArchitectureHarness,
-    Harness,
-    HeadHarness,
-    StateOperatorHarness,
-    TokenHarness,
-)
+from peirce.testing.harness.architectures import ArchitectureHarness
+from peirce.testing.harness.base import Harness
+from peirce.testing.harness.sized import AugmenterHarness, HeadHarness, StateOperatorHarness, TokenHarness
 
 LENGTH = 5
 
 
-@check_each(
-    *NETWORK,
-    contract="an optional input may be absent and then equals its default; every declared one is read, up to `high`",
-)
+@check(*NETWORK)
 def inputs(harness: Harness) -> None:
-    """The inputs that the part declares, the standard ones, and a mask that hides nothing."""
+    """An optional input may be absent and then equals its default; every declared one is read, up to `high`. The inputs
+    that the part declares, the standard ones, and a mask that hides nothing.
+    """
     view = plain_view(harness.kinds[0], 2, LENGTH)
     tensors = harness.draw(view)
     everyone = attrs.evolve(view, real=torch.ones(2, LENGTH, dtype=torch.bool))
@@ -70,24 +63,20 @@ def _once(harness: Harness, tensors: Tensors, view: View, note: str) -> Tensors:
 
 def _declared(harness: TokenHarness, view: View, tensors: Tensors) -> None:
     specs = {spec.name: spec for spec in harness.make().inputs()}
-    given = {slot.name: tensor for slot, tensor in tensors}
-    for slot in harness.token_slots():
+    for slot in TokenHarness.reads(harness):
         name, spec = slot.name, specs.get(slot.name)
         if name == "token_type_ids" or (spec is not None and not spec.required):
             absent = attrs.evolve(harness, absent=frozenset({name}))
             results = _once(absent, tensors, view, f"without the optional input {name!r}")
             default = 0 if spec is None else spec.default
             if default is not None:
-                filled = tensors.replaced(name, torch.full_like(given[name], default))
                 what = f"without {name}, against its default {default}"
-                alike(results, harness.once(filled, view), what)
+                alike(results, harness.once(tensors.filled(name, default), view), what)
         if spec is None or slot.dtype == "float":
             continue
         if slot.high is not None:
-            most = tensors.replaced(name, torch.full_like(given[name], slot.high - 1))
-            _once(
-                harness, most, view, f"with {name!r} = {slot.high - 1} everywhere, where high = {slot.high}"
-            )
+            note = f"with {name!r} = {slot.high - 1} everywhere, where high = {slot.high}"
+            _once(harness, tensors.filled(name, slot.high - 1), view, note)
         # What a head reads may depend on its other inputs, and random ones seldom make sense together.
         if not isinstance(harness, HeadHarness) and not _is_read(harness, name):
             raise BrokenError(f"it declares the input {name!r}, and nothing depends on it")
@@ -98,7 +87,7 @@ def _is_read(harness: TokenHarness, name: str) -> bool:
     for seed in range(8):
         view = plain_view(harness.kinds[0], 2, 2 + seed)
         tensors, others = harness.draw(view, seed), harness.draw(view, seed + 100)
-        changed = tensors.replaced(name, next(t for slot, t in others if slot.name == name))
+        changed = tensors.replaced(name, others.get(name))
         if differ(harness.once(tensors, view), harness.once(changed, view)):
             return True
     return False
@@ -112,9 +101,7 @@ def differ(one: Tensors, other: Tensors) -> bool:
 def _optional(harness: ArchitectureHarness, view: View, tensors: Tensors) -> None:
     model = harness.make()[view.kind]
     given = harness.inputs(model, tensors, view)
-    for spec in model.signature.inputs:
-        if spec.required or spec.name not in given:
-            continue
+    for spec in (each for each in model.signature.inputs if not each.required and each.name in given):
         without = {name: value for name, value in given.items() if name != spec.name}
         results = model(**without)
         if spec.default is not None:
@@ -123,13 +110,11 @@ def _optional(harness: ArchitectureHarness, view: View, tensors: Tensors) -> Non
                 same(value, filled[name], f"{name} without {spec.name}, against its default {spec.default}")
 
 
-@check_each(
-    "heads",
-    contract="a head reads what `needs` lists and nothing else that may be absent; with `past`, nothing of the future",
-)
-def needs(harness: Harness) -> None:
-    """Without the outputs that it does not need, with others where it needs them, and with another future."""
-    assert isinstance(harness, HeadHarness)
+@check("heads")
+def needs(harness: HeadHarness) -> None:
+    """A head reads what `needs` lists and nothing else that may be absent; with `past`, nothing of the future. Without
+    the outputs that it does not need, with others where it needs them, and with another future.
+    """
     wanted = harness.part.needs
     view = plain_view("causal" if "past" in wanted else "bidirectional", 2, LENGTH)
     tensors, drawn = harness.draw(view), harness.draw(view, 1)
@@ -139,9 +124,7 @@ def needs(harness: Harness) -> None:
             absent = attrs.evolve(harness, absent=frozenset({name}))
             what = f"without the {name} output, which `needs` does not list"
             alike(_once(absent, tensors, view, what), results, what)
-            continue
-        changed = tensors.replaced(name, next(tensor for slot, tensor in drawn if slot.name == name))
-        if not differ(harness.once(changed, view), results):
+        elif not differ(harness.once(tensors.replaced(name, drawn.get(name)), view), results):
             raise BrokenError(f"needs lists {name!r}, and no prediction depends on it")
     if "past" in wanted:
         past = torch.arange(LENGTH // 2)
@@ -149,24 +132,22 @@ def needs(harness: Harness) -> None:
         hold_past(harness.once(tensors.mixed(drawn, future), view), results, past, "other tokens after them")
 
 
-@check_each(
-    "augmenters",
-    contract="`words` changes the word embeddings as `forward` changes those of tokens, where the id alone decides",
-)
-def words(harness: Harness) -> None:
-    """Each token in a text, alone, and as a word."""
-    made, dims, subject = harness.make(), harness.dims, harness
-    assert isinstance(made, Augmenter)
-    assert isinstance(subject, TokenHarness)
+@check("augmenters")
+def words(harness: AugmenterHarness) -> None:
+    """`words` changes the word embeddings as `forward` changes those of tokens, where the id alone decides. Each token
+    in a text, alone, and as a word.
+    """
+    made, dims = harness.make(), harness.dims
     table = normal((dims.vocabulary, dims.unary), torch.Generator().manual_seed(0))
 
-    def augmented(tensors: Tensors, view: View, ids: torch.Tensor) -> Any:
+    def augmented(tensors: Tensors, view: View, ids: Tensor) -> Tensor:
         given = tensors.replaced("input_ids", ids).replaced("embeddings", table[ids])
-        return made(table[ids], subject.tokens(given, view))
+        result: Tensor = made(table[ids], harness.tokens(given, view))
+        return result
 
     view = plain_view("bidirectional", 2, 6)
     tensors = harness.draw(view, 1)
-    ids = next(tensor for slot, tensor in tensors if slot.name == "input_ids")
+    ids = tensors.get("input_ids")
     inside = augmented(tensors, view, ids)
     apart = plain_view("bidirectional", ids.numel(), 1)  # each token in a text of its own, with other inputs
     alone = augmented(harness.draw(apart, 2), apart, ids.reshape(-1, 1)).reshape(inside.shape)

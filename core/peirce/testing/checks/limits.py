@@ -6,13 +6,13 @@ import attrs
 import torch
 
 from peirce.parts import Operator, RecurrentOperator, StateOperator
-from peirce.testing.check import NETWORK, check_each
+from peirce.testing.check import NETWORK, check
 from peirce.testing.checks.symmetry import hold_permuted
 from peirce.testing.checks.values import hold_reference
 from peirce.testing.compare import alike, finite
 from peirce.testing.examples import View, plain_view, sized
-from peirce.testing.harness import ArchitectureHarness, Harness
-from peirce.testing.tiny_models import fitting
+from peirce.testing.harness.architectures import ArchitectureHarness
+from peirce.testing.harness.base import Harness
 
 LONG = 300
 """Tokens of a long text."""
@@ -23,13 +23,12 @@ NARROW = attrs.evolve(sized(1, 1, 1, 1), max_length=512)
 ONE = attrs.evolve(sized(1, 1, 1, 1), layers=1, token_types=1, vocabulary=2, max_length=1)
 
 
-@check_each(
-    *NETWORK,
-    contract="a part works at every size: several hundred tokens, many heads, odd widths, one of everything",
-)
+@check(*NETWORK)
 def limits(harness: Harness) -> None:
-    """Few real tokens of many against these alone; many in another order; every size one, and every size odd."""
-    kinds, wide, part = harness.kinds[:2], _wide(harness), harness.part
+    """A part works at every size: several hundred tokens, many heads, odd widths, one of everything. Few real tokens of
+    many against these alone; many in another order; every size one, and every size odd.
+    """
+    kinds, wide, part = harness.kinds[:2], harness.resized(WIDE), harness.part
     for kind in kinds:
         _finite(harness.resized(ONE), plain_view(kind, 1, 1), "with one of everything")
         _few_of_many(wide, kind, LONG, WHERE)
@@ -59,16 +58,6 @@ def _finite(harness: Harness, view: View, what: str) -> None:
     with torch.no_grad():
         for name, result in harness.once(harness.draw(view), view).floats().items():
             finite(result, f"{name} {what}")
-
-
-def _wide(harness: Harness) -> Harness:
-    if not isinstance(harness, ArchitectureHarness):
-        return harness.resized(WIDE)
-    specs = {
-        kind: fitting(spec.replace({"model.input.max_length": 512}), harness.registry)
-        for kind, spec in list(harness.specs.items())[:2]
-    }
-    return attrs.evolve(harness, specs=specs)
 
 
 def _few_of_many(harness: Harness, kind: str, length: int, where: tuple[int, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,14 +12,15 @@ from torch import Tensor
 
 from peirce.errors import InputError
 from peirce.parts import IGNORED
-from peirce.testing.check import check_each, holds
+from peirce.testing.check import check
 from peirce.testing.checks.numerics import survives
+from peirce.testing.checks.training import compare_gradients
 from peirce.testing.compare import BrokenError, NotApplicableError, same
-from peirce.testing.examples import Example, Slot, Tensors, normal, plain_view
-from peirce.testing.harness import Harness, HeadHarness
+from peirce.testing.examples import Example, Slot, Tensors, plain_view
+from peirce.testing.harness.sized import HeadHarness
 
-STEP = 1e-3
-"""The step of finite differences of a loss, which may be computed in float32."""
+SLOPES: Any = {"steps": (1e-3, 1e-4), "relative": 0.02, "absolute": 1e-3}
+"""Finite differences of a loss, which may be computed in float32."""
 WHOLE_GROUPS = 12
 """A batch that is a whole number of groups of 2, 3, 4 or 6, as losses that compare rows may take them."""
 _REFUSED = (RuntimeError, ValueError, TypeError, IndexError)
@@ -42,7 +44,7 @@ def losses(head: Any, outputs: Outputs, generator: torch.Generator) -> list[tupl
     Raises:
         BrokenError: it takes none; caused by the first InputError, if it raised one.
     """
-    found, errors, refused = [], [], None
+    found, errors, refused = [], ["the loss takes labels of none of the usual forms"], None
     for form, labels in _forms(next(iter(outputs.values())), generator):
         try:
             found.append((form, labels, head.loss(outputs, labels)))
@@ -50,9 +52,7 @@ def losses(head: Any, outputs: Outputs, generator: torch.Generator) -> list[tupl
             refused = refused or (error if isinstance(error, InputError) else None)
             errors.append(f"{form}: {str(error).splitlines()[0]}")
     if not found:
-        raise BrokenError(
-            "the loss takes labels of none of the usual forms\n" + "\n".join(errors)
-        ) from refused
+        raise BrokenError("\n".join(errors)) from refused
     return found
 
 
@@ -62,48 +62,36 @@ def _declared(sentence: str) -> set[tuple[str, int]]:
     return {(dtype, len([axis for axis in axes.split(",") if axis.strip()])) for dtype, axes in found}
 
 
-@check_each(
-    "heads",
-    contract="the loss of a head's predictions is a finite scalar with finite gradients, of labels as declared",
-)
-def loss(harness: Harness) -> None:
-    """With labels of the forms that losses take: class ids, numbers, a number for each logit, or 0 or 1 for each.
+@check("heads", count=8, batches=(1, 2, WHOLE_GROUPS))
+def loss(harness: HeadHarness, example: Example) -> None:
+    """The loss of a head's predictions is a finite scalar with finite gradients, of labels as declared. With labels of
+    the forms that losses take: class ids, numbers, a number for each logit, or 0 or 1 for each.
 
     A loss that takes examples in groups may refuse the smaller batches, with an InputError.
     """
-    labelled = harness.part.labels
+    made, view, labelled = harness.make(), example.view, harness.part.labels
     if not labelled.strip():
-        raise BrokenError(
-            "`labels` is empty: say in a sentence what `loss` takes, such as 'int64 [b]: the class'"
-        )
-
-    def body(harness: Harness, example: Example) -> None:
-        assert isinstance(harness, HeadHarness)
-        made, view = harness.make(), example.view
-        tensors = harness.draw(view, example.generator()).leaves()
-        try:
-            found = losses(made, harness.predict(made, tensors, view), example.generator(2))
-        except BrokenError as error:
-            if isinstance(error.__cause__, InputError) and view.batch < WHOLE_GROUPS:
-                return
-            raise
-        form, labels, value = found[0]
-        if value.dim():
-            raise BrokenError(f"the loss has the shape {list(value.shape)} and must be a scalar")
-        said = _declared(labelled)
-        if said and not said & {
-            ("float" if each.is_floating_point() else "int64", each.dim()) for _, each, _ in found
-        }:
-            kind = f"{str(labels.dtype).removeprefix('torch.')} {list(labels.shape)}"
-            raise BrokenError(f"labels says {labelled!r}, and the loss takes {form}: {kind}")
-        survives(made, tensors, Tensors([(Slot("loss", ()), value)]), "")
-
-    holds(harness, body, count=8, batches=(1, 2, WHOLE_GROUPS))
+        raise BrokenError("`labels` is empty: say in a sentence what `loss` takes, as 'int64 [b]: the class'")
+    tensors = harness.draw(view, example.generator()).leaves()
+    try:
+        found = losses(made, harness.predict(made, tensors, view), example.generator(2))
+    except BrokenError as error:
+        if isinstance(error.__cause__, InputError) and view.batch < WHOLE_GROUPS:
+            return
+        raise
+    form, labels, value = found[0]
+    if value.dim():
+        raise BrokenError(f"the loss has the shape {list(value.shape)} and must be a scalar")
+    said = _declared(labelled)
+    taken = {("float" if each.is_floating_point() else "int64", each.dim()) for _, each, _ in found}
+    if said and not said & taken:
+        kind = f"{str(labels.dtype).removeprefix('torch.')} {list(labels.shape)}"
+        raise BrokenError(f"labels says {labelled!r}, and the loss takes {form}: {kind}")
+    survives(made, tensors, Tensors([(Slot("loss", ()), value)]), "")
 
 
-def _predicted(harness: Harness, batch: int, length: int) -> tuple[Any, Outputs]:
+def _predicted(harness: HeadHarness, batch: int, length: int) -> tuple[Any, Outputs]:
     """A head, and predictions of it as leaves."""
-    assert isinstance(harness, HeadHarness)
     view = plain_view("causal" if "past" in harness.part.needs else "bidirectional", batch, length)
     made = harness.make()
     return made, _changed(harness.predict(made, harness.draw(view), view), lambda t: t)
@@ -117,20 +105,24 @@ def _changed(outputs: Outputs, change: Any) -> Outputs:
     }
 
 
-@check_each(
-    "heads",
-    contract="a loss has the gradients of finite differences, changes nothing given, and is float32 at least",
-)
-def loss_numerics(harness: Harness) -> None:
-    """Along a random direction of each prediction; logits of order 1e4 and 1e-6; predictions in half precision."""
+@check("heads")
+def loss_numerics(harness: HeadHarness) -> None:
+    """A loss has the gradients of finite differences, changes nothing given, and is float32 at least. Along a random
+    direction of each prediction; logits of order 1e4 and 1e-6; predictions in half precision.
+    """
     made, outputs = _predicted(harness, WHOLE_GROUPS, 4)
     generator = torch.Generator()
     predicted = {name: t.detach().clone() for name, t in outputs.items()}
-    for form, labels, value in losses(made, outputs, generator.manual_seed(1)):
+    for form, labels, _ in losses(made, outputs, generator.manual_seed(1)):
         if outputs.keys() != predicted.keys():
             raise BrokenError(f"the loss adds to the predictions that it is given: {list(outputs)}")
         before = predicted | {"the labels": labels.clone()}
-        _slopes(made, outputs, labels, value, form)
+        floats = {
+            f"the loss with {form} by {n or 'the prediction'}": t
+            for n, t in outputs.items()
+            if t.requires_grad
+        }
+        compare_gradients(partial(made.loss, outputs, labels), floats, generator.manual_seed(3), **SLOPES)
         for name, tensor in (outputs | {"the labels": labels}).items():
             what = f"{name or 'the prediction'} after the loss"
             same(tensor.detach(), before[name], what, tolerance=0.0)
@@ -142,7 +134,7 @@ def loss_numerics(harness: Harness) -> None:
     form, labels, value = losses(made, half, generator.manual_seed(1))[0]
     if value.is_floating_point() and value.dtype.itemsize < 4:
         raise BrokenError(
-            f"half inside the loss: it is {value.dtype} where predictions are float16; compute it in float32"
+            f"half inside the loss: predictions of float16 give {value.dtype}; compute it in float32"
         )
     exact = made.loss(_changed(half, Tensor.double), labels).detach()
     same(value.detach().double(), exact.double(), f"the loss of float16 predictions with {form}", 1e-3)
@@ -153,60 +145,30 @@ def _hold_finite(made: Any, value: Tensor, outputs: Outputs, what: str) -> None:
     survives(made, predictions, Tensors([(Slot("the loss", ()), value)]), what)
 
 
-def _slopes(made: Any, outputs: Outputs, labels: Tensor, value: Tensor, form: str) -> None:
-    floats = {name: t for name, t in outputs.items() if t.is_floating_point()}
-    given: Any = [None] * len(floats)
-    if value.requires_grad:
-        given = torch.autograd.grad(value, list(floats.values()), allow_unused=True)
-    for (name, tensor), gradient in zip(floats.items(), given, strict=True):
-        direction = normal(tensor.shape, torch.Generator().manual_seed(3))
-        ours, theirs = 0.0 if gradient is None else float((gradient * direction).sum()), 0.0
-        for step in (STEP, STEP / 10):
-            with torch.no_grad():
-                up, down = (
-                    float(made.loss({**outputs, name: tensor + s * direction}, labels)) for s in (step, -step)
-                )
-            theirs = (up - down) / (2 * step)
-            if abs(theirs - ours) <= 0.02 * max(abs(ours), abs(theirs)) + 0.01:
-                break
-        else:
-            cause = "; it is detached on its way" if not ours else ""
-            raise BrokenError(
-                f"the gradient of the loss with {form} by {name or 'the prediction'} along a direction is {ours:.4g}, "
-                f"and finite differences give {theirs:.4g}{cause}"
-            )
-
-
-@check_each(
-    "heads",
-    contract="a loss is the mean over targets, of one row or many; labels of -100 count for nothing",
-)
-def targets(harness: Harness) -> None:
-    """Rows of a loss over class ids count by their targets; places of -100 hold any logits."""
+@check("heads")
+def targets(harness: HeadHarness) -> None:
+    """A loss is the mean over targets, of one row or many; labels of -100 count for nothing. Rows of a loss over class
+    ids count by their targets; places of -100 hold any logits.
+    """
     made, outputs = _predicted(harness, 4, 3)
     logits = next(iter(outputs.values()))
     labels = torch.randint(0, logits.shape[-1], logits.shape[:-1], generator=torch.Generator().manual_seed(5))
     if not _mean_of_rows(made, outputs, labels):
         raise NotApplicableError("its loss takes no class ids row by row")
-    twice = {name: torch.cat([value[:1]] * 2) for name, value in outputs.items()}
-    once = _of_rows(made, outputs, labels, slice(1))
-    same(
-        made.loss(twice, torch.cat([labels[:1]] * 2)).double(),
-        once,
-        "the loss of a row twice, against once",
-        1e-5,
-    )
+    rows = torch.tensor([0, 0])
+    twice, once = _of_rows(made, outputs, labels, rows), _of_rows(made, outputs, labels, rows[:1])
+    same(twice, once, "the loss of a row twice, against once", 1e-5)
     if labels.dim() > 1:
         _ignored(made, outputs, labels)
 
 
-def _of_rows(made: Any, outputs: Outputs, labels: Tensor, rows: slice) -> Tensor:
+def _of_rows(made: Any, outputs: Outputs, labels: Tensor, rows: Tensor) -> Tensor:
     found: Tensor = made.loss({name: value[rows] for name, value in outputs.items()}, labels[rows]).double()
     return found
 
 
 def _each_row(made: Any, outputs: Outputs, labels: Tensor) -> list[Tensor]:
-    return [_of_rows(made, outputs, labels, slice(i, i + 1)) for i in range(len(labels))]
+    return [_of_rows(made, outputs, labels, row) for row in torch.arange(len(labels)).split(1)]
 
 
 def _mean_of_rows(made: Any, outputs: Outputs, labels: Tensor) -> bool:
@@ -216,7 +178,7 @@ def _mean_of_rows(made: Any, outputs: Outputs, labels: Tensor) -> bool:
     except _REFUSED:
         return False
     try:
-        _of_rows(made, outputs, labels, slice(3))
+        _of_rows(made, outputs, labels, torch.arange(3))
     except InputError:
         return False  # it takes rows in groups
     # Rows that are compared with each other: alone a row has nothing to be compared with.

@@ -16,15 +16,16 @@ from torch import Tensor
 from peirce.compose import export, resolve
 from peirce.errors import ExportError, PeirceError
 from peirce.model import Model
-from peirce.parts import PLACES, GenerativeArchitecture, TensorSpec
+from peirce.parts import PLACES, GenerativeArchitecture
 from peirce.registry import Registry
 from peirce.spec import OperatorSpec, OperatorsSpec, PartSpec, Spec
-from peirce.testing.check import NETWORK, Case, check, check_each
+from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.companions import companied
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError, alike, same
 from peirce.testing.examples import BASE, Tensors, View, plain_view
-from peirce.testing.harness import ArchitectureHarness, Harness
-from peirce.testing.tiny_models import SIZES, around, build_random, fitting, tiny_spec
+from peirce.testing.harness.architectures import ArchitectureHarness
+from peirce.testing.harness.base import slots, values
+from peirce.testing.tiny_models import around, build_random, fitting, sizes_of, tiny_spec
 
 LENGTH = 5
 PROBES = "peirce.testing.probes"
@@ -34,18 +35,16 @@ MOVED = 1e-9
 ITSELF = torch.eye(LENGTH, dtype=torch.bool)
 
 
-@check_each(
-    "architectures",
-    contract="atoms depend on what the scope shows them, and on nothing else: each kind of scope is what it says",
-)
-def scopes(harness: Harness) -> None:
-    """Another token in one place at a time; which atoms change, in every kind of scope."""
-    assert isinstance(harness, ArchitectureHarness)
-    told = False
-    for kind, model in harness.make().items():
-        if model.network.rows != "length":
-            continue
-        told, view = True, _related(kind)
+@check("architectures")
+def scopes(harness: ArchitectureHarness) -> None:
+    """Atoms depend on what the scope shows them, and on nothing else: each kind of scope is what it says. Another token
+    in one place at a time; which atoms change, in every kind of scope.
+    """
+    models = harness.make()
+    if all(model.network.rows != "length" for model in models.values()):
+        raise NotApplicableError("its rows are other tokens than its inputs")
+    for kind, model in models.items():
+        view = _related(kind)
         seen, sees = _dependence(harness, model, view), view.allowed()[0]
         closure = sees | ITSELF
         for _ in range(LENGTH):
@@ -55,19 +54,15 @@ def scopes(harness: Harness) -> None:
         if harness.part.layer and kind != "bidirectional":
             for x, a in (sees & ~seen).nonzero().tolist():
                 raise BrokenError(
-                    f"in a {kind} scope token {x} may attend to token {a}, of which nothing arrives"
+                    f"in a {kind} scope nothing of token {a} arrives at token {x}, which may see it"
                 )
-    if not told:
-        raise NotApplicableError("its rows are other tokens than its inputs")
 
 
 def _related(kind: str) -> View:
     view = plain_view(kind, 1, LENGTH)
-    if kind != "relation":
-        return view
     pairs = ITSELF.clone()
     pairs[0, 2] = pairs[2, 4] = pairs[3, 1] = True
-    return attrs.evolve(view, relation=pairs.unsqueeze(0))
+    return attrs.evolve(view, relation=pairs.unsqueeze(0)) if kind == "relation" else view
 
 
 def _dependence(harness: ArchitectureHarness, model: Model, view: View) -> Tensor:
@@ -92,12 +87,11 @@ def _dependence(harness: ArchitectureHarness, model: Model, view: View) -> Tenso
     return seen
 
 
-@check(
-    "architectures",
-    contract="what a spec adds has an effect: positions at each place, augmenters, operators; `gives` is true",
-)
+@check("architectures")
 def places(case: Case) -> None:
-    """A plain part of the suite's own at each place; whether its parameters matter."""
+    """What a spec adds has an effect: positions at each place, augmenters, operators; `gives` is true. A plain part of
+    the suite's own at each place; whether its parameters matter.
+    """
     registry, harness = case.registry.completed(PROBES), case.harness
     assert isinstance(harness, ArchitectureHarness)
     kind = harness.kinds[0]
@@ -119,11 +113,9 @@ def places(case: Case) -> None:
             continue  # such as a pair position where no operator attends
         if "'scope'" in what:
             if probed.network.rows == "length" and harness.part.layer:
-                seen = _dependence(harness, probed, _related(kind)) & ~ITSELF
-                for x, a in seen.nonzero().tolist():
-                    raise BrokenError(
-                        f"a scope position shows each token itself alone, and token {x} depends on token {a}"
-                    )
+                for x, a in (_dependence(harness, probed, _related(kind)) & ~ITSELF).nonzero().tolist():
+                    said = "a scope position shows each token itself alone, and token"
+                    raise BrokenError(f"{said} {x} depends on token {a}")
             continue
         probes = [module for module in probed.modules() if type(module).__module__ == PROBES]
         with torch.no_grad():
@@ -134,9 +126,8 @@ def places(case: Case) -> None:
         if all(_equal(getattr(before, name), getattr(after, name)) for name in ATOMS):
             raise BrokenError(f"{what} has no effect")
         if "augmenter" in what and _equal(before.embeddings, after.embeddings):
-            raise BrokenError(
-                "heads tie to other word embeddings than those that augmenters make; give `TokenInput.words()`"
-            )
+            said = "heads tie to other word embeddings than those that augmenters make"
+            raise BrokenError(f"{said}; give `TokenInput.words()`")
 
 
 def _with_probes(harness: ArchitectureHarness, spec: Spec, registry: Registry) -> Iterator[tuple[str, Spec]]:
@@ -157,12 +148,11 @@ def _equal(one: Tensor | None, other: Tensor | None) -> bool:
     return other is None if one is None else other is not None and torch.equal(one, other)
 
 
-@check(
-    "architectures",
-    contract="each size of `[model.dims]` changes the network, and a size that it takes can be built",
-)
+@check("architectures")
 def dims(case: Case) -> None:
-    """One size at a time, one more and twice as much."""
+    """Each size of `[model.dims]` changes the network, and a size that it takes can be built. One size at a time, one
+    more and twice as much.
+    """
     part = case.entry.part
     spec = fitting(tiny_spec(part, case.harness.options), case.registry)
 
@@ -171,27 +161,23 @@ def dims(case: Case) -> None:
         return [(name, tuple(value.shape)) for name, value in state.items()]
 
     before, tried = shapes(spec), False
-    for field in attrs.fields(part.Dims):
-        now = spec.dims.get(field.name, SIZES.get(field.name, field.default))
-        if not isinstance(now, int) or isinstance(now, bool):
-            continue
+    for name, now in sizes_of(part, every=True).items():
         for value in (now + 1, now * 2, now * 3, now - 1):
             with suppress(PeirceError):
-                after = shapes(spec.replace({f"model.dims.{field.name}": value}))
+                after = shapes(spec.replace({f"model.dims.{name}": value}))
                 tried = True
                 if after == before:
-                    raise BrokenError(f"the size {field.name!r} of model.dims changes nothing in the network")
+                    raise BrokenError(f"the size {name!r} of model.dims changes nothing in the network")
                 break
     if not tried:
         raise NotApplicableError("it has no sizes that can be varied")
 
 
-@check_each(
-    "architectures", contract="a fused model equals the unfused one in float64, with the same state dict"
-)
-def fused(harness: Harness) -> None:
-    """One layer, to 1e-12 of the largest output."""
-    assert isinstance(harness, ArchitectureHarness)
+@check("architectures")
+def fused(harness: ArchitectureHarness) -> None:
+    """A fused model equals the unfused one in float64, with the same state dict. One layer, to 1e-12 of the largest
+    output.
+    """
     for kind in harness.specs:
         spec = fitting(tiny_spec(harness.part, harness.options, scope=kind, layers=1), harness.registry)
         one, two = (build_random(spec, harness.registry, fuse=fuse) for fuse in (True, False))
@@ -204,15 +190,11 @@ def fused(harness: Harness) -> None:
         alike(first, second, f"in a {kind} scope, fused", tolerance=1e-12)
 
 
-@check(
-    "operators",
-    "positions",
-    "augmenters",
-    "architectures",
-    contract="tokens that are inferred one by one from a cached state have the atoms that one pass gives them",
-)
+@check("operators", "positions", "augmenters", "architectures")
 def memory(case: Case) -> None:
-    """A tiny causal model that holds the part, to 1e-10 of the largest atom: two tokens, then one at a time."""
+    """Tokens that are inferred one by one from a cached state have the atoms that one pass gives them. A tiny causal
+    model that holds the part, to 1e-10 of the largest atom: two tokens, then one at a time.
+    """
     # Where the example's options refuse a causal scope, another choice of one of them may take it.
     options = next((s.options for s in case.harnesses if "causal" in s.kinds), case.harness.options)
     try:
@@ -222,26 +204,21 @@ def memory(case: Case) -> None:
     network = build_random(spec, case.registry).network
     if not isinstance(network, GenerativeArchitecture):
         raise NotApplicableError(f"architecture {spec.architecture!r} has no cached state")
-    generator = torch.Generator().manual_seed(0)
-    batch, length = 2, 6
-    real = torch.ones(batch, length, dtype=torch.bool)
+    generator, length = torch.Generator().manual_seed(0), 6
+    real = torch.ones(2, length, dtype=torch.bool)
     real[0, 1] = real[1, 0] = False
-
-    def drawn(spec: TensorSpec) -> Tensor:
-        shape = [dim if isinstance(dim, int) else batch if dim == "batch" else length for dim in spec.dims]
-        if spec.dtype == "bool":
-            return torch.ones(shape, dtype=torch.bool)
-        return torch.randint(0, spec.high or 2, shape, generator=generator)
-
-    inputs = {s.name: drawn(s) for s in network.inputs() if "prefix" not in s.name}
-    inputs |= {spec.name: real for spec in network.inputs() if spec.masks is not None}
-    counted = {s.name: s.dims.index(network.rows) for s in network.inputs() if network.rows in s.dims}
+    specs = [spec for spec in network.inputs() if "prefix" not in spec.name]
+    sizes = {dim: length for spec in specs for dim in spec.dims} | {"batch": 2}
+    inputs = {slot.name: values(slot, sizes, generator) for slot in slots(specs)}
+    inputs |= {name: torch.ones_like(value) for name, value in inputs.items() if value.dtype == torch.bool}
+    inputs |= {spec.name: real for spec in specs if spec.masks is not None}
+    counted = {spec.name: spec.dims.index(network.rows) for spec in specs if network.rows in spec.dims}
     pieces: list[Tensor] = []
     kept: dict[str, Tensor] = {}
     with torch.no_grad():
         whole = network(inputs)[0].unary
         for start, stop in ((0, 2), *((at, at + 1) for at in range(2, length))):
-            new = {n: inputs[n].narrow(at, start, stop - start) for n, at in counted.items() if n in inputs}
+            new = {name: inputs[name].narrow(at, start, stop - start) for name, at in counted.items()}
             encoded, _, kept = network.advance({**inputs, **new} if start == 0 else new, kept)
             pieces.append(encoded.unary)
     declared = [s.name for s in network.cached_state()]
@@ -252,25 +229,21 @@ def memory(case: Case) -> None:
     same(torch.cat(pieces, 1) / size, whole / size, what, tolerance=1e-10)
 
 
-@check(
-    *NETWORK,
-    contract="an exported model gives in ONNX Runtime what torch gives, at other sizes than it was traced at",
-)
+@check(*NETWORK)
 def onnx(case: Case) -> None:
-    """The smallest model that holds the part, by the registry's exporter, which verifies what it wrote.
+    """An exported model gives in ONNX Runtime what torch gives, at other sizes than it was traced at. The smallest
+    model that holds the part, by the registry's exporter, which verifies what it wrote.
 
     A thorough run takes an architecture of the registry's own.
     """
     _exported(case, "onnx")
 
 
-@check(
-    *NETWORK,
-    contract="TensorRT parses an exported model and builds an engine of it, for every size of its dims",
-    on_request=True,
-)
+@check(*NETWORK, on_request=True)
 def tensorrt(case: Case) -> None:
-    """The model of the check `onnx`; the engine is not run, which needs a GPU."""
+    """TensorRT parses an exported model and builds an engine of it, for every size of its dims. The model of the check
+    `onnx`; the engine is not run, which needs a GPU.
+    """
     _exported(case, "tensorrt")
 
 

@@ -11,24 +11,20 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from peirce.parts import Operator, RecurrentOperator
-from peirce.testing.check import NETWORK, Case, check, check_each, holds
+from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.checks.declared import FLOATS
 from peirce.testing.compare import BrokenError, NotApplicableError, zero
 from peirce.testing.compare import finite as hold_finite
 from peirce.testing.examples import PADDED, Example, Tensors, View, plain_view
-from peirce.testing.harness import Harness
-from peirce.testing.harness.base import modules
+from peirce.testing.harness.base import Harness, modules
+from peirce.testing.harness.sized import LayerHarness
 
 
-@check_each(
-    "operators",
-    "heads",
-    "architectures",
-    contract="a row with nothing in scope gives zeros, never NaN, and finite gradients, in every dtype",
-    covers=lambda part: not issubclass(part, RecurrentOperator),  # it has a state there
-)
+@check("operators", "heads", "architectures", but=RecurrentOperator)
 def empty_rows(harness: Harness) -> None:
-    """Padding, and tokens that a relation lets see nothing; softmax logits of order one and of +-1e4."""
+    """A row with nothing in scope gives zeros, never NaN, and finite gradients, in every dtype. Padding, and tokens
+    that a relation lets see nothing; softmax logits of order one and of +-1e4.
+    """
 
     def body(harness: Harness, example: Example) -> None:
         view = example.view
@@ -45,9 +41,9 @@ def empty_rows(harness: Harness) -> None:
                 survives(made, tensors, results, what)
 
     if "relation" in harness.kinds:
-        holds(harness, body, kinds=("relation",), empty_rows=True, count=5)
+        on_examples(harness, body, kinds=("relation",), empty_rows=True, count=5)
     if "bidirectional" in harness.kinds:
-        holds(harness, body, kinds=("bidirectional",), padded=True, count=5)
+        on_examples(harness, body, kinds=("bidirectional",), padded=True, count=5)
         # An example that is padding throughout; others have at least one real token.
         body(harness, Example(View("bidirectional", 2, 3, torch.tensor([[False] * 3, [True] * 3])), 0))
 
@@ -57,12 +53,11 @@ def extreme(tensors: Tensors, scale: float = 1e4) -> Tensors:
     return tensors.map(lambda slot, t: t.sign() * scale if slot.logits and scale != 1 else t)
 
 
-@check(
-    *NETWORK,
-    contract="values and gradients are finite in float32, bfloat16 and float16, with logits of +-1e4",
-)
-def finite(case: Case) -> None:
-    """Softmax kernels that are all but one-hot, where something is in scope; inputs that are tiny or zero."""
+@check(*NETWORK)
+def finite(harness: Harness) -> None:
+    """Values and gradients are finite in float32, bfloat16 and float16, with logits of +-1e4. Softmax kernels that are
+    all but one-hot, where something is in scope; inputs that are tiny or zero.
+    """
 
     def body(harness: Harness, example: Example) -> None:
         for dtype in FLOATS[1:]:
@@ -77,8 +72,7 @@ def finite(case: Case) -> None:
                 survives(made, tensors, harness.run(made, tensors, example.view), f"in {dtype}{what}")
 
     # Rows of padding see nothing, which is what `empty_rows` is about.
-    padded = False if case.entry.kind == "operators" else None
-    case.each(lambda harness: holds(harness, body, count=6, padded=padded))
+    on_examples(harness, body, count=6, padded=False if isinstance(harness, LayerHarness) else None)
 
 
 def survives(made: object, tensors: Tensors, results: Tensors, what: str) -> None:
@@ -100,12 +94,11 @@ def _views(harness: Harness) -> list[View]:
     return [plain_view(kind, 2, 4, real) for kind in harness.kinds[:2] for real in (None, PADDED)]
 
 
-@check_each(
-    *NETWORK,
-    contract="nothing is rounded inside: float64 stays float64 all the way, and float32 never becomes a half",
-)
+@check(*NETWORK)
 def precision(harness: Harness) -> None:
-    """Every operation of a call in float64 and in float32, padded and not."""
+    """Nothing is rounded inside: float64 stays float64 all the way, and float32 never becomes a half. Every operation
+    of a call in float64 and in float32, padded and not.
+    """
     for dtype in (torch.float64, torch.float32):
         made = harness.make(dtype=dtype)
         for view in _views(harness):
@@ -161,12 +154,11 @@ def _line() -> str:
     return "an unknown line"
 
 
-@check_each(
-    *NETWORK,
-    contract="a part computes where it is moved to: no table stays behind, and none is made elsewhere",
-)
+@check(*NETWORK)
 def devices(harness: Harness) -> None:
-    """On torch's device without storage, which refuses tensors of another one as a GPU does."""
+    """A part computes where it is moved to: no table stays behind, and none is made elsewhere. On torch's device
+    without storage, which refuses tensors of another one as a GPU does.
+    """
     made = harness.make(seed=11, random=False)
     for module in modules(made):
         module.to("meta")

@@ -18,8 +18,9 @@ from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.checks.losses import WHOLE_GROUPS, losses
 from peirce.testing.compare import BrokenError, NotApplicableError
 from peirce.testing.examples import plain_view
-from peirce.testing.harness import ArchitectureHarness, Harness, HeadHarness, SizedHarness, refusal
-from peirce.testing.harness.base import modules
+from peirce.testing.harness.architectures import ArchitectureHarness
+from peirce.testing.harness.base import Harness, modules
+from peirce.testing.harness.sized import HeadHarness, SizedHarness, refusal
 from peirce.testing.options import choices, given_fields
 from peirce.testing.tiny_models import fitting, tiny_spec
 
@@ -28,14 +29,13 @@ NUMBERS = (0.1, 0.25, 0.5, 0.9, 3.0)
 """Values to try for options that are numbers, beside those near the one that there is."""
 
 
-@check(
-    *NETWORK,
-    contract="each option changes something: values, parameters, shapes, the loss, or how it is computed",
-)
+@check(*NETWORK)
 def options(case: Case) -> None:
-    """Other values of one option at a time, from the example's options and from each other choice."""
+    """Each option changes something: values, parameters, shapes, the loss, or how it is computed. Other values of one
+    option at a time, from the example's options and from each other choice.
+    """
     silent: dict[str, list[str]] = {}
-    for harness in case.harnesses:
+    for harness in map(_few_scopes, case.harnesses):
         before: list[Any] = []
         for name, value in _variations(harness.options):
             if silent.get(name) == []:
@@ -43,15 +43,13 @@ def options(case: Case) -> None:
             field = attrs.fields_dict(type(harness.options))[name]
             other = None
             with suppress(TypeError, ValueError, PeirceError):
-                chosen = attrs.evolve(harness.options, **{field.alias or name: value})
-                other = _with(harness, chosen)
-            if other is None:
-                continue
-            before = before or list(_seen(_few_scopes(harness)))
-            if _differs(before, list(_seen(other))):
-                silent[name] = []
-            else:
-                silent.setdefault(name, []).append(f"{value!r}")
+                other = _with(harness, attrs.evolve(harness.options, **{field.alias or name: value}))
+            if other is not None:
+                before = before or list(_seen(harness))
+                tried = silent.setdefault(name, [])
+                tried.append(f"{value!r}")
+                if _differs(before, list(_seen(other))):
+                    tried.clear()
     if dead := {name: ", ".join(tried) for name, tried in silent.items() if tried}:
         now = case.harness.options
         said = (f"option {n!r} does nothing: {tried} are as {getattr(now, n)!r}" for n, tried in dead.items())
@@ -79,24 +77,23 @@ def _variations(options: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _with(harness: Harness, options: Any) -> Harness | None:
-    """The part with other options, an architecture in few kinds of scope; None where the part refuses them.
+    """The part with other options; None where it refuses them.
 
     Raises:
-        PeirceError: the architecture does.
+        PeirceError: the architecture refuses them.
     """
     if isinstance(harness, ArchitectureHarness):
-        few = _few_scopes(harness).specs
-        specs = {k: fitting(tiny_spec(harness.part, options, scope=k), harness.registry) for k in few}
+        specs = {
+            k: fitting(tiny_spec(harness.part, options, scope=k), harness.registry) for k in harness.specs
+        }
         return attrs.evolve(harness, options=options, specs=specs)
     refused = refusal(harness.part, options, harness.dims)
     return attrs.evolve(harness, options=options) if refused is None else None
 
 
-def _few_scopes(harness: Harness) -> Any:
+def _few_scopes(harness: Harness) -> Harness:
     """An architecture in two kinds of scope, so that what is seen of two choices is of the same kinds."""
-    if not isinstance(harness, ArchitectureHarness):
-        return harness
-    return attrs.evolve(harness, specs=dict(list(harness.specs.items())[:2]))
+    return harness.few(2) if isinstance(harness, ArchitectureHarness) else harness
 
 
 def _seen(harness: Harness) -> Iterator[Any]:
@@ -145,27 +142,22 @@ def _differs(one: list[Any], other: list[Any]) -> bool:
     return len(one) != len(other) or not all(map(alike, one, other))
 
 
-@check(
-    *NETWORK,
-    contract="the defaults of the options work, where all options have one; every choice can be built",
-)
+@check(*NETWORK)
 def defaults(case: Case) -> None:
-    """The part with no options given, where its example gives some; and each choice, built and run."""
+    """The defaults of the options work, where all options have one; every choice can be built. The part with no options
+    given, where its example gives some; and each choice, built and run.
+    """
     try:
         plain: Any = case.part.Options()
     except (TypeError, ValueError):
         raise NotApplicableError("an option has no default") from None
-    given = case.harness.options
-    for label, chosen in (("its defaults", plain), *(choices(plain) if plain != given else ())):
-        harness = case.harness
-        if isinstance(harness, ArchitectureHarness):
-            harness = attrs.evolve(harness, specs={"bidirectional": harness.specs["bidirectional"]})
+    harness = case.harness.few(1) if isinstance(case.harness, ArchitectureHarness) else case.harness
+    for label, chosen in (("its defaults", plain), *(choices(plain) if plain != harness.options else ())):
         other = _with(harness, chosen)
-        if other is None or not other.kinds:
-            continue
-        view = plain_view(other.kinds[0], 2, 4)
-        try:
-            other.once(other.draw(view), view)
-        except Exception as error:
-            error.add_note(f"with {label}")
-            raise
+        if other is not None and other.kinds:
+            view = plain_view(other.kinds[0], 2, 4)
+            try:
+                other.once(other.draw(view), view)
+            except Exception as error:
+                error.add_note(f"with {label}")
+                raise

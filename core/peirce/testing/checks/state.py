@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import attrs
 import torch
@@ -14,27 +14,19 @@ from peirce.compose import build, load
 from peirce.model import Model
 from peirce.parts import Operator
 from peirce.registry import Registry
-from peirce.spec import Spec
-from peirce.testing.check import NETWORK, Case, check, check_each
+from peirce.testing.check import NETWORK, Case, check
 from peirce.testing.compare import BrokenError, alike, same, torch_left_alone
 from peirce.testing.examples import Tensors, View, plain_view
-from peirce.testing.harness import ArchitectureHarness, Harness
-from peirce.testing.harness.base import modules, named, size_of, slots, state_of
+from peirce.testing.harness.architectures import ArchitectureHarness
+from peirce.testing.harness.base import Harness, modules, named, slots, state_of, values
 from peirce.testing.tiny_models import around
 
 
-def has_state(part: type[Any]) -> bool:
-    """Whether a part is a module."""
-    return not issubclass(part, Operator)
-
-
-@check_each(
-    *NETWORK,
-    contract="the same seed gives the same parameters, and making a part changes nothing that everybody shares",
-    covers=has_state,
-)
+@check(*NETWORK, but=Operator)
 def seed(harness: Harness) -> None:
-    """As the part initialises them itself."""
+    """The same seed gives the same parameters, and making a part changes nothing that everybody shares. As the part
+    initialises them itself.
+    """
     first = harness.make(seed=3, random=False)
     _same_state(attrs.evolve(harness).make(seed=3, random=False), first)
     if isinstance(harness, ArchitectureHarness):
@@ -53,19 +45,18 @@ def seed(harness: Harness) -> None:
         raise BrokenError("making it seeds torch's generator, which everybody draws from")
 
 
-@check_each(
-    *NETWORK, contract="the state dict holds everything that a part's values depend on", covers=has_state
-)
+@check(*NETWORK, but=Operator)
 def state_dict(harness: Harness) -> None:
-    """Loaded into an instance from another seed that was used before, it gives the same values."""
+    """The state dict holds everything that a part's values depend on. Loaded into an instance from another seed that
+    was used before, it gives the same values.
+    """
     one, two = harness.make(seed=1), harness.make(seed=2)
     view = plain_view(harness.kinds[0], 2, 4)
     tensors = harness.draw(view)
     harness.run(two, tensors, view)
     for module, other in zip(modules(one), modules(two), strict=True):
         state = module.state_dict()
-        missing = [key for key, parameter in module.named_parameters() if key not in state]
-        if missing:
+        if missing := [key for key, _ in module.named_parameters() if key not in state]:
             raise BrokenError(f"the state dict lacks the parameters {missing}")
         other.load_state_dict(state)
     first, second = (harness.run(made, tensors, view) for made in (one, two))
@@ -73,52 +64,46 @@ def state_dict(harness: Harness) -> None:
     harness.forget()  # the models of seed 2 now hold other parameters
 
 
-@check(
-    *NETWORK,
-    contract="a model that is saved and loaded is the same model, with what `begin` brought",
-    covers=has_state,
-)
+@check(*NETWORK, but=Operator)
 def save_load(case: Case) -> None:
-    """Spec, parameters and values: of an architecture in every kind of scope, of another part in a tiny model."""
+    """A model that is saved and loaded is the same model, with what `begin` brought. Spec, parameters and values: of an
+    architecture in every kind of scope, of another part in a tiny model.
+    """
 
-    def models(harness: Harness) -> None:
-        assert isinstance(harness, ArchitectureHarness)
-        for kind, spec in harness.specs.items():
+    def models(harness: ArchitectureHarness) -> None:
+        for kind, model in harness.make(dtype=torch.float32).items():
             view = plain_view(kind, 2, 4)
             tensors = harness.draw(view)
-
-            def run(model: Model, view: View = view, tensors: Tensors = tensors) -> Tensors:
-                return harness.run({view.kind: model}, tensors, view)
-
-            _same_after(harness.make(dtype=torch.float32)[kind], spec, harness.registry, run)
+            _same_after(model, harness.registry, partial(_run, harness, tensors, view))
 
     if case.entry.kind == "architectures":
         case.each(models)
-        return
-    spec = around(case.entry, case.harness.options, case.registry)
-    _same_after(build(spec, registry=case.registry).eval(), spec, case.registry, _drawn)
+    else:
+        spec = around(case.entry, case.harness.options, case.registry)
+        _same_after(build(spec, registry=case.registry).eval(), case.registry, _drawn)
+
+
+def _run(harness: Harness, tensors: Tensors, view: View, model: Model) -> Tensors:
+    return harness.run({view.kind: model}, tensors, view)
 
 
 def _drawn(model: Model) -> Tensors:
-    """What a model gives for inputs that its signature allows."""
-    generator = torch.Generator().manual_seed(0)
-    inputs, sizes = {}, {"batch": 12, "length": 4}
-    for slot in slots(model.signature.inputs):
-        shape = [size_of(axis, sizes) for axis in slot.axes]
-        if slot.dtype == "bool":
-            inputs[slot.name] = torch.ones(shape, dtype=torch.bool)
-        else:
-            inputs[slot.name] = torch.randint(0, slot.high or 2, shape, generator=generator)
+    """What a model gives for inputs that its signature allows, where no token is padding."""
+    generator, sizes = torch.Generator().manual_seed(0), {"batch": 12, "length": 4}
+    inputs = {
+        slot.name: values(slot, sizes, generator, torch.float32) for slot in slots(model.signature.inputs)
+    }
+    inputs |= {name: torch.ones_like(value) for name, value in inputs.items() if value.dtype == torch.bool}
     return named(model(**inputs), slots(model.signature.outputs))
 
 
-def _same_after(model: Model, spec: Spec, registry: Registry, run: Callable[[Model], Tensors]) -> None:
+def _same_after(model: Model, registry: Registry, run: Callable[[Model], Tensors]) -> None:
     """Hold a model to what is loaded from its files."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "model"
         model.save(path)
         again = load(path, registry=registry).eval()
-    if again.spec != spec:
+    if again.spec != model.spec:
         raise BrokenError(f"the spec comes back as\n{again.spec.to_toml()}")
     _same_state(again, model)
     alike(run(again), run(model), "after loading", tolerance=1e-6)

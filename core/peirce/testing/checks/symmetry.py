@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from torch import Tensor
 
 from peirce.parts import RecurrentOperator
-from peirce.testing.check import NETWORK, Case, check, check_each, check_examples, holds
+from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.compare import NotApplicableError, alike, zero
 from peirce.testing.examples import Example, Tensors, View, plain_view
-from peirce.testing.harness import Harness
+from peirce.testing.harness.base import Harness
 
 LENGTHS = (1, 2, 3, 4, 5, 17, 19)
 """Short ones, and some beyond one block of the causal fast path."""
@@ -18,13 +17,13 @@ MANY = 67
 """Examples of a large batch."""
 
 
-@check_each(
-    *NETWORK, contract="an example's result depends on that example alone, wherever it stands in a batch"
-)
+@check(*NETWORK)
 def batch(harness: Harness) -> None:
-    """In another order, alone, and in a batch that is far larger than others."""
+    """An example's result depends on that example alone, wherever it stands in a batch. In another order, alone, and in
+    a batch that is far larger than others.
+    """
 
-    def chosen(harness: Harness, view: View, tensors: Tensors, order: torch.Tensor, what: str) -> None:
+    def chosen(harness: Harness, view: View, tensors: Tensors, order: Tensor, what: str) -> None:
         results = harness.once(tensors, view)
         alike(harness.once(tensors.batches(order), view.batches(order)), results.batches(order), what)
 
@@ -33,67 +32,51 @@ def batch(harness: Harness) -> None:
         for order in (torch.arange(view.batch).flip(0), torch.tensor([view.batch - 1])):
             chosen(harness, view, tensors, order, f"of the examples {order.tolist()} of the batch")
 
-    holds(harness, body, batches=(2, 3))
+    on_examples(harness, body, batches=(2, 3))
     view = plain_view(harness.kinds[-1], 2, 3)
     many = torch.arange(MANY) % 2
     chosen(harness, view, harness.draw(view), many, f"of two examples among {MANY} like them")
 
 
-def _has_no_order(part: type[Any]) -> bool:
-    return not issubclass(part, RecurrentOperator)
-
-
-@check_each(
-    "operators",
-    contract="permuting the tokens, pairs and scope together permutes the result",
-    covers=_has_no_order,
-)
+@check("operators", but=RecurrentOperator)
 def token_permutation(harness: Harness) -> None:
-    """Unary tokens, both axes of binary atoms, and both axes of the scope."""
+    """Permuting the tokens, pairs and scope together permutes the result. Unary tokens, both axes of binary atoms, and
+    both axes of the scope.
+    """
 
     def body(harness: Harness, example: Example) -> None:
-        view, tensors = example.view, harness.draw(example.view, example.generator())
-        order = torch.randperm(view.length, generator=example.generator(1))
-        hold_permuted(harness, view, tensors, order)
+        order = torch.randperm(example.view.length, generator=example.generator(1))
+        hold_permuted(harness, example.view, harness.draw(example.view, example.generator()), order)
 
     # Causal and prefix scopes become relations when their tokens are permuted.
-    holds(harness, body, kinds=harness.kinds if "relation" in harness.kinds else ("bidirectional",))
+    on_examples(harness, body, kinds=harness.kinds if "relation" in harness.kinds else ("bidirectional",))
 
 
-def hold_permuted(harness: Harness, view: View, tensors: Tensors, order: torch.Tensor) -> None:
+def hold_permuted(harness: Harness, view: View, tensors: Tensors, order: Tensor) -> None:
     """Hold what a part gives for tokens in another order to what it gives for them, in that order."""
     results = harness.once(tensors, view)
     others = harness.once(tensors.pick(order), view.reordered(order))
     alike(others, results.pick(order), f"with the tokens in the order {order[:9].tolist()}")
 
 
-@check_each(
-    "operators",
-    contract="the form of a scope does not matter: a fast path gives what the relation gives",
-    covers=_has_no_order,
-)
-def scope_forms(harness: Harness) -> None:
-    """Padding, causal and prefix scopes against the same scope as a plain relation."""
-
-    def body(harness: Harness, example: Example) -> None:
-        view, scale = example.view, (1.0, 30.0)[example.seed % 2]
-        tensors = harness.draw(view, example.generator(), scale=scale)
-        plain = harness.once(tensors, view, view.materialised())
-        alike(harness.once(tensors, view), plain, "in the scope's own form, against its relation")
-
+@check("operators", but=RecurrentOperator, kinds=("bidirectional", "causal", "prefix"), lengths=LENGTHS)
+def scope_forms(harness: Harness, example: Example) -> None:
+    """The form of a scope does not matter: a fast path gives what the relation gives. Padding, causal and prefix scopes
+    against the same scope as a plain relation.
+    """
     if "relation" not in harness.kinds:
         raise NotApplicableError("it is about scopes as relations, which the part refuses")
-    holds(harness, body, kinds=("bidirectional", "causal", "prefix"), lengths=LENGTHS)
+    view, scale = example.view, (1.0, 30.0)[example.seed % 2]
+    tensors = harness.draw(view, example.generator(), scale=scale)
+    plain = harness.once(tensors, view, view.materialised())
+    alike(harness.once(tensors, view), plain, "in the scope's own form, against its relation")
 
 
-@check_examples(
-    *NETWORK,
-    contract="padding changes nothing: neither what stands there, nor how much there is, nor on which side",
-    padded=True,
-    factor=2,
-)
+@check(*NETWORK, padded=True, factor=2)
 def padding(harness: Harness, example: Example) -> None:
-    """What real tokens get, with other values at padding; and each example alone, without any padding."""
+    """Padding changes nothing: neither what stands there, nor how much there is, nor on which side. What real tokens
+    get, with other values at padding; and each example alone, without any padding.
+    """
     view = example.view
     assert view.real is not None
     tensors = harness.draw(view, example.generator())
@@ -109,15 +92,11 @@ def padding(harness: Harness, example: Example) -> None:
         alike(expected, alone, f"{tokens}, against the example without padding")
 
 
-@check_examples(
-    "heads",
-    "architectures",
-    contract="what is given of padding and of pairs outside the scope is exactly zero",
-    padded=True,
-    count=4,
-)
+@check("heads", "architectures", padded=True, count=4)
 def outside(harness: Harness, example: Example) -> None:
-    """Outputs that speak of tokens or of pairs."""
+    """What is given of padding and of pairs outside the scope is exactly zero. Outputs that speak of tokens or of
+    pairs.
+    """
     view = example.view
     assert view.real is not None
     for slot, result in harness.once(harness.draw(view, example.generator()), view):
@@ -126,13 +105,11 @@ def outside(harness: Harness, example: Example) -> None:
             zero(result[out], f"{slot.name} outside the scope")
 
 
-@check(
-    "operators",
-    "architectures",
-    contract="in causal and prefix scopes nothing depends on what may not be seen, softmax denominators included",
-)
-def no_look_ahead(case: Case) -> None:
-    """The past stays as it is when the future changes, far-apart logits included, and when there is none."""
+@check("operators", "architectures")
+def no_look_ahead(harness: Harness) -> None:
+    """In causal and prefix scopes nothing depends on what may not be seen, softmax denominators included. The past
+    stays as it is when the future changes, far-apart logits included, and when there is none.
+    """
 
     def body(harness: Harness, example: Example) -> None:
         view, cut = example.view, _cut(example.view, example.seed)
@@ -141,28 +118,16 @@ def no_look_ahead(case: Case) -> None:
         other = harness.draw(view, example.generator(1), scale=(1.0, 3e3)[example.seed % 2])
         future = (torch.arange(view.length) >= cut).expand(view.batch, -1)
         results = harness.once(tensors, view)
-        for what, others in (
-            ("another future", harness.once(tensors.mixed(other, future), view)),
-            ("no future", harness.once(tensors.pick(past), view.until(cut))),
-        ):
-            hold_past(others, results, past, what)
+        hold_past(harness.once(tensors.mixed(other, future), view), results, past, "another future")
+        hold_past(harness.once(tensors.pick(past), view.until(cut)), results, past, "no future")
 
-    case.each(
-        lambda harness: holds(
-            harness,
-            body,
-            kinds=("causal", "prefix"),
-            lengths=LENGTHS[:5] if harness.module else LENGTHS,
-            factor=2,
-        )
-    )
+    lengths = LENGTHS[:5] if harness.module else LENGTHS
+    on_examples(harness, body, kinds=("causal", "prefix"), lengths=lengths, factor=2)
 
 
-def hold_past(others: Tensors, results: Tensors, past: torch.Tensor, what: str) -> None:
+def hold_past(others: Tensors, results: Tensors, past: Tensor, what: str) -> None:
     """Hold what is said of the first tokens; a pooled output may depend on the whole sequence."""
-    new, old = (
-        Tensors(each for each in outputs if each[0].tokens).pick(past) for outputs in (others, results)
-    )
+    new, old = (Tensors(each for each in found if each[0].tokens).pick(past) for found in (others, results))
     alike(new, old, f"of the first {len(past)} tokens with {what}: it looks at the future", tolerance=1e-11)
 
 

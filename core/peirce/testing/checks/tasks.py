@@ -6,7 +6,7 @@ import copy
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from torch import Tensor
 from peirce.compose import build
 from peirce.errors import PeirceError
 from peirce.model import AnyTask, Model
-from peirce.testing.check import Case, check
+from peirce.testing.check import check
 from peirce.testing.checks.announced import refused
 from peirce.testing.compare import BrokenError, NotApplicableError, finite, same, torch_left_alone
 from peirce.testing.harness.tasks import Batch, TaskHarness, copied, moved
@@ -30,13 +30,11 @@ SIZES = (1, 2, 3, 5)
 """Rows of a batch, which leave other rests of a split."""
 
 
-@check(
-    "tasks",
-    contract="`prepare` gives the same data each time, `overrides` are settings of a spec, `assets` are plain files",
-)
-def task_data(case: Case) -> None:
-    """Prepared twice, under other states of the global random generators."""
-    task = case.task
+@check("tasks")
+def task_data(task: TaskHarness) -> None:
+    """`prepare` gives the same data each time, `overrides` are settings of a spec, `assets` are plain files. Prepared
+    twice, under other states of the global random generators.
+    """
 
     def facts(data: Any) -> dict[str, Any]:
         one = task.fresh()
@@ -53,25 +51,20 @@ def task_data(case: Case) -> None:
         _same_batches(made, task.batches(split), f"the split {split!r}, prepared again")
     for name, content in first["assets"].items():
         if name != Path(name).name or name in ("", ".", "..") or not isinstance(content, bytes):
-            raise BrokenError(
-                f"assets gives {name!r}: {type(content).__name__}; give bytes by plain file names"
-            )
+            raise BrokenError(f"assets gives {name!r}: {type(content).__name__}; give bytes by plain names")
     _ = task.model  # a spec has a place for the overrides, and a model suits the task
 
 
-@check(
-    "tasks",
-    contract="seed and epoch alone determine the batches of a pass and their order; an evaluation leaves out no row",
-)
-def task_batches(case: Case) -> None:
-    """Again, after others, two passes at once, from a new task, under other global random states, in other sizes."""
-    task = case.task
+@check("tasks")
+def task_batches(task: TaskHarness) -> None:
+    """Seed and epoch alone determine the batches of a pass and their order; an evaluation leaves out no row. Again,
+    after others, two passes at once, from a new task, under other global random states, in other sizes.
+    """
     for split in task.splits:
-        what = f"the split {split!r}"
+        what, one = f"the split {split!r}", task.fresh()
         with torch_left_alone(f"batches of {split!r}"):
             first = task.batches(split, 1, 2)
         _same_batches(task.batches(split, 1, 2), first, f"{what}, from a new task")
-        one = task.fresh()
         for seed, epoch in ((0, 0), (5, 1)):
             task.batches(split, seed, epoch, task=one)
         again = task.batches(split, 1, 2, task=one)
@@ -81,37 +74,30 @@ def task_batches(case: Case) -> None:
         _same_batches(beside, first, f"{what}, beside another pass")
         whole = task.batches(split, 1, 2, task=one, most=None)
         _same_batches(whole[: len(first)], first, f"{what}, when the pass is taken whole")
-        names = {tuple(sorted(batch)) for batch in whole}
-        if len(names) > 1:
+        if len(names := {tuple(sorted(batch)) for batch in whole}) > 1:
             raise BrokenError(f"in {what}, batches hold different tensors: {' and '.join(map(str, names))}")
         for name, tensor in (each for batch in whole for each in batch.items()):
             if not isinstance(tensor, Tensor) or tensor.requires_grad:
                 raise BrokenError(f"{name!r} in a batch of {what} is no tensor, or requires a gradient")
-    if "train" in task.splits:
-        _reordered(task)
-    _all_rows(task)
+        if split == "train":
+            _reordered(task)
+        elif isinstance(getattr(task.options, "batch_size", None), int):
+            _all_rows(task, split)
 
 
-def _all_rows(task: TaskHarness) -> None:
+def _all_rows(task: TaskHarness, split: str) -> None:
     """A pass over what is evaluated has as many rows, whatever `batch_size` is; a training may drop the last ones."""
-    if not isinstance(getattr(task.options, "batch_size", None), int):
-        return
-    for split in (name for name in task.splits if name != "train"):
-        rows: dict[str, dict[int, int]] = {}
-        for size in SIZES:
-            try:
-                one = task.fresh(attrs.evolve(task.options, batch_size=size))
-                found = task.batches(split, task=one, most=None)
-            except (PeirceError, ValueError):
-                continue  # a size that the task refuses
+    rows: dict[str, dict[int, int]] = {}
+    for size in SIZES:
+        with suppress(PeirceError, ValueError):  # a size that the task refuses
+            one = task.fresh(attrs.evolve(task.options, batch_size=size))
+            found = task.batches(split, task=one, most=None)
             for name in {name for batch in found for name, tensor in batch.items() if tensor.dim()}:
                 rows.setdefault(name, {})[size] = sum(len(batch[name]) for batch in found)
-        if rows and all(len(set(of_sizes.values())) > 1 for of_sizes in rows.values()):
-            name, of_sizes = min(rows.items())
-            said = ", ".join(f"{count} rows with batch_size {size}" for size, count in of_sizes.items())
-            raise BrokenError(
-                f"{name!r} of a pass over {split!r} has {said}; an evaluation leaves out no row"
-            )
+    if rows and all(len(set(of_sizes.values())) > 1 for of_sizes in rows.values()):
+        name, of_sizes = min(rows.items())
+        said = ", ".join(f"{count} rows with batch_size {size}" for size, count in of_sizes.items())
+        raise BrokenError(f"{name!r} in {split!r} has {said}; an evaluation leaves out no row")
 
 
 def _reordered(task: TaskHarness) -> None:
@@ -129,20 +115,18 @@ def _reordered(task: TaskHarness) -> None:
         raise BrokenError(f"four {what} give the same batches of 'train' in the same order")
 
 
-@check(
-    "tasks",
-    contract="`terms` are the summands of `loss` by name, scalars; `targets` counts what each is a mean over",
-)
-def task_terms(case: Case) -> None:
-    """The sum, the names, the gradient, and two batches joined into one where their tensors allow it."""
-    task, model = case.task, case.task.model
+@check("tasks")
+def task_terms(task: TaskHarness) -> None:
+    """`terms` are the summands of `loss` by name, scalars; `targets` counts what each is a mean over. The sum, the
+    names, the gradient, and two batches joined into one where their tensors allow it.
+    """
     batches = [b for split in task.splits for b in task.batches(split, most=2)]
     names: list[tuple[str, ...]] = []
     one = task.fresh()
     for batch in batches:
         kept = copied(batch)
         with torch_left_alone("loss"):
-            loss, terms = one.loss(model, batch), dict(one.terms(model, batch))
+            loss, terms = one.loss(task.model, batch), dict(one.terms(task.model, batch))
         _same_batches([batch], [kept], "after its loss was taken, the batch")
         names.append(tuple(terms))
         for name, value in {"the loss": loss, **{f"the term {n!r}": t for n, t in terms.items()}}.items():
@@ -155,9 +139,8 @@ def task_terms(case: Case) -> None:
         for name, count in one.targets(batch).items():
             whole = isinstance(count, int | np.integer) and not isinstance(count, bool) and count >= 0
             if name not in terms or not whole:
-                raise BrokenError(
-                    f"targets counts {count!r} for {name!r}; it counts integers from 0 on, for {', '.join(terms)}"
-                )
+                wanted = f"it counts integers from 0 on, for {', '.join(terms)}"
+                raise BrokenError(f"targets counts {count!r} for {name!r}; {wanted}")
     if len(set(names)) > 1:
         raise BrokenError(f"batches have different terms: {' and '.join(map(str, dict.fromkeys(names)))}")
     again = [value for batch in reversed(batches) for value in task.losses([batch])]
@@ -188,18 +171,17 @@ def _means(task: TaskHarness) -> None:
     one = task.fresh()
     found = [task.batches(split) for split in task.splits]
     for first, second in ((a, b) for batches in found for a in batches for b in batches[::-1]):
-        joined = _joined(first, second)
-        if joined is None:
+        if (joined := _joined(first, second)) is None:
             continue
-        counts = [one.targets(batch) for batch in (first, second, joined)]
+        every = first, second, joined
+        counts = [one.targets(batch) for batch in every]
         with torch.no_grad():
-            terms = [one.terms(task.model, batch) for batch in (first, second, joined)]
+            terms = [one.terms(task.model, batch) for batch in every]
         for name in counts[0]:
             a, b, both = (count[name] for count in counts)
             if both != a + b:
-                raise BrokenError(
-                    f"targets counts {a} and {b} of {name!r} in two batches, and {both} in both as one"
-                )
+                said = f"targets counts {a} and {b} of {name!r} in two batches"
+                raise BrokenError(f"{said}, and {both} in both as one")
             if both:
                 expected = (terms[0][name] * a + terms[1][name] * b) / both
                 what = f"the term {name!r} of two batches as one, with {a} and {b} targets"
@@ -208,26 +190,23 @@ def _means(task: TaskHarness) -> None:
 
 def _joined(first: Batch, second: Batch) -> dict[str, Tensor] | None:
     """Two batches as one: None where they are no rows of equal widths, each with its own."""
-    if first is second or any(not tensor.dim() for tensor in (*first.values(), *second.values())):
+    every = *first.values(), *second.values()
+    if first is second or not all(tensor.dim() for tensor in every):
         return None
-    sizes = [{len(tensor) for tensor in batch.values()} for batch in (first, second)]
     widths = [{name: tensor.shape[1:] for name, tensor in batch.items()} for batch in (first, second)]
-    if widths[0] != widths[1] or any(len(size) != 1 for size in sizes):
+    if widths[0] != widths[1] or any(len(set(map(len, b.values()))) != 1 for b in (first, second)):
         return None
     return {name: torch.cat([first[name], second[name]]) for name in first}
 
 
-@check(
-    "tasks",
-    contract="`metrics` are finite numbers of the split that is asked for, the same each time, and leave the model as "
-    "it is",
-)
-def task_metrics(case: Case) -> None:
-    """On every split, by a model in evaluation mode, and by models that always answer the same."""
-    task, model = case.task, case.task.model
+@check("tasks")
+def task_metrics(task: TaskHarness) -> None:
+    """`metrics` are finite numbers of the split that is asked for, the same each time, and leave the model as it is. On
+    every split, by a model in evaluation mode, and by models that always answer the same.
+    """
+    one, model, always = task.fresh(), task.model, "by a model that always answers the same, "
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.zero_grad()
-    one = task.fresh()
     for split in task.splits:
         with torch_left_alone(f"metrics of {split!r}", draws=True):
             first, second = (_metrics(one, model, task.data, split) for _ in range(2))
@@ -238,20 +217,18 @@ def task_metrics(case: Case) -> None:
             raise BrokenError(f"the metrics of {split!r} are {first}, and then {second}")
         if not first and split != "train":
             raise BrokenError(f"there is no metric of the split {split!r}")
-    if model.training:
-        raise BrokenError("metrics leaves the model in training mode")
-    if any(parameter.grad is not None for parameter in model.parameters()):
-        raise BrokenError(
-            "metrics leaves gradients on the model's parameters, which the next step adds to its own"
-        )
+        if model.training:
+            raise BrokenError("metrics leaves the model in training mode")
+        if any(parameter.grad is not None for parameter in model.parameters()):
+            raise BrokenError(
+                "metrics leaves gradients on the model's parameters, to which the next step adds"
+            )
     for name, value in model.state_dict().items():
         same(value, before[name], f"the model's {name} after metrics", tolerance=0.0)
     for split in task.splits:
         _of_split(task, split)
         for sign in (-1, 0, 1):
-            _metrics(
-                one, _constant(model, sign), task.data, split, "by a model that always answers the same, "
-            )
+            _metrics(one, _constant(model, sign), task.data, split, always)
 
 
 def _metrics(task: AnyTask, model: Model, data: Any, split: str, by: str = "") -> dict[str, float]:
@@ -312,10 +289,9 @@ def _of_split(task: TaskHarness, split: str) -> None:
         raise BrokenError(f"metrics of {split!r} look at {' and '.join(others)}, and never at {split!r}")
 
 
-@check("tasks", contract="a tiny model learns: a few steps on one batch lower its loss")
-def task_training(case: Case) -> None:
-    """Thirty steps of Adam."""
-    task = case.task
+@check("tasks")
+def task_training(task: TaskHarness) -> None:
+    """A tiny model learns: a few steps on one batch lower its loss. Thirty steps of Adam."""
     if "train" not in task.splits:
         raise NotApplicableError("the task evaluates alone")
     model = build(task.model.spec, registry=task.registry, seed=1).train()
@@ -334,27 +310,28 @@ def task_training(case: Case) -> None:
         )
 
 
-@check("tasks", contract="every option is read by something, and every choice of one works")
-def task_options(case: Case) -> None:
-    """Which fields are read while the task does all of its work; and each other choice of an option of few values."""
-    task = case.task
+@check("tasks")
+def task_options(task: TaskHarness) -> None:
+    """Every option is read by something, and every choice of one works. Which fields are read while the task does all
+    of its work; and each other choice of an option of few values.
+    """
     others = list(choices(task.options))
     _ = task.model
     task.read.clear()
     _works(task)
     for label, chosen in others:
-        other = TaskHarness(case.entry, case.registry, task.folder)
+        other = TaskHarness(task.entry, task.registry, task.folder)
         other.__dict__["options"] = chosen
         try:
             _works(other)
         except PeirceError:
             continue  # what the choice needs beside it is not there
-        except BrokenError as error:
-            if "no tiny model" not in str(error):
-                raise BrokenError(f"with {label}: {error}") from error
         except Exception as error:
-            raise BrokenError(f"with {label}: {type(error).__name__}: {error}") from error
-    names = [field.name for field in given_fields(case.entry.part.Options)]
+            broken = isinstance(error, BrokenError)
+            if not broken or "no tiny model" not in str(error):
+                said = error if broken else f"{type(error).__name__}: {error}"
+                raise BrokenError(f"with {label}: {said}") from error
+    names = [field.name for field in given_fields(task.entry.part.Options)]
     if dead := [name for name in names if name not in task.read]:
         raise BrokenError(
             f"nothing reads the option{'s' if len(dead) > 1 else ''} {', '.join(dead)}: not `prepare`, `overrides`, "
@@ -379,15 +356,23 @@ def _works(task: TaskHarness) -> None:
             one.remarks(task.model, data, split)
 
 
-@check("tasks", contract="data that are missing or damaged are refused by a PeirceError in one line")
-def task_errors(case: Case) -> None:
-    """Each file of the small data emptied, cut off, filled with noise, and away."""
-    task = case.task
+@check("tasks")
+def task_errors(task: TaskHarness) -> None:
+    """Data that are missing or damaged are refused by a PeirceError in one line. Each file of the small data emptied,
+    cut off, filled with noise, and away.
+    """
     _ = task.data
     files = sorted(path for path in task.folder.rglob("*") if path.is_file())
     if not files:
         raise NotApplicableError("the task reads no files; `example_in` writes those of one that does")
     noise = random.Random(0).randbytes(512)
+
+    def used() -> None:  # to a first batch, since files may be read late
+        one = task.fresh()
+        data = one.prepare()
+        for split in task.splits:
+            moved(one.batches(data, split, 0, 0), 1)
+
     for path in files:
         content = path.read_bytes()
         for what, damaged in (
@@ -396,17 +381,9 @@ def task_errors(case: Case) -> None:
         ):  # fmt: skip
             try:
                 path.unlink() if damaged is None else path.write_bytes(damaged)
-                refused(partial(_used, task), f"where {path.relative_to(task.folder)} {what}")
+                refused(used, f"where {path.relative_to(task.folder)} {what}")
             finally:
                 path.write_bytes(content)
-
-
-def _used(task: TaskHarness) -> None:
-    """Prepare and take a first batch; files may be read late."""
-    one = task.fresh()
-    data = one.prepare()
-    for split in task.splits:
-        moved(one.batches(data, split, 0, 0), 1)
 
 
 def _same_batches(given: Sequence[Batch], expected: Sequence[Batch], what: str) -> None:
@@ -414,9 +391,8 @@ def _same_batches(given: Sequence[Batch], expected: Sequence[Batch], what: str) 
     if len(given) != len(expected):
         raise BrokenError(f"{what}: {len(given)} batches where there were {len(expected)}")
     for i, (one, other) in enumerate(zip(given, expected, strict=True)):
-        if sorted(one) != sorted(other):
-            raise BrokenError(f"{what}: batch {i} holds {sorted(one)} where it held {sorted(other)}")
+        kinds, wanted = ({name: batch[name].dtype for name in sorted(batch)} for batch in (one, other))
+        if kinds != wanted:
+            raise BrokenError(f"{what}: batch {i} holds {kinds} where it held {wanted}")
         for name, tensor in one.items():
-            if tensor.dtype != other[name].dtype:
-                raise BrokenError(f"{what}: {name!r} is {tensor.dtype} where it was {other[name].dtype}")
             same(tensor, other[name], f"{what}: {name!r} of batch {i}", tolerance=0.0)

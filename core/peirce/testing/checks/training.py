@@ -3,88 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
 import torch
 from torch import Tensor, nn
 
-from peirce.testing.check import NETWORK, Case, check, check_each, holds
-from peirce.testing.checks.state import has_state
+from peirce.parts import Operator
+from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.compare import BrokenError, NotApplicableError, alike, same
 from peirce.testing.examples import Example, View, normal, plain_view
-from peirce.testing.harness import ArchitectureHarness, Harness, SizedHarness
-from peirce.testing.harness.base import modules, state_of
-
-STEPS = (1e-6, 1e-8)
-"""The step of finite differences. A kink between two points is not between two nearer ones."""
-RELATIVE, ABSOLUTE = 1e-4, 1e-7
-"""The tolerance of the gradient along a direction; float64 gives more, but for square roots of small numbers."""
+from peirce.testing.harness.architectures import ArchitectureHarness
+from peirce.testing.harness.base import Harness, modules, state_of
+from peirce.testing.harness.sized import LayerHarness, SizedHarness
 
 
-@check(
-    *NETWORK,
-    contract="the gradients of all inputs and parameters are those of finite differences, and reach every parameter",
-)
-def gradients(case: Case) -> None:
-    """In float64, along random directions: all at once, and one by one where that fails."""
+@check(*NETWORK)
+def gradients(harness: Harness) -> None:
+    """The gradients of all inputs and parameters are those of finite differences, and reach every parameter. In
+    float64, along random directions: all at once, and one by one where that fails.
+    """
+    reached: dict[str, bool] = {}
+    flat: dict[str, bool] = {}
+    network, tried = isinstance(harness, ArchitectureHarness), False
 
-    def each(harness: Harness) -> None:
-        reached: dict[str, bool] = {}
-        flat: dict[str, bool] = {}
-        network = isinstance(harness, ArchitectureHarness)
+    def body(sized: Harness, example: Example) -> None:
+        nonlocal tried
+        made, view = sized.make(), example.view
+        tensors = sized.draw(view, example.generator(), scale=(1.0, 4.0)[example.seed % 2]).leaves()
+        read = tensors.floats()
+        wanted = {f"the parameter {name}": p for name, p in _parameters(made, view).items()}
+        reached.update({name: reached.get(name, False) for name in wanted})
+        if not (leaves := read | wanted):
+            return
+        tried = True
 
-        def body(sized: Harness, example: Example) -> None:
-            made = sized.make()
-            scale = (1.0, 4.0)[example.seed % 2]
-            tensors = sized.draw(example.view, example.generator(), scale=scale).leaves()
-            read, wanted = tensors.floats(), _parameters(made, example.view)
-            leaves = read | {f"the parameter {name}": parameter for name, parameter in wanted.items()}
-            for name in wanted:
-                reached.setdefault(name, False)
-            if read:
-                reached.setdefault("", True)
-            if not leaves:
-                return
+        def value() -> Tensor | None:
+            generator = example.generator(7)
+            outputs = sized.run(made, tensors, view).floats().values()
+            found = [(t * normal(t.shape, generator)).sum() for t in outputs]
+            return torch.stack(found).sum() if found else None
 
-            def value() -> Tensor | None:
-                outputs = sized.run(made, tensors, example.view).floats().values()
-                generator = example.generator(7)
-                found = [(t * normal(t.shape, generator)).sum() for t in outputs]
-                return torch.stack(found).sum() if found else None
+        found = compare_gradients(value, leaves, example.generator(8))
+        some = {name for name, gradient in found.items() if gradient is not None and bool(gradient.any())}
+        for name in wanted:
+            # In a network without positions some atoms are zero, and what they are mapped by has no gradient.
+            reached[name] |= name in some or (network and found.get(name) is not None)
+        for name, tensor in read.items():
+            if name in some:
+                flat[name] = False
+            elif flat.get(name, True) and _matters(value, tensor, example.generator(9)):
+                flat[name] = True
 
-            found = compare_gradients(value, leaves, example.generator(8))
-            for name in wanted:
-                gradient = found.get(f"the parameter {name}")
-                # In a network without positions some atoms are zero, and what they are mapped by has no gradient.
-                reached[name] |= gradient is not None and (network or bool(gradient.any()))
-            for name, tensor in read.items():
-                gradient = found.get(name)
-                if gradient is not None and bool(gradient.any()):
-                    flat[name] = False
-                elif flat.get(name, True) and _matters(value, tensor, example.generator(9)):
-                    flat[name] = True
-
-        kinds = harness.kinds[:2] if network else None
-        padded = False if case.entry.kind == "operators" else None
-        holds(harness, body, kinds=kinds, count=4 if network else 10, padded=padded)
-        if steps := [name for name, only in flat.items() if only]:
-            raise BrokenError(
-                f"the output depends on {', '.join(steps)}, and the gradient is zero everywhere: it goes in steps, as "
-                "after rounding, a comparison or a choice of the largest"
-            )
-        if missed := [name for name, found in reached.items() if not found]:
-            raise BrokenError(
-                f"no gradient ever reaches the parameter {', '.join(missed)}: nothing depends on it"
-            )
-        if not reached:
-            raise NotApplicableError("it reads no floats, and has no parameters that are trained")
-
-    case.each(each)
+    # Rows of padding see nothing, which is what `empty_rows` is about.
+    padded = False if isinstance(harness, LayerHarness) else None
+    kinds, count = (harness.kinds[:2], 4) if network else (None, 10)
+    on_examples(harness, body, kinds=kinds, count=count, padded=padded)
+    if steps := [name for name, only in flat.items() if only]:
+        raise BrokenError(
+            f"the output depends on {', '.join(steps)}, and the gradient is zero everywhere: it goes in steps, as "
+            "after rounding, a comparison or a choice of the largest"
+        )
+    if missed := [name for name, found in reached.items() if not found]:
+        raise BrokenError(f"no gradient ever reaches {', '.join(missed)}: nothing depends on it")
+    if not tried:
+        raise NotApplicableError("it reads no floats, and has no parameters that are trained")
 
 
 def compare_gradients(
-    value: Callable[[], Tensor | None], leaves: dict[str, Tensor], generator: torch.Generator
+    value: Callable[[], Tensor | None],
+    leaves: dict[str, Tensor],
+    generator: torch.Generator,
+    *,
+    steps: tuple[float, float] = (1e-6, 1e-8),
+    relative: float = 1e-4,
+    absolute: float = 1e-7,
 ) -> dict[str, Tensor | None]:
     """Hold autograd's gradient of a scalar to finite differences.
 
@@ -92,6 +86,10 @@ def compare_gradients(
         value: computes the scalar from the leaves; None where there is none.
         leaves: what it may depend on, by name.
         generator: of the directions.
+        steps: of the differences. A kink between two points is not between two nearer ones.
+        relative: tolerance of the gradient along a direction; float64 gives more, but for square roots of small
+            numbers.
+        absolute: tolerance at the first of the steps.
 
     Returns:
         The gradients that autograd gives, by name; None where the scalar does not depend on a leaf.
@@ -99,19 +97,26 @@ def compare_gradients(
     Raises:
         BrokenError: a gradient is another one.
     """
-    total = value()
+    total, tensors = value(), list(leaves.values())
     if total is None:
         return {}
-    tensors = list(leaves.values())
     given: Sequence[Tensor | None] = [None] * len(tensors)
     if total.requires_grad:
         given = torch.autograd.grad(total, tensors, allow_unused=True)
-    directions = [normal(t.shape, generator) for t in tensors]
-    expected = [0.0 if g is None else float((g * d).sum()) for g, d in zip(given, directions, strict=True)]
-    if not _agrees(value, tensors, directions, sum(expected)):
-        for name, tensor, direction, ours in zip(leaves, tensors, directions, expected, strict=True):
-            if not _agrees(value, [tensor], [direction], ours):
-                theirs = _difference(value, [tensor], [direction], STEPS[0])
+    moves = [(tensor, normal(tensor.shape, generator)) for tensor in tensors]
+    expected = [0.0 if g is None else float((g * d).sum()) for g, (_, d) in zip(given, moves, strict=True)]
+
+    def misses(moves: list[tuple[Tensor, Tensor]], ours: float) -> float | None:
+        """The slope along a direction, if it is another one than autograd's."""
+        for step in steps:
+            theirs = _slope(value, moves, step)
+            if abs(theirs - ours) <= relative * max(abs(ours), abs(theirs)) + absolute * (steps[0] / step):
+                return None
+        return theirs
+
+    if misses(moves, sum(expected)) is not None:
+        for name, move, ours in zip(leaves, moves, expected, strict=True):
+            if (theirs := misses([move], ours)) is not None:
                 cause = "; it is detached on its way" if not ours else ""
                 raise BrokenError(
                     f"the gradient of {name} along a direction is {ours:.6g}, and finite differences give "
@@ -120,36 +125,27 @@ def compare_gradients(
     return dict(zip(leaves, given, strict=True))
 
 
+@torch.no_grad()
+def _slope(value: Any, moves: list[tuple[Tensor, Tensor]], step: float) -> float:
+    """The slope of a scalar along directions of some leaves."""
+    found, before = [], [tensor.detach().clone() for tensor, _ in moves]
+    for sign in (step, -step):
+        for tensor, direction in moves:
+            tensor.add_(direction, alpha=sign)
+        found.append(float(value()))
+        for (tensor, _), old in zip(moves, before, strict=True):
+            tensor.copy_(old)
+    return (found[0] - found[1]) / (2 * step)
+
+
+@torch.no_grad()
 def _matters(value: Any, tensor: Tensor, generator: torch.Generator) -> bool:
     """Whether a scalar is another one when a tensor of its inputs is."""
-    with torch.no_grad():
-        before, kept = float(value()), tensor.detach().clone()
-        tensor.copy_(normal(tensor.shape, generator) * 3)
-        after = float(value())
-        tensor.copy_(kept)
-    return abs(after - before) > RELATIVE * max(abs(after), abs(before)) + ABSOLUTE
-
-
-def _agrees(value: Any, tensors: list[Tensor], directions: list[Tensor], ours: float) -> bool:
-    for step in STEPS:
-        theirs = _difference(value, tensors, directions, step)
-        if abs(theirs - ours) <= RELATIVE * max(abs(ours), abs(theirs)) + ABSOLUTE * (STEPS[0] / step):
-            return True
-    return False
-
-
-def _difference(value: Any, tensors: list[Tensor], directions: list[Tensor], step: float) -> float:
-    """The slope of a scalar along a direction."""
-    found = []
-    before = [tensor.detach().clone() for tensor in tensors]
-    with torch.no_grad():
-        for sign in (step, -step):
-            for tensor, direction in zip(tensors, directions, strict=True):
-                tensor.add_(direction, alpha=sign)
-            found.append(float(value()))
-            for tensor, old in zip(tensors, before, strict=True):
-                tensor.copy_(old)
-    return (found[0] - found[1]) / (2 * step)
+    before, kept = float(value()), tensor.detach().clone()
+    tensor.copy_(normal(tensor.shape, generator) * 3)
+    after = float(value())
+    tensor.copy_(kept)
+    return abs(after - before) > 1e-4 * max(abs(after), abs(before)) + 1e-7
 
 
 def _parameters(made: Any, view: View) -> dict[str, nn.Parameter]:
@@ -158,13 +154,11 @@ def _parameters(made: Any, view: View) -> dict[str, nn.Parameter]:
     return {name: p for module in chosen for name, p in module.named_parameters() if p.requires_grad}
 
 
-@check_each(
-    *NETWORK,
-    contract="a part learns from its own initialisation: the error of a tiny task falls",
-    covers=has_state,
-)
+@check(*NETWORK, but=Operator)
 def learning(harness: Harness) -> None:
-    """Twenty steps of Adam towards what another instance of the part gives."""
+    """A part learns from its own initialisation: the error of a tiny task falls. Twenty steps of Adam towards what
+    another instance of the part gives.
+    """
     view = plain_view(harness.kinds[0], 2, 4)
     tensors = harness.draw(view)
     wanted = harness.run(harness.make(seed=5), tensors, view).cloned().floats()
@@ -191,40 +185,37 @@ def learning(harness: Harness) -> None:
         )
 
 
-@check_each(
-    *NETWORK,
-    contract="training differs from evaluation by dropout alone, at the rate of `dims.dropout`",
-    covers=has_state,
-)
+@check(*NETWORK, but=Operator)
 def modes(harness: Harness) -> None:
-    """Without dropout both modes give the same; with it evaluation does not change, and no buffer ever does."""
+    """Training differs from evaluation by dropout alone, at the rate of `dims.dropout`. Without dropout both modes give
+    the same; with it evaluation does not change, and no buffer ever does.
+    """
     for view in (plain_view(harness.kinds[0], 2, 4), plain_view(harness.kinds[0], 3, 5)):
         tensors, made = harness.draw(view, 1), harness.make()
         expected = harness.run(made, tensors, view).cloned()
-        state = state_of(made)
-        try:
-            for module in modules(made):
-                module.train()
-            given = harness.run(made, tensors, view)
-            alike(given, expected, "in training, where dims.dropout is 0")
-        finally:
-            for module in modules(made):
-                module.eval()
-        _unchanged(state, made)
-        if not isinstance(harness, SizedHarness):
-            continue
-        dropping = attrs.evolve(harness, dims=attrs.evolve(harness.dims, dropout=0.5)).make()
-        alike(harness.run(dropping, tensors, view), expected, "in evaluation, where dims.dropout is 0.5")
-        state = state_of(dropping)
-        drawn = []
-        for _ in range(2):
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(3)
-                drawn.append(harness.run(dropping.train(), tensors, view))
-        alike(drawn[1], drawn[0], "in training, twice from one state of torch's generator")
-        _unchanged(state, dropping)
+        _in_training(made, partial(harness.run, made, tensors, view), expected, "where dims.dropout is 0")
+        if isinstance(harness, SizedHarness):
+            dropping = attrs.evolve(harness, dims=attrs.evolve(harness.dims, dropout=0.5)).make()
+            alike(harness.run(dropping, tensors, view), expected, "in evaluation, where dims.dropout is 0.5")
+            drawn = partial(_seeded, harness, dropping.train(), tensors, view)
+            _in_training(dropping, drawn, drawn(), "twice from one state of torch's generator")
 
 
-def _unchanged(state: dict[str, Tensor], made: Any) -> None:
+def _seeded(harness: Harness, made: Any, tensors: Any, view: View) -> Any:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        return harness.run(made, tensors, view)
+
+
+def _in_training(made: Any, call: Callable[[], Any], expected: Any, when: str) -> None:
+    """Hold what a part gives in training to what is expected, and its buffers to what they were."""
+    state = state_of(made)
+    try:
+        for module in modules(made):
+            module.train()
+        alike(call(), expected, f"in training, {when}")
+    finally:
+        for module in modules(made):
+            module.eval()
     for name, value in state_of(made).items():
         same(value, state[name], f"the state {name} after a call in training", tolerance=0.0)

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from contextlib import suppress
 
 import attrs
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from peirce.networks import recur
-from peirce.parts import Operator, RecurrentOperator
-from peirce.testing.check import NETWORK, Case, check, check_each, check_examples, holds
+from peirce.parts import RecurrentOperator, StateOperator
+from peirce.testing.check import NETWORK, check, on_examples
 from peirce.testing.compare import BrokenError, alike, finite, same, torch_left_alone
 from peirce.testing.examples import PADDED, Example, Tensors, View, plain_view
-from peirce.testing.harness import Harness, prepare
-from peirce.testing.harness.base import modules, state_of
+from peirce.testing.harness.base import Harness, modules, state_of
+from peirce.testing.harness.sized import prepare
 
 
-@check(
-    "operators",
-    contract="`infer` computes what `reference` does, term by term, in every scope that the operator takes; `step` too",
-    covers=lambda part: issubclass(part, Operator | RecurrentOperator),
-)
-def reference(case: Case) -> None:
-    """In float64, where a row sees something; a recurrent operator's fused way, where it has one, is its step too."""
-    recurrent = issubclass(case.part, RecurrentOperator)
+@check("operators", but=StateOperator)
+def reference(harness: Harness) -> None:
+    """`infer` computes what `reference` does, term by term, in every scope that the operator takes; `step` too. In
+    float64, where a row sees something; a recurrent operator's fused way, where it has one, is its step too.
+    """
+    recurrent = issubclass(harness.part, RecurrentOperator)
 
     def body(harness: Harness, example: Example) -> None:
         scale = 1.0 if recurrent else (1.0, 1.0, 1e-6)[example.seed % 3]
         hold_reference(harness, example.view, harness.draw(example.view, example.generator(), scale=scale))
 
-    case.each(lambda harness: holds(harness, body, count=25, padded=False if recurrent else None))
+    on_examples(harness, body, count=25, padded=False if recurrent else None)
 
 
 def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
@@ -51,14 +50,12 @@ def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
     result = made.infer(kernel, premise, scope)
     pairs = len(harness.writes(made)[0].tokens) == 2
     for i in range(view.batch):
-        expected = torch.tensor(
-            made.reference(kernel[i].tolist(), premise[i].tolist(), allowed[i].tolist()), dtype=torch.float64
-        )
-        seen = allowed[i] if pairs else allowed[i].any(1)
+        given = made.reference(kernel[i].tolist(), premise[i].tolist(), allowed[i].tolist())
+        expected = torch.tensor(given, dtype=torch.float64)
         if expected.shape != result[i].shape:
-            raise BrokenError(
-                f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"
-            )
+            said = f"reference gives the shape {list(expected.shape)}, infer {list(result[i].shape)}"
+            raise BrokenError(said)
+        seen = allowed[i] if pairs else allowed[i].any(1)
         wanted = expected[seen]
         size = float(wanted.abs().max()) if wanted.numel() else 1.0
         size = size if 0 < size < 1e-3 else 1.0
@@ -66,14 +63,11 @@ def hold_reference(harness: Harness, view: View, tensors: Tensors) -> None:
         same(result[i][seen] / size, wanted / size, what)
 
 
-@check_examples(
-    *NETWORK,
-    contract="a part gives the same values for the same inputs; it keeps nothing of a call, and changes neither its "
-    "inputs nor itself nor what everybody shares",
-    count=6,
-)
+@check(*NETWORK, count=6)
 def purity(harness: Harness, example: Example) -> None:
-    """Twice the same call."""
+    """A part gives the same values for the same inputs; it keeps nothing of a call, and changes neither its inputs nor
+    itself nor what everybody shares. Twice the same call.
+    """
     view, made = example.view, harness.make()
     tensors = harness.draw(view, example.generator())
     before, state, held = tensors.cloned(), state_of(made), _held(made)
@@ -95,30 +89,24 @@ def purity(harness: Harness, example: Example) -> None:
 def _held(made: object) -> set[str]:
     """Where a part keeps tensors beside its parameters and buffers: in attributes, and in lists and tables there."""
     several = made.values() if isinstance(made, dict) else [made]
-    parts = [
-        each for one in several for each in (one.modules() if isinstance(one, torch.nn.Module) else [one])
-    ]
+    parts = [each for one in several for each in (one.modules() if isinstance(one, nn.Module) else [one])]
     found = set()
     for i, part in enumerate(parts):
         for name, value in vars(part).items():
-            if name in ("_parameters", "_buffers"):
-                continue
-            inside = value.values() if isinstance(value, dict) else value
-            tensors = [value] if isinstance(value, Tensor) else [
-                each for each in (inside if isinstance(value, dict | list | tuple) else ()) if isinstance(each, Tensor)
-            ]  # fmt: skip
-            found |= {f"{type(part).__name__}.{name} {i} {id(each)}" for each in tensors}
+            inside = list(value.values()) if isinstance(value, dict) else value
+            for each in inside if isinstance(inside, list | tuple) else [value]:
+                if isinstance(each, Tensor) and name not in ("_parameters", "_buffers"):
+                    found.add(f"{type(part).__name__}.{name} {i} {id(each)}")
     return found
 
 
 def calls_of(harness: Harness) -> list[tuple[View, Tensors, Tensors]]:
     """Calls of several sizes, with what a new part gives; the first two have one size."""
-    kinds = harness.kinds[:2]
+    first, last = harness.kinds[0], harness.kinds[:2][-1]
+    sizes = ((first, 2, 4, None), (last, 2, 4, PADDED), (last, 3, 6, None), (first, 1, 1, None))
     found = []
-    for seed, (kind, batch, length, real) in enumerate(
-        ((kinds[0], 2, 4, None), (kinds[-1], 2, 4, PADDED), (kinds[-1], 3, 6, None), (kinds[0], 1, 1, None))
-    ):
-        view = plain_view(kind, batch, length, real)
+    for seed, size in enumerate(sizes):
+        view = plain_view(*size)
         tensors = harness.draw(view, seed)
         harness.forget()
         found.append((view, tensors, harness.once(tensors, view).cloned()))
@@ -126,24 +114,23 @@ def calls_of(harness: Harness) -> list[tuple[View, Tensors, Tensors]]:
     return found
 
 
-@check_each(
-    *NETWORK,
-    contract="a call gives the same after any other: of other values and sizes, in another mode, failed, or of a copy",
-)
+@check(*NETWORK)
 def calls(harness: Harness) -> None:
-    """In another order, without gradients, in inference mode, after failures and on a deep copy."""
+    """A call gives the same after any other: of other values and sizes, in another mode, failed, or of a copy. In
+    another order, without gradients, in inference mode, after failures and on a deep copy.
+    """
     given, made = calls_of(harness), harness.make()
 
-    def call(i: int, when: str, on: object = made) -> Tensors:
+    def call(
+        i: int, when: str, on: object = made, change: Callable[[Tensors], Tensors] = lambda t: t
+    ) -> Tensors:
         view, tensors, expected = given[i]
-        results = harness.run(on, tensors, view)
+        results = harness.run(on, change(tensors), view)
         alike(results, expected, when)
         return results
 
     def train(when: str) -> None:
-        view, tensors, expected = given[0]
-        results = harness.run(made, tensors.leaves(), view)
-        alike(results, expected, when)
+        results = call(0, when, change=Tensors.leaves)
         wanted = [result.sum() for _, result in results if result.requires_grad]
         if wanted:
             torch.autograd.backward(torch.stack(wanted).sum())
@@ -164,16 +151,15 @@ def calls(harness: Harness) -> None:
         module.train()
         module.eval()
     call(1, "after train() and eval()")
-    view, tensors, expected = given[0]
+    view, tensors, _ = given[0]
     for cut in (0, len(tensors) - 1):  # tensors that do not fit each other, which most parts fail at
-        unfit = Tensors(
-            (s, t[..., :1, :] if i == cut and t.dim() > 1 else t) for i, (s, t) in enumerate(tensors)
-        )
+        slot, tensor = tensors[cut]
+        unfit = Tensors(tensors)
+        unfit[cut] = slot, tensor[..., :1, :] if tensor.dim() > 1 else tensor
         with suppress(Exception):
             harness.run(made, unfit, view)
         call(0, "after a call that failed in the middle")
-    strided = tensors.map(lambda _, t: t.transpose(0, -1).contiguous().transpose(0, -1) if t.dim() > 1 else t)
-    alike(harness.run(made, strided, view), expected, "from inputs that lie in memory in another order")
+    call(0, "from inputs that lie in memory in another order", change=_strided)
     twin = copy.deepcopy(made)
     call(1, "of a deep copy", twin)
     with torch.no_grad():
@@ -182,12 +168,16 @@ def calls(harness: Harness) -> None:
     call(0, "after a deep copy of the part has changed")
 
 
-@check_each(
-    "positions", contract="a position serves every length up to max_length, and its values stay finite"
-)
-def long_sequences(chosen: Harness) -> None:
-    """At max_length, and the values of its first tokens are those of a short sequence."""
-    harness = chosen.resized(attrs.evolve(chosen.dims, max_length=512))
+def _strided(tensors: Tensors) -> Tensors:
+    return tensors.map(lambda _, t: t.transpose(0, -1).contiguous().transpose(0, -1) if t.dim() > 1 else t)
+
+
+@check("positions")
+def long_sequences(harness: Harness) -> None:
+    """A position serves every length up to max_length, and its values stay finite. At max_length, and the values of its
+    first tokens are those of a short sequence.
+    """
+    harness = harness.resized(attrs.evolve(harness.dims, max_length=512))
     length, first = harness.dims.max_length, torch.arange(3)
     view = plain_view("bidirectional", 1, length)
     tensors = harness.draw(view)

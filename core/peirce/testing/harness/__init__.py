@@ -1,61 +1,18 @@
-"""A part as checks see it, and how many of it there are: one for its example options, and one for each other choice.
-
-`Harness` is the contract.
-"""
+"""A part as checks see it, and how many of it there are: one for its example options, and one for each other choice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from peirce.errors import PeirceError
-from peirce.parts import Augmenter, Head, Operator, Part, Position, RecurrentOperator, StateOperator
 from peirce.registry import Registered, Registry
 from peirce.testing.compare import BrokenError
 from peirce.testing.examples import SCOPE_KINDS
 from peirce.testing.harness.architectures import ArchitectureHarness
 from peirce.testing.harness.base import Harness
-from peirce.testing.harness.exporters import ExporterHarness
-from peirce.testing.harness.sized import (
-    AugmenterHarness,
-    HeadHarness,
-    OperatorHarness,
-    PositionHarness,
-    RecurrentOperatorHarness,
-    SizedHarness,
-    StateOperatorHarness,
-    TokenHarness,
-    prepare,
-    refusal,
-)
-from peirce.testing.harness.tasks import TaskHarness
+from peirce.testing.harness.sized import HARNESSES, refusal
 from peirce.testing.options import choices, example_options
 from peirce.testing.tiny_models import fitting, tiny_spec
-
-__all__ = [
-    "ArchitectureHarness",
-    "ExporterHarness",
-    "Harness",
-    "HeadHarness",
-    "OperatorHarness",
-    "PositionHarness",
-    "SizedHarness",
-    "StateOperatorHarness",
-    "TaskHarness",
-    "TokenHarness",
-    "harnesses_of",
-    "prepare",
-    "refusal",
-]
-
-_SIZED: Mapping[type[Part], type[SizedHarness]] = {
-    Operator: OperatorHarness,
-    StateOperator: StateOperatorHarness,
-    RecurrentOperator: RecurrentOperatorHarness,
-    Position: PositionHarness,
-    Augmenter: AugmenterHarness,
-    Head: HeadHarness,
-}
-"""By contract."""
 
 
 def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> Iterator[Harness]:
@@ -80,7 +37,7 @@ def harnesses_of(entry: Registered, registry: Registry, effort: float = 1.0) -> 
                         raise BrokenError(f"a tiny model of it cannot be composed: {error}") from error
             yield ArchitectureHarness(part, chosen, label, effort=share, specs=specs, registry=registry)
             continue
-        kind_of = next(found for base, found in _SIZED.items() if issubclass(part, base))
+        kind_of = next(found for base, found in HARNESSES.items() if issubclass(part, base))
         harness = kind_of(part, chosen, label, effort=share)
         refused = refusal(part, chosen, harness.dims)
         if refused is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
-from attrs import define, field
+from attrs import define, evolve, field
 from torch import Tensor
 
 from peirce.algebra import Scope
@@ -17,7 +17,7 @@ from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce.testing.examples import Slot, Tensors, View
 from peirce.testing.harness.base import Harness, named, slots
-from peirce.testing.tiny_models import build_random
+from peirce.testing.tiny_models import build_random, fitting
 
 
 @define
@@ -36,26 +36,33 @@ class ArchitectureHarness(Harness):
 
     def make(self, *, seed: int = 0, random: bool = True, dtype: torch.dtype = torch.float64) -> Any:
         """A model for each kind of scope; kept, since composing one takes a thousand times as long as running it."""
-        return {kind: self._model(kind, seed, random, dtype) for kind in self.specs}
-
-    def _model(self, kind: str, seed: int, random: bool, dtype: torch.dtype) -> Model:
-        key = kind, seed, random, dtype
-        if key not in self._models:
-            spec, registry = self.specs[kind], self.registry
-            self._models[key] = (
-                build_random(spec, registry, dtype=dtype, seed=seed)
-                if random
-                else build(spec, seed=seed, registry=registry, dtype=dtype).eval()
-            )
-        return self._models[key]
+        models = {}
+        for kind, spec in self.specs.items():
+            key = kind, seed, random, dtype
+            if key not in self._models:
+                self._models[key] = (
+                    build_random(spec, self.registry, dtype=dtype, seed=seed)
+                    if random
+                    else build(spec, seed=seed, registry=self.registry, dtype=dtype).eval()
+                )
+            models[kind] = self._models[key]
+        return models
 
     def forget(self) -> None:
         """Let go of the models that were kept; the next ones are composed anew."""
         self._models.clear()
 
     def resized(self, dims: Dims) -> Harness:
-        """Always itself: its sizes are those of its specs."""
-        return self
+        """For longer texts, where they are longer than the specs say; the other sizes are those of the specs."""
+        if dims.max_length <= self.dims.max_length:
+            return self
+        longer = {"model.input.max_length": dims.max_length}
+        specs = self.few(2).specs.items()
+        return evolve(self, specs={k: fitting(spec.replace(longer), self.registry) for k, spec in specs})
+
+    def few(self, count: int) -> ArchitectureHarness:
+        """The architecture in the first of its kinds of scope alone."""
+        return evolve(self, specs=dict(list(self.specs.items())[:count]))
 
     def reads(self) -> tuple[Slot, ...]:
         """The inputs, but those that a view gives."""

@@ -106,7 +106,8 @@ class Harness(ABC):
     ) -> Tensors:
         """Values for `reads`: floats of order `scale`, integers below the slot's bound."""
         generator = torch.Generator().manual_seed(seed) if isinstance(seed, int) else seed
-        return Tensors((slot, _values(slot, view, generator, dtype, scale)) for slot in self.reads())
+        sizes = {"batch": view.batch, "length": view.length}
+        return Tensors((slot, values(slot, sizes, generator, dtype, scale)) for slot in self.reads())
 
     @property
     @final
@@ -128,8 +129,14 @@ def state_of(made: Any) -> dict[str, Tensor]:
     return {f"{name} {i}": t.clone() for i, module in found for name, t in module.state_dict().items()}
 
 
-def _values(slot: Slot, view: View, generator: torch.Generator, dtype: torch.dtype, scale: float) -> Tensor:
-    sizes = {"batch": view.batch, "length": view.length}
+def values(
+    slot: Slot,
+    sizes: Mapping[Any, int],
+    generator: torch.Generator,
+    dtype: torch.dtype = torch.float64,
+    scale: float = 1.0,
+) -> Tensor:
+    """Values for one tensor whose symbolic axes have these sizes."""
     shape = [size_of(axis, sizes) for axis in slot.axes]
     if slot.dtype == "int64":
         return torch.randint(0, slot.high or 2, shape, generator=generator)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -14,11 +15,9 @@ from attrs import define, field, frozen
 from peirce.errors import PeirceError
 from peirce.model import Exporter, Model
 from peirce.registry import Registered, Registry
-from peirce.spec import HeadSpec
-from peirce.testing.companions import is_companion
 from peirce.testing.compare import BrokenError, NotRunError, torch_left_alone
-from peirce.testing.options import as_table, example_options, recording
-from peirce.testing.tiny_models import build_random, fitting, spec_with_heads, tiny_spec
+from peirce.testing.options import example_options, recording
+from peirce.testing.tiny_models import build_random, example_heads, plain_specs, spec_with_heads
 
 NAME = "exported.bin"
 """What checks call the file."""
@@ -125,22 +124,11 @@ class ExporterHarness:
 
     def _models(self) -> Iterator[Model]:
         """Tiny models of the plainest architectures, with a head where one fits."""
-        entries = sorted(
-            self.registry.entries("architectures"),
-            key=lambda e: (is_companion(e), e.part.recurrent, not e.part.layer, e.part.branches),
-        )
-        heads = [
-            HeadSpec(use=each.name, options=as_table(example_options(each.part)))
-            for each in self.registry.entries("heads")
-            if not each.part.needs
-        ]
-        for part in (entry.part for entry in entries[:4]):
-            options = example_options(part)
-            scope = "bidirectional" if part.check_scope(options, "bidirectional") is None else "causal"
-            spec = tiny_spec(part, options, layers=1, scope=scope)
+        heads = [head for part, head in example_heads(self.registry) if not part.needs]
+        for spec in islice(plain_specs(self.registry), 6):
             for trial in (*(spec_with_heads(spec, head) for head in heads[:1]), spec):
                 try:
-                    yield build_random(fitting(trial, self.registry), self.registry, dtype=torch.float32)
+                    yield build_random(trial, self.registry, dtype=torch.float32)
                     break
                 except PeirceError:
                     continue

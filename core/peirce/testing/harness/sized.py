@@ -1,10 +1,11 @@
-"""Parts that are built as `cls(options, dims)`: all kinds but architectures.
+"""Parts that are built as `cls(options, dims)`: all kinds but architectures, each by its contract.
 
 Kernels and premises of operators are prepared as the composer does, without an architecture.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, final
 
 import torch
@@ -15,15 +16,20 @@ from peirce.algebra import Predicates, Scope
 from peirce.kernels import PairBias
 from peirce.networks import recur
 from peirce.parts import (
-    BinaryPosition,
+    PLACES,
+    Augmenter,
     Branch,
     Dims,
     Encoded,
+    Head,
     Operator,
     PairPosition,
-    ScopePosition,
+    Part,
+    Place,
+    Position,
+    RecurrentOperator,
+    StateOperator,
     Tokens,
-    UnaryPosition,
 )
 from peirce.testing.compare import BrokenError
 from peirce.testing.examples import SCOPE_KINDS, Slot, Tensors, View
@@ -33,12 +39,20 @@ from peirce.testing.tiny_models import randomised
 
 @define
 class SizedHarness(Harness):
-    """A part that is built as `cls(options, dims)`."""
+    """A part that is built as `cls(options, dims)`.
+
+    Attributes:
+        scopes: the kinds of scope that such parts take; if empty, those that the part's `check` takes.
+    """
+
+    scopes: ClassVar[tuple[str, ...]] = ("bidirectional",)
 
     @property
+    @final
     def kinds(self) -> tuple[str, ...]:
-        """One: positions and augmenters see no scope."""
-        return ("bidirectional",)
+        """See `Harness.kinds`."""
+        taken = (k for k in SCOPE_KINDS if self.part.check(self.options, self.dims, k) is None)
+        return self.scopes or tuple(taken)
 
     @final
     def resized(self, dims: Dims) -> Harness:
@@ -71,13 +85,10 @@ def atoms(name: str, branch: Branch, *shape: int, logits: bool = False) -> Slot:
 
 
 @define
-class _OperatorHarness(SizedHarness):
-    """An operator, whose output is zero outside the scope."""
+class LayerHarness(SizedHarness):
+    """An operator of any contract, whose output is zero outside the scope."""
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of scope that its `check` takes."""
-        return tuple(k for k in SCOPE_KINDS if self.part.check(self.options, self.dims, k) is None)
+    scopes: ClassVar[tuple[str, ...]] = ()
 
     def settled(self, outputs: Tensors, view: View, scope: Scope) -> Tensors:
         """Zero outside the scope."""
@@ -85,7 +96,7 @@ class _OperatorHarness(SizedHarness):
 
 
 @define
-class OperatorHarness(_OperatorHarness):
+class OperatorHarness(LayerHarness):
     """An operator, run on raw kernels and premises: what its projections give before the composer uses them."""
 
     module: ClassVar[bool] = False
@@ -126,7 +137,7 @@ def prepare(operator: Operator, tensors: Tensors, scope: Scope) -> tuple[Tensor,
 
 
 @define
-class StateOperatorHarness(_OperatorHarness):
+class StateOperatorHarness(LayerHarness):
     """An operator with parameters of its own, run on atoms that are zero outside the scope."""
 
     def reads(self) -> tuple[Slot, ...]:
@@ -146,13 +157,10 @@ class StateOperatorHarness(_OperatorHarness):
 
 
 @define
-class RecurrentOperatorHarness(_OperatorHarness):
-    """A recurrent operator, run step by step over the real tokens of a text."""
+class RecurrentOperatorHarness(LayerHarness):
+    """A recurrent operator, run step by step over the real tokens of a text: it sees what lies before each."""
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """A recurrence sees what lies before each token, whatever architecture it stands in."""
-        return ("causal",)
+    scopes: ClassVar[tuple[str, ...]] = ("causal",)
 
     def reads(self) -> tuple[Slot, ...]:
         """The unary atoms."""
@@ -177,8 +185,7 @@ class TokenHarness(SizedHarness):
 
     absent: frozenset[str] = field(default=frozenset(), kw_only=True)
 
-    @final
-    def token_slots(self) -> tuple[Slot, ...]:
+    def reads(self) -> tuple[Slot, ...]:
         """The standard inputs, and those that the part declares."""
         own = slots(self.make().inputs())
         axes = ("batch", "length")
@@ -188,14 +195,10 @@ class TokenHarness(SizedHarness):
         )
         return (*(slot for slot in standard if slot.name not in {s.name for s in own}), *own)
 
-    def reads(self) -> tuple[Slot, ...]:
-        """The tokens."""
-        return self.token_slots()
-
     @final
     def tokens(self, tensors: Tensors, view: View) -> Tokens:
         """The tokens, from the tensors of `reads`."""
-        known = {slot.name for slot in self.token_slots()} - self.absent
+        known = {slot.name for slot in TokenHarness.reads(self)} - self.absent
         inputs = {slot.name: tensor for slot, tensor in tensors if slot.name in known}
         if view.real is not None:
             inputs["attention_mask"] = view.real
@@ -204,11 +207,11 @@ class TokenHarness(SizedHarness):
 
 @define
 class AugmenterHarness(TokenHarness):
-    """An augmenter, run on embeddings of order one."""
+    """An augmenter, run on tokens and embeddings of order one."""
 
     def reads(self) -> tuple[Slot, ...]:
         """The tokens and their embeddings."""
-        return (*self.token_slots(), *self.writes(None))
+        return (*TokenHarness.reads(self), *self.writes(None))
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
         """The embeddings."""
@@ -224,16 +227,13 @@ class AugmenterHarness(TokenHarness):
 class HeadHarness(TokenHarness):
     """A head, run on atoms that are zero outside the scope, and on a pooled output."""
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """All."""
-        return SCOPE_KINDS
+    scopes: ClassVar[tuple[str, ...]] = SCOPE_KINDS
 
     def reads(self) -> tuple[Slot, ...]:
         """The tokens, and what an architecture gives to heads."""
         dims = self.dims
         return (
-            *self.token_slots(),
+            *TokenHarness.reads(self),
             atoms("unary", "U", dims.unary),
             atoms("binary", "B", dims.binary),
             Slot("pooled", ("batch", dims.pooled)),
@@ -244,15 +244,15 @@ class HeadHarness(TokenHarness):
         """The predictions."""
         return slots(made.outputs())
 
-    def predict(self, made: Any, tensors: Tensors, view: View) -> dict[str, Tensor]:
-        """The head's outputs by name."""
-        return self._predict(made, tensors, view, view.scope())
-
     def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """The predictions."""
-        return named(self._predict(made, tensors, view, scope), self.writes(made))
+        return named(self.predict(made, tensors, view, scope), self.writes(made))
 
-    def _predict(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> dict[str, Tensor]:
+    def predict(
+        self, made: Any, tensors: Tensors, view: View, scope: Scope | None = None
+    ) -> dict[str, Tensor]:
+        """The head's outputs by name."""
+        scope = scope or view.scope()
         (_, unary), (_, binary), (_, pooled), (_, embeddings) = tensors[-4:]
         encoded = Encoded(
             scope.zero_unary(unary),
@@ -271,12 +271,12 @@ class PositionHarness(TokenHarness):
 
     def writes(self, made: Any) -> tuple[Slot, ...]:
         """What each place is given, but the vectors of pairs, whose tables say how many there are."""
-        places = (
-            (UnaryPosition, atoms("unary", "U", self.dims.unary)),
-            (BinaryPosition, atoms("binary", "B", self.dims.binary)),
-            (ScopePosition, Slot("scope", ("batch", "length", "length"), "bool")),
-        )
-        return tuple(slot for base, slot in places if isinstance(made, base))
+        places: dict[Place, Slot] = {
+            "unary": atoms("unary", "U", self.dims.unary),
+            "binary": atoms("binary", "B", self.dims.binary),
+            "scope": Slot("scope", ("batch", "length", "length"), "bool"),
+        }
+        return tuple(slot for place, slot in places.items() if isinstance(made, PLACES[place]))
 
     def gives(self, made: Any, tensors: Tensors, view: View, scope: Scope) -> Tensors:
         """What each place is given: by methods that are called as the places are."""
@@ -298,16 +298,21 @@ class PositionHarness(TokenHarness):
 def _pair_vectors(bias: PairBias, name: str, dims: Dims) -> Tensors:
     """Every pair's key and value vector and score, as the definition of a pair bias says, table row by table row."""
     rows = torch.zeros_like(bias.ids[:, :, 0]) if bias.rows is None else bias.rows
-    wide = (dims.heads, dims.head_size)
-    tables = (
-        ("key", bias.key, wide), ("query", bias.query, wide), ("value", bias.value, wide),
-        ("score", bias.score, (dims.heads,)),
-    )  # fmt: skip
-    return Tensors(
-        (
-            Slot(f"{name} {role}", ("batch", "length", "length", *size)),
-            table[rows.unsqueeze(2), bias.ids].expand(-1, -1, -1, *size),
-        )
-        for role, table, size in tables
-        if table is not None
-    )
+    outputs = Tensors()
+    for role in ("key", "query", "value", "score"):
+        if (table := getattr(bias, role)) is not None:
+            size = (dims.heads,) if role == "score" else (dims.heads, dims.head_size)
+            vectors = table[rows.unsqueeze(2), bias.ids].expand(-1, -1, -1, *size)
+            outputs.append((Slot(f"{name} {role}", ("batch", "length", "length", *size)), vectors))
+    return outputs
+
+
+HARNESSES: Mapping[type[Part], type[SizedHarness]] = {
+    Operator: OperatorHarness,
+    StateOperator: StateOperatorHarness,
+    RecurrentOperator: RecurrentOperatorHarness,
+    Position: PositionHarness,
+    Augmenter: AugmenterHarness,
+    Head: HeadHarness,
+}
+"""By contract."""

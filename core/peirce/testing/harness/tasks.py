@@ -19,10 +19,9 @@ from peirce.errors import PeirceError
 from peirce.model import AnyTask, Model
 from peirce.registry import Registered, Registry
 from peirce.spec import HeadSpec, Spec, structured
-from peirce.testing.companions import is_companion
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
-from peirce.testing.options import as_table, example_options, recording
-from peirce.testing.tiny_models import fitting, spec_with_heads, tiny_spec
+from peirce.testing.options import recording
+from peirce.testing.tiny_models import example_heads, plain_specs, spec_with_heads
 
 SPLITS = ("train", "valid", "test")
 """What training and evaluation ask for."""
@@ -48,17 +47,12 @@ class TaskHarness:
     read: set[str] = field(factory=set, init=False)
     _refused: str = field(default="", init=False)
 
-    def write(self) -> Mapping[str, Any]:
-        """Write the small data; the options that say where they are."""
-        given: Mapping[str, Any] = self.entry.part.example_in(self.folder)
-        return given
-
     @cached_property
     def options(self) -> Any:
         """The options that read the small data, which record what is read of them."""
         part: type[AnyTask] = self.entry.part
         try:
-            chosen = structured(part.Options, {**part.example, **self.write()})
+            chosen = structured(part.Options, {**part.example, **part.example_in(self.folder)})
         except Exception as error:
             raise BrokenError(
                 f"`example_in` gives no options that the task takes: {type(error).__name__}: {error}"
@@ -146,31 +140,17 @@ class TaskHarness:
         raise BrokenError(self._refused)
 
     def _specs(self) -> Iterator[Spec]:
-        """Tiny specs: with the heads that the task itself asks for, with all that there are, and with each one."""
-        entries = sorted(
-            self.registry.entries("architectures"),
-            key=lambda e: (is_companion(e), e.part.recurrent, e.part.fixed_layer, e.part.branches),
-        )
-        plain = [spec for entry in entries for spec in self._plain(entry.part)]
-        heads = [
-            HeadSpec(use=entry.name, options=as_table(example_options(entry.part)))
-            for entry in self.registry.entries("heads")
-        ]
+        """Tiny specs for texts: with the heads that the task asks for, with all that there are, and with each one."""
+        plain = []
+        for spec in plain_specs(self.registry):
+            ids = spec.input.vocabulary and max(spec.input.vocabulary, ENOUGH_IDS)
+            plain.append(attrs.evolve(spec, input=attrs.evolve(spec.input, max_length=512, vocabulary=ids)))
+        heads = [head for _, head in example_heads(self.registry)]
         yield from plain
         for spec in plain[:1]:
             yield spec_with_heads(spec, *(head for head in heads if self._adds_nothing(spec, head)))
         for spec in plain:
             yield from (spec_with_heads(spec, head) for head in heads if self._holds(spec, head))
-
-    def _plain(self, part: Any) -> Iterator[Spec]:
-        """Tiny specs of an architecture without heads, for texts of any length."""
-        options = example_options(part)
-        for scope in ("bidirectional", "causal") if part.scope is None else ("bidirectional",):
-            if part.check_scope(options, scope) is None:
-                with suppress(PeirceError):
-                    found = fitting(tiny_spec(part, options, scope=scope, layers=1), self.registry)
-                    ids = found.input.vocabulary and max(found.input.vocabulary, ENOUGH_IDS)
-                    yield attrs.evolve(found, input=attrs.evolve(found.input, max_length=512, vocabulary=ids))
 
     def _holds(self, spec: Spec, head: HeadSpec) -> bool:
         try:
