@@ -97,73 +97,76 @@ def test_one_line_in_a_test_module_is_enough(lab: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*test_lab.py::shapes?operators.twice? PASSED*"])
 
 
-def test_a_failure_names_contract_values_and_link(lab: pytest.Pytester) -> None:
-    lab.makepyfile(lab=LAB.replace("BODY", "").replace("[2 * k * v", "[3 * k * v"))
-    result = run(lab, "--peirce-plugin", "lab", "-k", "reference")
-    result.assert_outcomes(failed=1, deselected=TOTAL - 1)
-    result.stdout.fnmatch_lines(
-        [
-            "operator 'twice' (plug-in module:lab) breaks the contract",
-            "*contract: `infer` computes what `reference` does*",
-            "*found: *infer in example 0*: * at [[]*[]] where * is expected*",
-            "*read on:  docs/guide/write-a-plugin/checks.md#check-reference",
-        ]
-    )
-
-
-def test_an_expected_failure_is_printed_with_its_reason(lab: pytest.Pytester) -> None:
-    body = "expected_failures = {'reference': 'the paper has a misprint'}"
-    lab.makepyfile(lab=LAB.replace("BODY", body).replace("[2 * k * v", "[3 * k * v"))
-    result = run(lab, "--peirce-plugin", "lab", "-k", "reference or shapes")
-    result.assert_outcomes(passed=1, xfailed=1, deselected=TOTAL - 2)
-    result.stdout.fnmatch_lines(
-        ["expected failure: reference[[]operators.twice[]]: the paper has a misprint"]
-    )
-    assert result.ret == 0
-
-
-def test_an_expected_failure_that_passes_is_a_failure(lab: pytest.Pytester) -> None:
-    body = "expected_failures = {'reference': 'the paper has a misprint'}"
-    lab.makepyfile(lab=LAB.replace("BODY", body))
-    result = run(lab, "--peirce-plugin", "lab", "-k", "reference")
-    result.assert_outcomes(failed=1, deselected=TOTAL - 1)
-    result.stdout.fnmatch_lines(["*is said to fail 'reference' (the paper has a misprint), and it passes*"])
-
-
-@pytest.mark.parametrize("given", ["{'refrence': 'a slip'}", "{'reference': ''}"])
-def test_expected_failures_need_a_check_and_a_reason(lab: pytest.Pytester, given: str) -> None:
-    lab.makepyfile(lab=LAB.replace("BODY", f"expected_failures = {given}"))
-    result = run(lab, "--peirce-plugin", "lab", "-k", "declaration")
-    result.assert_outcomes(failed=1, deselected=TOTAL - 1)
-    result.stdout.fnmatch_lines(
-        ["operator 'twice' (plug-in module:lab) breaks the contract", "*expected_failures*"]
-    )
-
-
-def test_expected_failures_that_are_no_mapping_are_refused(lab: pytest.Pytester) -> None:
-    lab.makepyfile(lab=LAB.replace("BODY", "expected_failures = ['reference']"))
-    result = run(lab, "--peirce-plugin", "lab")
-    assert result.ret != 0
-    result.stdout.fnmatch_lines(["*operator 'twice'*expected_failures*"])
-
-
-def test_a_caller_may_expect_failures_too(lab: pytest.Pytester) -> None:
-    lab.makepyfile(lab=LAB.replace("BODY", "").replace("[2 * k * v", "[3 * k * v"))
-    expected = "--peirce-expect=reference[operators.twice]=it is not mine"
-    result = run(lab, "--peirce-plugin", "lab", "-k", "reference", expected)
-    result.assert_outcomes(xfailed=1, deselected=TOTAL - 1)
-    result.stdout.fnmatch_lines(["expected failure: reference[[]operators.twice[]]: it is not mine"])
+TRIPLED = ("[2 * k * v", "[3 * k * v")
+MISPRINT = ("BODY", "expected_failures = {'reference': 'the paper has a misprint'}")
+BROKEN = "operator 'twice' (plug-in module:lab) breaks the contract"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("changes", "options", "outcomes", "lines"),
     [
-        ("refrence[operators.twice]=a slip", "*expected_failures: unknown check 'refrence*reference*"),
-        ("reference[operators.twice]", "*expected_failures gives no reason for 'reference*"),
+        (
+            [TRIPLED], ["-k", "reference"], {"failed": 1},
+            [
+                BROKEN,
+                "*contract: `infer` computes what `reference` does*",
+                "*found: *infer in example 0*: * at [[]*[]] where * is expected*",
+                "*read on:  docs/guide/write-a-plugin/checks.md#check-reference",
+            ],
+        ),
+        (
+            [MISPRINT, TRIPLED], ["-k", "reference or shapes"], {"passed": 1, "xfailed": 1},
+            ["expected failure: reference[[]operators.twice[]]: the paper has a misprint"],
+        ),
+        (
+            [MISPRINT], ["-k", "reference"], {"failed": 1},
+            ["*is said to fail 'reference' (the paper has a misprint), and it passes*"],
+        ),
+        (
+            [("BODY", "expected_failures = {'refrence': 'a slip', 'reference': ''}")], ["-k", "declaration"],
+            {"failed": 1}, [BROKEN, "*names 'refrence', which is no check*", "*no reason for 'reference'*"],
+        ),
+        (
+            [TRIPLED], ["-k", "reference", "--peirce-expect=reference[operators.twice]=it is not mine"],
+            {"xfailed": 1}, ["expected failure: reference[[]operators.twice[]]: it is not mine"],
+        ),
+        (
+            [], ["-k", "nothing_is_called_so"], {},
+            ["0 checks ran on 0 parts", "FAILED: a run of no checks shows nothing"],
+        ),
+    ],
+    ids=["fails", "expected", "expected in vain", "badly expected", "expected by the caller", "nothing"],
+)  # fmt: skip
+def test_how_checks_end_and_what_is_said_of_them(
+    changes: list[tuple[str, str]], options: list[str], outcomes: dict[str, int], lines: list[str],
+    lab: pytest.Pytester,
+) -> None:  # fmt: skip
+    source = LAB
+    for old, new in (*changes, ("BODY", "")):
+        source = source.replace(old, new)
+    lab.makepyfile(lab=source)
+    result = run(lab, "--peirce-plugin", "lab", *options)
+    result.assert_outcomes(**outcomes, deselected=TOTAL - sum(outcomes.values()))
+    result.stdout.fnmatch_lines(lines)
+    assert (result.ret == 0) is (bool(outcomes) and "failed" not in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--peirce-expect=refrence[operators.twice]=a slip"], "*unknown check 'refrence*reference*"),
+        (
+            ["--peirce-expect=reference[operators.twice]"],
+            "*expected_failures gives no reason for 'reference*",
+        ),
+        (["--peirce-plugin=nothing"], "*plug-in module:nothing registers no part*"),
+        (["--peirce-plugin=nowhere_at_all"], "*there is no module 'nowhere_at_all'*"),
+        (["--peirce-plugin=listed"], "*operator 'twice'*expected_failures*"),
     ],
 )
-def test_what_a_caller_expects_is_a_check_with_a_reason(lab: pytest.Pytester, given: str, said: str) -> None:
-    result = run(lab, "--peirce-plugin", "lab", f"--peirce-expect={given}")
+def test_what_cannot_be_checked_is_refused(lab: pytest.Pytester, options: list[str], said: str) -> None:
+    lab.makepyfile(nothing="", listed=LAB.replace("BODY", "expected_failures = ['reference']"))
+    result = run(lab, "--peirce-plugin=lab", *options)
     assert result.ret != 0
     result.stdout.fnmatch_lines([said])
 
@@ -180,26 +183,6 @@ def test_without_pytest_a_callback_is_told_how_each_check_ended(registry: Regist
         "options[operators.join]": "does not apply",
     }
     assert "it passes; remove the entry" in found[0].message
-
-
-def test_a_plugin_without_parts_fails(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(nothing="")
-    pytester.syspathinsert()
-    result = run(pytester, "--peirce-plugin", "nothing")
-    assert result.ret != 0
-    result.stdout.fnmatch_lines(["*plug-in module:nothing registers no part*"])
-
-
-def test_a_plugin_that_cannot_be_loaded_fails_with_its_cause(pytester: pytest.Pytester) -> None:
-    result = run(pytester, "--peirce-plugin", "no_such_module_anywhere")
-    assert result.ret != 0
-    result.stdout.fnmatch_lines(["*there is no module 'no_such_module_anywhere'*"])
-
-
-def test_a_run_of_no_checks_fails(lab: pytest.Pytester) -> None:
-    result = run(lab, "--peirce-plugin", "lab", "-k", "nothing_is_called_so")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["0 checks ran on 0 parts", "FAILED: a run of no checks shows nothing"])
 
 
 def test_without_an_exporter_the_checks_of_exports_are_not_run_and_strict_fails(lab: pytest.Pytester) -> None:
@@ -234,15 +217,7 @@ def test_every_check_has_a_name_a_promise_and_kinds() -> None:
 
 
 def test_the_pytest_plugin_imports_nothing_but_pytest() -> None:
-    heavy = (
-        "torch",
-        "numpy",
-        "hypothesis",
-        "cattrs",
-        "peirce_basics",
-        "peirce.registry",
-        "peirce.parts",
-    )
+    heavy = ("torch", "numpy", "hypothesis", "cattrs", "peirce_basics", "peirce.registry", "peirce.parts")
     code = f"import sys, pytest, peirce.testing.plugin; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
+import torch
 from attrs import frozen
 from peirce.model import Exporter, Task
 from peirce.parts import Architecture, Augmenter, Head, Position
 
 C = TypeVar("C", bound=type[Any])
+exact = partial(torch.tensor, dtype=torch.float64)
+"""What `reference` is given, as a tensor."""
 
 
 @frozen

@@ -15,11 +15,7 @@ from wrong import flaw, wrong
 
 @frozen(kw_only=True)
 class GateOptions:
-    """How much is added.
-
-    Args:
-        strength: what the gated vector is multiplied by.
-    """
+    """How much is added."""
 
     strength: float = field(default=0.5, validator=validators.gt(0))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from typing import Any
 
@@ -13,16 +12,12 @@ from peirce.algebra import Scope
 from peirce.parts import Dims, Operator, Reader, Writer
 from torch import Tensor
 
-from wrong import flaw, wrong
+from wrong import exact, flaw, wrong
 
 
 @frozen(kw_only=True)
 class BlendOptions:
-    """How steep the blend is.
-
-    Args:
-        sharpness: what premises are multiplied by before the tanh.
-    """
+    """How steep the blend is."""
 
     sharpness: float = field(default=1.5, validator=validators.gt(0))
 
@@ -52,18 +47,8 @@ class Blend(Operator):
         return (kernel.permute(0, 3, 1, 2) @ values.transpose(1, 2)).transpose(1, 2)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        heads, sizes = range(self.dims.heads), range(self.dims.head_size)
-        steep = self.options.sharpness
-        return [
-            [
-                [
-                    sum(k[h] * math.tanh(steep * v[h][s]) for k, v in zip(row, premise, strict=True))
-                    for s in sizes
-                ]
-                for h in heads
-            ]
-            for row in kernel
-        ]
+        values = steep(self, exact(premise)).tanh()
+        return torch.stack([(row[..., None] * values).sum(0) for row in exact(kernel)]).tolist()
 
 
 def steep(part: Blend, premise: Tensor) -> Tensor:
@@ -295,11 +280,7 @@ class SeedsTheWorld(Blend):
 
 @frozen(kw_only=True)
 class SlopesOptions:
-    """A factor for each head.
-
-    Args:
-        slopes: the first heads' factors; the others have 1.
-    """
+    """A factor for each head."""
 
     slopes: list[float] = field(factory=lambda: [2.0])
 
@@ -323,19 +304,13 @@ class Slopes(Blend):
         return self.summed(kernel, premise.tanh()) * slopes[:, None]
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        sums = Blend(BlendOptions(sharpness=1.0), self.dims).reference(kernel, premise, scope)
-        return [
-            [[s * slope for s in head] for head, slope in zip(row, self.slopes, strict=True)] for row in sums
-        ]
+        sums = exact(Blend(BlendOptions(sharpness=1.0), self.dims).reference(kernel, premise, scope))
+        return (sums * exact(self.slopes)[:, None]).tolist()
 
 
 @frozen(kw_only=True)
 class SharedOptions:
-    """A factor for each head.
-
-    Args:
-        slopes: the first heads' factors; the others have 1.
-    """
+    """A factor for each head."""
 
     slopes: list[float] = [2.0]  # noqa: RUF008 (the flaw)
 
@@ -367,16 +342,15 @@ class Turning(Blend):
         return "it turns channels in twos, and head_size is odd" if dims.head_size % 2 else None
 
     def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        one, two = premise.unflatten(3, (-1, 2)).unbind(4)
-        steep = self.options.sharpness
-        return self.summed(kernel, (torch.stack([-two, one], 4).flatten(3) * steep).tanh())
+        return super().infer(kernel, self.turned(premise), scope)
+
+    def turned(self, premise: Tensor) -> Tensor:
+        """[..., s] -> [..., s]."""
+        one, two = premise.unflatten(-1, (-1, 2)).unbind(-1)
+        return torch.stack([-two, one], -1).flatten(-2)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        turned = [
-            [[-head[s + 1] if s % 2 == 0 else head[s - 1] for s in range(len(head))] for head in token]
-            for token in premise
-        ]
-        return super().reference(kernel, turned, scope)
+        return super().reference(kernel, self.turned(exact(premise)).tolist(), scope)
 
 
 flaw(

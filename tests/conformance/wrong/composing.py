@@ -18,11 +18,7 @@ Given = frozenset[Literal["pooled", "binary", "past"]]
 
 @frozen(kw_only=True)
 class TowerOptions:
-    """What comes after the layers.
-
-    Args:
-        stretch: what the final atoms are multiplied by.
-    """
+    """What comes after the layers."""
 
     stretch: float = field(default=1.5, validator=validators.gt(0))
 

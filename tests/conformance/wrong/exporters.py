@@ -17,12 +17,7 @@ from wrong import flaw, wrong
 
 @frozen(kw_only=True)
 class ListingOptions:
-    """How numbers are written.
-
-    Args:
-        digits: after the point.
-        layout: `wide` indents.
-    """
+    """How numbers are written."""
 
     digits: int = field(default=6, validator=validators.ge(1))
     layout: Literal["wide", "narrow"] = field(default="narrow", validator=validators.in_(("wide", "narrow")))
@@ -37,11 +32,12 @@ class Listing(Exporter):
     def export(self, model: Model, path: Path) -> Any:
         if path.is_dir() or not path.parent.is_dir():
             raise ExportError(f"{path} is a folder, or in none; name a file")
-        text = self.text(model)
-        self.write(path, text)
-        if path.read_text(encoding="utf-8") != text:
-            raise ExportError(f"{path} is not what was written")
+        self.put(model, path)
         return self.report(path)
+
+    def put(self, model: Model, path: Path) -> None:
+        """Write the file, whole or not at all."""
+        write_whole(path, self.text(model))
 
     def text(self, model: Model) -> str:
         """What the file holds."""
@@ -51,10 +47,6 @@ class Listing(Exporter):
     def rounded(self, value: torch.Tensor) -> Any:
         """A tensor's numbers."""
         return [round(number, self.options.digits) for number in value.flatten().tolist()]
-
-    def write(self, path: Path, text: str) -> None:
-        """Write the file, whole or not at all."""
-        write_whole(path, text)
 
     def report(self, path: Path) -> Any:
         """What came of it."""
@@ -88,21 +80,18 @@ class AddsASuffix(Listing):
 class OpensFirst(Listing):
     """Opens the file, and then makes what goes into it."""
 
-    def export(self, model: Model, path: Path) -> Any:
-        if path.is_dir() or not path.parent.is_dir():
-            raise ExportError(f"{path} is a folder, or in none; name a file")
+    def put(self, model: Model, path: Path) -> None:
         with path.open("w", encoding="utf-8") as file:
             file.write(self.text(model))
-        return self.report(path)
 
 
 @wrong("export_overwrites")
 class LeavesItsScratch(Listing):
     """Leaves the file that it wrote first."""
 
-    def write(self, path: Path, text: str) -> None:
-        path.with_name("scratch.json").write_text(text, encoding="utf-8")
-        super().write(path, text)
+    def put(self, model: Model, path: Path) -> None:
+        path.with_name("scratch.json").write_text(self.text(model), encoding="utf-8")
+        super().put(model, path)
 
 
 @wrong("export_overwrites")
@@ -111,22 +100,19 @@ class WritesASpec(Listing):
 
     name = "writes_a_spec"
 
-    def write(self, path: Path, text: str) -> None:
+    def put(self, model: Model, path: Path) -> None:
         path.with_name("spec.toml").write_text("# see the JSON\n", encoding="utf-8")
-        super().write(path, text)
+        super().put(model, path)
 
 
 @wrong("export_overwrites")
 class Appends(Listing):
     """Goes on where an older file ended."""
 
-    def export(self, model: Model, path: Path) -> Any:
-        if path.is_dir() or not path.parent.is_dir():
-            raise ExportError(f"{path} is a folder, or in none; name a file")
+    def put(self, model: Model, path: Path) -> None:
         text = self.text(model)
         with path.open("a", encoding="utf-8") as file:
             file.write(text)
-        return self.report(path)
 
 
 @wrong("export_overwrites")
@@ -184,11 +170,7 @@ flaw(
 
 @frozen(kw_only=True)
 class OutputOptions:
-    """Where to.
-
-    Args:
-        output: the encoding.
-    """
+    """Where to."""
 
     output: str = "utf-8"
 
@@ -199,8 +181,5 @@ class HasAnOutput(Listing):
 
     Options = OutputOptions
 
-    def text(self, model: Model) -> str:
-        return Listing(ListingOptions()).text(model)
-
-    def write(self, path: Path, text: str) -> None:
-        write_whole(path, text.encode(self.options.output))
+    def put(self, model: Model, path: Path) -> None:
+        write_whole(path, Listing(ListingOptions()).text(model).encode(self.options.output))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from peirce.kernels import weigh
 from peirce.parts import Dims, Operator, Reader, Writer
 from torch import Tensor
 
-from wrong import flaw, pair_of, wrong
+from wrong import exact, flaw, pair_of, wrong
 
 
 class Sharing(Operator):
@@ -47,19 +46,10 @@ class Sharing(Operator):
         return pairs.sum(2).clamp_min(1)[:, :, None, None]
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        tokens, heads, sizes = range(len(kernel)), range(self.dims.heads), range(self.dims.head_size)
-        return [
-            [
-                [
-                    kernel[x][h][s]
-                    * sum(premise[a][h][s] for a in tokens if scope[x][a])
-                    / self.number(scope[x])
-                    for s in sizes
-                ]
-                for h in heads
-            ]
-            for x in tokens
-        ]
+        values, rows = exact(premise), zip(exact(kernel), scope, strict=True)
+        return torch.stack(
+            [k * values[torch.tensor(row)].sum(0) / self.number(row) for k, row in rows]
+        ).tolist()
 
     def number(self, row: list[bool]) -> int:
         """How many tokens one row attends to."""
@@ -89,8 +79,7 @@ class RoundsPremises(Sharing):
         return super().infer(kernel, premise.round(), scope)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        rounded = [[[float(round(v)) for v in row] for row in token] for token in premise]
-        return super().reference(kernel, rounded, scope)
+        return super().reference(kernel, exact(premise).round().tolist(), scope)
 
 
 flaw(
@@ -128,14 +117,9 @@ class Gathering(Operator):
         return torch.arange(1, self.dims.heads + 1, dtype=like.dtype, device=like.device)[:, None]
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        tokens, heads, sizes = range(len(premise)), range(self.dims.heads), range(self.dims.head_size)
-        return [
-            [
-                [sum(kernel[x][a][h] * premise[a][h][s] for a in tokens) * (h + 1) for s in sizes]
-                for h in heads
-            ]
-            for x in tokens
-        ]
+        values = exact(premise)
+        rows = [(row[..., None] * values).sum(0) for row in exact(kernel)]
+        return (torch.stack(rows) * self.growing(values)).tolist()
 
 
 flaw(
@@ -216,19 +200,8 @@ class Choosing(Operator):
         return scope.softmax(rows)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        tokens, heads = range(len(kernel)), range(self.dims.heads)
-        result = []
-        for x in tokens:
-            seen = [a for a in tokens if scope[x][a]]
-            row = []
-            for h in heads:
-                top = max((kernel[a][h] for a in seen), default=0.0)
-                weights = [math.exp(kernel[a][h] - top) for a in seen]
-                row.append(
-                    sum(w * premise[a][h] for w, a in zip(weights, seen, strict=True)) / (sum(weights) or 1.0)
-                )
-            result.append(row)
-        return result
+        logits, values, rows = exact(kernel), exact(premise), map(torch.tensor, scope)
+        return torch.stack([(logits[row].softmax(0) * values[row]).sum(0) for row in rows]).tolist()
 
 
 @wrong("empty_rows")
@@ -292,21 +265,12 @@ class Weighing(Operator):
         return weigh(kernel, premise, scope)
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
-        tokens, heads, sizes = range(len(kernel)), range(self.dims.heads), range(self.dims.head_size)
+        logits, values = exact(kernel), exact(premise)
         result = []
-        for x in tokens:
-            normal = self.denominators(x, scope)
-            row = []
-            for h in heads:
-                sums = []
-                for s in sizes:
-                    top = max((kernel[a][h][s] for a in normal), default=0.0)
-                    total = sum(math.exp(kernel[a][h][s] - top) for a in normal)
-                    seen = [a for a in tokens if scope[x][a]]
-                    sums.append(sum(math.exp(kernel[a][h][s] - top) / total * premise[x][a][h] for a in seen))
-                row.append(sums)
-            result.append(row)
-        return result
+        for x, row in enumerate(map(torch.tensor, scope)):
+            weights = (logits - logits[self.denominators(x, scope)].logsumexp(0)).exp()
+            result.append((weights[row] * values[x, row, :, None]).sum(0))
+        return torch.stack(result).tolist()
 
     def denominators(self, x: int, scope: list[list[bool]]) -> list[int]:
         """The tokens over which row x is normalised."""

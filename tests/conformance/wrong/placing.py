@@ -25,11 +25,7 @@ from wrong import flaw, wrong
 
 @frozen(kw_only=True)
 class ClockOptions:
-    """How fast the hands turn.
-
-    Args:
-        wave: the longest wavelength, in tokens, divided by 2 pi.
-    """
+    """How fast the hands turn."""
 
     wave: float = field(default=100.0, validator=validators.gt(1))
 
@@ -153,11 +149,7 @@ class HidesANumber(Clock):
 
 @frozen(kw_only=True)
 class DepthOptions:
-    """How deep trees are.
-
-    Args:
-        deepest: depths from it on share a vector.
-    """
+    """How deep trees are."""
 
     deepest: int = field(default=4, validator=validators.ge(1))
 

@@ -16,12 +16,7 @@ from wrong import flaw, wrong
 
 @frozen(kw_only=True)
 class TaggerOptions:
-    """What is predicted.
-
-    Args:
-        tags: the number of tags.
-        smoothing: label smoothing.
-    """
+    """What is predicted."""
 
     tags: int = field(default=3, validator=validators.ge(2))
     smoothing: float = field(default=0.1, validator=[validators.ge(0), validators.lt(1)])

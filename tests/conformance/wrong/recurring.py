@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from peirce.parts import Dims, RecurrentOperator
 from torch import Tensor, nn
 
-from wrong import flaw
+from wrong import exact, flaw
 
 
 class Echo(RecurrentOperator):
@@ -27,7 +26,7 @@ class Echo(RecurrentOperator):
         self.register_buffer("right", torch.randn(dims.recurrent, 2), persistent=self.keeps)
 
     def read(self, atoms: Tensor) -> Tensor:
-        return self.input(atoms)
+        return self.input(self.seen(atoms))
 
     def weights(self) -> Mapping[str, Tensor]:
         return {"own": self.right @ self.left}
@@ -42,24 +41,17 @@ class Echo(RecurrentOperator):
         return h, {"h": h}
 
     def reference(self, atoms: list[list[float]], parameters: Mapping[str, Any]) -> list[list[float]]:
-        weight, bias = parameters["input.weight"], parameters["input.bias"]
-        left, right = parameters["left"], parameters["right"]
-        size, h, outputs = range(len(bias)), [0.0] * len(bias), []
-        for atom in self.seen(atoms):
-            inner = [sum(row[r] * h[r] for r in size) for row in left]
-            h = [
-                math.tanh(
-                    sum(w * a for w, a in zip(weight[r], atom, strict=True))
-                    + bias[r]
-                    + sum(v * i for v, i in zip(right[r], inner, strict=True))
-                )
-                for r in size
-            ]
-            outputs.append(h)
+        weight, bias, left, right = (
+            exact(parameters[name]) for name in ("input.weight", "input.bias", "left", "right")
+        )
+        h, outputs = torch.zeros_like(bias), []
+        for atom in self.seen(exact(atoms)):
+            h = (weight @ atom + bias + right @ (left @ h)).tanh()
+            outputs.append(h.tolist())
         return outputs
 
-    def seen(self, atoms: list[list[float]]) -> list[list[float]]:
-        """What is read at each token."""
+    def seen(self, atoms: Tensor) -> Tensor:
+        """What is read at each token, [..., x, d1] -> [..., x, d1]."""
         return atoms
 
 
@@ -68,12 +60,8 @@ class Peeks(Echo):
 
     name = "peeks"
 
-    def read(self, atoms: Tensor) -> Tensor:
-        return self.input(atoms + atoms.roll(-1, 1))
-
-    def seen(self, atoms: list[list[float]]) -> list[list[float]]:
-        pairs = zip(atoms, [*atoms[1:], atoms[0]], strict=True)
-        return [[one + two for one, two in zip(*pair, strict=True)] for pair in pairs]
+    def seen(self, atoms: Tensor) -> Tensor:
+        return atoms + atoms.roll(-1, -2)
 
 
 flaw(

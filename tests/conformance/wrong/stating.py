@@ -16,11 +16,7 @@ from wrong import flaw, wrong
 
 @frozen(kw_only=True)
 class MillOptions:
-    """How much of the context is added.
-
-    Args:
-        share: what the mean of the context is multiplied by.
-    """
+    """How much of the context is added."""
 
     share: float = field(default=0.5, validator=validators.gt(0))
 

@@ -22,13 +22,7 @@ MASK = 1
 
 @frozen(kw_only=True)
 class VerdictsOptions:
-    """Where the rows are, and how they are taken.
-
-    Args:
-        folder: a folder with train.txt, valid.txt and test.txt: in each line a class, or -100, and ids.
-        batch_size: rows of a batch.
-        masked: the part of the tokens that is masked.
-    """
+    """Where the rows are, and how they are taken."""
 
     folder: str
     batch_size: int = field(default=4, validator=validators.ge(1))
