@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -25,14 +25,9 @@ from peirce.testing.companions import companied
 from peirce.testing.compare import BrokenError, NotApplicableError, NotRunError
 from peirce.testing.conformance import commands_of
 from wrong import PAIRS, Pair, announcing, mixing, recurring
-from wrong import augmenting as augmenting
-from wrong import blending as blending
-from wrong import composing as composing
-from wrong import exporters as exporters
-from wrong import placing as placing
-from wrong import predicting as predicting
-from wrong import stating as stating
-from wrong import tasks as tasks
+
+for name in ("augmenting", "blending", "composing", "exporters", "placing", "predicting", "stating", "tasks"):
+    import_module(f"wrong.{name}")
 
 TWINS = {pair.right: pair for pair in PAIRS}
 EVERYTHING = os.environ.get("PEIRCE_BITE") == "all"
@@ -131,75 +126,49 @@ def test_every_kind_has_wrong_parts_and_every_name_is_there_once() -> None:
     assert len({pair.wrong.name for pair in PAIRS}) == len(PAIRS)
 
 
-Said = Callable[[str], dict[str, str]]
-
-
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder that everything announced is imported from."""
-    path = tmp_path_factory.mktemp("outside")
-    sys.path.insert(0, str(path))
-    yield path
-    sys.path.remove(str(path))
+def said(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, str], dict[str, str]]]:
+    """What the checks say of something announced, by its kind and name; one distribution announces all commands."""
+    folder, cases = tmp_path_factory.mktemp("outside"), {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        for kind, (right, attribute, flaws) in announcing.KINDS.items():
+            targets = {}
+            for name in ("right", *flaws):
+                text = announcing.source(right, name, flaws)
+                module = f"{kind}_{name.replace('-', '_')}"
+                (folder / f"{module}.py").write_text(text, encoding="utf-8")
+                targets[name] = f"{module}:{'app' if 'app = ' in text else attribute}"
+            if kind == "commands":
+                registry = distribution(folder, targets)
+                entries = {entry.name: entry for entry in commands_of(registry.plugins)}
+            else:
+                registry = Registry.of(plugin_of(kind, targets))
+                entries = {name: registry.entry(kind, name) for name in targets}
+            cases |= {(kind, name): Case(entry, registry) for name, entry in entries.items()}
+        yield lambda kind, name: rejections_of(cases[kind, name])
 
 
-@pytest.fixture(scope="module")
-def of_commands(folder: Path) -> Said:
-    """One distribution announces them all."""
-    names = ["right_command", *announcing.COMMANDS]
-    sources = {name: announcing.source(announcing.COMMAND, name, announcing.COMMANDS) for name in names}
-    for name, text in sources.items():
-        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+def distribution(folder: Path, commands: dict[str, str]) -> Registry:
+    """The plug-in of a distribution in a folder that announces commands."""
     plugin = "import peirce\n\n\n@peirce.hookimpl\ndef register_commands():\n    return {}\n"
     (folder / "greetings.py").write_text(plugin)
     info = folder / "greetings-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: greetings\nVersion: 1.0\nSummary: Greet.\n")
-    lines = [f"{n} = {n}:{'app' if 'app = ' in text else 'greet'}" for n, text in sources.items()]
-    (info / "entry_points.txt").write_text(
-        "\n".join(["[peirce.plugins]", "own = greetings", "[peirce.commands]", *lines])
-    )
-    registry = Registry.of("greetings:own")
-    entries = {entry.name: entry for entry in commands_of(registry.plugins)}
-    return lambda name: rejections_of(Case(entries[name], registry))
+    lines = [f"{name} = {target}" for name, target in commands.items()]
+    points = ["[peirce.plugins]", "own = greetings", "[peirce.commands]", *lines]
+    (info / "entry_points.txt").write_text("\n".join(points))
+    return Registry.of("greetings:own")
 
 
-def announced(folder: Path, kind: str, right: str, flaws: dict[str, tuple[str, str]], cls: str) -> Said:
-    """What the checks say of each module of a kind."""
-    targets = {name: f"{name.replace('-', '_')}:{cls}" for name in (f"right-{kind}", *flaws)}
-    for name, target in targets.items():
-        path = folder / target.replace(f":{cls}", ".py")
-        path.write_text(announcing.source(right, name, flaws), encoding="utf-8")
-    registry = Registry.of(plugin_of(kind, targets))
-    return lambda name: rejections_of(Case(registry.entry(kind, name), registry))
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, (*_, flaws) in announcing.KINDS.items() for name in flaws]
+)
+def test_what_is_announced_wrongly_is_rejected(kind: str, name: str, said: Any) -> None:
+    assert list(said(kind, name)) == [kind.removesuffix("s")]
 
 
-@pytest.mark.parametrize("name", announcing.COMMANDS)
-def test_a_wrong_command_is_rejected(name: str, of_commands: Said) -> None:
-    assert list(of_commands(name)) == ["command"]
-
-
-def test_right_ones_pass(folder: Path, of_commands: Said, of_pipelines: Said, of_parsers: Said) -> None:
-    assert of_commands("right_command") == {}
-    assert of_pipelines("right-pipelines") == {}
-    assert of_parsers("right-parsers") == {}
-
-
-@pytest.fixture(scope="module")
-def of_pipelines(folder: Path) -> Said:
-    return announced(folder, "pipelines", announcing.PIPELINE, announcing.PIPELINES, "Echoes")
-
-
-@pytest.mark.parametrize("name", announcing.PIPELINES)
-def test_a_wrong_pipeline_is_rejected(name: str, of_pipelines: Said) -> None:
-    assert list(of_pipelines(name)) == ["pipeline"]
-
-
-@pytest.fixture(scope="module")
-def of_parsers(folder: Path) -> Said:
-    return announced(folder, "parsers", announcing.PARSER, announcing.PARSERS, "Halves")
-
-
-@pytest.mark.parametrize("name", announcing.PARSERS)
-def test_a_wrong_parser_is_rejected(name: str, of_parsers: Said) -> None:
-    assert list(of_parsers(name)) == ["parser"]
+@pytest.mark.parametrize("kind", announcing.KINDS)
+def test_what_is_announced_rightly_passes(kind: str, said: Any) -> None:
+    assert said(kind, "right") == {}

@@ -128,6 +128,14 @@ PARSERS = {
 }
 
 
+KINDS = {
+    "commands": (COMMAND, "greet", COMMANDS),
+    "pipelines": (PIPELINE, "Echoes", PIPELINES),
+    "parsers": (PARSER, "Halves", PARSERS),
+}
+"""By kind, the right source, what it announces, and the flaws."""
+
+
 def source(right: str, name: str, flaws: dict[str, tuple[str, str]]) -> str:
     """The module of a flaw, or the right one under any other name."""
     old, new = flaws.get(name, ("", ""))
