@@ -84,8 +84,7 @@ def _columns(read: list[QueryAttention], maps: list[Maps], head: int | None) -> 
 
 
 def _said(each: QueryAttention, maps: Maps) -> str:
-    """What is drawn of a model, in a few words."""
-    layers = f"layer {next(iter(maps))} of {each.layers}" if len(maps) == 1 else f"{len(maps)} layers"
+    layers = f"layer {min(maps)} of {each.layers}" if len(maps) == 1 else f"{len(maps)} layers"
     return f"{each.model} ({layers})"
 
 

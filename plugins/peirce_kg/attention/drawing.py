@@ -84,14 +84,9 @@ def _panel(panel: Any, column: Column, row: int, most: float) -> Any:
 def shown(tokens: Sequence[str]) -> list[str]:
     """The texts of tokens on an axis: of a path its last part, unless another has the same; long ones are cut."""
     last = {token: re.split(r"[/#]", token.rstrip("/#"))[-1] or token for token in tokens}
-    parts = list(last.values())
-    return [_cut(legible(last[token] if parts.count(last[token]) == 1 else token)) for token in tokens]
-
-
-def _cut(text: str) -> str:
-    """A text with an ellipsis for its middle if it is too long."""
-    end = LONGEST // 2
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - end - 1]}…{text[-end:]}"
+    parts, end = list(last.values()), LONGEST // 2
+    texts = [legible(last[token] if parts.count(last[token]) == 1 else token) for token in tokens]
+    return [t if len(t) <= LONGEST else f"{t[: LONGEST - end - 1]}…{t[-end:]}" for t in texts]
 
 
 def _width(column: Column) -> float:

@@ -53,13 +53,8 @@ def shape_of(template: Template) -> Shape:
 
 
 def check_supported(name: str, system: type[Executor], template: Template) -> None:
-    """Refuse a query that a system, called `name`, does not support.
-
-    Raises:
-        UnsupportedQueryError: it does not.
-    """
-    reason = why_unsupported(system, template)
-    if reason is not None:
+    """Refuse, by an `UnsupportedQueryError`, a query that a system, called `name`, does not support."""
+    if (reason := why_unsupported(system, template)) is not None:
         raise UnsupportedQueryError(name, template.query, reason)
 
 

@@ -72,14 +72,8 @@ class Vocabulary:
         return self.first_entity + len(self.entity_names)
 
     def variable(self, variable: Variable) -> int:
-        """The token of a variable.
-
-        Raises:
-            TaskError: there are too few tokens for existential variables.
-        """
-        if variable.name == "f":
-            return self.free
-        number = int(variable.name[1:])
+        """The token of a variable; a `TaskError` where there are too few for existential ones."""
+        number = int(variable.name[1:] or 0)
         if number > self.existentials:
             raise TaskError(
                 f"the variable {variable.name} has no token; the model knows e1 to e{self.existentials}, rename it"
@@ -87,11 +81,7 @@ class Vocabulary:
         return self.free + number
 
     def encode(self, template: Template, groundings: Groundings) -> tuple[Ints, Ints]:
-        """Token ids [n, x] and token kinds [n, x] of groundings of one template, int64.
-
-        Raises:
-            QueryError: the syntax does not support the template.
-        """
+        """Token ids [n, x] and token kinds [n, x] of groundings of one template, int64; see `written` for errors."""
         relations = {name: i for i, name in enumerate(template.relations)}
         constants = {name: i for i, name in enumerate(template.constants)}
         tokens = list(written(template.query, self.syntax, reversed_=self.reversed_))

@@ -34,11 +34,7 @@ class Budget:
     begun: float = field(factory=time.monotonic, init=False)
 
     def spend(self, rows: int) -> None:
-        """Account for a table before it is made.
-
-        Raises:
-            QueryTooLargeError: the budget does not allow it; the message names the part of the query.
-        """
+        """Account for a table before it is made; a `QueryTooLargeError` names the part that is too large."""
         self.spent += rows
         if self.spent > self.rows:
             raise QueryTooLargeError(

@@ -59,11 +59,7 @@ class Conjunction:
                 self.alive &= self._holds(slot, everything)
 
     def answers(self) -> Ints:
-        """Distinct keys, in any order.
-
-        Raises:
-            QueryTooLargeError: a table would be too large.
-        """
+        """Distinct keys, in any order; a `QueryTooLargeError` where a table would be too large."""
         for variable in self.unary:
             self._begin(variable)
             self._seed(variable)

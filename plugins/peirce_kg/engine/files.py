@@ -149,7 +149,7 @@ def _line(place: str, given: Any, graph: Graph) -> _Line:
         case {"query": str(text)}:
             template = _template(text)
             names = {name: name for name in (*template.relations, *template.constants)}
-        case {"formula": str(text), "grounding": dict(names)} if all(map(_is_name, names.values())):
+        case {"formula": str(text), "grounding": dict(names)} if {*map(type, names.values())} <= {str}:
             template = _template(text)
             template.query.ground(names)
         case _:
@@ -157,10 +157,6 @@ def _line(place: str, given: Any, graph: Graph) -> _Line:
     relations = [graph.relation(names[name]) for name in template.relations]
     constants = [graph.entity(names[name]) for name in template.constants]
     return _Line(place, given, template, relations, constants)
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str)
 
 
 @lru_cache(maxsize=1024)

@@ -49,19 +49,7 @@ def read_file(path: Path) -> Iterator[Triple]:
         raise TaskError(
             f"{path} is no {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file; name it by what it holds"
         )
-    return _read(path, tab_separated if ending == "tsv" else parse_line)
-
-
-def tab_separated(line: str) -> Triple:
-    """Head, relation and tail of a line.
-
-    Raises:
-        MalformedError: there are not three names between tabs.
-    """
-    parts = line.split("\t")
-    if len(parts) != 3 or not all(part.strip() for part in parts):
-        raise MalformedError(f"expected head, relation and tail separated by tabs, found {line[:200]!r}")
-    return parts[0], parts[1], parts[2]
+    return _read(path, _tab_separated if ending == "tsv" else parse_line)
 
 
 def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[np.int32]]]:
@@ -90,6 +78,13 @@ def read_pykeen(source: str) -> tuple[list[str], list[str], dict[Split, NDArray[
         triples[split] = factory.mapped_triples.numpy().astype(np.int32)
     entities, relations = (sorted(ids, key=ids.get) for ids in (data.entity_to_id, data.relation_to_id))
     return entities, relations, triples
+
+
+def _tab_separated(line: str) -> Triple:
+    head, *rest = line.split("\t")
+    if len(rest) != 2 or not all(part.strip() for part in (head, *rest)):
+        raise MalformedError(f"expected head, relation and tail separated by tabs, found {line[:200]!r}")
+    return head, rest[0], rest[1]
 
 
 def _file(folder: Path, split: str) -> Path:

@@ -183,11 +183,7 @@ def from_names(name: str, triples: Mapping[Split, Iterable[Triple]]) -> Graph:
 def from_ids(
     name: str, entities: Iterable[str], relations: Iterable[str], triples: Mapping[Split, NDArray[np.int32]]
 ) -> Graph:
-    """A graph from numbered triples, int32 [n, 3] of head, relation, tail per split; duplicates are dropped.
-
-    Raises:
-        TaskError: there is no triple.
-    """
+    """A graph from numbered triples, int32 [n, 3] of head, relation, tail per split; duplicates are dropped."""
     entity_names, relation_names = tuple(entities), tuple(relations)
     if not entity_names or not relation_names:
         raise TaskError(f"the graph {name!r} has no triples")

@@ -33,11 +33,7 @@ class MalformedError(Exception):
 
 
 def parse_line(line: str) -> tuple[str, str, str] | None:
-    """Head, relation and tail of a line, by name; None for a comment or an empty line.
-
-    Raises:
-        MalformedError: the line is no triple of N-Triples.
-    """
+    """Head, relation and tail of a line, by name; None for a comment or an empty one; else a `MalformedError`."""
     match = _LINE.fullmatch(line)
     if match is None:
         raise MalformedError(

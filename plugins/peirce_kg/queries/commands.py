@@ -49,11 +49,9 @@ def show(query: AskedQuery, types_file: TypesFile = None, json: Json = False) ->
     if json:
         as_json("peirce.kg.show/1", **forms, lisp=lisp, lisp_refusal=refusal, features=asdict(found))
         return
-    rows = [("EFO", forms["efo"]), ("Lisp-like", lisp or f"none: {refusal}")]
-    rows += [("disjunctive", forms["disjunctive"]), ("reversed", forms["reversed"])]
-    as_table(
-        ("form", "query"), [*rows, ("features", ", ".join(_marks(found)) or "none"), ("depth", found.depth)]
-    )
+    rows = {"EFO": forms.pop("efo"), "Lisp-like": lisp or f"none: {refusal}", **forms}
+    rows |= {"features": ", ".join(_marks(found)) or "none", "depth": str(found.depth)}
+    as_table(("form", "query"), list(rows.items()))
 
 
 def draw(
@@ -83,19 +81,14 @@ def types(types_file: TypesFile = None, json: Json = False) -> None:
 
     found = [(kind, features(kind.query)) for kind in load_types(types_file).values()]
     if json:
-        rows = [
-            {"name": kind.name, "seen": kind.seen, "formula": str(kind.query), **asdict(has)}
-            for kind, has in found
-        ]
-        as_json("peirce.kg.types/1", types=rows)
+        told = [{"name": k.name, "seen": k.seen, "formula": str(k.query), **asdict(has)} for k, has in found]
+        as_json("peirce.kg.types/1", types=told)
         return
-    as_table(
-        ("type", "", "features", "depth", "formula"),
-        [
-            (kind.name, "seen" if kind.seen else "unseen", ", ".join(_marks(has)), has.depth, kind.query)
-            for kind, has in found
-        ],
-    )
+    rows = [
+        (kind.name, "seen" if kind.seen else "unseen", ", ".join(_marks(has)), has.depth, kind.query)
+        for kind, has in found
+    ]
+    as_table(("type", "", "features", "depth", "formula"), rows)
 
 
 def _asked(text: str, types_file: Path | None) -> Query:

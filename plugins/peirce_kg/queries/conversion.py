@@ -9,7 +9,8 @@ variable makes has no formula with all quantifiers outermost.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 from attrs import evolve, frozen
@@ -65,7 +66,7 @@ def to_efo(expression: SetExpression) -> Query:
     Raises:
         QueryError: a complement is taken of a set that an existential variable makes, or the formula is too long.
     """
-    query = canonical(Query(_Formulas().of(expression, FREE, True)))
+    query = canonical(Query(_formula(expression, FREE, True, count(1))))
     check_length(str(query))
     return query
 
@@ -91,35 +92,31 @@ class _NoFormError(Exception):
     """Why a formula has no Lisp-like form; becomes a `QueryError`."""
 
 
-class _Formulas:
-    """Makes formulas of set expressions, each existential variable a new one."""
+def _formula(expression: SetExpression, target: Variable, positive: bool, fresh: Iterator[int]) -> Formula:
+    """What says that the target is in a set; each existential variable is a new one.
 
-    def __init__(self) -> None:
-        self._count = 0
-
-    def of(self, expression: SetExpression, target: Variable, positive: bool) -> Formula:
-        """What says that the target is in the set; positive: whether it stands under an even number of negations."""
-        match expression:
-            case Projection(relation, source):
-                if isinstance(source, Constant):
-                    return Atom(relation, source, target)
-                if not positive:
-                    raise QueryError(
-                        f"{expression} stands in a complement (n,...): it would say something of every entity in "
-                        f"{source}, where EFO's existential variables can say it of one; negate a p of a named "
-                        "entity, or an intersection or union of such"
-                    )
-                self._count += 1
-                between = Variable(f"e{self._count}")
-                inner = self.of(source, between, positive)
-                return And((*chained(inner, And), Atom(relation, between, target)))
-            case Intersection(operands):
-                parts = [self.of(operand, target, positive) for operand in operands]
-                return And(tuple(conjunct for part in parts for conjunct in chained(part, And)))
-            case Union(operands):
-                return Or(tuple(self.of(operand, target, positive) for operand in operands))
-            case Complement(operand):
-                return Not(self.of(operand, target, not positive))
+    positive: whether it stands under an even number of negations; fresh: numbers that no variable has.
+    """
+    match expression:
+        case Projection(relation, source):
+            if isinstance(source, Constant):
+                return Atom(relation, source, target)
+            if not positive:
+                raise QueryError(
+                    f"{expression} stands in a complement (n,...): it would say something of every entity in {source}, "
+                    "where EFO's existential variables can say it of one; negate a p of a named entity, or an "
+                    "intersection or union of such"
+                )
+            between = Variable(f"e{next(fresh)}")
+            inner = _formula(source, between, positive, fresh)
+            return And((*chained(inner, And), Atom(relation, between, target)))
+        case Intersection(operands):
+            parts = [_formula(operand, target, positive, fresh) for operand in operands]
+            return And(tuple(conjunct for part in parts for conjunct in chained(part, And)))
+        case Union(operands):
+            return Or(tuple(_formula(operand, target, positive, fresh) for operand in operands))
+        case Complement(operand):
+            return Not(_formula(operand, target, not positive, fresh))
 
 
 @frozen
@@ -140,8 +137,12 @@ class _Place:
 def _expression(formula: Formula, place: _Place) -> SetExpression:
     """The set of the values of the place's target, the only variable of the formula that occurs outside it."""
     match formula:
-        case Atom():
-            return _projection(formula, place.target)
+        case Atom(relation, head, tail):
+            if tail != place.target:
+                raise _NoFormError(f"{formula} does not lead to {place.target}")
+            if isinstance(head, Variable):
+                raise _NoFormError(f"{formula} leads from a variable that nothing else leads to")
+            return Projection(relation, head)
         case Not(operand):
             return Complement(_expression(operand, place.deeper(positive=not place.positive)))
         case Or(operands):
@@ -159,14 +160,13 @@ def _component(conjuncts: list[Formula], place: _Place) -> SetExpression:
     if len(conjuncts) == 1:
         return _expression(conjuncts[0], place)
     target = place.target
-    links = [conjunct for conjunct in conjuncts if target in Query(conjunct).variables]
-    if not links:
-        raise _NoFormError(f"{_shown(And(tuple(conjuncts)))} does not lead to {target}")
-    if len(links) > 1:
-        raise _NoFormError(
-            f"{links[0]} and {links[1]} lead to {target} from variables that are not independent"
-        )
-    (link,) = links
+    match [conjunct for conjunct in conjuncts if target in Query(conjunct).variables]:
+        case []:
+            raise _NoFormError(f"{_shown(And(tuple(conjuncts)))} does not lead to {target}")
+        case [link, other, *_]:
+            raise _NoFormError(f"{link} and {other} lead to {target} from variables that are not independent")
+        case [link]:
+            pass
     if not isinstance(link, Atom):
         raise _NoFormError(f"{link} ties {target} to a variable, which only an atom that is not negated may")
     if not isinstance(link.head, Variable) or link.tail != target or link.head == target:
@@ -178,21 +178,13 @@ def _component(conjuncts: list[Formula], place: _Place) -> SetExpression:
     return Projection(link.relation, _expression(inner, place.deeper(target=link.head)))
 
 
-def _projection(atom: Atom, target: Variable) -> Projection:
-    if atom.tail != target:
-        raise _NoFormError(f"{atom} does not lead to {target}")
-    if isinstance(atom.head, Variable):
-        raise _NoFormError(f"{atom} leads from a variable that nothing else leads to")
-    return Projection(atom.relation, atom.head)
-
-
 def _shown(formula: Formula | Query) -> str:
     """A formula within a message, cut where it is long."""
     text = str(formula)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _components(conjuncts: Iterable[Formula], target: Variable) -> list[list[Formula]]:
+def _components(conjuncts: Iterator[Formula], target: Variable) -> list[list[Formula]]:
     """The conjuncts in groups that share variables other than the target, each in the order of the formula."""
     groups: list[tuple[set[Variable], list[int]]] = []
     every = list(conjuncts)

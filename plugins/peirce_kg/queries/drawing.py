@@ -26,13 +26,9 @@ _ROW, _GAP, _CHARACTER = 0.62, 0.75, 0.085
 """Inches from row to row, between columns, and for a character of a name."""
 _LABELS = {"negation": "¬", "union": "∪"}
 _FILL: dict[Kind, str] = {
-    "entity": "#cfe2f3",
-    "existential": "#ffffff",
-    "free": "#ffd966",
-    "relation": "#eeeeee",
-    "negation": "#f4cccc",
+    "entity": "#cfe2f3", "existential": "#ffffff", "free": "#ffd966", "relation": "#eeeeee", "negation": "#f4cccc",
     "union": "#d9ead3",
-}
+}  # fmt: skip
 _EDGE = {"color": "#555555", "arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 1}
 Place: TypeAlias = tuple[float, float]
 
@@ -57,12 +53,9 @@ def write_picture(path: Path, figure: Callable[[], Any], title: str = "") -> Non
     """Write a picture whole or not at all: the same bytes for the same picture, and text that stays text.
 
     Args:
-        path: a file that ends in one of `peirce.extras.PICTURES`.
+        path: a file that `check_picture` allows.
         figure: makes the matplotlib figure; called once it is known that it can be written.
         title: what the file's metadata say of it.
-
-    Raises:
-        TaskError: as `check_picture`.
     """
     check_picture(path, extra="kg")
     from matplotlib import rc_context

@@ -46,12 +46,17 @@ def features(query: Query) -> Features:
     """
     conjunctions = query.conjunctions()
     graphs = [_graph(conjunction) for conjunction in conjunctions]
+    joined = [[frozenset(ends) for ends in graph.edges() if ends[0] != ends[1]] for graph in graphs]
     return Features(
-        multiple_edges=any(_multiple_edges(graph) for graph in graphs),
-        cycle=any(_cycle(graph) for graph in graphs),
-        existential_leaf=any(_existential_leaf(graph) for graph in graphs),
+        multiple_edges=any(len(set(pairs)) < len(pairs) for pairs in joined),
+        cycle=any(not nx.is_forest(nx.Graph(graph.to_undirected())) for graph in graphs),
+        existential_leaf=any(
+            isinstance(node, Variable) and node != FREE and len({*nx.all_neighbors(graph, node)} - {node}) < 2
+            for graph in graphs
+            for node in graph
+        ),
         negation=any(not literal.positive for conjunction in conjunctions for literal in conjunction),
-        depth=max(_depth(graph) for graph in graphs),
+        depth=max(map(_depth, graphs)),
     )
 
 
@@ -62,22 +67,6 @@ def _graph(conjunction: Conjunction) -> Any:
         ends = zip(atom.terms, ("head", "tail"), strict=True)
         graph.add_edge(*(term if isinstance(term, Variable) else (number, end) for term, end in ends))
     return graph
-
-
-def _multiple_edges(graph: Any) -> bool:
-    joined = [frozenset(ends) for ends in graph.edges() if ends[0] != ends[1]]
-    return len(set(joined)) < len(joined)
-
-
-def _cycle(graph: Any) -> bool:
-    return not nx.is_forest(nx.Graph(graph.to_undirected()))
-
-
-def _existential_leaf(graph: Any) -> bool:
-    return any(
-        isinstance(node, Variable) and node != FREE and len(set(nx.all_neighbors(graph, node)) - {node}) < 2
-        for node in graph
-    )
 
 
 def _depth(graph: Any) -> int:

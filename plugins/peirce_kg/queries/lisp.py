@@ -83,11 +83,14 @@ class _Build(Transformer[Token, Any]):
     def operation(self, word: Token, *operands: Any) -> SetExpression:
         match str(word), operands:
             case "p", [Token() as relation, source]:
-                return Projection(name_of(relation), _source(source))
-            case "i", [_, _, *_]:
-                return Intersection(tuple(map(_set, operands)))
-            case "u", [_, _, *_]:
-                return Union(tuple(map(_set, operands)))
+                if isinstance(source, Token):
+                    if source.type == "NAME" and VARIABLE.fullmatch(source):
+                        problem = f"this syntax has no variables; an entity that is called {source} stands in quotes"
+                        raise MisplacedError(source.start_pos or 0, problem)
+                    source = Constant(name_of(source))
+                return Projection(name_of(relation), source)
+            case ("i" | "u") as known, [_, _, *_]:
+                return (Intersection if known == "i" else Union)(tuple(map(_set, operands)))
             case "n", [operand]:
                 return Complement(_set(operand))
             case ("p" | "i" | "u" | "n") as known, _:
@@ -95,15 +98,6 @@ class _Build(Transformer[Token, Any]):
                 takes = needed.get(known, "two or more sets")
                 raise MisplacedError(word.start_pos or 0, f"{known} takes {takes}")
         raise MisplacedError(word.start_pos or 0, f"{word} is no operator; there are p, i, u and n")
-
-
-def _source(operand: _Operand) -> Constant | SetExpression:
-    if not isinstance(operand, Token):
-        return operand
-    if operand.type == "NAME" and VARIABLE.fullmatch(operand):
-        problem = f"this syntax has no variables; an entity that is called {operand} stands in quotes"
-        raise MisplacedError(operand.start_pos or 0, problem)
-    return Constant(name_of(operand))
 
 
 def _set(operand: _Operand) -> SetExpression:

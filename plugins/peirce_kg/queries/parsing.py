@@ -67,9 +67,16 @@ def read(
         query = _parser(grammar, build).parse(text)
     except UnexpectedCharacters as error:
         position = error.pos_in_stream or 0
-        raise located(text, position, _about_character(text[position])) from None
+        wrong = text[position]
+        known = f"the quote {wrong} is not closed" if wrong in "\"'" else ""
+        problem = known or f"{wrong!r} cannot stand here; a name with it must stand in quotes"
+        raise located(text, position, problem) from None
     except UnexpectedToken as error:
-        raise located(text, _position(text, error.token), _about_token(error)) from None
+        ends = error.token.type == "$END"
+        wanted = " or ".join(sorted(_TOKENS.get(name, name) for name in error.accepts or error.expected))
+        found = _TOKENS["$END"] if ends else repr(str(error.token))
+        position = len(text.rstrip()) if ends else error.token.start_pos or 0
+        raise located(text, position, f"{found} cannot stand here; expected {wanted}") from None
     except MisplacedError as error:
         raise located(text, error.position, error.problem) from None
     level = [query]
@@ -82,22 +89,14 @@ def read(
 
 
 def check_length(query: str) -> None:
-    """Refuse a printed query that could not be read again.
-
-    Raises:
-        QueryError: it is longer than `MAX_LENGTH`.
-    """
+    """Refuse, by a `QueryError`, a printed query that could not be read again, as it is longer than `MAX_LENGTH`."""
     if len(query) > MAX_LENGTH:
         long = f"the query, with all parentheses, has {len(query)} characters"
         raise QueryError(f"{long}; at most {MAX_LENGTH} are allowed, so split it")
 
 
 def name_of(token: Token) -> str:
-    """The name that a token stands for, quoted or not.
-
-    Raises:
-        MisplacedError: it is empty, or has an escape that there is not.
-    """
+    """The name that a token stands for, quoted or not; a `MisplacedError` where it is empty or has a wrong escape."""
     if token.type == "NAME":
         return str(token)
     start = token.start_pos or 0
@@ -134,19 +133,3 @@ def located(text: str, position: int, problem: str) -> QueryError:
     shown = line[first : column + 40].replace("\t", " ")
     row = f"line {text.count(chr(10), 0, position) + 1}, " if "\n" in text else ""
     return QueryError(f"{row}column {column + 1}: {problem}\n  {shown}\n  {' ' * (column - first)}^")
-
-
-def _about_character(character: str) -> str:
-    if character in "\"'":
-        return f"the quote {character} is not closed"
-    return f"{character!r} cannot stand here; a name with it must stand in quotes"
-
-
-def _position(text: str, token: Token) -> int:
-    return len(text.rstrip()) if token.type == "$END" or token.start_pos is None else token.start_pos
-
-
-def _about_token(error: UnexpectedToken) -> str:
-    found = "the end of the query" if error.token.type == "$END" else repr(str(error.token))
-    wanted = sorted(_TOKENS.get(name, name) for name in error.accepts or error.expected)
-    return f"{found} cannot stand here; expected {' or '.join(wanted)}"

@@ -111,14 +111,15 @@ class QueryGraph:
         Returns:
             The distances; `APART` where there is no path.
         """
-        far = float(len(self.nodes))
-        lengths = np.full((len(self.nodes), len(self.nodes)), far)
-        np.fill_diagonal(lengths, 0)
+        count = len(self.nodes)
+        far = float(count)
+        lengths = np.full((count, count), far)
         for start, end in self.edges:
-            if start != end:
-                lengths[start, end] = 1
-                lengths[end, start] = lengths[end, start] if signed else 1
-        for between in range(len(self.nodes)):
+            lengths[start, end] = 1
+            if not signed:
+                lengths[end, start] = 1
+        np.fill_diagonal(lengths, 0)
+        for between in range(count):
             np.minimum(lengths, lengths[:, between, None] + lengths[None, between], out=lengths)
         back = lengths.T
         shortest = np.where(back < lengths, -back, lengths) if signed else lengths

@@ -52,9 +52,10 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
             case {"name": str(name), "formula": str(formula), "seen": bool(seen), **rest} if not rest:
                 pass
             case _:
+                has = ", ".join(table) if isinstance(table, dict) and table else "nothing"
                 raise TaskError(
                     f"{source}: type {number} needs name, formula and seen (true or false) and nothing else; it has "
-                    f"{', '.join(table) if isinstance(table, dict) and table else 'nothing'}"
+                    f"{has}"
                 )
         if not name or not name.isprintable() or "," in name or name != name.strip():
             raise TaskError(

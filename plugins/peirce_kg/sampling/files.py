@@ -144,11 +144,7 @@ def read_queries(folder: Path, graph: Graph, split: Split) -> tuple[QuerySet, ..
 
 
 def read_type(folder: Path, asked: TypeAsked, described: Description, graph: Graph) -> QuerySet:
-    """The queries of one type in the folder of a split.
-
-    Raises:
-        TaskError: there is no such file, it is damaged, or it says that it is another's.
-    """
+    """The queries of one type in the folder of a split; a `TaskError` where its file is none, damaged or another's."""
     path = type_file(folder, asked.name)
     if not path.is_file():
         raise TaskError(

@@ -194,11 +194,7 @@ class TypeSampler:
         self._repetitions = repetitions(self.template)
 
     def block(self, number: int, limit: int = BLOCK) -> Block:
-        """A block of at most `BLOCK` queries, or its first `limit`.
-
-        Raises:
-            TaskError: the graph has no triple to start from.
-        """
+        """A block of at most `BLOCK` queries, or its first `limit`; a `TaskError` without a triple to start from."""
         since, limit, stale = time.thread_time(), min(limit, BLOCK), 0
         seen: set[bytes] = set()
         found: list[QuerySet] = []

@@ -37,11 +37,7 @@ class Walker:
     level: int
 
     def propose(self, count: int, random: np.random.Generator) -> Groundings:
-        """About `count` groundings, fewer where walks come to an end.
-
-        Raises:
-            TaskError: there is no triple to start from.
-        """
+        """About `count` groundings, fewer where walks come to an end; a `TaskError` without a triple to start from."""
         # a walk that starts elsewhere gives other queries, so each batch starts at every atom there is
         starts = [start for start, numbers in self._starts.items() if start[1] is None or len(numbers)]
         if not starts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -83,24 +82,20 @@ def read_kge(path: Path) -> tuple[KgeFacts, Tensor, Tensor]:
             f"--model MODEL -o {path}`, or give the augmenter 'kge' another `file`"
         )
     try:
-        facts = _facts(path, tensor_header(path).metadata)
+        metadata = tensor_header(path).metadata
+        version = int(metadata["format"])
+        values: dict[str, Any] = {field.name: metadata[field.name] for field in fields(KgeFacts)}
+        values |= {name: int(text) for name, text in values.items() if name not in ("model", "graph")}
+        facts = KgeFacts(**values)
         with safe_open(path, framework="pt") as file:
             entities, relations = (file.get_tensor(name) for name in ("entities", "relations"))
     except (SafetensorError, OSError) as error:
         raise ModelFileError(f"{path} is no file of vectors: {error}; {_AGAIN}") from error
-    for first, rows in ((facts.first_entity, entities), (facts.first_relation, relations)):
-        if rows.dim() != 2 or rows.shape[1] != facts.width or not 0 <= first <= facts.vocabulary - len(rows):
-            raise ModelFileError(f"{path}: its vectors do not fit what it says of them ({facts}); {_AGAIN}")
-    return facts, entities, relations
-
-
-def _facts(path: Path, metadata: Mapping[str, str]) -> KgeFacts:
-    try:
-        version = int(metadata["format"])
-        values: dict[str, Any] = {field.name: metadata[field.name] for field in fields(KgeFacts)}
-        values |= {name: int(text) for name, text in values.items() if name not in ("model", "graph")}
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"{path} says nothing of its vectors ({error!r}); {_AGAIN}") from error
     if version > FORMAT:
         raise ModelFileError(f"{path} has format {version}, and this version reads {FORMAT}: upgrade peirce")
-    return KgeFacts(**values)
+    for first, rows in ((facts.first_entity, entities), (facts.first_relation, relations)):
+        if rows.dim() != 2 or rows.shape[1] != facts.width or not 0 <= first <= facts.vocabulary - len(rows):
+            raise ModelFileError(f"{path}: its vectors do not fit what it says of them ({facts}); {_AGAIN}")
+    return facts, entities, relations

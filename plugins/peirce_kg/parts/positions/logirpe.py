@@ -70,13 +70,13 @@ class LogiRPE(PairPosition):
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The kind of every token."""
+        meaning, dims = (
+            "The logical kind of each token; special tokens and padding have one of their own.",
+            ("batch", "length"),
+        )
         return (
             TensorSpec(
-                name="token_kinds",
-                dtype="int64",
-                dims=("batch", "length"),
-                meaning="The logical kind of each token; special tokens and padding have one of their own.",
-                high=self.options.kinds,
+                name="token_kinds", dtype="int64", dims=dims, meaning=meaning, high=self.options.kinds
             ),
         )
 

@@ -35,27 +35,24 @@ the free variable. `atom` and `negative_atom`: the head of an atom, to its tail.
 ROLE_SETS = 2 ** len(ROLES)
 """The codes of sets of roles are below this."""
 
-GRAPH_NODES = TensorSpec(
-    name="graph_nodes",
-    dtype="int64",
-    dims=("batch", "length"),
-    meaning="The node of the query graph that each token stands for; 0 for none.",
-    high=NODES,
+
+def _spec(name: str, meaning: str, high: int, *dims: int) -> TensorSpec:
+    return TensorSpec(name=name, dtype="int64", dims=("batch", "length", *dims), meaning=meaning, high=high)
+
+
+GRAPH_NODES = _spec(
+    "graph_nodes", "The node of the query graph that each token stands for; 0 for none.", NODES
 )
-GRAPH_DISTANCES = TensorSpec(
-    name="graph_distances",
-    dtype="int64",
-    dims=("batch", "length", NODES),
-    meaning="The code of the signed distance from each token's node to every node.",
-    high=DISTANCES,
+GRAPH_DISTANCES = _spec(
+    "graph_distances",
+    "The code of the signed distance from each token's node to every node.",
+    DISTANCES,
+    NODES,
 )
-GRAPH_ROLES = TensorSpec(
-    name="graph_roles",
-    dtype="int64",
-    dims=("batch", "length", NODES),
-    meaning="The set of roles that each token's node has to every node, as a sum of powers of 2.",
-    high=ROLE_SETS,
-)
+GRAPH_ROLES = _spec(
+    "graph_roles", "The set of roles that each token's node has to every node, as a sum of powers of 2.",
+    ROLE_SETS, NODES,
+)  # fmt: skip
 GRAPH_INPUTS = tuple(spec.name for spec in (GRAPH_NODES, GRAPH_DISTANCES, GRAPH_ROLES))
 """The names of the inputs."""
 

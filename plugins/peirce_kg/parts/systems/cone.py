@@ -68,7 +68,9 @@ class ConE(SetSystem):
         if self.code:
             for layer in (*self.projection, *self.attention, *self.narrowing):
                 nn.init.xavier_uniform_(layer.get_parameter("weight"))
-            self._without_apertures(_entities(plan))
+            heads = [head.options for head in plan.heads if isinstance(head.options, RankingOptions)]
+            first, count = next(((own.first, own.count) for own in heads if own.count), (0, 0))
+            self._without_apertures(slice(first, first + count))
 
     def _without_apertures(self, entities: slice) -> None:
         """Axes for all tokens, and numbers for apertures of those alone that are no entities."""
@@ -128,14 +130,6 @@ class ConE(SetSystem):
         axis, aperture = sets.chunk(2, -1)
         turned = torch.where(axis < 0, axis + math.pi, axis - math.pi)
         return torch.cat([turned, 2 * math.pi - aperture], -1)
-
-
-def _entities(plan: Plan) -> slice:
-    """The tokens that heads call entities; none where they say no number."""
-    for head in plan.heads:
-        if isinstance(head.options, RankingOptions) and head.options.count:
-            return slice(head.options.first, head.options.first + head.options.count)
-    return slice(0, 0)
 
 
 def _axis(values: Tensor) -> Tensor:

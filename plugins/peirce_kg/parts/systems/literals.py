@@ -6,7 +6,7 @@ itself, so heads that rank entities find the answer where the free variable stan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
 from attrs import frozen
@@ -97,15 +97,10 @@ def _joined_to_answer(edges: Edges) -> str | None:
         return "an atom has nothing to do with f"
     if any(edge.head is None and edge.tail is None for edge in edges):
         return "an atom of two entities has nothing to do with f"
-    if max(_distance(edge, distances) for edge in edges) > DEPTH:
+    known = [[distances[end] for end in (edge.head, edge.tail) if end is not None] for edge in edges]
+    if max(max(far) if len(far) == 2 else far[0] + 1 for far in known) > DEPTH:
         return f"an entity is more than {DEPTH} atoms away from f"
     return None
-
-
-def _distance(edge: Edge, distances: Mapping[int, int]) -> int:
-    """How far from f the further end of an atom is."""
-    known = [distances[end] for end in (edge.head, edge.tail) if end is not None]
-    return max(known) if len(known) == 2 else known[0] + 1
 
 
 def _distances(edges: Edges) -> dict[int, int]:

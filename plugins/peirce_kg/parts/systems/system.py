@@ -84,8 +84,8 @@ class Literals:
         """From a model's inputs."""
         tails, real = inputs["input_ids"], inputs.get("attention_mask")
         real = torch.ones_like(tails, dtype=torch.bool) if real is None else real
-        names = (inputs[name] for name in (HEADS, RELATIONS, SOURCES, TARGETS))
-        return cls(tails, *names, inputs[NEGATED] != 0, real)
+        heads, relations, sources, targets = (inputs[n] for n in (HEADS, RELATIONS, SOURCES, TARGETS))
+        return cls(tails, heads, relations, sources, targets, inputs[NEGATED] != 0, real)
 
     def same(self, ends: Tensor, others: Tensor) -> Tensor:
         """Whether the end of one literal is the variable at an end of another: [b, x], [b, y] -> bool [b, x, y]."""
