@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from attrs import asdict
 
 from peirce.commands.show import Json, as_json, as_table, group
 from peirce.errors import PeirceError
@@ -89,15 +90,12 @@ def summary(
         registry=default_registry(),
     )
     if json:
-        as_json("peirce.summary/1", **found.to_dict())
+        as_json("peirce.summary/1", **asdict(found))
         return
     layers = f"0-{found.layers - 1}" if found.layers > 1 else "0"
     as_table(
         ("layers", "index", "operator", "typing", "kernel", "premise", "output", "scope", "activation"),
-        (
-            (layers, op.index, op.name, op.typing, op.kernel, op.premise, op.output, op.scope, op.activation)
-            for op in found.operators
-        ),
+        ((layers, *operator.values()) for operator in found.operators),
         title=f"{found.name} ({found.architecture})",
     )
     as_table(("input", ""), found.inputs.items())

@@ -1,5 +1,4 @@
 from .building import build as build
-from .building import placed as placed
 from .exporting import export as export
 from .exporting import is_saved as is_saved
 from .exporting import read_model as read_model
@@ -12,5 +11,4 @@ from .provenance import provenance_of as provenance_of
 from .resolution import resolve as resolve
 from .schema import spec_schema as spec_schema
 from .session import Session as Session
-from .session import opened_by as opened_by
 from .summaries import summarise as summarise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import torch
@@ -10,14 +9,14 @@ import torch
 from peirce.compose.filling import Seeded
 from peirce.compose.provenance import provenance_of
 from peirce.compose.resolution import resolve
-from peirce.errors import InputError, PeirceError, SpecError
+from peirce.errors import InputError, PeirceError, SpecError, lacks_memory
 from peirce.model import Model
 from peirce.parts import Architecture, ModulePart, Plan, initialise, noting_defaults
 from peirce.registry import Registry, default_registry, load_spec
 from peirce.resources import machine_memory
 from peirce.spec import Spec
 
-_FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 """What models compute in; nothing multiplies matrices of the other floating dtypes."""
 
 
@@ -52,8 +51,13 @@ def build(
         try:
             model = Model(plan, provenance_of(plan, registry))
         except (MemoryError, RuntimeError) as error:
-            _refuse_sizes(spec, error)
-            raise
+            cause = str(error).partition("\n")[0]
+            if not lacks_memory(error) and "overflow" not in cause.lower():
+                raise
+            raise SpecError(
+                f"{spec.at('model.dims')}: there is not enough memory for a model of these sizes ({cause}); lower "
+                "those of model.dims, model.input and the parts; `peirce summary` shows how many parameters each takes"
+            ) from error
         if torch.get_default_device().type != "meta":
             initialise(model, spec.regularisation.init_std, given)
             for module in model.modules():
@@ -68,8 +72,8 @@ def placed(model: Model, device: torch.device | str | None, dtype: torch.dtype |
     Raises:
         InputError: there is no such device here, or the dtype is none that models compute in.
     """
-    if dtype is not None and dtype not in _FLOATS:
-        raise InputError(f"dtype is {dtype!r}; models compute in {', '.join(map(str, _FLOATS))}")
+    if dtype is not None and dtype not in FLOATS:
+        raise InputError(f"dtype is {dtype!r}; models compute in {', '.join(map(str, FLOATS))}")
     try:
         return model.to(device=device, dtype=dtype)
     except (AssertionError, RuntimeError) as error:
@@ -80,28 +84,12 @@ def placed(model: Model, device: torch.device | str | None, dtype: torch.dtype |
         ) from error
 
 
-def _refuse_sizes(spec: Spec, error: Exception) -> None:
-    """Raise a `SpecError` if the error means that memory is too small for the model; torch has no class for that."""
-    cause = str(error).partition("\n")[0]
-    if isinstance(error, MemoryError) or re.search("memory|overflow", cause, re.IGNORECASE):
-        raise SpecError(
-            f"{spec.at('model.dims')}: there is not enough memory for a model of these sizes ({cause}); lower those "
-            "of model.dims, model.input and the parts; `peirce summary` shows how many parameters each takes"
-        ) from error
-
-
 _LAYER_BYTES = 150_000
 """What the modules of a layer take without any parameter, as measured with folnet-base on Python 3.11."""
 
 
 def _refuse_beyond_memory(plan: Plan, registry: Registry) -> None:
-    """Refuse a model whose modules and parameters need more than all the memory of this machine, before it is composed.
-
-    Only modules and parameters count. So a refused model cannot work, and one that passes may still not.
-
-    Raises:
-        SpecError: the model is too large; the message has both numbers.
-    """
+    """Refuse a model whose modules and parameters alone need more than all the memory of this machine."""
     memory = machine_memory()
     needed = plan.dims.layers * _LAYER_BYTES
     width = torch.get_default_dtype().itemsize if torch.get_default_device().type != "meta" else 0

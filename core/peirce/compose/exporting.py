@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from peirce.compose.folder import verify_folder
 from peirce.compose.session import opened_by
 from peirce.errors import ExportError, InputError, ModelFileError, one_line, unknown
 from peirce.extras import shadowed
 from peirce.files import locked, writing
 from peirce.model import Progress, Report
+from peirce.registry import Registry, default_registry
 from peirce.spec import is_path
 
 if TYPE_CHECKING:
     from peirce.model import Model
-    from peirce.registry import Registry
 
 
 def export(
@@ -50,10 +51,7 @@ def export(
         BusyError: another process exports to the file.
         WriteError: the disk takes no more.
     """
-    if registry is None:
-        from peirce.registry import default_registry
-
-        registry = default_registry()
+    registry = registry or default_registry()
     part = registry.get("exporters", to)
     known = [field.alias or field.name for field in attrs.fields(part.Options) if field.init]
     for name in options:
@@ -123,8 +121,6 @@ def verify(
     if file.is_dir():
         if model is not None:
             raise InputError(f"{file} is a saved model, held against its digests alone; leave out the model")
-        from peirce.compose.folder import verify_folder
-
         return verify_folder(file)
     runtime = opened_by(file)
     if model is None:
@@ -139,11 +135,7 @@ def verify(
 
 
 def read_model(source: str | os.PathLike[str], registry: Registry | None = None) -> Model:
-    """The model of a saved directory, or of a spec with random weights of seed 0.
-
-    Args:
-        source: a directory, a path that ends in `.toml`, or the name of a ready spec.
-        registry: where to look for the model's parts; the default registry when it is absent.
+    """The model of a saved directory, or of a spec (a `.toml` path or a ready name) with random weights of seed 0.
 
     Raises:
         ModelFileError, SpecError: the directory or the spec cannot be used.
@@ -162,11 +154,10 @@ def is_saved(source: str | os.PathLike[str]) -> bool:
     Raises:
         ModelFileError: it is neither, but a path of something that is not there.
     """
-    if Path(source).is_dir():
-        return True
-    if is_path(source) and Path(source).suffix != ".toml":
+    saved = Path(source).is_dir()
+    if not saved and is_path(source) and Path(source).suffix != ".toml":
         raise ModelFileError(
             f"there is no saved model at {os.fspath(source)}; `Model.save` and `peirce train` write one. A spec is a "
             "path that ends in .toml, or the name of a ready spec"
         )
-    return False
+    return saved

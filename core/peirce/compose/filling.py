@@ -22,11 +22,13 @@ class Seeded(TorchFunctionMode):
 
     Args:
         seed: of the generator of each device.
+        fill: whether parameters are filled; else they stay as memory is, which costs none until values are read into
+            them. Buffers are filled either way, since parts may compute them.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, fill: bool = True) -> None:
         super().__init__()
-        self._seed, self._generators = seed, dict[torch.device, torch.Generator]()
+        self._seed, self._fill, self._generators = seed, fill, dict[torch.device, torch.Generator]()
 
     def __torch_function__(
         self,
@@ -37,8 +39,10 @@ class Seeded(TorchFunctionMode):
     ) -> Any:
         """Give a function that draws the generator of its device, if it was given none."""
         kwargs = dict(kwargs or {})
+        first = kwargs.get("tensor", args[0] if args else None)
+        if not self._fill and func.__name__ in _FILLS and isinstance(first, nn.Parameter):
+            return first
         if func.__name__ in _FILLS | _DRAWS and kwargs.get("generator") is None:
-            first = kwargs.get("tensor", args[0] if args else None)
             device = first.device if isinstance(first, Tensor) else kwargs.get("device")
             device = torch.device(device or torch.get_default_device())
             if device.type != "meta":
@@ -46,26 +50,3 @@ class Seeded(TorchFunctionMode):
                     self._generators[device] = torch.Generator(device).manual_seed(self._seed)
                 kwargs["generator"] = self._generators[device]
         return func(*args, **kwargs)
-
-
-class Unfilled(Seeded):
-    """Within it, parameters that this thread makes stay as memory is, which costs none until values are read into them.
-
-    Buffers are filled, since parts may compute them.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(0)
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Pass over a random fill of a parameter."""
-        first = (kwargs or {}).get("tensor", args[0] if args else None)
-        if func.__name__ in _FILLS and isinstance(first, nn.Parameter):
-            return first
-        return super().__torch_function__(func, types, args, kwargs)

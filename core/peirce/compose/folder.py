@@ -29,17 +29,15 @@ class FolderReport(Report):
     """What a saved model's folder holds.
 
     Args:
-        states: of each file `ok`, `no digest`, `damaged`, or `stale` for what was exported from another model.
-        sizes: the bytes of each file.
+        files: of each file its `bytes` and its `state`: `ok`, `no digest`, `damaged`, or `stale` for what was exported
+            from another model.
     """
 
-    states: Mapping[str, str]
-    sizes: Mapping[str, int]
+    files: Mapping[str, Mapping[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
         """The report for JSON."""
-        files = {name: {"state": state, "bytes": self.sizes[name]} for name, state in self.states.items()}
-        return {**Report.to_dict(self), "schema": SCHEMA, "files": files}
+        return {**Report.to_dict(self), "schema": SCHEMA, "files": self.files}
 
     def __rich__(self) -> RenderableType:
         """The report for a terminal."""
@@ -48,8 +46,10 @@ class FolderReport(Report):
 
         colours = {OK: "green", UNKNOWN: "yellow", DAMAGED: "bold red", STALE: "bold red"}
         lines = [
-            Text(f"{name}: ").append(state, colours[state]).append(f", {self.sizes[name]:,} bytes")
-            for name, state in self.states.items()
+            Text(f"{name}: ")
+            .append(file["state"], colours[file["state"]])
+            .append(f", {file['bytes']:,} bytes")
+            for name, file in self.files.items()
         ]
         return Group(*lines, Report.__rich__(self))
 
@@ -64,37 +64,35 @@ def verify_folder(directory: Path) -> FolderReport:
         ModelFileError: there is no saved model.
     """
     try:
-        with saved_files(directory, digests=False) as files:
-            damaged = files.damaged()
-            sizes = {PROVENANCE: (directory / PROVENANCE).stat().st_size, **files.sizes()}
-            notes = [f"{name} is not what was saved: its content has another digest" for name in damaged]
+        with saved_files(directory, digests=False) as saved:
+            wrong = {
+                name: f"{name} is not what was saved: its content has another digest"
+                for name in saved.damaged()
+            }
+            sizes = {PROVENANCE: (directory / PROVENANCE).stat().st_size, **saved.sizes()}
             try:
-                Spec.from_toml(files.text(SPEC), source=SPEC)
+                Spec.from_toml(saved.text(SPEC), source=SPEC)
             except (PeirceError, ValueError) as error:
-                notes += [] if SPEC in damaged else [f"{SPEC} cannot be read: {error}"]
+                wrong.setdefault(SPEC, f"{SPEC} cannot be read: {error}")
     except ModelFileError as error:
         if not any((directory / name).exists() for name in (SPEC, WEIGHTS, PROVENANCE)):
             raise
-        return FolderReport(file=directory, passed=False, notes=(str(error),), states={}, sizes={})
-    broken = {note.partition(" ")[0] for note in notes}
-    known = UNKNOWN if files.digests is None else OK
-    if broken:
+        return FolderReport(file=directory, passed=False, notes=(str(error),), files={})
+    known = UNKNOWN if saved.digests is None else OK
+    files = {
+        name: {"state": DAMAGED if name in wrong else known, "bytes": size} for name, size in sizes.items()
+    }
+    notes = [*wrong.values()]
+    if wrong:
         notes.append("restore what is damaged from where the model was saved, or save the model again")
-    elif files.digests is None:
+    elif saved.digests is None:
         notes.append("Peirce 0.1 saved this model, without digests; save it again to have them")
-    states = {name: DAMAGED if name in broken else known for name in sizes}
-    for path in sorted(path for path in directory.iterdir() if path.is_file() and path.name not in sizes):
+    for path in sorted(path for path in directory.iterdir() if path.is_file() and path.name not in files):
         if found := _beside(path):
-            states[path.name], note = found
-            sizes[path.name] = path.stat().st_size
-            notes += [note] if note else []
-    return FolderReport(
-        file=directory,
-        passed={OK, UNKNOWN} >= set(states.values()),
-        notes=tuple(notes),
-        states=states,
-        sizes=sizes,
-    )
+            files[path.name] = {"state": found[0], "bytes": path.stat().st_size}
+            notes += filter(None, [found[1]])
+    passed = {OK, UNKNOWN} >= {str(file["state"]) for file in files.values()}
+    return FolderReport(file=directory, passed=passed, notes=tuple(notes), files=files)
 
 
 def _beside(path: Path) -> tuple[str, str] | None:

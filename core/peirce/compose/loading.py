@@ -5,35 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import Tensor
 
-from peirce.compose.building import placed
-from peirce.compose.filling import Unfilled
+from peirce.compose.building import FLOATS, placed
+from peirce.compose.filling import Seeded
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
-from peirce.errors import ModelFileError, PeirceError, SpecError
-from peirce.model import PROVENANCE, SPEC, WEIGHTS, Model, SavedFiles, saved_files
+from peirce.errors import ModelFileError, PeirceError
+from peirce.model import PROVENANCE, SPEC, WEIGHTS, Model, saved_files
 from peirce.registry import Registry, default_registry
 from peirce.spec import Spec
-
-_FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-"""What safetensors calls the dtypes that a model computes in."""
-_COUNTS = {
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "BOOL": torch.bool,
-    "U64": torch.uint64,
-    "U32": torch.uint32,
-    "U16": torch.uint16,
-    "U8": torch.uint8,
-    "C64": torch.complex64,
-}
-"""What it calls those of counts and masks, which are never converted."""
 
 
 class ProvenanceWarning(UserWarning):
@@ -77,74 +63,57 @@ def load(
                 ProvenanceWarning,
                 stacklevel=2,
             )
-        spec = _read_spec(files)
+        path = directory / SPEC
         try:
-            plan = resolve(spec, registry, fuse=fuse)
-        except SpecError as error:
-            raise ModelFileError(f"{directory} cannot be composed here: {error}") from error
-        with Unfilled():
+            plan = resolve(Spec.from_toml(files.text(SPEC), source=str(path)), registry, fuse=fuse)
+        except (PeirceError, UnicodeDecodeError) as error:
+            raise ModelFileError(f"{path} cannot be composed here: {error}") from error
+        with Seeded(0, fill=False):
             model = Model(plan, provenance_of(plan, registry))
-        model.folder = directory
-        found = _check_weights(files, model)
-        stored = None if dtype is not None else _stored_dtypes(files, model, found)
+        model.folder, path = directory, directory / WEIGHTS
         try:
-            # Copied, since what safetensors reads follows the file: it would change, or end the process, with it.
-            weights = {name: value.clone() for name, value in load_file(files.path(WEIGHTS)).items()}
-            model.load_state_dict(weights, assign=True)
+            weights = load_file(files.path(WEIGHTS))
         except (SafetensorError, OSError) as error:
-            raise ModelFileError(
-                f"{directory / WEIGHTS} cannot be read: {error}; save or copy it again"
-            ) from error
-    if stored is None:
-        return placed(model, device, dtype)
+            raise ModelFileError(f"{path} cannot be read: {error}; save or copy it again") from error
+        found = _fitting(weights, model, path)
+        stored = None if dtype is not None else _stored(found, model, files.provenance.get("dtype"), path)
+        # Copied, since what safetensors reads follows the file: it would change, or end the process, with it.
+        model.load_state_dict({name: value.clone() for name, value in weights.items()}, assign=True)
     for name, buffer in model.named_buffers():
         # Those that parts compute, and no file holds, have the dtype that they had when the model was saved.
-        kind = getattr(torch, stored.get(name, ""), buffer.dtype)
+        kind = getattr(torch, (stored or {}).get(name, ""), buffer.dtype)
         if buffer.is_floating_point() and buffer.dtype != kind:
             buffer.data = buffer.data.to(kind)
-    return placed(model, device, None)
+    return placed(model, device, dtype)
 
 
-def _read_spec(files: SavedFiles) -> Spec:
-    path = files.directory / SPEC
-    try:
-        return Spec.from_toml(files.text(SPEC), source=str(path))
-    except UnicodeDecodeError as error:
-        raise ModelFileError(
-            f"{path} cannot be read: {error}; restore it from where the model was saved"
-        ) from error
-    except PeirceError as error:
-        raise ModelFileError(str(error)) from error
-
-
-def _check_weights(files: SavedFiles, model: Model) -> dict[str, str]:
-    """Hold the header of a weights file against the model; the dtype of each floating tensor in it."""
-    header, state = files.weights(), model.state_dict()
-    problems, found = [f"{name} is missing" for name in state if name not in header.shapes], {}
-    for name, shape in header.shapes.items():
-        kind, needed = header.dtypes[name], state.get(name)
+def _fitting(weights: Mapping[str, Tensor], model: Model, path: Path) -> dict[str, str]:
+    """The dtype of each floating tensor that was read, where all of them are those of the model."""
+    state, found = model.state_dict(), {}
+    problems = [f"{name} is missing" for name in state if name not in weights]
+    for name, value in weights.items():
+        needed = state.get(name)
         if needed is None:
             problems.append(f"{name} is unknown")
-        elif shape != tuple(needed.shape):
-            problems.append(f"{name} has the shape {list(shape)}, and the spec needs {list(needed.shape)}")
-        elif needed.is_floating_point() and kind in _FLOATS:
-            found[name] = str(_FLOATS[kind]).removeprefix("torch.")
-        elif needed.is_floating_point() or _COUNTS.get(kind) != needed.dtype:
-            problems.append(f"{name} is of the type {kind}, and the spec needs {needed.dtype}")
+        elif value.shape != needed.shape:
+            problems.append(
+                f"{name} has the shape {list(value.shape)}, and the spec needs {list(needed.shape)}"
+            )
+        elif needed.is_floating_point() and value.dtype in FLOATS:
+            found[name] = str(value.dtype).removeprefix("torch.")
+        elif needed.is_floating_point() or value.dtype != needed.dtype:
+            problems.append(f"{name} is of the type {value.dtype}, and the spec needs {needed.dtype}")
     if problems:
-        raise ModelFileError(
-            f"{files.directory / WEIGHTS} does not hold the weights of the model in {SPEC}: {_listed(problems)}"
-        )
+        raise ModelFileError(f"{path} does not hold the weights of the model in {SPEC}: {_listed(problems)}")
     return found
 
 
-def _stored_dtypes(files: SavedFiles, model: Model, found: Mapping[str, str]) -> Mapping[str, str]:
+def _stored(found: Mapping[str, str], model: Model, recorded: Any, path: Path) -> Mapping[str, str]:
     """The dtype of each floating parameter and buffer, as it was saved.
 
     Raises:
         ModelFileError: the weights have other dtypes than the provenance says; or several, where it says nothing.
     """
-    path, recorded = files.directory / WEIGHTS, files.provenance.get("dtype")
     give = "save the model again, or load it with `dtype=`, which converts all of them"
     if recorded is None:
         kinds = sorted(set(found.values()))
@@ -154,9 +123,9 @@ def _stored_dtypes(files: SavedFiles, model: Model, found: Mapping[str, str]) ->
                 f"is right; {give}"
             )
         recorded = kinds[0] if kinds else "float32"
-    named = model.named_parameters(remove_duplicate=False), model.named_buffers(remove_duplicate=False)
-    names = [name for kind in named for name, each in kind if each.is_floating_point()]
-    wanted = dict.fromkeys(names, recorded) if isinstance(recorded, str) else recorded
+    named = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
+    floating = [name for name, value in named if value.is_floating_point()]
+    wanted = dict.fromkeys(floating, recorded) if isinstance(recorded, str) else recorded
     problems = [
         f"{name} is {kind}, and was saved as {wanted.get(name, 'none')}"
         for name, kind in found.items()

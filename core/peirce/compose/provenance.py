@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from peirce.errors import RegistryError
 from peirce.model import PROVENANCE_FORMAT
 
 if TYPE_CHECKING:
@@ -15,14 +16,7 @@ if TYPE_CHECKING:
 
 def provenance_of(plan: Plan, registry: Registry) -> dict[str, Any]:
     """For each part of a plan its plug-in, distribution and version, and the versions of Peirce and torch."""
-    parts = {}
-    for planned in plan.parts:
-        entry = registry.entry(planned.kind, planned.name)
-        parts[f"{planned.kind}.{planned.name}"] = {
-            "plugin": entry.plugin,
-            "distribution": entry.distribution,
-            "version": entry.version,
-        }
+    parts = {f"{each.kind}.{each.name}": _origin(registry, each.kind, each.name) for each in plan.parts}
     return {
         "format": PROVENANCE_FORMAT,
         "peirce": version("peirce"),
@@ -39,20 +33,22 @@ def differences(recorded: Mapping[str, Any], registry: Registry) -> tuple[list[s
     """
     missing, other = [], []
     for part, origin in recorded["parts"].items():
-        kind, name = part.split(".", 1)
-        wanted = _origin(origin)
         try:
-            entry = registry.entry(kind, name)
-        except Exception as error:
-            missing.append(f"{part} from {wanted} ({error})")
+            found = _origin(registry, *part.split(".", 1))
+        except RegistryError as error:
+            missing.append(f"{part} from {_said(origin)} ({error})")
             continue
-        found = {"plugin": entry.plugin, "distribution": entry.distribution, "version": entry.version}
         if found != origin:
-            other.append(f"{part} was from {wanted} and is now from {_origin(found)}")
+            other.append(f"{part} was from {_said(origin)} and is now from {_said(found)}")
     return missing, other
 
 
-def _origin(origin: Mapping[str, Any]) -> str:
+def _origin(registry: Registry, kind: str, name: str) -> dict[str, Any]:
+    entry = registry.entry(kind, name)
+    return {"plugin": entry.plugin, "distribution": entry.distribution, "version": entry.version}
+
+
+def _said(origin: Mapping[str, Any]) -> str:
     if origin["distribution"] is None:
         return f"plug-in {origin['plugin']}"
     return f"{origin['distribution']} {origin['version']} ({origin['plugin']})"

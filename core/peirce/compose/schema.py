@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Iterable, Mapping
-from inspect import getdoc
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 import attrs
 
 from peirce.parts import RecurrentOperator
-from peirce.registry import arguments
-from peirce.spec import FORMAT, HIDDEN, REST, HeadSpec, OperatorSpec, PartSpec, Spec, thaw, toml_key
+from peirce.registry import arguments, first_line
+from peirce.spec import FORMAT, HIDDEN, REST, HeadSpec, OperatorSpec, PartSpec, Spec, to_plain, toml_key
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
@@ -37,59 +36,52 @@ def spec_schema(registry: Registry) -> Schema:
         registry: whose parts may be used; their `Options` say what each takes.
     """
 
-    def parts(kind: str) -> list[tuple[tuple[str, ...], type[Any]]]:
-        return [(_names(registry, kind, name), registry.get(kind, name)) for name in registry.names(kind)]
+    def parts(kind: str) -> dict[str, type[Any]]:
+        names = (*registry.names(kind), *sorted(registry.aliases(kind)))
+        return {name: registry.get(kind, name) for name in names}
 
-    operators = parts("operators")
-    architectures = parts("architectures")
+    operators, architectures = parts("operators"), parts("architectures")
     model = _object(Spec)
     properties = model["properties"]
-    properties["architecture"]["enum"] = [name for names, _ in architectures for name in names]
+    properties["architecture"]["enum"] = list(architectures)
     for kind, entry in (("positions", PartSpec), ("augmenters", PartSpec), ("heads", HeadSpec)):
         properties[kind]["items"] = _one_of(entry, parts(kind))
-    layers = properties["operators"]["properties"]
-    layers["layer"] = {
-        **layers["layer"],
-        "anyOf": [
-            {"type": "string", "pattern": _shorthand(registry)},
-            {
-                "enum": [
-                    name for names, cls in operators if issubclass(cls, RecurrentOperator) for name in names
-                ]
-            },
-            {"type": "array", "items": _one_of(OperatorSpec, operators)},
-        ],
-    }
-    layers["options"] = _closed(
-        {name: _optional(_object(cls.Options)) for names, cls in operators for name in names}
+    layer = properties["operators"]["properties"]
+    layer["layer"]["anyOf"] = [
+        {"type": "string", "pattern": _shorthand(registry)},
+        {"enum": [name for name, cls in operators.items() if issubclass(cls, RecurrentOperator)]},
+        {"type": "array", "items": _one_of(OperatorSpec, operators)},
+    ]
+    # Nothing is required here: the layer's own table may give the rest.
+    layer["options"] = _closed(
+        {name: {**_object(cls.Options), "required": []} for name, cls in operators.items()}
     )
     complete: Schema = {"required": model.pop("required")}
     if architectures:
-        complete["allOf"] = [_sizes(*each) for each in architectures]
+        complete["allOf"] = [
+            {
+                "if": {"required": ["architecture"], "properties": {"architecture": {"const": name}}},
+                "then": {"properties": {"dims": _object(cls.Dims), "options": _object(cls.Options)}},
+            }
+            for name, cls in architectures.items()
+        ]
+    tables: Schema = {
+        "format": {"const": FORMAT, "description": "The version of this file format."},
+        "extend": {
+            "type": "string",
+            "description": "A spec to start from: a path or the name of a ready spec.",
+        },
+        "model": model,
+    }
     return {
         "$schema": DIALECT,
         "title": "Peirce model spec",
-        "type": "object",
-        "properties": {
-            "format": {"const": FORMAT, "description": "The version of this file format."},
-            "extend": {
-                "type": "string",
-                "description": "A spec to start from: a path or the name of a ready spec.",
-            },
-            "model": model,
-        },
+        **_closed(tables),
         "required": ["model"],
-        "additionalProperties": False,
         # A spec that extends another gets its architecture and sizes from there.
         "if": {"not": {"required": ["extend"]}},
         "then": {"properties": {"model": complete}},
     }
-
-
-def _names(registry: Registry, kind: str, name: str) -> tuple[str, ...]:
-    """A part's own name and the aliases of it."""
-    aliases = sorted(alias for alias, target in registry.aliases(kind).items() if target == name)
-    return (name, *aliases)
 
 
 def _shorthand(registry: Registry) -> str:
@@ -100,32 +92,15 @@ def _shorthand(registry: Registry) -> str:
     return f"^(?=.*[^.]){left}(\\.{right})?$"
 
 
-def _one_of(entry: type, parts: Iterable[tuple[tuple[str, ...], type[Any]]]) -> Schema:
+def _one_of(entry: type, parts: Mapping[str, type[Any]]) -> Schema:
     """A table whose `use` names one of the parts and whose other keys are that part's options."""
-    own = _object(entry)
-    choices = []
-    for names, cls in parts:
+    own, choices = _object(entry), []
+    for name, cls in parts.items():
         options = _object(cls.Options)
-        use = {"const": names[0]} if len(names) == 1 else {"enum": list(names)}
-        choices.append(
-            {
-                "title": names[0],
-                "description": _summary(cls),
-                "type": "object",
-                "properties": {**own["properties"], **options["properties"], "use": use},
-                "required": [*own["required"], *options["required"]],
-                "additionalProperties": False,
-            }
-        )
+        table = _closed({**own["properties"], **options["properties"], "use": {"const": name}})
+        required = [*own["required"], *options["required"]]
+        choices.append({"title": name, "description": first_line(cls), **table, "required": required})
     return {"oneOf": choices} if choices else {"not": {}}
-
-
-def _sizes(names: tuple[str, ...], cls: type[Any]) -> Schema:
-    """What an architecture asks of `[model.dims]` and `[model.options]`."""
-    return {
-        "if": {"required": ["architecture"], "properties": {"architecture": {"enum": list(names)}}},
-        "then": {"properties": {"dims": _object(cls.Dims), "options": _object(cls.Options)}},
-    }
 
 
 def _object(cls: type) -> Schema:
@@ -143,18 +118,13 @@ def _object(cls: type) -> Schema:
         if field.default is attrs.NOTHING:
             required.append(toml_key(field))
         elif not isinstance(field.default, attrs.Factory) and field.default is not None:  # type: ignore[arg-type]
-            schema["default"] = thaw(field.default)
+            schema["default"] = to_plain(field.default)
         properties[toml_key(field)] = schema
-    return {"description": _summary(cls), **_closed(properties), "required": required}
+    return {"description": first_line(cls), **_closed(properties), "required": required}
 
 
 def _closed(properties: dict[str, Schema]) -> Schema:
     return {"type": "object", "properties": properties, "additionalProperties": False}
-
-
-def _optional(schema: Schema) -> Schema:
-    """The same table with nothing required: the layer's own table may give the rest."""
-    return {key: value for key, value in schema.items() if key != "required"}
 
 
 def _type(kind: Any) -> Schema:
@@ -168,21 +138,11 @@ def _type(kind: Any) -> Schema:
     if origin is tuple:
         if args[1:] == (Ellipsis,):
             return {"type": "array", "items": _type(args[0])}
-        return {
-            "type": "array",
-            "prefixItems": [_type(arg) for arg in args],
-            "minItems": len(args),
-            "maxItems": len(args),
-        }
+        items = [_type(arg) for arg in args]
+        return {"type": "array", "prefixItems": items, "minItems": len(args), "maxItems": len(args)}
     if attrs.has(kind):
         return _object(kind)
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
     values = args[1] if len(args) == 2 else Any
     return {"type": "object", "additionalProperties": _type(values)}
-
-
-def _summary(cls: type) -> str:
-    """The first sentence of a class's documentation."""
-    text = " ".join((getdoc(cls) or "").split("\n\n")[0].split())
-    return re.split(r"(?<=[.:;]) ", text)[0].rstrip(":;") if text else cls.__name__

@@ -8,7 +8,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -95,11 +94,7 @@ class Session:
         self.digest: str | None = runtime.check(self.path) if digests_checked(digests) else None
         if digests_checked(digests) and (told := stale(self.path, runtime)):
             warnings.warn(told, StaleWarning, stacklevel=2)
-        self._hold(
-            runtime.open(self.path, providers, threads)
-            if provider_options is None
-            else runtime.open_with_options(self.path, providers, threads, provider_options)
-        )
+        self._hold(runtime.open_with_options(self.path, providers, threads, provider_options or {}))
 
     @classmethod
     def over(cls, file: LoadedModel, path: str | Path) -> Session:
@@ -141,9 +136,7 @@ class Session:
         Raises:
             InputError: a name, dtype, rank, dim or id that the signature does not allow; it names the input.
         """
-        names = self._named(outputs)
-        here = {name: v.numpy() if isinstance(v, OnDevice) else v for name, v in _mapping(inputs).items()}
-        feeds = self._feeds(here)
+        names, feeds = self._named(outputs), self._feeds(inputs, on_device=False)
         if not names:
             return {}
         return dict(zip(names, _run(feeds, lambda: self._opened().run(feeds, names)), strict=True))
@@ -155,7 +148,7 @@ class Session:
 
         Args:
             inputs: as for `run`; outputs of an earlier run on the device stay there. The ids in them are not checked.
-            outputs: the outputs to compute; None for all of them.
+            outputs: as for `run`.
 
         Returns:
             The outputs by name; `.numpy()` copies one to the CPU.
@@ -163,8 +156,7 @@ class Session:
         Raises:
             InputError: as `run`, or the runtime of the file leaves nothing on a device.
         """
-        names = self._named(outputs)
-        feeds = self._feeds(inputs)
+        names, feeds = self._named(outputs), self._feeds(inputs)
         return dict(zip(names, _run(feeds, lambda: self._opened().run_on_device(feeds, names)), strict=True))
 
     def generate(
@@ -187,9 +179,8 @@ class Session:
         decoding(settings)
         opened = self._opened()
         begin, feeds = opened.stepper(), self._feeds(inputs)
-        free, name = None, opened.generated
-        if name is not None:
-            free = free_tokens(self.signature, name, feeds[name].shape[1])
+        name = opened.generated
+        free = None if name is None else free_tokens(self.signature, name, feeds[name].shape[1])
         how = decoding(settings, free)
         return _run(feeds, lambda: generate(begin(feeds), how, said))
 
@@ -202,9 +193,7 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def _named(self, outputs: Sequence[str] | None) -> list[str]:
@@ -223,9 +212,17 @@ class Session:
             raise InputError(f"the session of {self.path} is closed; open another")
         return self._file
 
-    def _feeds(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def _feeds(self, inputs: Mapping[str, Any], *, on_device: bool = True) -> dict[str, Any]:
         """The checked inputs, and the default of each that is absent, in the order of the signature."""
-        given = {name: _array(name, value) for name, value in _mapping(inputs).items()}
+        if not isinstance(inputs, Mapping):
+            raise InputError(f"inputs are a {type(inputs).__name__}; give a dict of arrays by input name")
+        given: dict[str, Any] = {}
+        for name, value in inputs.items():
+            try:
+                stays = isinstance(value, OnDevice)
+                given[name] = value if stays and on_device else value.numpy() if stays else np.asarray(value)
+            except ValueError as error:
+                raise InputError(f"input {name!r} is no array: {error}") from error
         sizes = self._inputs.check(given)
         for spec, shape in self._inputs.defaults(given, sizes):
             given[spec.name] = np.full(shape, spec.default, self._dtypes[spec.name])
@@ -246,19 +243,6 @@ def _run(feeds: Mapping[str, Any], compute: Callable[[], T]) -> T:
     except Exception as error:
         refuse_if_out_of_memory(error, feeds)
         raise
-
-
-def _mapping(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(inputs, Mapping):
-        raise InputError(f"inputs are a {type(inputs).__name__}; give a dict of arrays by input name")
-    return inputs
-
-
-def _array(name: str, value: Any) -> Any:
-    try:
-        return value if isinstance(value, OnDevice) else np.asarray(value)
-    except ValueError as error:
-        raise InputError(f"input {name!r} is no array: {error}") from error
 
 
 def _bounds(values: Any) -> tuple[Any, Any] | None:

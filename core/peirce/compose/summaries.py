@@ -5,12 +5,14 @@ The model is composed on torch's meta device, where tensors have shapes and no s
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import torch
-from attrs import asdict, frozen
+from attrs import frozen
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -18,7 +20,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from peirce.compose.building import build
 from peirce.errors import InputError
-from peirce.model import Model
 from peirce.parts import Plan, PlannedOperator, Reader, RecurrentOperator, TensorSpec, Writer
 from peirce.spec import Spec
 
@@ -38,30 +39,13 @@ _DTYPES = {"int64": torch.int64, "bool": torch.bool, "float": torch.float32}
 
 
 @frozen(kw_only=True)
-class OperatorSummary:
-    """One operator of every layer; shapes are channels such as `B: h=12`, empty for a state operator."""
-
-    index: int
-    name: str
-    typing: str
-    kernel: str
-    premise: str
-    output: str
-    scope: str
-    activation: str
-
-
-@frozen(kw_only=True)
 class Summary:
     """What a spec amounts to.
 
     Args:
-        name: the spec's name.
-        architecture: the architecture's name.
         layers: how many layers there are; every one has the same operators.
-        operators: the operators of a layer, in order.
-        inputs: each input's dtype and dims.
-        outputs: each output's dtype and dims.
+        operators: of each operator of a layer index, name, typing, channels such as `B: h=12`, scope and activation.
+        inputs, outputs: the dtype and the dims of each.
         parameters: how many parameters there are; tied ones count once.
         groups: parameters by part.
         batch: the batch that flops and bytes are for.
@@ -74,7 +58,7 @@ class Summary:
     name: str
     architecture: str
     layers: int
-    operators: tuple[OperatorSummary, ...]
+    operators: tuple[Mapping[str, Any], ...]
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
     parameters: int
@@ -84,10 +68,6 @@ class Summary:
     flops: int
     parameter_bytes: int
     activation_bytes: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
 
 
 def summarise(
@@ -107,14 +87,21 @@ def summarise(
     """
     length = min(USUAL_LENGTH, spec.input.max_length) if length is None else length
     for name, size in (("batch", batch), ("length", length)):
-        if size < 1:
-            raise InputError(f"{name} must be at least 1, and is {size}")
-        if size > MOST:
-            raise InputError(f"{name} must be at most {MOST:,}, and is {size:,}")
+        if not 1 <= size <= MOST:
+            raise InputError(f"{name} must be from 1 to {MOST:,}, and is {size:,}")
     with torch.device("meta"):
         model = build(spec, registry=registry)
     model.eval().requires_grad_(False)
-    flops, written = _measure(model, _inputs(model, batch, length))
+    sizes = {"batch": batch, "length": length, model.network.rows: length}
+    inputs = {}
+    for tensor in model.signature.inputs:
+        shape = [sizes.get(dim, OTHER_DIMS) if isinstance(dim, str) else dim for dim in tensor.dims]
+        inputs[tensor.name] = torch.empty(shape, dtype=_DTYPES[tensor.dtype], device="meta")
+    with torch.no_grad():
+        with FlopCounterMode(display=False) as counter:
+            model(**inputs)  # this first pass also joins the fused weights, which is no work of the second
+        with _Written() as written:
+            model(**inputs)
     parameters = list(model.named_parameters())
     recurrences = tuple(f"{at}." for at, part in model.named_modules() if isinstance(part, RecurrentOperator))
     groups: Counter[str] = Counter()
@@ -124,16 +111,16 @@ def summarise(
         name=spec.name,
         architecture=model.plan.architecture.name,
         layers=model.plan.dims.layers,
-        operators=_operators(model.plan),
+        operators=tuple(map(_operator, count(), (*model.plan.mixing, *model.plan.state))),
         inputs=_tensors(model.signature.inputs),
         outputs=_tensors(model.signature.outputs),
         parameters=sum(groups.values()),
         groups=dict(groups.most_common()),
         batch=batch,
         length=length,
-        flops=flops,
+        flops=counter.get_total_flops(),
         parameter_bytes=sum(parameter.nbytes for _, parameter in parameters),
-        activation_bytes=written,
+        activation_bytes=written.bytes,
     )
 
 
@@ -157,75 +144,41 @@ class _Written(TorchDispatchMode):
         return result
 
 
-def _measure(model: Model, inputs: Mapping[str, Tensor]) -> tuple[int, int]:
-    """The operations of one forward pass, and the bytes that it writes."""
-    counter = FlopCounterMode(display=False)
-    with torch.no_grad():
-        with counter:
-            model(**inputs)  # this first pass also joins the fused weights, which is no work of the second
-        with _Written() as written:
-            model(**inputs)
-    return counter.get_total_flops(), written.bytes
-
-
-def _inputs(model: Model, batch: int, length: int) -> dict[str, Tensor]:
-    sizes = {"batch": batch, "length": length, model.network.rows: length}
-    inputs = {}
-    for spec in model.signature.inputs:
-        shape = [sizes.get(dim, OTHER_DIMS) if isinstance(dim, str) else dim for dim in spec.dims]
-        inputs[spec.name] = torch.empty(shape, dtype=_DTYPES[spec.dtype], device="meta")
-    return inputs
-
-
 def _group(name: str, plan: Plan, recurrences: tuple[str, ...]) -> str:
     """The part that a parameter belongs to, from the places that a state dict keeps for parts."""
     if name.startswith(recurrences):
         return f"operator {plan.mixing[0].name}"
+    if match := re.search(r"^(head)s\.([^.]+)|\.(operator)s\.\d+\.([^.]+)", name):
+        return " ".join(filter(None, match.groups()))
+    if match := re.search(r"\.(positions|augmenters)\.(\d+)", name):
+        return f"{match[1].removesuffix('s')} {getattr(plan, match[1])[int(match[2])].name}"
     parts = name.split(".")
-    if parts[0] == "heads":
-        return f"head {parts[1]}"
-    if "operators" in parts:
-        return f"operator {parts[parts.index('operators') + 2]}"
-    named: Mapping[str, Callable[[int], str]] = {
-        "positions": lambda index: f"position {plan.positions[index].name}",
-        "augmenters": lambda index: f"augmenter {plan.augmenters[index].name}",
-    }
-    for kind, label in named.items():
-        if kind in parts:
-            return label(int(parts[parts.index(kind) + 1]))
     modules = [
         part for part in parts[1:-1] if not part.isdecimal() and part not in ("input", "layers", "encoder")
     ]
     return modules[0] if modules else parts[0]
 
 
-def _operators(plan: Plan) -> tuple[OperatorSummary, ...]:
-    return tuple(
-        OperatorSummary(
-            index=index,
-            name=planned.name,
-            typing=planned.part.typing,
-            kernel=_channels(planned.kernel),
-            premise=_channels(planned.premise),
-            output=_channels(planned.output),
-            scope=planned.part.scope_rule,
-            activation=_activation(planned),
-        )
-        for index, planned in enumerate((*plan.mixing, *plan.state))
-    )
+def _operator(index: int, planned: PlannedOperator) -> dict[str, Any]:
+    """A row; `activation` is the kernel's, and the one that the spec puts on the result."""
+    kernel = planned.kernel.activation if planned.kernel is not None else "none"
+    given = [name for name in (kernel, planned.activation) if name != "none"]
+    return {
+        "index": index,
+        "name": planned.name,
+        "typing": planned.part.typing,
+        "kernel": _channels(planned.kernel),
+        "premise": _channels(planned.premise),
+        "output": _channels(planned.output),
+        "scope": planned.part.scope_rule,
+        "activation": ", ".join(given) or "none",
+    }
 
 
 def _channels(channels: Reader | Writer | None) -> str:
     if channels is None:
         return ""
     return f"{channels.branch}: {' '.join(f'{name}={size}' for name, size in channels.shape.items())}"
-
-
-def _activation(planned: PlannedOperator) -> str:
-    """The kernel's activation and the one that the spec puts on the result."""
-    kernel = planned.kernel.activation if planned.kernel is not None else "none"
-    given = [name for name in (kernel, planned.activation) if name != "none"]
-    return ", ".join(given) or "none"
 
 
 def _tensors(specs: Sequence[TensorSpec]) -> dict[str, str]:

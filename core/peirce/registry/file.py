@@ -128,7 +128,7 @@ def _structured(document: Document) -> RegistryFile:
             "newer one needs a newer Peirce"
         )
     label = "key of a registry file"
-    return structure(RegistryFile, document.data, where=document.locations, path=(), label=label)
+    return structure(RegistryFile, document.data, where=document.locations.at, label=label)
 
 
 def find_registry_file(path: str | Path | None = None) -> RegistryFile:

@@ -1,7 +1,8 @@
-from .files import Document as Document
-from .files import Locations as Locations
+from .documents import Document as Document
+from .documents import KeyPath as KeyPath
+from .documents import join_key as join_key
+from .documents import parse_document as parse_document
 from .files import is_path as is_path
-from .files import parse_document as parse_document
 from .files import parse_override as parse_override
 from .files import read_document as read_document
 from .files import summary_of as summary_of
@@ -18,7 +19,6 @@ from .spec import ScopeKind as ScopeKind
 from .spec import ScopeSpec as ScopeSpec
 from .spec import Spec as Spec
 from .spec import read_spec as read_spec
-from .spec import structure_options as structure_options
 from .spec import to_plain as to_plain
 from .structuring import HIDDEN as HIDDEN
 from .structuring import REST as REST
@@ -27,7 +27,3 @@ from .structuring import rest_field as rest_field
 from .structuring import structure as structure
 from .structuring import structured as structured
 from .structuring import toml_key as toml_key
-from .toml_lines import KeyPath as KeyPath
-from .toml_lines import join_key as join_key
-from .values import freeze as freeze
-from .values import thaw as thaw

@@ -1,5 +1,4 @@
-"""The shorthand for a layer's operators, `jmc.atp`: letters to the left of the dot write unary atoms, to the
-right binary ones."""
+"""The shorthand for a layer's operators, `jmc.atp`: unary atoms are written left of the dot, binary ones right."""
 
 from __future__ import annotations
 
@@ -33,14 +32,12 @@ def parse_shorthand(
             kind, where = ("unary", "left") if typings[name] == "U" else ("binary", "right")
             hint = "" if dot else "; the shorthand has no dot, as in 'jmc.atp'"
             raise SpecError(
-                f"{letter!r} ({name}) stands on the wrong side of the dot in the shorthand {text!r}: "
-                f"it writes {kind} atoms, so it belongs to the {where}{hint}"
+                f"{letter!r} ({name}) stands on the wrong side of the dot in the shorthand {text!r}: it writes {kind} "
+                f"atoms, so it belongs to the {where}{hint}"
             )
         if name in found:
-            raise SpecError(
-                f"{letter!r} ({name}) stands twice in the shorthand {text!r}; "
-                "list the operators as tables to use one twice"
-            )
+            twice = f"{letter!r} ({name}) stands twice in the shorthand {text!r}"
+            raise SpecError(f"{twice}; list the operators as tables to use one twice")
         found.append(name)
     if not found:
         raise SpecError(f"the shorthand {text!r} names no operator. Known: {', '.join(known)}")

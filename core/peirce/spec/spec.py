@@ -1,27 +1,25 @@
 """A model spec: frozen values, read from TOML and written to it; every mistake has its file and line.
 
 A `Spec` says which parts make a model and with which options. It knows no part: the composer checks the
-parts' own options and sizes with `structure_options`, which reports mistakes at the same places.
+parts' own options and sizes with `structure`, which reports mistakes at the same places.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import attrs
 from attrs import Factory, field, frozen, validators
 
 from peirce.errors import SpecError
-from peirce.spec.files import Document, Locations, Ready, read, read_text, write
-from peirce.spec.structuring import HIDDEN, KEY, REST, structure, toml_key
-from peirce.spec.toml_lines import split_key
-from peirce.spec.values import FrozenDict, thaw
-
-T = TypeVar("T")
+from peirce.spec.documents import Document, Locations, parse_document
+from peirce.spec.files import Ready, extended, read
+from peirce.spec.structuring import HIDDEN, REST, structure, toml_key
+from peirce.spec.values import FrozenDict
 
 FORMAT = 1
 """The newest format of spec files that this version reads, and the one that it writes."""
@@ -33,17 +31,12 @@ Activation = Literal["none", "modus_ponens", "shifted_relu"]
 ScopeKind = Literal["bidirectional", "causal", "prefix", "relation"]
 
 
-def _least(bound: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
-    return validators.optional(validators.ge(bound))
-
-
 def _named(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
     if not value:
         raise ValueError(f"'{attribute.name}' must not be empty")
 
 
 def _output_name(instance: Any, attribute: attrs.Attribute[str], value: str) -> None:
-    _named(instance, attribute, value)
     # It becomes part of the names of parameters and of outputs, in exported graphs too. A part's own name is
     # checked where parts are registered.
     if value != instance.use and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", value):
@@ -58,11 +51,6 @@ def _not_reserved(
         raise ValueError(f"'{attribute.name}' holds {clash[0]!r}, which is a key of the table itself")
 
 
-def _table() -> Any:
-    """A field for any table, frozen."""
-    return field(factory=FrozenDict, converter=FrozenDict)
-
-
 def _rest() -> Any:
     """A field for the keys of a part's table that are the part's own options."""
     return field(factory=FrozenDict, converter=FrozenDict, validator=_not_reserved, metadata={REST: True})
@@ -72,10 +60,10 @@ def _rest() -> Any:
 class InputSpec:
     """What the tokens are; `vocabulary` may wait until a task's data give it."""
 
-    vocabulary: int | None = field(default=None, validator=_least(1))
-    token_types: int = field(default=2, validator=_least(0))
-    max_length: int = field(default=512, validator=_least(1))
-    pad_id: int = field(default=0, validator=_least(0))
+    vocabulary: int | None = field(default=None, validator=validators.optional(validators.ge(1)))
+    token_types: int = field(default=2, validator=validators.ge(0))
+    max_length: int = field(default=512, validator=validators.ge(1))
+    pad_id: int = field(default=0, validator=validators.ge(0))
 
 
 @frozen(kw_only=True)
@@ -108,7 +96,7 @@ class OperatorsSpec:
     """
 
     layer: str | tuple[OperatorSpec, ...] | None = None
-    options: Mapping[str, Mapping[str, Any]] = _table()
+    options: Mapping[str, Mapping[str, Any]] = field(factory=FrozenDict, converter=FrozenDict)
 
 
 @frozen(kw_only=True)
@@ -124,9 +112,7 @@ class HeadSpec:
     """A head: its name, the prefix of its outputs (`as`, else its name), and its own options."""
 
     use: str = field(validator=_named)
-    as_: str = field(
-        default=Factory(lambda self: self.use, takes_self=True), validator=_output_name, metadata={KEY: "as"}
-    )
+    as_: str = field(default=Factory(lambda self: self.use, takes_self=True), validator=_output_name)
     options: Mapping[str, Any] = _rest()
 
 
@@ -160,7 +146,7 @@ class Spec:
     name: str = field(validator=_named)
     architecture: str = field(validator=_named)
     dims: Mapping[str, Any] = field(converter=FrozenDict)
-    options: Mapping[str, Any] = _table()
+    options: Mapping[str, Any] = field(factory=FrozenDict, converter=FrozenDict)
     input: InputSpec = field(factory=InputSpec)
     scope: ScopeSpec = field(factory=ScopeSpec)
     operators: OperatorsSpec = field(factory=OperatorsSpec)
@@ -183,11 +169,14 @@ class Spec:
         Raises:
             SpecError: the text is no valid spec; every mistake is named with its line.
         """
-        return _from_document(read_text(text, source, ready or _none_ready))
+        document = parse_document(text, source)
+        return _from_document(extended(document, Path(source).parent, ready or _none_ready))
 
     def to_toml(self) -> str:
         """The spec as TOML, defaults written out; `Spec.from_toml` gives an equal spec."""
-        return write({"format": FORMAT, "model": to_plain(self)})
+        import tomlkit
+
+        return tomlkit.dumps(self._plain())
 
     def replace(self, changes: Mapping[str, Any]) -> Spec:
         """A spec with some values changed.
@@ -198,32 +187,20 @@ class Spec:
         Raises:
             SpecError: a key leads nowhere, or the changed spec is not valid.
         """
-        return _from_document(
-            Document({"format": FORMAT, "model": to_plain(self)}, self.locations).changed(changes)
-        )
+        return _from_document(Document(self._plain(), self.locations).changed(changes))
+
+    def _plain(self) -> dict[str, Any]:
+        return {"format": FORMAT, "model": to_plain(self)}
 
     def at(self, path: str | Sequence[str]) -> str:
-        """Where a key stands: `file.toml:12`, or the place of its nearest ancestor that a file gave.
-
-        Args:
-            path: a dotted key, `model.positions.0.clip`, or its parts.
-        """
+        """Where a key stands, or its nearest ancestor that a file gave: `file.toml:12` for `model.positions.0.clip`."""
         return self.locations.at(path) if self.locations.entries else f"spec {self.name!r}"
 
 
 def read_spec(
     path_or_name: str | os.PathLike[str], overrides: Mapping[str, Any] | None, ready: Ready
 ) -> Spec:
-    """Read a spec from a file, or a ready spec by its name; `peirce.registry.load_spec` knows the ready ones.
-
-    Args:
-        path_or_name: a path if it ends in `.toml` or has a separator, else the name of a ready spec.
-        overrides: values to change, by dotted key, before the spec is checked.
-        ready: finds the file of a ready spec by its name; it raises `SpecError` where there is none.
-
-    Raises:
-        SpecError: there is no such file or ready spec, or it is not valid.
-    """
+    """What `peirce.registry.load_spec` reads, which knows the ready specs that `ready` finds."""
     return _from_document(read(path_or_name, ready).changed(overrides or {}))
 
 
@@ -234,35 +211,21 @@ def _none_ready(name: str) -> Path:
     )
 
 
-def structure_options(
-    options_class: type[T], mapping: Mapping[str, Any], *, spec: Spec, path: str, kind_label: str
-) -> T:
-    """Make a part's options from its table in a spec.
-
-    Args:
-        options_class: the part's `Options`, or an architecture's `Dims`.
-        mapping: the table, without `use` and `as`.
-        spec: the spec that holds the table.
-        path: the table's dotted key, `model.positions.0`.
-        kind_label: what one key is called in an error, `option of position 'shaw'`.
-
-    Raises:
-        SpecError: an unknown, missing or wrong option, with its file and line.
-    """
-    return structure(options_class, mapping, where=spec, path=split_key(path), label=kind_label)
-
-
 def to_plain(value: Any) -> Any:
     """A spec, or a value in one, as the plain tables and lists of its TOML, without what is None or empty."""
+    if isinstance(value, Mapping):
+        return {key: to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
     if not attrs.has(type(value)):
-        return [to_plain(item) for item in value] if isinstance(value, tuple) else thaw(value)
+        return value
     table: dict[str, Any] = {}
     for attribute in attrs.fields(type(value)):
         item = getattr(value, attribute.name)
         if attribute.metadata.get(HIDDEN) or item is None or (attribute.name in _OPTIONAL and not item):
             continue
         if attribute.metadata.get(REST):
-            table |= thaw(item)
+            table |= to_plain(item)
         elif attribute.name != "as_" or item != value.use:
             table[toml_key(attribute)] = to_plain(item)
     return table
@@ -277,20 +240,11 @@ class _File:
 
 
 def _from_document(document: Document) -> Spec:
-    found = document.data.get("format", FORMAT)
+    where, found = document.locations, document.data.get("format", FORMAT)
     if isinstance(found, int) and found > FORMAT:
         raise SpecError(
-            f"{document.locations.at('format')}: format {found} is newer than {FORMAT}, the newest that this "
-            "version of Peirce reads; upgrade peirce"
+            f"{where.at('format')}: format {found} is newer than {FORMAT}, the newest that this version of Peirce "
+            "reads; upgrade peirce"
         )
-    where = document.locations
-    spec = structure(_File, document.data, where=where, path=(), label="key of a spec").model
-    prefixes: dict[str, int] = {}
-    for index, head in enumerate(spec.heads):
-        first = prefixes.setdefault(head.as_, index)
-        if first != index:
-            raise SpecError(
-                f"{where.at(f'model.heads.{index}')}: heads {first} and {index} both have the output prefix "
-                f'{head.as_!r}; give one of them another name with as = "..."'
-            )
-    return attrs.evolve(spec, locations=document.locations)
+    spec = structure(_File, document.data, where=where.at, label="key of a spec").model
+    return attrs.evolve(spec, locations=where)

@@ -5,69 +5,62 @@ from __future__ import annotations
 import re
 import sys
 import types
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
 
 from peirce.errors import SpecError, unknown
-from peirce.spec.toml_lines import KeyPath, join_key
+from peirce.spec.documents import KeyPath, join_key, split_key
 from peirce.spec.values import freeze
 
 T = TypeVar("T")
+Problem = tuple[KeyPath, str]
 
 REST = "rest"
 """Metadata of a field that takes every key of its table that no other field takes."""
 HIDDEN = "hidden"
 """Metadata of a field that is no key of the table."""
-KEY = "key"
-"""Metadata of a field whose key in TOML is not its name."""
 
 _UNIONS = (Union, types.UnionType)
 _TABLES = (dict, Mapping)
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a string"}
 
 
-class Located(Protocol):
-    """Something that knows where its keys stand; a spec does."""
-
-    def at(self, path: str | Sequence[str]) -> str:
-        """`file:line` of a key, or of its nearest known ancestor."""
-
-
 class StructureError(ValueError):
     """What is wrong inside a value: the key of each problem, and a sentence."""
 
-    def __init__(self, *problems: tuple[KeyPath, str]) -> None:
+    def __init__(self, *problems: Problem) -> None:
         super().__init__("; ".join(sentence for _, sentence in problems))
         self.problems = problems
 
 
-def structure(cls: type[T], value: object, *, where: Located, path: KeyPath, label: str) -> T:
+def structure(
+    cls: type[T], value: object, *, where: Callable[[KeyPath], str], path: str = "", label: str
+) -> T:
     """Make an instance of an attrs class from plain values, strictly.
 
     Args:
         cls: an attrs class of int, float, bool, str, Literal, unions, tuples, mappings and attrs classes.
         value: the table.
-        where: finds the file and line of a key.
-        path: the table's key in the document.
+        where: finds the file and line of a key, such as `Spec.at`.
+        path: the table's dotted key in the document, such as `model.positions.0`.
         label: what a key of the table is called in an error, such as `option of position 'shaw'`.
 
     Raises:
         SpecError: unknown, missing or wrong keys, all of them, each with its location.
     """
     try:
-        return structured(cls, value, path, label)
+        return structured(cls, value, split_key(path) if path else (), label)
     except StructureError as error:
-        raise SpecError("\n".join(f"{where.at(key)}: {said}" for key, said in error.problems)) from error
+        raise SpecError("\n".join(f"{where(key)}: {said}" for key, said in error.problems)) from error
 
 
 def structured(kind: Any, value: Any, path: KeyPath = (), label: str | None = None) -> Any:
     """A plain value as a type. Nothing is coerced, since TOML has kinds of its own; an integer may stand for a float.
 
     Args:
-        kind: the type.
-        value: the value.
+        kind, value: a type such as `structure` takes, and what should be one.
         path: the value's key in its document.
         label: what a key of the value is called, if it is a table; `key of PATH` if None.
 
@@ -80,24 +73,24 @@ def structured(kind: Any, value: Any, path: KeyPath = (), label: str | None = No
             if _fits(value, arm):
                 return structured(arm, value, path, label)
     if not _fits(value, kind):
-        raise _wrong(kind, value, path)
+        raise StructureError((path, _wrong(kind, value, path)))
     if attrs.has(origin):
         return _instance(origin, value, path, label or (f"key of {join_key(path)}" if path else "key"))
     if origin is tuple:
-        return tuple(
-            _each(
-                zip(map(str, range(len(value))), _item_kinds(args, len(value)), value, strict=True), path
-            ).values()
-        )
+        kinds = _item_kinds(args, len(value))
+        return tuple(_each(zip(map(str, range(len(value))), kinds, value, strict=True), path).values())
     if origin in _TABLES:
-        kinds = args[1] if args else Any
-        return _frozen(_each(((key, kinds, item) for key, item in value.items()), path), path)
-    if kind is Any:
-        return _frozen(value, path)
-    if kind is int and not -(2**63) <= value < 2**63:  # what TOML promises, and what torch can hold
-        raise _wrong("an integer of at most 64 bits", value, path)
+        value = _each(((key, args[1] if args else Any, item) for key, item in value.items()), path)
+    # The range of integers is what TOML promises, and what torch can hold.
+    if kind is int and not -(2**63) <= value < 2**63:
+        raise StructureError((path, _said(path, "an integer of at most 64 bits", value)))
     if kind is float and not abs(value) <= sys.float_info.max:
-        raise _wrong("a finite number", value, path)
+        raise StructureError((path, _said(path, "a finite number", value)))
+    if origin in _TABLES or kind is Any:
+        try:
+            return freeze(value)
+        except TypeError as error:
+            raise StructureError((path, f"{join_key(path)} is refused: {error}")) from None
     return float(value) if kind is float else value
 
 
@@ -106,45 +99,42 @@ def _instance(cls: type, table: Mapping[str, Any], path: KeyPath, label: str) ->
     attrs.resolve_types(cls)
     rest = rest_field(cls)
     fields = {
-        toml_key(field): field for field in attrs.fields(cls) if field.init and not field.metadata.get(HIDDEN)
+        toml_key(field): field
+        for field in attrs.fields(cls)
+        if field.init and field is not rest and not field.metadata.get(HIDDEN)
     }
-    extra = {key: item for key, item in table.items() if key not in fields or fields[key] is rest}
-    given: dict[str, Any] = {}
-    problems: list[tuple[KeyPath, str]] = []
-    for key, field in fields.items():
-        if field is not rest and key not in table:
-            if field.default is attrs.NOTHING:
-                problems.append((path, f"missing {label} {key!r}, which is required"))
-            continue
-        try:
-            given[field.alias or field.name] = (
-                structured(Mapping, extra, path)
-                if field is rest
-                else structured(field.type, table[key], (*path, key))
-            )
-        except StructureError as error:
-            problems += error.problems
+    extra = [key for key in table if key not in fields]
+    problems: list[Problem] = [
+        (path, f"missing {label} {key!r}, which is required")
+        for key, field in fields.items()
+        if key not in table and field.default is attrs.NOTHING
+    ]
     if rest is None:
         problems += [((*path, key), _unknown(key, cls, tuple(fields), path, label)) for key in sorted(extra)]
-    if problems:
-        raise StructureError(*problems)
+        table = {key: item for key, item in table.items() if key in fields}
+    kinds = {key: field.type for key, field in fields.items()}
+    values = _each(((key, kinds.get(key, Any), item) for key, item in table.items()), path, problems)
+    given = {field.alias: values[key] for key, field in fields.items() if key in values}
+    if rest is not None:
+        given[rest.alias] = {key: values[key] for key in extra}
     try:
         return cls(**given)
     except Exception as error:
         reason = str(error.args[0]) if error.args else repr(error)
-        # Validators say which field they refuse in no other way than by their message.
+        # Validators say which field they refuse in no other way than by their message, which starts with it.
         blamed = next((f for f in attrs.fields(cls) if re.search(rf"\b{f.name}\b", reason)), None)
         at = path if blamed is None else (*path, toml_key(blamed))
-        # The message of an attrs validator starts with the field, which the path names already.
-        said = re.sub(r"^'\w+' must ", "must ", reason) if blamed is not None else reason
+        said = reason if blamed is None else re.sub(r"^'\w+' must ", "must ", reason)
         said = said if said.startswith("must ") else f"is refused: {reason}"
         raise StructureError((at, f"{join_key(at) or 'the document'} {said}")) from error
 
 
-def _each(items: Iterable[tuple[str, Any, Any]], path: KeyPath) -> dict[str, Any]:
+def _each(
+    items: Iterable[tuple[str, Any, Any]], path: KeyPath, problems: Iterable[Problem] = ()
+) -> dict[str, Any]:
     """Every item of a collection (key, type, value) as its type; the problems of all come together."""
     done: dict[str, Any] = {}
-    problems: list[tuple[KeyPath, str]] = []
+    problems = list(problems)
     for key, kind, item in items:
         try:
             done[key] = structured(kind, item, (*path, key))
@@ -153,13 +143,6 @@ def _each(items: Iterable[tuple[str, Any, Any]], path: KeyPath) -> dict[str, Any
     if problems:
         raise StructureError(*problems)
     return done
-
-
-def _frozen(value: Any, path: KeyPath) -> Any:
-    try:
-        return freeze(value)
-    except TypeError as error:
-        raise StructureError((path, f"{join_key(path)} is refused: {error}")) from None
 
 
 def _unknown(key: str, cls: type, known: tuple[str, ...], path: KeyPath, label: str) -> str:
@@ -174,8 +157,8 @@ def _unknown(key: str, cls: type, known: tuple[str, ...], path: KeyPath, label: 
 
 
 def toml_key(field: attrs.Attribute[Any]) -> str:
-    """The key of a field in TOML."""
-    return field.metadata.get(KEY, field.name)
+    """The key of a field in TOML; a field whose key is a word of Python, such as `as`, ends in `_`."""
+    return field.name.removesuffix("_")
 
 
 def rest_field(cls: type) -> attrs.Attribute[Any] | None:
@@ -200,21 +183,23 @@ def _described(kind: Any) -> str:
         return f"a list (of {_described(args[0])})"
     if origin is tuple:
         return f"a list of {len(args)} ({', '.join(map(_described, args))})"
-    return kind if isinstance(kind, str) else _WORDS.get(kind, "a table")
+    return _WORDS.get(kind, "a table")
 
 
-def _wrong(kind: Any, value: Any, path: KeyPath) -> StructureError:
-    """The error of a value of another type; one for TOML's two kinds of brackets, which are easily mixed up."""
-    origin, args = get_origin(kind) or kind, get_args(kind)
-    key = join_key(path)
-    if isinstance(value, Mapping) and origin is tuple and args and _is_table(args[0]):
-        said = f"must be a list of tables, not one table: write [[{key}]]"
-    elif _is_table(kind) and isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
-        said = f"must be one table, not a list of tables: write [{key}]"
-    else:
-        shown = repr(value)
-        said = f"must be {_described(kind)}, not {shown if len(shown) < 60 else f'{shown[:56]} ...'}"
-    return StructureError((path, f"{key or 'the document'} {said}"))
+def _wrong(kind: Any, value: Any, path: KeyPath) -> str:
+    """What is said of a value of another type; TOML's two kinds of brackets are easily mixed up."""
+    args, key = get_args(kind), join_key(path)
+    if isinstance(value, Mapping) and get_origin(kind) is tuple and _is_table(args[0]):
+        return f"{key} must be a list of tables, not one table: write [[{key}]]"
+    if _is_table(kind) and isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+        return f"{key} must be one table, not a list of tables: write [{key}]"
+    return _said(path, _described(kind), value)
+
+
+def _said(path: KeyPath, wanted: str, value: Any) -> str:
+    shown = repr(value)
+    shown = shown if len(shown) < 60 else f"{shown[:56]} ..."
+    return f"{join_key(path) or 'the document'} must be {wanted}, not {shown}"
 
 
 def _is_table(kind: Any) -> bool:
@@ -230,8 +215,6 @@ def _fits(value: Any, kind: Any) -> bool:
         return any(_fits(value, arg) for arg in args)
     if origin is tuple:
         return isinstance(value, list | tuple) and len(_item_kinds(args, len(value))) == len(value)
-    if kind in (bool, str, type(None)):
-        return isinstance(value, kind)
     if kind in (int, float):
         return isinstance(value, (int, kind)) and not isinstance(value, bool)
-    return kind is Any or (_is_table(kind) and isinstance(value, Mapping))
+    return kind is Any or isinstance(value, Mapping if _is_table(kind) else kind)

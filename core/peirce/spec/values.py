@@ -9,11 +9,12 @@ from typing import Any
 class FrozenDict(Mapping[str, Any]):
     """A read-only mapping with frozen values; it equals any mapping with the same items, in any order."""
 
-    __slots__ = ("_hash", "_items")
+    __slots__ = ("_items",)
 
     def __init__(self, items: Mapping[str, Any] | Iterable[tuple[str, Any]] = ()) -> None:
-        self._items = {_text(key): freeze(value) for key, value in dict(items).items()}
-        self._hash: int | None = None
+        self._items = {key: freeze(value) for key, value in dict(items).items()}
+        if odd := [key for key in self._items if not isinstance(key, str)]:
+            raise TypeError(f"keys of a spec are strings; {odd[0]!r} is a {type(odd[0]).__name__}")
 
     def __getitem__(self, key: str) -> Any:
         return self._items[key]
@@ -25,15 +26,10 @@ class FrozenDict(Mapping[str, Any]):
         return len(self._items)
 
     def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash(frozenset(self._items.items()))
-        return self._hash
+        return hash(frozenset(self._items.items()))
 
     def __repr__(self) -> str:
         return repr(self._items)
-
-    def __reduce__(self) -> tuple[type[FrozenDict], tuple[dict[str, Any]]]:
-        return FrozenDict, (self._items,)
 
 
 def freeze(value: Any) -> Any:
@@ -51,18 +47,3 @@ def freeze(value: Any) -> Any:
     raise TypeError(
         f"a spec holds strings, numbers, booleans, lists and tables; {value!r} is a {type(value).__name__}"
     )
-
-
-def thaw(value: Any) -> Any:
-    """The inverse of `freeze`: plain dicts and lists."""
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [thaw(item) for item in value]
-    return value
-
-
-def _text(key: object) -> str:
-    if not isinstance(key, str):
-        raise TypeError(f"keys of a spec are strings; {key!r} is a {type(key).__name__}")
-    return key

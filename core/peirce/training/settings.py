@@ -11,7 +11,7 @@ import attrs
 from peirce.errors import SpecError, TaskError, unknown
 from peirce.model import AnyTask
 from peirce.registry import Registry, default_registry, fields
-from peirce.spec import Locations, parse_override, structure, thaw
+from peirce.spec import parse_override, structure, to_plain
 from peirce.training.options import TrainingOptions
 
 _LENGTHS = frozenset({"train.steps", "train.epochs"})
@@ -101,7 +101,7 @@ def make_task(
 
 def _structured(cls: type[Any], settings: Mapping[str, Any], prefix: str, label: str) -> Any:
     try:
-        return structure(cls, settings, where=Locations(source="settings"), path=(prefix,), label=label)
+        return structure(cls, settings, where=lambda key: "settings", path=prefix, label=label)
     except SpecError as error:
         cause = error.__cause__
         while cause is not None and not isinstance(cause, TaskError):
@@ -112,7 +112,9 @@ def _structured(cls: type[Any], settings: Mapping[str, Any], prefix: str, label:
 def plain(options: Any) -> dict[str, Any]:
     """An options value as what JSON holds, without what is None; the inverse of reading it from settings."""
     values = attrs.asdict(options, recurse=False, filter=lambda _, value: value is not None)
-    return {name: plain(value) if attrs.has(type(value)) else thaw(value) for name, value in values.items()}
+    return {
+        name: plain(value) if attrs.has(type(value)) else to_plain(value) for name, value in values.items()
+    }
 
 
 def all_settings(task: type[AnyTask] | None = None) -> list[dict[str, Any]]:

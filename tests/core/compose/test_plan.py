@@ -40,6 +40,12 @@ CASES: list[tuple[str, Spec, Mapping[str, Any], list[str]]] = [
         {"model.operators": {"layer": "j.a", "options": {"cjoin": {}}}},
         ["cjoin", "does not have"],
     ),
+    (
+        "output prefixes",
+        FOLNET,
+        {"model.heads": [{"use": "mlm"}, {"use": "pair", "as": "mlm"}]},
+        ["override model.heads", "heads 0 and 1 both have the output prefix 'mlm'"],
+    ),
     ("no pooled output", FOLNET, {"model.options.pooler": False}, ["pair", "pooled"]),
     (
         "entities",

@@ -10,7 +10,7 @@ import pytest
 from attrs import field, frozen, validators
 from peirce.errors import SpecError
 from peirce.registry import load_spec
-from peirce.spec import Spec, structure_options
+from peirce.spec import Spec, structure
 
 GOOD = """\
 format = 1
@@ -62,7 +62,6 @@ dropout = 0.1
         ('use = "distance"', "", "a.toml:11: missing key of model.positions.0 'use'"),
         ('use = "distance"', "use = 3", "a.toml:12: model.positions.0.use must be a string"),
         ("clip = 64", "clip = 12:00:00", "a.toml:13: model.positions.0.clip is refused"),
-        ('as = "sop"', 'as = "mlm"', "a.toml:16: heads 0 and 1 both have the output prefix 'mlm'"),
         ('as = "sop"', "as = 1", "a.toml:18: model.heads.1.as must be a string"),
         (
             '[[model.heads]]\nuse = "mlm"\n[[model.heads]]\nuse = "pair"\nas = "sop"', '[model.heads]\nuse = "mlm"',
@@ -150,9 +149,7 @@ class Needy:
 
 def options(table: dict[str, Any], cls: type = Options) -> Any:
     spec = Spec.from_toml(GOOD, "a.toml")
-    return structure_options(
-        cls, table, spec=spec, path="model.positions.0", kind_label="option of position 'shaw'"
-    )
+    return structure(cls, table, where=spec.at, path="model.positions.0", label="option of position 'shaw'")
 
 
 def test_options_take_each_type() -> None:
@@ -222,7 +219,7 @@ def test_a_file_that_is_not_there_and_one_that_is_not_text(tmp_path: Path) -> No
         ("model.input.vocabulary", 2**63, "must be an integer of at most 64 bits"),
         ("model.regularisation.init_std", float("inf"), "must be a finite number, not inf"),
         ("model.regularisation.dropout", float("nan"), "must be a finite number, not nan"),
-        ("model.heads.0.as", "", "model.heads.0.as must not be empty"),
+        ("model.heads.0.as", "", "must be letters, digits, '_' and '-', not ''"),
         ("model.heads.0.as", "a.b", "must be letters, digits, '_' and '-', not 'a.b'"),
         ("model.heads.0.as", "../x", "must be letters, digits, '_' and '-'"),
     ],

@@ -139,7 +139,6 @@ def test_overrides_reach_every_depth(folder: Path) -> None:
         ("model.name.x", 2, "override model.name.x: model.name is 'child', which has no key 'x'"),
         ("dims.layers", 2, "override dims.layers: unknown key 'dims' of a spec.*: write model.dims$"),
         ("model..x", 2, "no dotted key"),
-        ("model.heads.1.as", "mlm", "both have the output prefix 'mlm'"),
         ("model.dims.layers", None, "a spec holds"),
     ],
 )

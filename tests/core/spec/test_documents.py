@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
-from peirce.spec import KeyPath, Spec, join_key
-from peirce.spec.toml_lines import key_lines, split_key
+from peirce.spec import KeyPath, Spec, join_key, parse_document
+from peirce.spec.documents import split_key
 from spec_strategies import specs, texts
 
 DOCUMENT = '''\
@@ -82,33 +79,22 @@ LINES: dict[KeyPath, int] = {
 }
 
 
-def test_each_form_of_key_has_its_line() -> None:
-    assert key_lines(DOCUMENT) == LINES
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_each_form_of_key_has_its_line(end: str) -> None:
+    where = parse_document(DOCUMENT.replace("\n", end), "a.toml").locations
+    assert {path: where.at(path) for path in where.entries} == {
+        path: f"a.toml:{line}" for path, line in LINES.items()
+    }
 
 
-def test_windows_line_ends_count_once() -> None:
-    assert key_lines(DOCUMENT.replace("\n", "\r\n")) == LINES
-
-
-def paths(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield (*path, str(key)), item
-        yield from paths(item, (*path, str(key)))
-
-
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(specs())
-def test_no_key_of_a_spec_is_without_a_line(spec: Spec) -> None:
-    import tomllib
-
+def test_a_key_of_any_spec_is_found_where_it_stands(spec: Spec) -> None:
     text = spec.to_toml()
-    lines, rows = key_lines(text), text.split("\n")
-    found = dict(paths(tomllib.loads(text)))
-    assert set(lines) == set(found)
-    for name in ("token_types", "max_length", "mask_padding"):
-        path = next(path for path in lines if path[-1] == name and path[1] in ("input", "scope"))
-        assert rows[lines[path] - 1].startswith(f"{name} = ")
+    where, rows = parse_document(text, "a.toml").locations, text.split("\n")
+    for name in ("input.token_types", "input.max_length", "scope.mask_padding"):
+        line = int(where.at(f"model.{name}").removeprefix("a.toml:"))
+        assert rows[line - 1].startswith(f"{name.partition('.')[2]} = ")
 
 
 @given(texts().flatmap(lambda first: texts().map(lambda second: (first, second))))

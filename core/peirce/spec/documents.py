@@ -1,0 +1,190 @@
+"""TOML documents as plain tables, with the place of every key: parsed, put on top of each other, and changed."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from typing import Any
+
+from attrs import Factory, field, frozen
+
+from peirce.errors import SpecError
+from peirce.files import parse_toml, whole_number
+
+KeyPath = tuple[str, ...]
+"""A key as its parts, `("model", "heads", "0", "use")`; list items are counted from 0."""
+
+_SYNTAX = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+
+
+def split_key(dotted: str) -> KeyPath:
+    """The parts of a dotted key; a part with a dot in it stands in quotes, as in TOML.
+
+    Raises:
+        ValueError: `dotted` is no dotted key.
+    """
+    path: KeyPath = ()
+    with suppress(tomllib.TOMLDecodeError):
+        node = tomllib.loads(f"key = {{ {dotted} = 0 }}")["key"]
+        while isinstance(node, dict) and len(node) == 1:
+            ((part, node),) = node.items()
+            path = (*path, part)
+        if node == 0:
+            return path
+    raise ValueError(f"{dotted!r} is no dotted key such as model.dims.layers")
+
+
+def join_key(path: KeyPath) -> str:
+    """The inverse of `split_key`."""
+    return ".".join(part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else _quoted(part) for part in path)
+
+
+def _quoted(part: str) -> str:
+    return json.dumps(part, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+@frozen
+class _Text:
+    """The text of a document and its name, to find the line of a key when an error asks for it."""
+
+    text: str
+    source: str
+
+    def line(self, path: KeyPath) -> int:
+        """The first line, from 1, with which the document holds a key that it holds in the end."""
+        rows = self.text.split("\n")
+
+        def holds(count: int) -> bool:
+            """Whether the first lines hold the key, with the rest of the statement that they break off in.
+
+            An open list is closed instead, so that its items have lines of their own.
+            """
+            for end in range(count, len(rows) + 1):
+                for closing in ("", "]", "]]", "]]]"):
+                    with suppress(tomllib.TOMLDecodeError):
+                        return path in _paths(tomllib.loads("\n".join([*rows[:end], closing])))
+            return True
+
+        return bisect_left(range(1, len(rows)), True, key=holds) + 1
+
+
+@frozen
+class Locations:
+    """Where keys stand: a text or an override by path, and what the whole is called."""
+
+    entries: Mapping[KeyPath, str | _Text] = field(factory=dict)
+    source: str = "the spec"
+
+    def at(self, path: str | Sequence[str]) -> str:
+        """The place of a key, such as `small.toml:12`, or of its nearest known ancestor."""
+        parts = split_key(path) if isinstance(path, str) else tuple(path)
+        while parts and parts not in self.entries:
+            parts = parts[:-1]
+        place = self.entries.get(parts, self.source)
+        return place if isinstance(place, str) else f"{place.source}:{place.line(parts)}"
+
+    def replaced(
+        self, gone: Collection[KeyPath], entries: Mapping[KeyPath, str | _Text], source: str
+    ) -> Locations:
+        """The locations of what does not lie at or below some paths, and others, which win."""
+        kept = {
+            path: place
+            for path, place in self.entries.items()
+            if not any(path[:end] in gone for end in range(1, len(path) + 1))
+        }
+        return Locations({**kept, **entries}, source)
+
+
+@frozen
+class Document:
+    """A TOML document as plain tables, with the place of every key."""
+
+    data: dict[str, Any]
+    locations: Locations = Factory(Locations)
+
+    def changed(self, changes: Mapping[str, Any]) -> Document:
+        """The document with new values at dotted keys.
+
+        Raises:
+            SpecError: a key passes through a plain value, or beyond a list's end.
+        """
+        data, locations = deepcopy(self.data), self.locations
+        for dotted, value in changes.items():
+            try:
+                path = split_key(dotted)
+            except ValueError as error:
+                raise SpecError(f"override {dotted!r}: {error}") from None
+            made = [path, *_put(data, path, deepcopy(value), dotted)]  # which later changes may go into
+            locations = locations.replaced(
+                {path}, dict.fromkeys(made, f"override {dotted}"), locations.source
+            )
+        return Document(data, locations)
+
+    def merged(self, base: Document) -> Document:
+        """This document on top of another: tables are merged, everything else is replaced."""
+        gone: set[KeyPath] = set()
+        data = _merge(base.data, self.data, (), gone)
+        return Document(data, base.locations.replaced(gone, self.locations.entries, self.locations.source))
+
+
+def parse_document(text: str, source: str) -> Document:
+    """A TOML text; `source` is what errors call it.
+
+    Raises:
+        SpecError: it is no TOML.
+    """
+    try:
+        data = parse_toml(text)
+    except ValueError as error:  # also what tomllib lets through, such as an integer of thousands of digits
+        place, said = source, str(error)
+        if match := _SYNTAX.fullmatch(said):
+            said = match[1][:1].lower() + match[1][1:]
+            last = text.count("\n") + 1
+            place += f":{match[2]}, column {match[3]}" if match[2] else f":{last}"
+        raise SpecError(f"{place}: not valid TOML: {said}") from None
+    return Document(data, Locations(dict.fromkeys(_paths(data), _Text(text, source)), source))
+
+
+def _paths(node: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Every key, table and list item of a document."""
+    items = enumerate(node) if isinstance(node, list) else node.items() if isinstance(node, dict) else ()
+    for key, item in items:
+        yield (*path, str(key))
+        yield from _paths(item, (*path, str(key)))
+
+
+def _put(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> list[KeyPath]:
+    """Set one value in tables and lists; the paths of the tables that were made on the way."""
+    node: Any = data
+    made = []
+    for depth, part in enumerate(path):
+        key: str | int | None = part
+        here = join_key(path[:depth])
+        if isinstance(node, list):
+            key = whole_number(part)
+            if key is None or key >= len(node):
+                said = f"{here} is a list of {len(node)}; {part!r} is no index of it, from 0"
+                raise SpecError(f"override {dotted}: {said}")
+        elif not isinstance(node, dict):
+            raise SpecError(f"override {dotted}: {here} is {node!r}, which has no key {part!r}")
+        elif part not in node:
+            node[part] = {}
+            made.append(path[: depth + 1])
+        if depth == len(path) - 1:
+            node[key] = value
+        node = node[key]
+    return made
+
+
+def _merge(base: Any, over: Any, path: KeyPath, gone: set[KeyPath]) -> Any:
+    """Tables merged, and anything else taken from `over`; the paths of the latter are added to `gone`."""
+    if not (isinstance(base, Mapping) and isinstance(over, Mapping)):
+        gone.add(path)
+        return over
+    both = {key: _merge(base[key], over[key], (*path, key), gone) for key in base if key in over}
+    return {**base, **over, **both}
