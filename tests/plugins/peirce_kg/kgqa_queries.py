@@ -13,14 +13,17 @@ names = st.text(min_size=1, max_size=8).filter(
 terms = st.one_of(st.just(FREE), st.integers(1, 12).map(lambda i: Variable(f"e{i}")), names.map(Constant))
 
 
-def _formulas(inner: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
-    several = st.lists(inner, min_size=2, max_size=3).map(tuple)
-    return st.one_of(st.builds(Not, inner), st.builds(And, several), st.builds(Or, several))
+def formulas_of(atoms: st.SearchStrategy[Formula], most: int) -> st.SearchStrategy[Formula]:
+    """Random formulas of at most so many atoms."""
+
+    def grow(inner: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
+        several = st.lists(inner, min_size=2, max_size=3).map(tuple)
+        return st.one_of(st.builds(Not, inner), st.builds(And, several), st.builds(Or, several))
+
+    return st.recursive(atoms, grow, max_leaves=most)
 
 
-formulas: st.SearchStrategy[Formula] = st.recursive(
-    st.builds(Atom, names, terms, terms), _formulas, max_leaves=6
-)
+formulas = formulas_of(st.builds(Atom, names, terms, terms), 6)
 
 
 def expressions(

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 from hypothesis import strategies as st
+from kgqa_queries import formulas_of
 from numpy.typing import NDArray
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids
 from peirce_kg.queries.language import FREE, And, Atom, Constant, Formula, Not, Or, Query, Variable
@@ -47,18 +48,9 @@ def graphs(draw: st.DrawFn, entities: int = 5, relations: int = 2) -> Graph:
     return from_ids("random", [f"a{i}" for i in range(entities)], [f"p{i}" for i in range(relations)], splits)
 
 
-def _formulas(terms: st.SearchStrategy[Constant | Variable], relations: int) -> st.SearchStrategy[Formula]:
-    atom = st.builds(Atom, st.sampled_from([f"p{i}" for i in range(relations)]), terms, terms)
-
-    def grow(inner: st.SearchStrategy[Formula]) -> st.SearchStrategy[Formula]:
-        several = st.lists(inner, min_size=2, max_size=3).map(tuple)
-        return st.one_of(st.builds(Not, inner), st.builds(And, several), st.builds(Or, several))
-
-    return st.recursive(atom, grow, max_leaves=7)
-
-
 def queries(entities: int = 5, relations: int = 2) -> st.SearchStrategy[Query]:
     """Random formulas in which f occurs."""
     constants = [Constant(f"a{i}") for i in range(entities)]
     terms = st.sampled_from([FREE, FREE, *(Variable(f"e{i}") for i in (1, 2, 3)), *constants[:3]])
-    return _formulas(terms, relations).map(Query).filter(lambda query: FREE in query.variables)
+    atoms = st.builds(Atom, st.sampled_from([f"p{i}" for i in range(relations)]), terms, terms)
+    return formulas_of(atoms, 7).map(Query).filter(lambda query: FREE in query.variables)

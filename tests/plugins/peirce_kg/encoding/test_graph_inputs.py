@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import pytest
-from hypothesis import given, settings
-from kgqa_queries import formulas
 from peirce.errors import TaskError
-from peirce_kg.encoding.graph_inputs import TokenGraph, _nodes, graph_inputs, token_graph
+from peirce_kg.encoding.graph_inputs import TokenGraph, graph_inputs, token_graph
 from peirce_kg.encoding.vocabulary import Vocabulary
-from peirce_kg.encoding.writing import mentioned, written
+from peirce_kg.encoding.writing import written
 from peirce_kg.engine.template import Template
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, NODES, OUTSIDE, ROLES
 from peirce_kg.queries import querygraph
-from peirce_kg.queries.language import FREE, Query, parse
-from peirce_kg.queries.querygraph import QueryGraph
+from peirce_kg.queries.language import Query, parse
 from peirce_kg.queries.types import load_types
 
 TYPES = {name: each.query for name, each in load_types().items()}
@@ -104,48 +99,6 @@ def test_every_type_has_as_many_entries_as_tokens(name: str, reversed_: bool) ->
     assert graph.distances.shape == graph.roles.shape == (len(tokens), NODES)
     for (kind, token), node in zip(tokens, graph.nodes, strict=True):
         assert (node == OUTSIDE) == (kind in ("parenthesis", "conjunction")), token
-
-
-@settings(max_examples=60, deadline=None)
-@given(query=formulas.map(Query).filter(lambda query: FREE in query.variables))
-def test_distances_are_those_of_a_search_over_the_graph(query: Query) -> None:
-    graph = QueryGraph.of(query)
-    try:
-        given_ = token_graph(query)
-    except TaskError:
-        return
-    lengths = _searched(graph)
-    # Every token's own nodes: two tokens are as far apart as the nearest of theirs.
-    mentions = [mention for _, mention in mentioned(query.formula)]
-    names = {place: set(_nodes(graph, mention, mentions)) for place, mention in enumerate(mentions)}
-    for x, here in names.items():
-        for y, there in names.items():
-            near = [lengths[a][b] for a in here for b in there if lengths[a][b] is not None]
-            found = distance(given_, x, y)
-            assert (None if found is None else abs(found)) == (min(min(near), FARTHEST) if near else None)
-            if found and not here & there:
-                back = distance(given_, y, x)
-                assert back is not None
-                assert abs(back) == abs(found)
-
-
-def _searched(graph: QueryGraph) -> list[list[int | None]]:
-    neighbours: list[set[int]] = [set() for _ in graph.nodes]
-    for start, end in graph.edges:
-        neighbours[start].add(end)
-        neighbours[end].add(start)
-    rows: list[list[int | None]] = []
-    for first in range(len(graph.nodes)):
-        row: list[int | None] = [None] * len(graph.nodes)
-        row[first], waiting = 0, deque([first])
-        while waiting:
-            here = waiting.popleft()
-            for there in neighbours[here]:
-                if row[there] is None:
-                    row[there] = (row[here] or 0) + 1
-                    waiting.append(there)
-        rows.append(row)
-    return rows
 
 
 def test_what_has_no_graph_is_refused() -> None:

@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kgqa_reference import brute_force, graphs, queries
 from peirce.errors import TaskError
-from peirce_kg.engine.answers import Answers, answer, answers, answers_within, to_ids
+from peirce_kg.engine.answers import answer, answers, answers_within, to_ids
 from peirce_kg.engine.assignments import CELLS
 from peirce_kg.engine.budget import QueryTooLargeError
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_ids, from_names
-from peirce_kg.graphs.index import Index, spans
+from peirce_kg.graphs.index import Index
 from peirce_kg.queries.language import Query, parse
 from peirce_kg.queries.types import load_types
 
@@ -148,14 +148,3 @@ def test_unknown_names_list_the_nearest() -> None:
     with pytest.raises(TaskError, match="unknown relation 'treat'"):
         to_ids(parse("treat(aspirin,f)"), graph)
     assert answer(parse("0(0,f)"), graph, graph.index("train")).tolist() == [graph.entity("pain")]
-
-
-def test_answers_sets() -> None:
-    left = Answers.of(np.array([1, 2, 5 + 0, 5 + 4]), 3, 5)
-    right = Answers.of(np.array([2, 5 + 4, 10]), 3, 5)
-    assert [a.tolist() for a in (left[0], left[1], left[2])] == [[1, 2], [0, 4], []]
-    rest = left.minus(right, 5)
-    assert [rest[i].tolist() for i in range(3)] == [[1], [0], []]
-    chosen = left.select(np.array([2, 1, 1]))
-    assert [chosen[i].tolist() for i in range(3)] == [[], [0, 4], [0, 4]]
-    assert spans(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]

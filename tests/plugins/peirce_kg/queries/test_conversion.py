@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import permutations
 
 import pytest
@@ -14,7 +13,7 @@ from peirce_kg.graphs.graph import Graph
 from peirce_kg.queries.conversion import read_query, to_efo, to_lisp
 from peirce_kg.queries.language import Atom, Constant, Formula, Not, Query, parse
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union, parse_lisp
-from peirce_kg.queries.normal import alpha_equivalent, canonical, disjunctive, reverse
+from peirce_kg.queries.normal import alpha_equivalent
 from peirce_kg.queries.parsing import MAX_DEPTH, QueryError
 from peirce_kg.queries.types import load_types
 
@@ -171,19 +170,6 @@ def test_formulas_of_expressions_mean_the_same(expression: SetExpression, graph:
     back = to_lisp(query)
     assert members(back, graph) == members(expression, graph)
     assert parse(str(query)) == query
-
-
-@given(
-    expressions(relations, entities), graphs(entities=4), st.sampled_from([reverse, disjunctive, canonical])
-)
-def test_expressions_of_rewritten_formulas_mean_the_same(
-    expression: SetExpression, graph: Graph, rewrite: Callable[[Query], Query]
-) -> None:
-    try:
-        query = rewrite(to_efo(expression))
-    except QueryError:
-        assume(False)
-    assert members(to_lisp(query), graph) == members(expression, graph)
 
 
 @given(queries(entities=4), graphs(entities=4))

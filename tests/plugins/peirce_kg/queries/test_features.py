@@ -21,17 +21,16 @@ unpi neg 2, imp mul 3, ipm mul 3, 3im mul 2, pil exi 2, ilp exi 2, p3il exi 2, i
 INPM_AS_PRINTED = "(r1(s1,e1))&(!(r2(s2,e1)))&(r3(e1,f))&(r4(e2,f))&(r5(e2,f))"
 
 
+def _features(*values: int) -> Features:
+    names = ("multiple_edges", "cycle", "existential_leaf", "negation", "depth")
+    return Features(**dict(zip(names, values, strict=True)))
+
+
 def printed() -> dict[str, Features]:
     found = {}
     for row in TABLES_10_AND_11.replace("\n", " ").split(","):
         name, *marks, depth = row.split()
-        found[name] = Features(
-            multiple_edges="mul" in marks,
-            cycle="cyc" in marks,
-            existential_leaf="exi" in marks,
-            negation="neg" in marks,
-            depth=int(depth),
-        )
+        found[name] = _features(*(mark in marks for mark in ("mul", "cyc", "exi", "neg")), int(depth))
     return found
 
 
@@ -43,9 +42,7 @@ def test_features_are_those_of_the_tables() -> None:
 
 
 def test_inpm_as_printed_has_not_the_features_printed_beside_it() -> None:
-    assert features(parse(INPM_AS_PRINTED)) == Features(
-        multiple_edges=True, cycle=False, existential_leaf=True, negation=True, depth=2
-    )
+    assert features(parse(INPM_AS_PRINTED)) == _features(True, False, True, True, 2)
     corrected = INPM_AS_PRINTED.replace("r3(e1,f)", "r3(e1,e2)")
     assert load_types()["inpm"].query == parse(corrected)
 
@@ -74,8 +71,7 @@ def test_features_belong_to_the_meaning(query: Query) -> None:
     ],
 )
 def test_features_of_other_shapes(text: str, expected: tuple[bool, bool, bool, bool, int]) -> None:
-    names = ("multiple_edges", "cycle", "existential_leaf", "negation", "depth")
-    assert features(parse(text)) == Features(**dict(zip(names, expected, strict=True)))
+    assert features(parse(text)) == _features(*expected)
 
 
 def test_tangled_queries_are_refused() -> None:

@@ -20,14 +20,8 @@ def test_an_atom_is_a_path_and_its_negation_has_a_node_more() -> None:
         {("s1", "r1"), ("r1", "f"), ("s2", "r2"), ("r2", "!"), ("!", "f")},
     )
     graph = QueryGraph.of(parse("(r1(s1,f))&(!(r2(s2,f)))"))
-    assert [node.kind for node in graph.nodes] == [
-        "entity",
-        "relation",
-        "free",
-        "entity",
-        "relation",
-        "negation",
-    ]
+    kinds = ["entity", "relation", "free", "entity", "relation", "negation"]
+    assert [node.kind for node in graph.nodes] == kinds
     assert graph.free == 2
     assert graph.nodes[5].literal is graph.nodes[4].literal
     assert graph.nodes[5].literal is not None
@@ -48,23 +42,6 @@ def test_variables_and_entities_of_one_conjunction_are_one_node() -> None:
     assert names == ["a", "r", "e1", "p", "p", "f", "q", "f", "q"]
     assert ("f", "q") in edges
     assert ("q", "f") in edges
-
-
-@given(queries())
-def test_every_literal_is_a_path(query: Query) -> None:
-    graph = QueryGraph.of(query)
-    conjunctions = query.conjunctions()
-    literals = [literal for conjunction in conjunctions for literal in conjunction]
-    relations = [node for node in graph.nodes if node.kind == "relation"]
-    assert sorted(str(node.literal) for node in relations) == sorted(map(str, literals))
-    assert sum(node.kind == "free" for node in graph.nodes) == 1
-    assert sum(node.kind == "union" for node in graph.nodes) == (len(conjunctions) > 1)
-    assert sum(node.kind == "negation" for node in graph.nodes) == sum(not x.positive for x in literals)
-    assert len(graph.edges) == 2 * len(literals) + sum(not x.positive for x in literals) + (
-        len(conjunctions) > 1
-    )
-    for node in graph.nodes:
-        assert (node.literal is not None) == (node.kind in ("relation", "negation"))
 
 
 @given(queries())

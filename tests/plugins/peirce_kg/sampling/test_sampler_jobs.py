@@ -15,17 +15,15 @@ import numpy as np
 import psutil
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
+from kgqa_command import run as run_command
 from kgqa_reference import brute_force
 from peirce.errors import TaskError
-from peirce_kg.graphs.graph import SPLITS, Graph, from_names, load_graph
-from peirce_kg.kg import app
+from peirce_kg.graphs.graph import SPLITS, Graph, Split, from_names, load_graph
 from peirce_kg.queries.language import parse
 from peirce_kg.queries.types import QueryType, load_types, select
 from peirce_kg.sampling.files import read_queries
 from peirce_kg.sampling.jobs import describe, quantities, run
-from peirce_kg.sampling.sampler import BLOCK, sample
-from typer.testing import CliRunner
+from peirce_kg.sampling.sampler import BLOCK, QuerySet, sample
 
 NAMES = ("2i", "pi", "2in", "1p")
 COUNT = 2 * BLOCK + 100
@@ -80,24 +78,22 @@ def test_files_hold_what_is_sampled(graph: Graph, alone: dict[str, bytes], tmp_p
     read = read_queries(tmp_path, graph, "train")
     for queries, sampled in zip(read, sample(TYPES, graph, "train", COUNT, 7), strict=True):
         assert (queries.type, queries.split, len(queries)) == (sampled.type, "train", len(sampled))
-        assert (queries.groundings.relations == sampled.groundings.relations).all()
-        assert (queries.groundings.constants == sampled.groundings.constants).all()
-        for split in SPLITS:
-            assert (queries.answers[split].offsets == sampled.answers[split].offsets).all()
-            assert (queries.answers[split].entities == sampled.answers[split].entities).all()
+        assert _ids(queries) == _ids(sampled)
         table = pq.read_table(tmp_path / "train" / f"{queries.type.name}.parquet")
-        assert table.column_names == [
-            "query",
-            *queries.template.relations,
-            *queries.template.constants,
-            *(f"answers_{split}" for split in SPLITS),
-        ]
+        slots = (*queries.template.relations, *queries.template.constants)
+        assert table.column_names == ["query", *slots, *(f"answers_{split}" for split in SPLITS)]
         for row in (0, len(queries) - 1):
             assert parse(table["query"][row].as_py()) == queries.query(row, graph)
             assert table["query"][row].as_py() == str(queries.query(row, graph))
     assert brute_force(read[0].query(0, graph), graph, "test") == read[0].answers["test"][0].tolist()
     assert len(read[0]) == COUNT > BLOCK
     assert 0 < len(read[3]) < COUNT
+
+
+def _ids(queries: QuerySet) -> list[object]:
+    answers = [each for found in queries.answers.values() for each in (found.offsets, found.entities)]
+    ids = (queries.groundings.relations, queries.groundings.constants, *answers)
+    return [array.tolist() for array in ids]
 
 
 def test_two_processes_give_the_same_bytes(graph: Graph, alone: dict[str, bytes], tmp_path: Path) -> None:
@@ -110,13 +106,8 @@ def test_a_ray_cluster_gives_the_same_bytes(folder: Path, alone: dict[str, bytes
     workers = str(min(2, os.cpu_count() or 1))
     quiet = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
     # in a process of its own, which starts a cluster and ends it
-    done = subprocess.run(
-        [*_command(folder, tmp_path), "--engine", "ray", "--workers", workers],
-        env={**os.environ, **quiet},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    command = [*_command(folder, tmp_path), "--engine", "ray", "--workers", workers]
+    done = subprocess.run(command, env={**os.environ, **quiet}, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "Started a local Ray instance" in done.stderr
     assert _files(tmp_path / "train") == alone
@@ -156,6 +147,9 @@ def test_a_type_that_the_graph_lacks_has_an_empty_file(graph: Graph, tmp_path: P
     assert (len(empty.answers), empty.histogram(), len(full.answers)) == (0, {}, 5)
     assert (tmp_path / "train" / "never%2Fever.parquet").is_file()
     assert [queries.type.name for queries in read_queries(tmp_path, graph, "train")] == ["2i"]
+    run(tmp_path, describe([never], {never.name: 5}, graph, "valid", 0, 100), graph)
+    with pytest.raises(TaskError, match="hold no query"):
+        read_queries(tmp_path, graph, "valid")
 
 
 def test_other_queries_are_not_mixed_in(graph: Graph, tmp_path: Path) -> None:
@@ -192,7 +186,7 @@ def test_a_folder_is_sampled_into_by_one_process(folder: Path, graph: Graph, tmp
 
 
 def test_a_file_says_whose_it_is_and_is_held_to_that(graph: Graph, folder: Path, tmp_path: Path) -> None:
-    other = from_names("other", {s: [("a", "r", "b")] if s == "train" else [] for s in SPLITS})
+    other = from_names("other", {"train": [("a", "r", "b")]})
     kept = {}
     for name, seed, split in (("mine", 0, "train"), ("seed", 1, "train"), ("split", 0, "valid")):
         run(tmp_path / name, describe(TYPES[:2], {"2i": 5, "pi": 5}, graph, split, seed, 100), graph)
@@ -206,21 +200,18 @@ def test_a_file_says_whose_it_is_and_is_held_to_that(graph: Graph, folder: Path,
     (place / "2i.parquet").write_bytes(kept["mine"])
     table = pq.read_table(place / "2i.parquet")
     about = dict(table.schema.metadata)
-    for changed, problem in (
-        ({b"graph": b"0"}, "another graph"),
-        ({"r1": [0] * 4 + [99]}, "ids of relations that are not 0 to 9"),
-        ({"s1": [0] * 4 + [-1]}, "ids of entities that are not 0 to 299"),
-        ({"s1": [0] * 4 + [None]}, "lacks a column of numbers, a row has none"),
-        ({"answers_test": [[300]] * 5}, "ids of entities"),
-        ({"answers_test": [[None]] * 5}, "a row has none"),
-        ({"r1": ["x"] * 5}, "2i queries lacks a column of numbers"),
+    pq.write_table(table.replace_schema_metadata({**about, b"graph": b"0"}), place / "2i.parquet")
+    with pytest.raises(TaskError, match="another graph"):
+        read_queries(tmp_path / "mine", graph, "train")
+    for column, values, problem in (
+        ("r1", [0] * 4 + [99], "ids of relations that are not 0 to 9"),
+        ("s1", [0] * 4 + [-1], "ids of entities that are not 0 to 299"),
+        ("s1", [0] * 4 + [None], "lacks a column of numbers, a row has none"),
+        ("answers_test", [[300]] * 5, "ids of entities"),
+        ("answers_test", [[None]] * 5, "a row has none"),
+        ("r1", ["x"] * 5, "2i queries lacks a column of numbers"),
     ):
-        (key, value), new = next(iter(changed.items())), table
-        if isinstance(key, str):
-            new = table.drop_columns(key)
-            new = new.append_column(key, [value])
-        metadata = {**about, **changed} if isinstance(key, bytes) else about
-        pq.write_table(new.replace_schema_metadata(metadata), place / "2i.parquet")
+        pq.write_table(table.drop_columns(column).append_column(column, [values]), place / "2i.parquet")
         with pytest.raises(TaskError, match=problem):
             read_queries(tmp_path / "mine", graph, "train")
     old = {key: about[key] for key in (b"type", b"formula")}  # as peirce 0.2 wrote it
@@ -231,10 +222,6 @@ def test_a_file_says_whose_it_is_and_is_held_to_that(graph: Graph, folder: Path,
     place.rename(tmp_path / "mine" / "test")
     with pytest.raises(TaskError, match="test holds train queries"):
         read_queries(tmp_path / "mine", graph, "test")
-    never = QueryType("never", parse("r1(s1,f) & !r1(s1,f)"), True)
-    run(tmp_path, describe([never], {"never": 5}, graph, "valid", 0, 100), graph)
-    with pytest.raises(TaskError, match="hold no query"):
-        read_queries(tmp_path, graph, "valid")
 
 
 def test_flipped_bits_are_noticed_or_change_no_query(graph: Graph, tmp_path: Path) -> None:
@@ -244,9 +231,7 @@ def test_flipped_bits_are_noticed_or_change_no_query(graph: Graph, tmp_path: Pat
 
     def read() -> list[object]:
         (queries,) = read_queries(tmp_path, graph, "train")
-        ids = (queries.groundings.relations, queries.groundings.constants)
-        found = [each for answers in queries.answers.values() for each in (answers.offsets, answers.entities)]
-        return [array.tolist() for array in (*ids, *found)]
+        return _ids(queries)
 
     whole, places = read(), range(4, len(content) // 2, 25)
     for place in places:
@@ -271,23 +256,15 @@ def test_what_cannot_be_read_is_named(graph: Graph, tmp_path: Path) -> None:
 
 
 def test_quantities_are_those_of_table_9(graph: Graph) -> None:
-    for name, rows in (("FB15k-237", (149_689, 299_378, 5_000)), ("NELL-995", (107_982, 215_964, 4_000))):
+    def counted(graph: Graph, split: Split = "train") -> list[int]:
+        return [quantities(TYPES, graph, split)[name] for name in ("1p", "2i")]
+
+    for name, rows in (("FB15k-237", [149_689, 299_378, 5_000]), ("NELL-995", [107_982, 215_964, 4_000])):
         known = Graph(name, graph.entity_names, graph.relation_names, graph.indexes, graph.duplicates)
-        assert quantities(TYPES, known, "train") == {
-            "1p": rows[0],
-            **dict.fromkeys(("2i", "pi", "2in"), rows[1]),
-        }
-        assert set(quantities(TYPES, known, "test").values()) == {rows[2]}
+        assert [*counted(known), counted(known, "test")[0]] == rows
     single = len({(h, r) for h, r, _ in graph.added["train"].tolist()})
-    assert quantities(TYPES, graph, "train") == {
-        "1p": single,
-        **dict.fromkeys(("2i", "pi", "2in"), 2 * single),
-    }
-    assert quantities(TYPES, graph, "valid")["2i"] == min(single, 5_000)
-
-
-def _peirce(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["sample", *arguments])
+    assert counted(graph) == [single, 2 * single]
+    assert counted(graph, "valid") == [min(single, 5_000)] * 2
 
 
 def test_the_command(folder: Path, tmp_path: Path) -> None:
@@ -295,23 +272,16 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     own.write_text('[[type]]\nname = "both"\nformula = "r1(s1,f) & r2(s1,f)"\nseen = true\n')
     to = tmp_path / "queries"
     options = ["--graph", str(folder), "--split", "all", "--count", "6", "-o", str(to), "--workers", "1"]
-    done = _peirce(*options, "--types", "both", "--types-file", str(own), "--json")
-    assert done.exit_code == 0, done.output
-    rows = json.loads(done.stdout)["types"]
+    done = run_command("sample", *options, "--types", "both", "--types-file", str(own), "--json")
+    rows = json.loads(done)["types"]
     assert [(row["split"], row["type"], row["asked"], row["queries"]) for row in rows] == [
         (split, "both", 6, 6) for split in SPLITS
     ]
     assert all(sum(row["answers"].values()) == 6 for row in rows)
     assert all(row["per_second"] > 0 for row in rows)
-    shown = _peirce(*options, "--types", "2i, pi", "--overwrite")
-    assert shown.exit_code == 0, shown.output
-    assert f"train queries of awkward in {to / 'train'}" in shown.stdout
-    assert "with 1 answer" in shown.stdout
-    assert sorted(path.name for path in (to / "test").iterdir()) == [
-        "2i.parquet",
-        "pi.parquet",
-        "sample.json",
-    ]
-    refused = _peirce("--graph", str(folder), "--split", "tests", "-o", str(to))
-    assert isinstance(refused.exception, TaskError)
-    assert "unknown split 'tests'" in str(refused.exception)
+    shown = run_command("sample", *options, "--types", "2i, pi", "--overwrite")
+    assert f"train queries of awkward in {to / 'train'}" in shown
+    assert "with 1 answer" in shown
+    assert sorted(_files(to / "test")) == ["2i.parquet", "pi.parquet", "sample.json"]
+    with pytest.raises(TaskError, match="unknown split 'tests'"):
+        run_command("sample", "--graph", str(folder), "--split", "tests", "-o", str(to))

@@ -52,24 +52,12 @@ def _set_linear(layer: torch.nn.Module, weight: list[list[float]], bias: list[fl
         layer.get_parameter("bias").copy_(torch.tensor(bias))
 
 
-def _betae(registry: Registry) -> BetaE:
-    network = small("betae", registry, width=2).network
-    assert isinstance(network, BetaE)
-    return network
-
-
-def _cone(registry: Registry) -> ConE:
-    network = small("cone", registry, width=2, bare=True).network
-    assert isinstance(network, ConE)
-    return network
-
-
 def _tensor(*rows: list[float]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
 def test_betae_projects_by_its_network(registry: Registry) -> None:
-    network = _betae(registry)
+    network = small("betae", registry, width=2).network
     first, second, last = network.projection
     _set_linear(first, [[1, 2, 3]] + [[0, 0, 0]] * 4, [0] * 5)
     _set_linear(second, [[1, 0, 0, 0, 0]] + [[0] * 5] * 4, [-2, 0, 0, 0, 0])
@@ -80,7 +68,7 @@ def test_betae_projects_by_its_network(registry: Registry) -> None:
 
 
 def test_betae_intersects_by_attention_and_complements_by_reciprocals(registry: Registry) -> None:
-    network = _betae(registry)
+    network = small("betae", registry, width=2).network
     first, second = network.attention
     _set_linear(first, [[1, 0], [0, 1]], [0, 0])
     _set_linear(second, [[math.log(3) / 6, 0]], [0])
@@ -93,19 +81,17 @@ def test_betae_intersects_by_attention_and_complements_by_reciprocals(registry: 
 
 def test_beta_scores_are_divergences_of_an_entity_from_a_set(registry: Registry) -> None:
     head = small("betae", registry, margin=60.0).heads["entities"]
-    entities, answers = (
-        torch.rand(n, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(n)) * 4 + 0.1
-        for n in (5, 3)
+    torch.manual_seed(0)
+    entities, answers = (torch.rand(n, 6, dtype=torch.float64) * 4 + 0.1 for n in (5, 3))
+    of_entities, of_answers = (
+        torch.distributions.Beta(*each.chunk(2, 2)) for each in (entities[None], answers[:, None])
     )
-    beta = torch.distributions.Beta
-    wanted = torch.distributions.kl_divergence(
-        beta(entities[None, :, :3], entities[None, :, 3:]), beta(answers[:, None, :3], answers[:, None, 3:])
-    ).sum(2)
+    wanted = torch.distributions.kl_divergence(of_entities, of_answers).sum(2)
     torch.testing.assert_close(head.scores(answers, entities), 60 - wanted, atol=1e-8, rtol=1e-8)
 
 
 def test_cone_projects_by_turning_and_widening(registry: Registry) -> None:
-    network = _cone(registry)
+    network = small("cone", registry, width=2, bare=True).network
     first, second, last = network.projection
     _set_linear(first, [[1, 1]] + [[0, 0]] * 4, [0] * 5)
     _set_linear(second, [[1, 0, 0, 0, 0]] + [[0] * 5] * 4, [0] * 5)
@@ -118,7 +104,7 @@ def test_cone_projects_by_turning_and_widening(registry: Registry) -> None:
 
 
 def test_cone_intersects_directions_and_narrows_the_least_aperture(registry: Registry) -> None:
-    network = _cone(registry)
+    network = small("cone", registry, width=2, bare=True).network
     for layers in (network.attention, network.narrowing):
         _set_linear(layers[0], [[0, 0]], [0])
         _set_linear(layers[1], [[0]], [0])
@@ -131,23 +117,18 @@ def test_cone_intersects_directions_and_narrows_the_least_aperture(registry: Reg
     torch.testing.assert_close(turned, wanted)
 
 
-def _published_cone(
-    network: ConE, expression: SetExpression | Constant, template: Template, ids: Groundings
-) -> Any:
+def _published_cone(network: ConE, expression: SetExpression | Constant, ids: dict[str, int]) -> Any:
     """The published code's axis and half aperture of a set, operator by operator."""
-    relations = {name: i for i, name in enumerate(template.relations)}
-    constants = {name: i for i, name in enumerate(template.constants)}
 
     def angle(values: Tensor) -> Tensor:
         return torch.tanh(values / network.range) * math.pi
 
     if isinstance(expression, Constant):
-        token = VOCABULARY.first_entity + ids.constants[0, constants[expression.name]]
-        axis = angle(network.vectors[token])
+        axis = angle(network.vectors[ids[expression.name]])
         return axis, torch.zeros_like(axis)
     if isinstance(expression, Projection):
-        axis, half = _published_cone(network, expression.source, template, ids)
-        token = VOCABULARY.first_relation + ids.relations[0, relations[expression.relation]]
+        axis, half = _published_cone(network, expression.source, ids)
+        token = ids[expression.relation]
         place = token - len(VOCABULARY.entity_names)  # of tokens that are no entities
         x = torch.cat([axis + angle(network.vectors[token]), half + angle(network.apertures[place])])
         for layer in list(network.projection)[:-1]:
@@ -156,9 +137,9 @@ def _published_cone(
         axis, half = x.chunk(2)
         return torch.tanh(axis) * math.pi, torch.tanh(2 * half) * math.pi / 2 + math.pi / 2
     if isinstance(expression, Complement):
-        axis, half = _published_cone(network, expression.operand, template, ids)
+        axis, half = _published_cone(network, expression.operand, ids)
         return torch.where(axis >= 0, axis - math.pi, axis + math.pi), math.pi - half
-    parts = [_published_cone(network, operand, template, ids) for operand in expression.operands]
+    parts = [_published_cone(network, operand, ids) for operand in expression.operands]
     axis, half = torch.stack([a for a, _ in parts]), torch.stack([b for _, b in parts])
     borders = torch.cat([axis - half, axis + half], 1)
     weights = network.attention[1](network.attention[0](borders).relu()).softmax(0)
@@ -180,7 +161,7 @@ def test_cone_agrees_with_its_published_code(registry: Registry) -> None:
         if len(template.conjunctions) > 1:
             continue
         with torch.no_grad():
-            axis, half = _published_cone(network, _tree(kind), template, groundings)
+            axis, half = _published_cone(network, _tree(kind), _names(template, groundings, 0))
             entities = torch.tanh(network.vectors[ENTITIES] / network.range) * math.pi
             near = ((entities - axis) / 2).sin().abs()
             edge = (half / 2).sin().abs()
@@ -194,9 +175,7 @@ def test_cone_agrees_with_its_published_code(registry: Registry) -> None:
 def test_in_the_published_form_every_number_learns_and_apertures_are_dropped_out(registry: Registry) -> None:
     model = small("cone", registry)
     assert "slots" not in model.state_dict()
-    template, groundings = grounded("2i", rows=3)
-    literals = query_literals(template, groundings, VOCABULARY)
-    assert literals is not None
+    literals = query_literals(*grounded("2i", rows=3), VOCABULARY)
     inputs = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in literals.items()}
     model(**inputs)["entities_logits"].sum().backward()
     entities = model.network.vectors.grad[ENTITIES]
@@ -267,10 +246,8 @@ def _of_tree(network: SetSystem, tree: SetExpression | Constant, ids: dict[str, 
 def _names(template: Template, groundings: Groundings, row: int) -> dict[str, int]:
     relations = groundings.relations[row] + VOCABULARY.first_relation
     constants = groundings.constants[row] + VOCABULARY.first_entity
-    return {
-        **dict(zip(template.relations, relations.tolist(), strict=True)),
-        **dict(zip(template.constants, constants.tolist(), strict=True)),
-    }
+    names, ids = (*template.relations, *template.constants), (*relations.tolist(), *constants.tolist())
+    return dict(zip(names, ids, strict=True))
 
 
 @pytest.mark.parametrize("name", ["betae", "cone"])
@@ -297,8 +274,7 @@ def test_a_mixed_batch_is_its_queries_and_a_traced_one_the_same(
     model = small(name, registry)
     kinds = ("1p", "3p", "2in", "upi")
     alone = torch.cat([run(model, *grounded(kind)) for kind in kinds])
-    parts = [query_literals(*grounded(kind), VOCABULARY) for kind in kinds]
-    mixed = joined([part for part in parts if part is not None])
+    mixed = joined([query_literals(*grounded(kind), VOCABULARY) for kind in kinds])
     inputs = {key: torch.from_numpy(np.ascontiguousarray(values)) for key, values in mixed.items()}
     torch.testing.assert_close(model(**inputs)["entities_logits"], alone)
     for module in (set_system, lmpnn, distances):
