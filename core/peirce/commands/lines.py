@@ -57,12 +57,7 @@ class Command:
         return self.name.replace(".", " ")
 
     def on(self, file: RegistryFile, installed: Iterable[EntryPoint]) -> tuple[EntryPoint, ...]:
-        """The entry points of which no plug-in is switched off.
-
-        Args:
-            file: the registry.toml in force.
-            installed: every plug-in that is installed.
-        """
+        """The entry points that the file in force switches off with none of the installed plug-ins."""
         return tuple(entry for entry in self.entries if not switched_off(entry, file, installed))
 
 

@@ -50,9 +50,7 @@ from peirce.registry import (
 )
 
 TRACEBACK = "PEIRCE_TRACEBACK"
-"""With this variable, an error is shown with its traceback."""
 INTERRUPTED = 128 + signal.SIGINT
-"""The exit code of a command that Ctrl-C ended."""
 _MORE = f"{TRACEBACK}=1 shows the traceback"
 
 
@@ -76,13 +74,7 @@ class _Commands(typer.core.TyperGroup):
 
 
 def loaded_command(command: Command) -> Any:
-    """What runs a command, with its module imported.
-
-    Raises:
-        RegistryError: several distributions announce it, its plug-in is switched off, or it needs a module that is not
-            installed.
-        PluginError: it cannot be imported, or is no command.
-    """
+    """What runs a command, with its module imported; an error says who announces it and what is missing."""
     owner, target = "peirce", command.target
     if command.entries:
         file, installed = find_registry_file(), installed_plugins()
@@ -121,21 +113,18 @@ def whole_application() -> typer.Typer:
     """The whole command line, with a stand-in for each command that is imported when it runs."""
     app = group("Compose logic-biased neural networks, train them, export them and run them.", cls=_Commands)
     app.callback()(_global_options)
-    groups = {name: group(help, cls=_Commands) for name, help in GROUPS.items()}
-    for name, below in groups.items():
-        app.add_typer(below, name=name)
+    groups = {"": app, **{name: group(help, cls=_Commands) for name, help in GROUPS.items()}}
+    for name in GROUPS:
+        app.add_typer(groups[name], name=name)
     for command in commands():
         of, _, word = command.name.rpartition(".")
-        (groups[of] if of else app).command(word, help=command.help)(_stand_in(command))
+
+        def stand_in() -> None:
+            raise AssertionError("the command itself runs")
+
+        stand_in.__dict__["stands_for"] = command
+        groups[of].command(word, help=command.help)(stand_in)
     return app
-
-
-def _stand_in(command: Command) -> Any:
-    def run() -> None:
-        raise AssertionError("the command itself runs")
-
-    run.__dict__["stands_for"] = command
-    return run
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -144,8 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed before Python began
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A name that is no UTF-8, or a sign that a terminal's encoding lacks, is shown as an escape.
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what a terminal's encoding lacks is shown as an escape
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         # No process that a command starts imports from the working directory.
@@ -226,9 +214,7 @@ def _sentence(error: Exception) -> tuple[str, int]:
         return f"there is not enough memory ({cause}); lower the batch or the sizes of the model", 2
     if failed := _failed_plugin(error):
         return f"{failed}. {_MORE}", 1
-    if isinstance(
-        error, OSError
-    ):  # a folder without permission, a name that is too long: the user's to put right
+    if isinstance(error, OSError):  # no permission, a name that is too long: the user's to put right
         return f"{printable(error)}; check the path, its permissions and the space there", 2
     cause = shadowed(error) or "This is a fault of Peirce"
     return f"{one_line(error)}. {cause}; {_MORE}, for a report", 1

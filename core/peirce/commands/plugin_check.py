@@ -84,16 +84,7 @@ class CheckedPlugin:
 def run_suite(
     plugin: str, *, strict: bool, thorough: bool, tensorrt: bool, keyword: str, expected: Sequence[str]
 ) -> CheckedPlugin:
-    """Run the checks over the parts of a plug-in.
-
-    Args:
-        plugin: `distribution:entry-point`, or a module's name.
-        strict: whether a check that could not run is a failure.
-        thorough: whether more examples are tried.
-        tensorrt: whether TensorRT builds every part, too.
-        keyword: which checks and parts, as pytest's `-k` takes them; all if empty.
-        expected: checks that are known to fail, `CHECK[KIND.NAME]=REASON` each.
-    """
+    """Run the checks over the parts of a plug-in, with the options of `peirce plugins check`."""
     from rich.console import Console
 
     from peirce.testing import Conformance
@@ -127,11 +118,7 @@ def run_suite(
 
 
 def _suiting(keyword: str) -> Callable[[str], bool]:
-    """Whether a name suits an expression of parts of names with `and`, `or`, `not` and parentheses.
-
-    Raises:
-        PeirceError: it is none.
-    """
+    """Whether a name suits an expression of parts of names with `and`, `or`, `not` and parentheses."""
 
     def suits(name: str) -> bool:
         def word(found: re.Match[str]) -> str:

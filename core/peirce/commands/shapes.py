@@ -39,13 +39,14 @@ _ENDS = {
     ("reduce", "premise"): ("a", "ay"),
     ("pairwise", "premise"): ("y", "xy"),
 }
-_PLACES = {
-    "unary": ("unary", "x", "unary", "added to the unary atoms at the input"),
-    "binary": ("binary", "xy", "binary", "the initial binary atoms"),
-    "pair": ("pairs", "xy", None, "the bucket of each pair in the tables of keys, values and scores"),
-    "scope": ("scope", "xa", None, "bool: whether x may attend to a"),
+_EACH = "b or 1"
+_PLACES: dict[str, tuple[str, list[str], str]] = {
+    "unary": ("unary", [_EACH, "x", "unary"], "added to the unary atoms at the input"),
+    "binary": ("binary", [_EACH, "x", "y", "binary"], "the initial binary atoms"),
+    "pair": ("pairs", [_EACH, "x", "y"], "the bucket of each pair in the tables of keys, values and scores"),
+    "scope": ("scope", [_EACH, "x", "a"], "bool: whether x may attend to a"),
 }
-"""What a position gives at a place: its name, tokens, width and meaning."""
+"""What a position gives at a place: its name, shape and meaning."""
 
 
 def shapes(kind: str, part: type[Any], registry: Registry) -> list[dict[str, str]]:
@@ -54,14 +55,11 @@ def shapes(kind: str, part: type[Any], registry: Registry) -> list[dict[str, str
     An architecture shows the inputs and outputs of a model of it without positions and heads. A part that cannot be
     built so gives none, and neither does one of a kind whose tensors depend on data.
     """
-    try:
+    with suppress(Exception):  # the part refuses these sizes; its options say more than a guess would
         if kind == "architectures":
             return _of_model(part, registry)
         if kind in ("operators", "positions", "augmenters", "heads"):
             return _of_part(part(structured(part.Options, part.example), _DIMS))
-    except Exception:
-        # The part refuses these sizes; its options say more than a guess would.
-        return []
     return []
 
 
@@ -72,28 +70,18 @@ def _of_part(part: Any) -> list[dict[str, str]]:
         return [_end(part, name, end) for name, end in ends.items()]
     if isinstance(part, StateOperator):
         notes = "read, and its increment written"
-        return [
-            _tensor("unary", ["b", "x", "unary"], notes),
-            _tensor("binary", ["b", "x", "y", "binary"], notes),
-        ]
+        both = {"unary": ["b", "x", "unary"], "binary": ["b", "x", "y", "binary"]}
+        return [_tensor(name, shape, notes) for name, shape in both.items()]
     if isinstance(part, RecurrentOperator):
         states = [
-            _tensor(
-                f"state {name}",
-                ["b", *(_NAMES.get(size, size) for size in value.shape)],
-                "kept from token to token",
-            )
+            _tensor(f"state {name}", ["b", *map(_named, value.shape)], "kept from token to token")
             for name, value in part.initial().items()
         ]
         output = _tensor("output", ["b", "x", "recurrent"], "given")
         return [_tensor("atoms", ["b", "x", "unary"], "read"), *states, output]
     inputs = [_declared("input", spec) for spec in part.inputs()]
     if isinstance(part, Position):
-        places = (_PLACES[place] for place in part.places())
-        return inputs + [
-            _tensor(name, ["b or 1", *tokens, *([width] if width else [])], notes)
-            for name, tokens, width, notes in places
-        ]
+        return [*inputs, *(_tensor(*_PLACES[place]) for place in part.places())]
     if isinstance(part, Augmenter):
         return [*inputs, _tensor("embeddings", ["b", "x", "unary"], "read, and given back changed")]
     return inputs + [_declared("output", spec) for spec in part.outputs()]
@@ -108,19 +96,21 @@ def _of_model(part: type[Any], registry: Registry) -> list[dict[str, str]]:
     spec = Spec(name="example", architecture=part.name, dims=sizes, options=dict(part.example), input=tokens)
     for layer in (None, *((OperatorSpec(use=name),) for name in registry.names("operators"))):
         with suppress(SpecError), torch.device("meta"):
-            given = build(
-                attrs.evolve(spec, operators=OperatorsSpec(layer=layer)), registry=registry
-            ).signature
+            layered = attrs.evolve(spec, operators=OperatorsSpec(layer=layer))
+            given = build(layered, registry=registry).signature
             inputs = [_declared("input", tensor) for tensor in given.inputs]
             return inputs + [_declared("output", tensor) for tensor in given.outputs]
     return []
 
 
 def _declared(side: str, spec: TensorSpec) -> dict[str, str]:
-    shape = [_NAMES.get(dim, dim) if isinstance(dim, int) else dim for dim in spec.dims]
-    return _tensor(
-        f"{side} {spec.name}", shape, f"{spec.dtype}: {spec.meaning}" if spec.meaning else spec.dtype
-    )
+    notes = f"{spec.dtype}: {spec.meaning}" if spec.meaning else spec.dtype
+    return _tensor(f"{side} {spec.name}", [_named(dim) for dim in spec.dims], notes)
+
+
+def _named(size: int | str) -> int | str:
+    """The name of a size; the size itself where it has none."""
+    return _NAMES.get(size, size) if isinstance(size, int) else size
 
 
 def _end(part: Operator, name: str, end: Reader | Writer) -> dict[str, str]:
@@ -134,13 +124,12 @@ def _end(part: Operator, name: str, end: Reader | Writer) -> dict[str, str]:
 
 def _notes(end: Reader | Writer) -> str:
     branch = "unary" if end.branch == "U" else "binary"
-    bias = ["with bias"] if end.bias else []
-    if isinstance(end, Writer):
-        return ", ".join([f"written to {branch} atoms", *bias])
-    notes = [f"read from {branch} atoms", *bias]
-    notes += [f"{end.activation} over the scope"] if end.activation != "none" else []
-    notes += ["dropout"] if end.dropout else []
-    notes += [f"scaled by {end.scale:.4g} at head_size {_DIMS.head_size}"] if end.scale != 1.0 else []
+    notes = [f"{'written to' if isinstance(end, Writer) else 'read from'} {branch} atoms"]
+    notes += ["with bias"] if end.bias else []
+    if isinstance(end, Reader):
+        notes += [f"{end.activation} over the scope"] if end.activation != "none" else []
+        notes += ["dropout"] if end.dropout else []
+        notes += [f"scaled by {end.scale:.4g} at head_size {_DIMS.head_size}"] if end.scale != 1.0 else []
     return ", ".join(notes)
 
 

@@ -64,14 +64,9 @@ class _Hooks(pluggy.PluginManager):
 def load(
     wanted: Iterable[Wanted], kinds: Iterable[str]
 ) -> tuple[tuple[EntryPoint, ...], list[Registered], tuple[Quarantined, ...]]:
-    """Load plug-ins.
+    """The plug-ins that can be loaded, all of some kinds that they register, and the plug-ins that cannot be loaded.
 
-    Args:
-        wanted: each with its module, or with None to import it; one module is loaded once, under its first name.
-        kinds: what they are asked for; the hook of each is `register_KIND`.
-
-    Returns:
-        The plug-ins that could be loaded, all that they register, and those that could not be loaded.
+    One module is loaded once, under its first name. The hook of a kind is `register_KIND`.
     """
     loaded: dict[int, EntryPoint] = {}
     registered: list[Registered] = []

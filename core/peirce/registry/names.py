@@ -56,7 +56,7 @@ class Names:
     conflicts: list[str] = field(factory=list)
 
     def settle(self, claimed: Iterable[Registered], file: RegistryFile, absent: Mapping[str, str]) -> None:
-        """Give every name to one owner, and then the letters of those that own their names.
+        """Give every name to one owner, the one that the file prefers, and then the letters of the owners.
 
         Args:
             claimed: all that plug-ins register; several may claim one name.

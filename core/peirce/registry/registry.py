@@ -48,14 +48,7 @@ class Registry:
     def __init__(
         self, wanted: Iterable[Wanted], file: RegistryFile, off: Iterable[str], kinds: Iterable[str]
     ) -> None:
-        """Load plug-ins.
-
-        Args:
-            wanted: each with its module, or with None to import it.
-            file: what settles names; its switches have been applied already.
-            off: plug-ins that are there and switched off, for messages.
-            kinds: what they are asked for.
-        """
+        """Load the wanted plug-ins; those that are off have been left out of them, and are named in messages."""
         self.file, self.off, self.kinds = file, tuple(off), tuple(kinds)
         self.plugins, registered, self.quarantined = load(wanted, self.kinds)
         absent = dict.fromkeys(self.off, "is switched off")
