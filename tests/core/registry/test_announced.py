@@ -21,12 +21,10 @@ from peirce.registry import (
     default_catalogue,
     load_spec,
     pipelines_for,
-    ready_spec,
     ready_specs,
     runtime_of,
 )
 from peirce.registry.file import ANNOUNCED, NAMED
-from peirce.spec import Spec
 from peirce_export.onnx.runtime import OnnxRuntime
 
 SPEC = """\
@@ -75,21 +73,12 @@ def test_a_ready_spec_is_extended_by_name_and_mistakes_are_placed(specs: Path, t
         load_spec(mine, registry=catalogue)
     mine.write_text('\nextend = "smallest"\n')
     with pytest.raises(
-        SpecError,
-        match=r"unknown ready spec 'smallest'. Did you mean 'small[er]*'\?(.|\n)*extended at .*mine.toml:2",
+        SpecError, match=r"unknown ready spec 'smallest'. Did(.|\n)*extended at .*mine.toml:2"
     ):
         load_spec(mine, registry=catalogue)
     (specs / "small.toml").write_text(SPEC.replace("layers = 1", "layers == 1"))
     with pytest.raises(SpecError, match=r"small.toml:6.*not valid TOML(.|\n)*extended at .*smaller.toml:1"):
         load_spec("smaller", registry=catalogue)
-
-
-def test_a_text_knows_the_ready_specs_that_it_is_given(specs: Path) -> None:
-    catalogue = Registry.of(plugin(specs=[specs]))
-    text = 'extend = "small"\nmodel.name = "mine"\n'
-    assert Spec.from_toml(text, ready=lambda name: ready_spec(name, catalogue)).architecture == "folnet"
-    with pytest.raises(SpecError, match=r"no ready spec 'small' is known here: give `Spec.from_toml` ready="):
-        Spec.from_toml(text)
 
 
 def test_two_owners_of_a_spec_are_an_error_that_settles_it(specs: Path, tmp_path: Path) -> None:
@@ -107,18 +96,12 @@ def test_two_owners_of_a_spec_are_an_error_that_settles_it(specs: Path, tmp_path
     ("hooks", "said"),
     [
         ({"specs": "specs"}, "register_specs must return a list of paths, not 'specs'"),
-        (
-            {"specs": ["specs"]},
-            "register_specs returns 'specs', which is neither a .toml file nor a folder of such",
-        ),
+        ({"specs": ["specs"]}, "returns 'specs', which is neither a .toml file nor a folder of such"),
         ({"specs": [Path(__file__).parent]}, "which is neither a .toml file nor a folder of such"),
         ({"runtimes": [".onnx"]}, "register_runtimes must return a mapping such as {'.onnx': "),
         ({"runtimes": {"onnx": "lab:Session"}}, "returns 'onnx': 'lab:Session'; one looks like '.onnx'"),
         ({"runtimes": {".onnx": "lab"}}, "returns '.onnx': 'lab'; one looks like"),
-        (
-            {"pipelines": {"Ask": "lab:Asks"}},
-            "returns 'Ask': 'lab:Asks'; one looks like 'ask': 'my_lab.serving:Asks'",
-        ),
+        ({"pipelines": {"Ask": "lab:Asks"}}, "returns 'Ask': 'lab:Asks'; one looks like 'ask': 'my_"),
         ({"commands": {"greet": None}}, "returns 'greet': None; one looks like"),
         ({"commands": {"greet": "Two\nlines."}}, "one looks like 'greet': 'Greet somebody.'"),
     ],
@@ -133,11 +116,8 @@ def test_what_a_hook_may_not_return_quarantines_its_plugin(
 
 
 def test_a_runtime_is_found_by_the_suffix() -> None:
-    mine = {
-        ".plan": "peirce_export.onnx.runtime:OnnxRuntime",
-        ".json": "json:JSONDecoder",
-        ".gone": "json:Gone",
-    }
+    ours = "peirce_export.onnx.runtime:OnnxRuntime"
+    mine = {".plan": ours, ".json": "json:JSONDecoder", ".gone": "json:Gone"}
     catalogue = Registry.of(plugin(runtimes=mine))
     assert runtime_of("a/model.PLAN", catalogue) is OnnxRuntime
     with pytest.raises(RegistryError, match=r"the runtime of .json files, .* is no Runtime of peirce"):

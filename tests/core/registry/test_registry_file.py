@@ -10,13 +10,7 @@ from typing import Any
 import pytest
 from command_line import without_registry_file
 from peirce.errors import RegistryError
-from peirce.registry import (
-    Registry,
-    RegistryFile,
-    canonical,
-    edit_registry_file,
-    find_registry_file,
-)
+from peirce.registry import Registry, RegistryFile, canonical, edit_registry_file, find_registry_file
 from peirce.resources import packaged_registry
 
 
@@ -46,11 +40,8 @@ def test_search_order(elsewhere: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert (found.path, found.origin, found.imports_modules) == (near, "found", False)
     monkeypatch.setenv("PEIRCE_REGISTRY", str(far))
     in_environment = find_registry_file()
-    assert (in_environment.path, in_environment.origin, in_environment.imports_modules) == (
-        far,
-        "environment",
-        True,
-    )
+    assert (in_environment.path, in_environment.origin) == (far, "environment")
+    assert in_environment.imports_modules
     given = write(tmp_path / "named.toml")
     assert find_registry_file(given).path == given
 
@@ -71,10 +62,7 @@ def test_files_are_not_merged(elsewhere: Path, tmp_path: Path) -> None:
         ("format = 1\nmodules = 'my_lab'\n", "modules must be a list"),
         ("format = 1\n[plugins]\n'a:b' = true\n", """plugins."a:b" must be 'on' or 'off', not True"""),
         ("format = 1\n[plugins]\na.b = 'on'\n", "plugins.a must be 'on' or 'off', not {'b': 'on'}"),
-        (
-            "format = 1\n[prefer]\n'operator.prod' = 'a:b'\n",
-            "unknown kind 'operator'. Did you mean 'operators'?",
-        ),
+        ("format = 1\n[prefer]\n'operator.prod' = 'a:b'\n", "kind 'operator'. Did you mean 'operators'?"),
         ("format = 1\n[aliases]\n'prod' = 'p'\n", 'aliases must have keys such as "operators.NAME"'),
         ("format = 1\n[[[\n", "wrong.toml:2, column 3: not valid TOML"),
         (f"format = 1\nx = {'9' * 5000}", "not valid TOML: Exceeds the limit"),
