@@ -22,11 +22,8 @@ def test_a_good_distribution_adds_its_parts(peirce: Run) -> None:
     owners = {part["name"]: part["plugin"] for part in listed["parts"]}
     assert owners["maximum"] == "peirce-twin:extra", "two distributions may share an entry point's name"
     (part,) = [part for part in listed["parts"] if part["name"] == "minimum"]
-    assert (part["plugin"], part["distribution"], part["version"]) == (
-        "peirce-good:extra",
-        "peirce-good",
-        "1.2.3",
-    )
+    origin = (part["plugin"], part["distribution"], part["version"])
+    assert origin == ("peirce-good:extra", "peirce-good", "1.2.3")
     assert listed["letters"]["n"] == "minimum"
     assert {"join", "prod"} <= owners.keys()
 
@@ -35,9 +32,7 @@ def test_a_distribution_that_fails_on_import_costs_only_itself(peirce: Run) -> N
     done = peirce("list", "operators", "--json", beside=("good", "fails"))
     assert done.returncode == 0
     assert {"join", "minimum"} <= {part["name"] for part in json.loads(done.stdout)["parts"]}
-    assert (
-        "plug-in peirce-fails:parts was not loaded: RuntimeError: the licence server is down" in done.stderr
-    )
+    assert "peirce-fails:parts was not loaded: RuntimeError: the licence server is down" in done.stderr
     assert "peirce plugins disable peirce-fails:parts" in done.stderr
     assert done.stderr.count("peirce-fails:parts was not loaded") == 1
 
@@ -64,9 +59,8 @@ def test_a_rival_for_a_built_in_s_name_is_an_error_that_settles_it(peirce: Run, 
     loaded = peirce("plugins", "list", "--load", "--json", beside=("good", "takes"))
     assert (loaded.returncode, len(json.loads(loaded.stdout)["conflicts"])) == (1, 1)
     file = tmp_path / "settled.toml"
-    file.write_text(
-        f'format = 1\n[plugins]\n"peirce-fails:parts" = "off"\n"peirce-misspells:parts" = "off"\n[prefer]\n{line}\n'
-    )
+    off = '"peirce-fails:parts" = "off"\n"peirce-misspells:parts" = "off"'
+    file.write_text(f"format = 1\n[plugins]\n{off}\n[prefer]\n{line}\n")
     settled = peirce("describe", "prod", "--json", PEIRCE_REGISTRY=str(file))
     (part,) = json.loads(settled.stdout)["parts"]
     assert part["plugin"] == "peirce-takes:parts"
@@ -83,12 +77,7 @@ def test_the_static_list_imports_nothing_and_load_shows_causes(peirce: Run) -> N
     loaded = rows(done.stdout)
     assert loaded["peirce-fails:parts"]["failure"] == "RuntimeError: the licence server is down"
     good = {key: loaded["peirce-good:extra"][key] for key in ("parts", "specs", "runtimes", "commands")}
-    assert good == {
-        "parts": 1,
-        "specs": 1,
-        "runtimes": {},
-        "commands": {"greet": "Greet someone."},
-    }
+    assert good == {"parts": 1, "specs": 1, "runtimes": {}, "commands": {"greet": "Greet someone."}}
     assert loaded["peirce:onnx"]["runtimes"] == {
         "engine": "peirce_export.tensorrt.runtime:TensorRTRuntime",
         "onnx": "peirce_export.onnx.runtime:OnnxRuntime",
@@ -201,9 +190,8 @@ def test_check_tells_counts_and_failures_in_its_own_words(
     lab = tmp_path / "lab"
     lab.mkdir()
     shutil.copytree(fixture.parent / "good_specs", lab / "good_specs")
-    (lab / "slipped.py").write_text(
-        fixture.read_text().replace("return kernel.minimum", "return kernal.minimum")
-    )
+    slip = ("return kernel.minimum", "return kernal.minimum")
+    (lab / "slipped.py").write_text(fixture.read_text().replace(*slip))
     monkeypatch.syspath_prepend(lab)
     done = peirce("plugins", "check", "slipped", "-k", "reference or shapes", PYTHONPATH=str(lab))
     assert done.returncode == 1

@@ -37,19 +37,9 @@ def test_help_does_not_read_what_is_installed_for_each_command() -> None:
 
 def test_every_command_that_ships_has_a_line() -> None:
     lines = {one.name: one.help for one in commands() if all(e.distribution == "peirce" for e in one.entries)}
-    assert lines.keys() >= {
-        "list",
-        "describe",
-        "plugins",
-        "doctor",
-        "train",
-        "ask",
-        "export",
-        "import.folnet",
-    }
-    assert [
-        name for name, line in lines.items() if not line.endswith(".") or line.startswith("Compose ")
-    ] == []
+    assert lines.keys() >= {"list", "plugins", "train", "ask", "export", "import.folnet"}
+    bad = [name for name, line in lines.items() if not line.endswith(".") or line.startswith("Compose ")]
+    assert bad == []
 
 
 def test_version(peirce: Run) -> None:

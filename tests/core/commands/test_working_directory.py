@@ -22,11 +22,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if name.isidentifier():
             (folder / f"{name}.py").write_text(f"open({str(folder / 'ran')!r}, 'a').write('{name}\\n')\n")
     (folder / "graph").mkdir()
-    for split, lines in {
-        "train": "a\tr\tb\nb\tr\tc\nc\tr\td\nd\tr\ta\n",
-        "valid": "a\tr\tc\n",
-        "test": "b\tr\td\n",
-    }.items():
+    triples = {"train": "a\tr\tb\nb\tr\tc\nc\tr\td\nd\tr\ta\n", "valid": "a\tr\tc\n", "test": "b\tr\td\n"}
+    for split, lines in triples.items():
         (folder / "graph" / f"{split}.tsv").write_text(lines)
     return folder
 
@@ -38,15 +35,8 @@ def test_no_module_of_the_working_directory_runs(hostile: Path) -> None:
     script.parent.mkdir(exist_ok=True)
     script.write_text("from peirce.commands.main import main\nif __name__ == '__main__':\n    main()\n")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PEIRCE_", "PYTHON"))}
-    done = subprocess.run(
-        [sys.executable, str(script), *words.split()],
-        cwd=hostile,
-        env=kept,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    command = [sys.executable, str(script), *words.split()]
+    done = subprocess.run(command, cwd=hostile, env=kept, capture_output=True, text=True, check=False)
     ran = hostile / "ran"
     assert not ran.exists(), ran.read_text()
     assert done.returncode == 0, done.stderr

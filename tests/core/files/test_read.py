@@ -42,9 +42,7 @@ def test_a_file_beyond_the_bound_is_not_read(tmp_path: Path, monkeypatch: pytest
     path.touch()
     os.truncate(path, 10**11)  # without a byte on the disk
     for read in (read_bytes, read_text, read_json):
-        with pytest.raises(
-            UnreadableError, match="if it is right, set PEIRCE_LIMIT to a larger size than 2GB"
-        ):
+        with pytest.raises(UnreadableError, match="right, set PEIRCE_LIMIT to a larger size than 2GB"):
             read(path)
     os.truncate(path, 2000)
     monkeypatch.setenv("PEIRCE_LIMIT", "8kB")
@@ -92,10 +90,7 @@ def test_a_gzip_bomb_is_refused_while_it_is_read(tmp_path: Path) -> None:
     with gzip.open(path, "wb", 9) as file:
         for _ in range(80):
             file.write(b"a\tb\tc\n" * 170_000)
-    with (
-        open_file(path) as file,
-        pytest.raises(UnreadableError, match="unpacks to more than 200 times its size"),
-    ):
+    with open_file(path) as file, pytest.raises(UnreadableError, match="more than 200 times its size"):
         for _ in read_lines(file):
             pass
 

@@ -106,16 +106,12 @@ def holder(place: Path) -> Iterator[subprocess.Popen[str]]:
 def test_a_second_process_is_refused_and_a_dead_one_is_followed(tmp_path: Path) -> None:
     place = tmp_path / "runs" / "a"
     with holder(place) as process:
-        with (
-            pytest.raises(BusyError, match=f"another process writes to {place}; wait until it has ended"),
-            locked(place, folder=True),
-        ):
+        said = f"another process writes to {place}; wait until it has ended"
+        with pytest.raises(BusyError, match=said), locked(place, folder=True):
             raise AssertionError
         write_whole(tmp_path / "runs" / "b", "")
         left = [path for path in place.parent.iterdir() if path.name not in ("a", "b")]
-        assert [path.name.partition(".peirce-")[0] for path in left] == [".a"], (
-            "a living writer keeps its folder"
-        )
+        assert [path.name.partition(".peirce-")[0] for path in left] == [".a"], "a living writer's is kept"
         process.kill()
         process.wait()
         with locked(place, folder=True):
@@ -237,16 +233,11 @@ def test_a_file_that_does_not_fit_leaves_nothing_and_the_outermost_knows_what_is
 
 
 def test_a_full_disk_behind_another_error_is_told_and_other_errors_are_left_alone() -> None:
-    with (
-        pytest.raises(WriteError, match=f"x cannot be written: {os.strerror(errno.ENOSPC)}; y; "),
-        writing("x", "y"),
-    ):
+    said = f"x cannot be written: {os.strerror(errno.ENOSPC)}; y; "
+    with pytest.raises(WriteError, match=said), writing("x", "y"):
         raise ValueError("a library's own") from OSError(errno.ENOSPC, "full")
-    for error in (
-        PermissionError(errno.EACCES, "no"),
-        ValueError("5 requested and 3 written"),
-        PeirceError("x"),
-    ):
+    others = PermissionError(errno.EACCES, "no"), ValueError("5 requested and 3 written"), PeirceError("x")
+    for error in others:
         with pytest.raises(type(error)) as found, writing("x", "y"):
             raise error
         assert found.value is error

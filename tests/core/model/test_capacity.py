@@ -14,9 +14,7 @@ ROW = ("batch", "length")
 SIGNATURE = Signature(
     [
         TensorSpec(name="input_ids", dtype="int64", dims=ROW, largest={"length": 64}),
-        TensorSpec(
-            name="attention_mask", dtype="bool", dims=ROW, required=False, default=True, masks="length"
-        ),
+        TensorSpec(name="mask", dtype="bool", dims=ROW, required=False, default=True, masks="length"),
     ],
     [
         TensorSpec(name="unary", dtype="float", dims=(*ROW, 8)),
@@ -43,7 +41,7 @@ def test_a_batch_whose_outputs_fill_the_machine_is_refused() -> None:
 
 def test_more_tokens_than_there_is_room_for() -> None:
     assert [free_tokens(SIGNATURE, "input_ids", length) for length in (1, 60, 64)] == [64, 5, 1]
-    assert free_tokens(SIGNATURE, "attention_mask", 60) == 5
+    assert free_tokens(SIGNATURE, "mask", 60) == 5
     assert [decoding({"max_new": 9}, free).max_new for free in (None, 9)] == [9, 9]
     assert decoding({}, 5).max_new == 5
     with pytest.raises(InputError, match="max_new is 9, and the longest prompt leaves room for 5 tokens"):
@@ -55,11 +53,9 @@ def test_more_tokens_than_there_is_room_for() -> None:
     [
         MemoryError(),
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you"),
         RuntimeError(
-            "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried"
-        ),
-        RuntimeError(
-            "[ONNXRuntimeError] : 1 : FAIL : Failed to allocate memory for requested buffer of size 99"
+            "[ONNXRuntimeError] : 1 : FAIL : Failed to allocate memory for requested buffer of size"
         ),
         RuntimeError("std::bad_alloc"),
         np._core._exceptions._ArrayMemoryError((9,), np.dtype(np.int8)),  # type: ignore[attr-defined]

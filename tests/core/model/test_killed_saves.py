@@ -22,14 +22,9 @@ def test_saves_that_go_on_together_leave_the_last_one_and_readers_get_whole_ones
 
 
 def _run(folder: Path, when: str) -> dict[str, int]:
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder), when],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        timeout=900,
-    )
+    command = [sys.executable, str(SCRIPT), str(folder), when]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, timeout=900)
     assert done.returncode == 0, done.stderr
     counts: dict[str, int] = json.loads(done.stdout)
     return counts

@@ -169,9 +169,8 @@ def test_a_seed_determines_the_parameters_and_leaves_the_world_alone(spec: Spec,
 
 @pytest.mark.parametrize("activation", ["modus_ponens", "shifted_relu"])
 def test_every_operator_takes_an_activation(activation: str, registry: Registry) -> None:
-    tables = [
-        {"use": name, "activation": activation} for name in ("join", "mu", "cjoin", "assoc", "trans", "prod")
-    ]
+    names = ("join", "mu", "cjoin", "assoc", "trans", "prod")
+    tables = [{"use": name, "activation": activation} for name in names]
     model = build(FOLNET.replace({"model.operators.layer": tables}), registry)
     plain = build(FOLNET, registry)
     plain.load_state_dict(model.state_dict(), strict=False)
@@ -200,10 +199,7 @@ def test_a_loss_needs_the_outputs_of_its_head(registry: Registry) -> None:
         ({"model.dims.unary": 10**12}, "there is not enough memory for a model of these sizes"),
         ({"model.input.vocabulary": 10**15}, "this machine has .* GB"),
         ({"model.heads": [{"use": "mlm", "as": "items"}]}, "torch's modules have an attribute 'items'"),
-        (
-            {"model.heads": [{"use": "contrastive", "as": "pooled"}]},
-            "two outputs of the model are called 'pooled'",
-        ),
+        ({"model.heads": [{"use": "contrastive", "as": "pooled"}]}, "two outputs .* are called 'pooled'"),
         ({"model.operators.layer": ""}, "the shorthand '' names no operator"),
     ],
 )
@@ -218,11 +214,9 @@ def test_a_model_that_cannot_be_built_says_why(
     ("arguments", "message"),
     [
         ({"device": "nope"}, "cannot be moved to device 'nope'"),
-        ({"dtype": torch.int32}, "models compute in torch.float64"),
         ({"dtype": torch.float8_e4m3fn}, "models compute in torch.float64"),
         ({"dtype": "float16"}, "models compute in torch.float64"),
         ({"seed": 2**70}, "integer of at most 64 bits"),
-        ({"seed": "x"}, "integer of at most 64 bits"),
     ],
 )
 def test_where_a_model_goes_is_checked(arguments: dict[str, Any], message: str, registry: Registry) -> None:
