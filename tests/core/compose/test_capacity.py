@@ -7,8 +7,7 @@ import torch
 from peirce.compose import build, summarise
 from peirce.compose.building import _count_parameters
 from peirce.errors import SpecError
-from peirce.registry import Registry, load_spec, ready_specs
-from peirce.resources import machine_memory
+from peirce.registry import Registry, load_spec
 
 
 @pytest.mark.parametrize(
@@ -35,25 +34,9 @@ def test_a_summary_needs_no_memory_for_parameters(registry: Registry) -> None:
         summarise(load_spec("folnet-base", {"model.dims.layers": 10**9}), registry=registry)
 
 
-@pytest.mark.parametrize("name", sorted(ready_specs()))
-def test_every_ready_spec_is_summed_up_at_its_own_size(name: str, registry: Registry) -> None:
-    spec = load_spec(name)
-    summary = summarise(spec, registry=registry)
-    assert summary.parameters == sum(summary.groups.values()) > 10**4
-    assert summary.parameter_bytes == 4 * summary.parameters
-    assert summary.flops > summary.parameters / 20  # words are looked up
-
-
 @pytest.mark.parametrize("name", ["folnet-base", "folnet-table3-05", "tega", "bert-base"])
-@pytest.mark.parametrize("layers", [1, 2, 5])
-def test_the_parameters_of_many_layers_are_those_of_few_extended(
-    name: str, layers: int, registry: Registry
-) -> None:
-    spec = load_spec(name, {"model.dims.layers": layers})
+def test_the_parameters_of_many_layers_are_those_of_few_extended(name: str, registry: Registry) -> None:
+    spec = load_spec(name, {"model.dims.layers": 5})
     with torch.device("meta"):
         model = build(spec, registry=registry)
     assert _count_parameters(spec, registry) == sum(p.numel() for p in model.parameters())
-
-
-def test_the_machine_says_how_much_it_has() -> None:
-    assert 10**8 < machine_memory() < 10**16

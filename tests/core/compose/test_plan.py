@@ -14,6 +14,7 @@ from peirce.errors import SpecError
 from peirce.parts import Dims, Operator, Reader, Writer
 from peirce.registry import Registry
 from peirce.spec import Spec
+from peirce_basics.architectures.transformer import Transformer
 from small_specs import FOLNET, PAPER_CJOIN, TRANSFORMER
 from torch import Tensor
 
@@ -154,6 +155,30 @@ def test_operators_whose_outputs_do_not_fit_are_refused(name: str, words: list[s
         resolve(spec, registry)
     for word in words:
         assert word in str(caught.value)
+
+
+class OwnAttention(Transformer):
+    """Computes attention itself, without operators."""
+
+    name = "own_attention"
+    layer = ""
+    state = ()
+    own_attention = True
+
+
+class WithOwnAttention:
+    @peirce.hookimpl
+    def register_architectures(self) -> list[type[Transformer]]:
+        return [OwnAttention]
+
+
+def test_an_architecture_with_attention_of_its_own_has_pair_positions() -> None:
+    registry = Registry.of("peirce_basics.plugin", WithOwnAttention())
+    spec = TRANSFORMER.replace(
+        {"model.architecture": "own_attention", "model.positions": [{"use": "shaw"}], "model.heads": []}
+    )
+    assert not (plan := resolve(spec, registry)).mixing
+    assert [planned.name for planned in plan.positions] == ["shaw"]
 
 
 def test_options_merge_from_the_class_to_the_layer(registry: Registry) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -37,11 +38,7 @@ def test_a_model_comes_back(spec: Spec, fuse: bool, tmp_path: Path, registry: Re
     assert back.provenance == model.provenance
     for name, value in model(input_ids=IDS).items():
         assert torch.allclose(value, back(input_ids=IDS)[name], atol=1e-5)
-    assert {p.name for p in (tmp_path / "m").iterdir()} == {
-        "spec.toml",
-        "weights.safetensors",
-        "provenance.json",
-    }
+    assert sorted(os.listdir(tmp_path / "m")) == ["provenance.json", "spec.toml", "weights.safetensors"]
     assert peirce.load(tmp_path / "m", registry=registry, dtype=torch.float64).dtype == torch.float64
 
 
@@ -99,12 +96,6 @@ def test_tensors_that_do_not_fit_are_listed(saved: Path, registry: Registry) -> 
 def test_what_is_missing_is_named(name: str, saved: Path, registry: Registry) -> None:
     shutil.rmtree(saved) if name == "" else (saved / name).unlink()
     with pytest.raises(ModelFileError, match=name or "not a directory"):
-        peirce.load(saved, registry=registry)
-
-
-def test_a_damaged_spec_is_refused(saved: Path, registry: Registry) -> None:
-    (saved / "spec.toml").write_text("format = 1\n[model\n")
-    with pytest.raises(ModelFileError, match=r"spec\.toml"):
         peirce.load(saved, registry=registry)
 
 

@@ -8,18 +8,12 @@ from peirce.compose import build, summarise
 from peirce.compose.summaries import _Written
 from peirce.errors import InputError
 from peirce.registry import load_spec
-from peirce.spec import Spec
 from small_specs import FOLNET, RECURRENT
 from torch import nn
 
 
-@pytest.fixture(scope="module")
-def spec() -> Spec:
-    return FOLNET
-
-
-def test_parameters_are_those_of_the_model(spec: Spec) -> None:
-    found, model = summarise(spec, length=8), build(spec)
+def test_parameters_are_those_of_the_model() -> None:
+    found, model = summarise(FOLNET, length=8), build(FOLNET)
     assert found.parameters == sum(p.numel() for p in model.parameters())
     assert found.parameters == sum(found.groups.values())
     assert found.parameter_bytes == 4 * found.parameters
@@ -45,8 +39,8 @@ def test_the_published_size_of_folnet_base() -> None:
     assert summarise(load_spec("folnet-base"), length=4).parameters == 140_733_322
 
 
-def test_the_plan_is_typed(spec: Spec) -> None:
-    found = summarise(spec, length=8)
+def test_the_plan_is_typed() -> None:
+    found = summarise(FOLNET, length=8)
     assert (found.layers, found.architecture) == (2, "folnet")
     assert list(found.operators[0].values()) == [
         0, "join", "U <- B x U", "B: h=3", "U: h=3 s=4", "U: h=3 s=4", "reduce", "softmax",
@@ -64,13 +58,13 @@ def test_the_plan_is_typed(spec: Spec) -> None:
     assert found.outputs["binary"] == "float [batch, length, length, 6]"
 
 
-def test_work_grows_with_batch_and_length(spec: Spec) -> None:
-    two, four = summarise(spec, batch=2, length=8), summarise(spec, batch=4, length=8)
+def test_work_grows_with_batch_and_length() -> None:
+    two, four = summarise(FOLNET, batch=2, length=8), summarise(FOLNET, batch=4, length=8)
     assert four.flops == 2 * two.flops
     # What is shared by the whole batch, such as the distances, is written once.
     assert 1.9 * two.activation_bytes < four.activation_bytes <= 2 * two.activation_bytes
     # Every pair of tokens costs, so twice the length is more than twice the work.
-    assert summarise(spec, batch=2, length=16).flops > 3 * two.flops
+    assert summarise(FOLNET, batch=2, length=16).flops > 3 * two.flops
 
 
 def test_flops_are_two_for_each_multiplication_and_addition() -> None:
@@ -91,17 +85,23 @@ def test_written_bytes_leave_views_out() -> None:
     assert written.bytes == 2 * 6 * 4 + 2 * 6 + 8
 
 
-@pytest.mark.parametrize("name", ["tega", "folnet-table3-05"])
+@pytest.mark.parametrize("name", ["tega", "folnet-table3-05", "sqe-gru", "bart-base"])
 def test_ready_specs_of_each_architecture_have_one(name: str) -> None:
     found = summarise(load_spec(name), length=8)
+    assert found.parameters == sum(found.groups.values()) > 10**4
     assert found.flops > 0
     assert found.activation_bytes > 0
 
 
-def test_sizes_that_cannot_be_counted_are_refused(spec: Spec) -> None:
+def test_a_summary_of_a_short_model_is_of_its_own_length() -> None:
+    assert summarise(FOLNET).length == FOLNET.input.max_length < 128
+    assert summarise(FOLNET.replace({"model.input.max_length": 512})).length == 128
+
+
+def test_sizes_that_cannot_be_counted_are_refused() -> None:
     for sizes in ({"length": 0}, {"length": 10**12}, {"batch": 10**30}):
         with pytest.raises(InputError, match=f"{next(iter(sizes))} must be from 1 to 1,000,000"):
-            summarise(spec, **sizes)
+            summarise(FOLNET, **sizes)
 
 
 def test_a_text_longer_than_the_positions_is_refused() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from peirce.spec import KeyPath, Spec, join_key, parse_document
+from hypothesis import given
+from peirce.spec import KeyPath, join_key, parse_document
 from peirce.spec.documents import split_key
-from spec_strategies import specs, texts
+from spec_strategies import texts
 
 DOCUMENT = '''\
 # a comment with [brackets] and "quotes
@@ -85,16 +85,6 @@ def test_each_form_of_key_has_its_line(end: str) -> None:
     assert {path: where.at(path) for path in where.entries} == {
         path: f"a.toml:{line}" for path, line in LINES.items()
     }
-
-
-@settings(deadline=None, max_examples=20)
-@given(specs())
-def test_a_key_of_any_spec_is_found_where_it_stands(spec: Spec) -> None:
-    text = spec.to_toml()
-    where, rows = parse_document(text, "a.toml").locations, text.split("\n")
-    for name in ("input.token_types", "input.max_length", "scope.mask_padding"):
-        line = int(where.at(f"model.{name}").removeprefix("a.toml:"))
-        assert rows[line - 1].startswith(f"{name.partition('.')[2]} = ")
 
 
 @given(texts().flatmap(lambda first: texts().map(lambda second: (first, second))))

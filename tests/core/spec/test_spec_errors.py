@@ -52,15 +52,12 @@ dropout = 0.1
         ("[model.dims]\nlayers = 2\n", "dims = 2\n", "a.toml:5: model.dims must be a table, not 2"),
         ("layers = 2", "layers = 1979-05-27", "a.toml:6: model.dims.layers is refused: a spec holds"),
         ("vocabulary = 99", "vocabulary = true", "a.toml:8: model.input.vocabulary must be an integer"),
-        ("vocabulary = 99", 'vocabulary = "99"', "model.input.vocabulary must be an integer, not '99'"),
-        ("vocabulary = 99", "vocabulary = 99.0", "model.input.vocabulary must be an integer, not 99.0"),
         ("vocabulary = 99", "vocabulary = 0", "a.toml:8: model.input.vocabulary must be >= 1: 0"),
         ("vocabulary = 99", "vocab = 99", "unknown key 'vocab' of model.input. Did you mean 'vocabulary'?"),
         ('layer = "j.a"', "layer = 3", "a.toml:10: model.operators.layer must be a string or a list"),
         ('layer = "j.a"', 'layer = [{ activation = "none" }]', "key of model.operators.layer.0 'use'"),
         ('layer = "j.a"', "options.join = 3", "a.toml:10: model.operators.options.join must be a table"),
         ('use = "distance"', "", "a.toml:11: missing key of model.positions.0 'use'"),
-        ('use = "distance"', "use = 3", "a.toml:12: model.positions.0.use must be a string"),
         ("clip = 64", "clip = 12:00:00", "a.toml:13: model.positions.0.clip is refused"),
         ('as = "sop"', "as = 1", "a.toml:18: model.heads.1.as must be a string"),
         (
@@ -81,7 +78,6 @@ dropout = 0.1
         ),
         ("dropout = 0.1", "dropout = 1", "a.toml:20: model.regularisation.dropout must be < 1"),
         ("dropout = 0.1", "dropout = false", "model.regularisation.dropout must be a number, not False"),
-        ("dropout = 0.1", 'dropout = "0.1"', "model.regularisation.dropout must be a number, not '0.1'"),
         ("[model.input]", "[model.scope]\nkind = 'casual'\n[model.input]", "must be 'bidirectional' or"),
         ("layers = 2", "layers = ", "a.toml:6, column 10: not valid TOML: invalid value"),
         ("layers = 2", "layers = 2\nlayers = 3", "a.toml:7, column 11: not valid TOML: cannot overwrite"),
@@ -101,11 +97,6 @@ def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(SpecError) as caught:
         Spec.from_toml(text, "a.toml")
     assert [line.split(" ")[0] for line in str(caught.value).splitlines()] == ["a.toml:8:", "a.toml:13:"]
-
-
-def test_an_integer_may_stand_for_a_number() -> None:
-    spec = Spec.from_toml(GOOD.replace("dropout = 0.1", "dropout = 0"))
-    assert type(spec.regularisation.dropout) is float
 
 
 def test_at_finds_a_key_or_its_nearest_ancestor() -> None:
@@ -142,14 +133,9 @@ class Options:
             raise ValueError("share works only with terms = 'key'")
 
 
-@frozen(kw_only=True)
-class Needy:
-    count: int
-
-
-def options(table: dict[str, Any], cls: type = Options) -> Any:
-    spec = Spec.from_toml(GOOD, "a.toml")
-    return structure(cls, table, where=spec.at, path="model.positions.0", label="option of position 'shaw'")
+def options(table: dict[str, Any]) -> Any:
+    where = Spec.from_toml(GOOD, "a.toml").at
+    return structure(Options, table, where=where, path="model.positions.0", label="option of position 'shaw'")
 
 
 def test_options_take_each_type() -> None:
@@ -176,7 +162,6 @@ def test_options_take_each_type() -> None:
             "a.toml:11: unknown option 'clp' of position 'shaw'. Did you mean 'clip'? Known: clip",
         ),
         ({"clip": True}, "a.toml:13: model.positions.0.clip must be an integer, not True"),
-        ({"clip": "8"}, "model.positions.0.clip must be an integer, not '8'"),
         ({"clip": 1}, "a.toml:13: model.positions.0.clip must be >= 2: 1"),
         ({"terms": "keys"}, "model.positions.0.terms must be 'key' or 'key+value', not 'keys'"),
         ({"scale": "1"}, "model.positions.0.scale must be a number, not '1'"),
@@ -195,11 +180,6 @@ def test_a_wrong_option_is_placed(table: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError) as caught:
         options(table)
     assert message in str(caught.value)
-
-
-def test_a_missing_option_is_named() -> None:
-    with pytest.raises(SpecError, match=r"a.toml:11: missing option of position 'shaw' 'count'"):
-        options({}, Needy)
 
 
 def test_a_file_that_is_not_there_and_one_that_is_not_text(tmp_path: Path) -> None:

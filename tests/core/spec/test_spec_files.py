@@ -160,13 +160,6 @@ def test_overrides_from_the_command_line_are_toml() -> None:
             parse_override(wrong)
 
 
-def test_a_name_without_separator_is_a_ready_spec(folder: Path) -> None:
-    with pytest.raises(SpecError, match=r"unknown ready spec 'bass'.*A path ends in .toml"):
-        load_spec("bass")
-    (folder / "odd").write_text(BASE)
-    assert load_spec("./odd").name == "base"
-
-
 def test_a_name_that_lacks_its_ending_is_shown_with_it(folder: Path) -> None:
     (folder / "odd").write_text(BASE)
     (folder / "saved").mkdir()
@@ -175,6 +168,8 @@ def test_a_name_that_lacks_its_ending_is_shown_with_it(folder: Path) -> None:
         with pytest.raises(SpecError, match=f"'{name}' is no ready spec; .* write {path}$"):
             load_spec(name)
         assert load_spec(path).name == "base"
+    with pytest.raises(SpecError, match=r"unknown ready spec 'bass'.*A path ends in .toml"):
+        load_spec("bass")
     with pytest.raises(SpecError, match=r"^saved is a folder, not a spec. That folder has spec.toml.$"):
         load_spec("saved/")
 

@@ -21,7 +21,6 @@ TYPINGS: dict[str, Literal["U", "B"]] = {
         ("j.a", ("join", "assoc")),
         ("cj.pa", ("cjoin", "join", "prod", "assoc")),
         ("j", ("join",)),
-        ("j.", ("join",)),
         (".a", ("assoc",)),
     ],
 )
