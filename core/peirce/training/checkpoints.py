@@ -35,10 +35,6 @@ class CheckpointWarning(UserWarning):
     """A checkpoint is damaged, and an older one is used in its place."""
 
 
-class DamagedError(Exception):
-    """A checkpoint that is not what was written; the message says which file, and how it differs."""
-
-
 @frozen
 class Checkpoint:
     """A checkpoint that has been read.
@@ -62,31 +58,25 @@ class Checkpoints:
         keep: how many stay, the newest ones.
     """
 
-    def __init__(self, directory: Path, keep: int) -> None:
-        self.folder = directory / FOLDER
-        self.keep = keep
+    def __init__(self, directory: Path, keep: int = 1) -> None:
+        self.folder, self.keep = directory / FOLDER, keep
 
-    def begin(self, step: int) -> Path:
-        """An empty folder to write the checkpoint of a step into; one process calls this."""
+    def begin(self, step: int) -> None:
+        """Make an empty folder to write the checkpoint of a step into; one process calls this."""
         self.sweep()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        writing = self.writing(step)
-        writing.mkdir()
-        return writing
+        self._writing(step).mkdir(parents=True)
 
-    def writing(self, step: int) -> Path:
-        """Where the checkpoint of a step is written, by every process."""
+    def _writing(self, step: int) -> Path:
         return self.folder / f".{_name(step)}{_WRITING}"
 
-    @staticmethod
-    def add(folder: Path, group: str, tensors: Mapping[str, Tensor]) -> None:
-        """Write a group of tensors into a checkpoint that is being written."""
+    def add(self, step: int, group: str, tensors: Mapping[str, Tensor]) -> None:
+        """Write a group of tensors into the checkpoint that is being written; any process calls this."""
         own = {name: t.detach().contiguous().cpu() for name, t in tensors.items()}
-        save_file(own, folder / f"{group}{_TENSORS}")
+        save_file(own, self._writing(step) / f"{group}{_TENSORS}")
 
-    def commit(self, step: int, state: Mapping[str, Any]) -> Path:
+    def commit(self, step: int, state: Mapping[str, Any]) -> None:
         """Finish the checkpoint of a step: its state, its digests, its name; then drop what is too old."""
-        writing, path = self.writing(step), self.folder / _name(step)
+        writing, path = self._writing(step), self.folder / _name(step)
         (writing / _STATE).write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
         digests = {file.name: digest_of(file) for file in sorted(writing.iterdir())}
         manifest = {"format": FORMAT, "step": step, "files": digests}
@@ -98,17 +88,17 @@ class Checkpoints:
         os.rename(writing, path)
         sync(self.folder)
         self.prune()
-        return path
 
     def prune(self) -> None:
-        """Remove what is too old, and what is left of it where that was cut off; who owns the directory calls this."""
+        """Remove what is too old; who owns the directory calls this."""
         for old in self.paths()[: -self.keep]:
             self._remove(old)
 
     def sweep(self) -> None:
         """Remove what a training left in the middle of a checkpoint; who owns the directory alone calls this."""
-        for left in (*self.folder.glob(f".step-*{_WRITING}"), *self.folder.glob(f".step-*{_REMOVED}")):
-            shutil.rmtree(left, ignore_errors=True)
+        for ending in (_WRITING, _REMOVED):
+            for left in self.folder.glob(f".step-*{ending}"):
+                shutil.rmtree(left, ignore_errors=True)
         with suppress(OSError):
             self.folder.rmdir()
 
@@ -139,49 +129,38 @@ class Checkpoints:
             TaskError: there are checkpoints, and every one is damaged; or one is of a newer format.
         """
         damaged: list[str] = []
-        paths = self.paths()
-        for path in reversed(paths):
-            try:
-                return _read(path), damaged
-            except DamagedError as error:
-                damaged.append(f"checkpoint {path} is damaged: {error}")
-        if paths:
+        for path in reversed(self.paths()):
+            found = _read(path)
+            if isinstance(found, Checkpoint):
+                return found, damaged
+            damaged.append(f"checkpoint {path} is damaged: {found}")
+        if damaged:
             raise TaskError(
                 f"{'; '.join(damaged)}. There is no older one to resume from: restore one, or start again with "
                 "--overwrite"
             )
-        return None, damaged
+        return None, []
 
 
-def _read(path: Path) -> Checkpoint:
-    manifest = _json(path / _MANIFEST)
-    files = manifest.get("files")
-    if not isinstance(manifest.get("format"), int) or not isinstance(files, dict) or _STATE not in files:
-        raise DamagedError(f"{_MANIFEST} is not the manifest of a checkpoint")
-    if manifest["format"] > FORMAT:
-        raise TaskError(
-            f"checkpoint {path} has format {manifest['format']}, newer than {FORMAT}, the newest that this version of "
-            "Peirce reads; upgrade peirce"
-        )
-    for name, digest in files.items():
-        try:
+def _read(path: Path) -> Checkpoint | str:
+    """A checkpoint, or which of its files is damaged and how."""
+    name = _MANIFEST
+    try:
+        manifest = read_json(path / name)
+        number, files = manifest["format"], {_STATE: "", **manifest["files"]}
+        if number > FORMAT:
+            raise TaskError(
+                f"checkpoint {path} has format {number}, newer than {FORMAT}, the newest that this version of Peirce "
+                "reads; upgrade peirce"
+            )
+        for name, digest in files.items():
             check_file(path / name)
             if digest_of(path / name) != digest:
-                raise DamagedError(f"{name} is not what was written (its digest differs)")
-        except OSError as error:
-            raise DamagedError(f"{name} cannot be read ({error})") from error
-    tensors = {Path(name).stem: load_file(path / name) for name in files if name.endswith(_TENSORS)}
-    return Checkpoint(path, _json(path / _STATE), tensors)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = read_json(path)
-    except (OSError, ValueError) as error:
-        raise DamagedError(f"{path.name} cannot be read ({error})") from error
-    if not isinstance(content, dict):
-        raise DamagedError(f"{path.name} holds no table")
-    return content
+                return f"{name} is not what was written (its digest differs)"
+        tensors = {Path(name).stem: load_file(path / name) for name in files if name.endswith(_TENSORS)}
+        return Checkpoint(path, read_json(path / _STATE), tensors)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        return f"{name} cannot be read ({error})"
 
 
 def _name(step: int) -> str:

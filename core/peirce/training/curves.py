@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from io import BytesIO, FileIO
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,66 +16,55 @@ import numpy as np
 from peirce.files import write_whole
 
 PICTURE, EVENTS = "learning-curves.png", "tensorboard"
-LOGS = "events.out.tfevents.*"
-OUR_LOGS = f"{LOGS}.peirce"
-"""What this version calls its logs; earlier ones did not set theirs apart from those of others."""
+LOGS = "events.out.tfevents.*.peirce"
 
 
 class Curves:
-    """Writes the points of a training's curves for TensorBoard; nothing in processes other than the first.
+    """Writes the points of a training's curves for TensorBoard.
 
     Each point is on the disk, whole or not at all, when `add` returns. TensorBoard's own writer has a thread, whose
     failures come late and with a traceback.
 
     Args:
-        directory: the training's directory.
+        directory: the training's directory; None in processes that write nothing.
         step: the steps done; later points of an interrupted run before this one are struck out.
-        active: whether this process writes.
     """
 
-    def __init__(self, directory: Path, step: int, *, active: bool) -> None:
-        self._file: FileIO | None = None
-        if active:
+    def __init__(self, directory: Path | None, step: int) -> None:
+        self._path: Path | None = None
+        if directory is not None:
             folder = directory / EVENTS
             folder.mkdir(exist_ok=True)
-            name = f"{int(time.time()):010}.{platform.node()}.{os.getpid()}.{next(_NUMBERS)}"
-            self._file = FileIO(folder / OUR_LOGS.replace("*", name), "w")
+            name = f"{int(time.time()):010}.{platform.node()}.{os.getpid()}.{time.monotonic_ns()}"
+            self._path = folder / LOGS.replace("*", name)
+            self._path.touch()
             from tensorboard.compat.proto.event_pb2 import SessionLog
 
             self._write(file_version="brain.Event:2")
             self._write(step=step + 1, session_log=SessionLog(status=SessionLog.START))
 
-    def add(self, step: int, values: Mapping[str, float]) -> None:
-        """One point on each of some curves; values that are no numbers are left out."""
-        if self._file is not None:
-            from tensorboard.compat.proto.summary_pb2 import Summary
+    def add(self, step: int, values: Mapping[str, float], prefix: str) -> None:
+        """One point on each curve `PREFIX/NAME`; values that are no numbers are left out."""
+        from tensorboard.compat.proto.summary_pb2 import Summary
 
-            finite = {name: value for name, value in values.items() if math.isfinite(value)}
-            points = [Summary.Value(tag=name, simple_value=value) for name, value in finite.items()]
-            self._write(step=step, summary=Summary(value=points))
-
-    def close(self) -> None:
-        """Write no more."""
-        if self._file is not None:
-            self._file.close()
+        finite = {f"{prefix}/{name}": value for name, value in values.items() if math.isfinite(value)}
+        points = [Summary.Value(tag=name, simple_value=value) for name, value in finite.items()]
+        self._write(step=step, summary=Summary(value=points))
 
     def _write(self, **event: Any) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.summary.writer.record_writer import RecordWriter
 
-        assert self._file is not None
-        before, record = self._file.tell(), BytesIO()
+        if self._path is None:
+            return
+        record, before = BytesIO(), self._path.stat().st_size
         RecordWriter(record).write(Event(wall_time=time.time(), **event).SerializeToString())
-        content = record.getbuffer()
         try:
-            while content:
-                content = content[self._file.write(content) :]
+            with self._path.open("ab") as file:
+                file.write(record.getvalue())
         except OSError:
-            self._file.truncate(before)
+            os.truncate(self._path, before)
             raise
-
-
-_NUMBERS = itertools.count()
 
 
 def draw(

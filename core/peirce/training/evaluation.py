@@ -6,29 +6,21 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import torch
 
 from peirce.errors import TaskError, unknown
 from peirce.files import check_file, read_bytes
-from peirce.model import ASSETS, Model, Task
+from peirce.model import ASSETS, AnyTask, Model
 from peirce.training import randomness
 from peirce.training.options import TrainingOptions
 from peirce.training.records import read_training
 from peirce.training.warm_start import keep_vocabulary
 
-Data = TypeVar("Data")
-Options = TypeVar("Options")
 
-
-def evaluate(
-    model: Model, task: Task[Options, Data], data: Data, split: str, seed: int = 0
-) -> dict[str, float]:
+def evaluate(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0) -> dict[str, float]:
     """The task's metrics of a model on one split.
-
-    The model is in evaluation mode meanwhile and then as it was; random generators start from the seed and are put
-    back, so that an evaluation in the middle of a training changes nothing.
 
     Args:
         model: the model.
@@ -53,7 +45,7 @@ def _undisturbed(model: Model, seed: int) -> Iterator[None]:
         model.train(training)
 
 
-def mean_loss(model: Model, task: Task[Options, Data], data: Data, split: str, seed: int = 0) -> float:
+def mean_loss(model: Model, task: AnyTask, data: Any, split: str, seed: int = 0) -> float:
     """The mean of the task's loss over one split, dropout off: of each term over its targets, or over batches."""
     sums: dict[str, list[tuple[float, float]]] = {}
     device = next(model.parameters()).device
@@ -72,7 +64,7 @@ def mean_loss(model: Model, task: Task[Options, Data], data: Data, split: str, s
 
 
 def monitored(
-    model: Model, task: Task[Options, Data], data: Data, options: TrainingOptions, seed: int
+    model: Model, task: AnyTask, data: Any, options: TrainingOptions, seed: int
 ) -> tuple[float, dict[str, float]]:
     """What an evaluation during training is judged by, and all of the metrics.
 
@@ -87,7 +79,7 @@ def monitored(
     return metrics[options.monitor], metrics
 
 
-def check_data(model: Model, directory: Path, task: Task[Options, Data], data: Data) -> None:
+def check_data(model: Model, directory: Path, task: AnyTask, data: Any) -> None:
     """Refuse data that are not those of the model: other sizes, or other vocabularies than it was saved with.
 
     Raises:

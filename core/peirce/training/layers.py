@@ -1,7 +1,4 @@
-"""The layers of a model while it trains: found by name, compiled, or recomputed in the backward pass.
-
-Their `forward` is replaced in instances alone, so that names of parameters and modules stay.
-"""
+"""The layers of a model while it trains: found by name, compiled, or recomputed in the backward pass."""
 
 from __future__ import annotations
 
@@ -36,55 +33,39 @@ def layers_of(model: Model) -> list[nn.Module]:
 
 
 @contextmanager
-def _run_by(model: Model, wrap: Callable[[Forward], Forward], what: str) -> Iterator[None]:
-    """Within it `wrap(forward)` runs in place of each layer's `forward`."""
-    layers = layers_of(model)
-    if not layers:
-        raise TaskError(
-            f"{what} layers, and architecture {model.spec.architecture!r} has no ModuleList called {LAYERS!r} that "
-            "holds them; leave it off"
-        )
-    before = [vars(layer).get("forward") for layer in layers]  # set where one is within another
-    try:
-        for layer in layers:
-            layer.forward = wrap(layer.forward)
-        yield
-    finally:
-        for layer, own in zip(layers, before, strict=True):
-            del layer.forward
-            if own is not None:
-                layer.forward = own
+def layers_run(model: Model, *, compiling: bool = False, recomputing: bool = False) -> Iterator[None]:
+    """Within it layers run in another way; `forward` is replaced in instances, so that names of parameters stay.
 
-
-@contextmanager
-def recomputed(model: Model) -> Iterator[None]:
-    """Within it each layer keeps its inputs alone, and is recomputed in the backward pass.
-
-    Dropout draws the same numbers both times.
-
-    Raises:
-        TaskError: the architecture has no layers that could be told apart.
-    """
-    with _run_by(model, _recomputing, "train.checkpointing recomputes"):
-        yield
-
-
-@contextmanager
-def compiled(model: Model) -> Iterator[None]:
-    """Within it `torch.compile` runs each layer as a whole, with one graph for every length of the inputs.
-
-    Layers of one kind share their graph.
+    Args:
+        model: the model.
+        compiling: whether `torch.compile` runs each layer as a whole, with one graph for every length of the inputs;
+            layers of one kind share their graph.
+        recomputing: whether each layer keeps its inputs alone, and is recomputed, as it was compiled, in the backward
+            pass. Dropout draws the same numbers both times.
 
     Raises:
         TaskError: the architecture has no layers that could be told apart; within it, torch cannot compile one.
     """
-    with _run_by(model, _compiling, "train.compile compiles"), warnings.catch_warnings():
+    layers = layers_of(model) if compiling or recomputing else []
+    if (compiling or recomputing) and not layers:
+        raise TaskError(
+            f"train.compile and train.checkpointing are for layers, and architecture {model.spec.architecture!r} has "
+            f"no ModuleList called {LAYERS!r} that holds them; leave them off"
+        )
+    with warnings.catch_warnings():
         # While it traces, torch looks at gradients that inputs of a layer do not keep.
         warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")
-        yield
+        try:
+            for layer in layers:
+                forward = _compiled(layer.forward) if compiling else layer.forward
+                layer.forward = _recomputed(forward) if recomputing else forward
+            yield
+        finally:
+            for layer in layers:
+                vars(layer).pop("forward", None)
 
 
-def _recomputing(forward: Forward) -> Forward:
+def _recomputed(forward: Forward) -> Forward:
     def run(*inputs: Any, **named: Any) -> Any:
         if not torch.is_grad_enabled():
             return forward(*inputs, **named)
@@ -93,7 +74,7 @@ def _recomputing(forward: Forward) -> Forward:
     return run
 
 
-def _compiling(forward: Forward) -> Forward:
+def _compiled(forward: Forward) -> Forward:
     from torch._dynamo.exc import TorchDynamoException
 
     graph = torch.compile(forward, backend=BACKEND, dynamic=True, fullgraph=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from peirce.registry import Registry, default_registry, load_spec
 from peirce.spec import Spec
 from peirce.training import randomness
 from peirce.training.checkpoints import Checkpoints
-from peirce.training.curves import EVENTS, LOGS, OUR_LOGS, PICTURE
+from peirce.training.curves import EVENTS, LOGS, PICTURE
 from peirce.training.options import TrainingOptions, TrainResult
 from peirce.training.precheck import precheck
 from peirce.training.processes import accelerator_of, alone_in, launched_first, threads
@@ -75,11 +74,11 @@ def train(
     """
     require_training()
     registry = registry or default_registry()
-    if spec is None and start is None:
-        raise TaskError("a training needs a spec, or a saved model to start from; give one of them")
-    if not isinstance(spec, Spec):
-        spec = load_spec(spec) if spec is not None else saved_spec(str(start))
     directory = Path(directory)
+    if not isinstance(spec, Spec):
+        if spec is None and start is None:
+            raise TaskError("a training needs a spec, or a saved model to start from; give one of them")
+        spec = load_spec(spec) if spec is not None else saved_spec(str(start))
     precheck(spec, registry)
     if start is not None and Path(start).resolve() == directory.resolve():
         raise TaskError(
@@ -87,14 +86,13 @@ def train(
         )
     if directory.exists() and not directory.is_dir():
         raise TaskError(f"{directory} is a file; give a directory for the trained model")
+    checkpoints = Checkpoints(directory)
     with (
         _alone_in_process(),
-        writing(f"the training in {directory}", partial(_safe, directory)),
+        writing(f"the training in {directory}", lambda: _safe(checkpoints)),
         alone_in(directory),
     ):
-        if not (resume or overwrite) and (
-            (directory / TRAINING).exists() or Checkpoints(directory, 1).paths()
-        ):
+        if not (resume or overwrite) and ((directory / TRAINING).exists() or checkpoints.paths()):
             raise TaskError(
                 f"{directory} already holds a training; continue it with --resume, replace it with --overwrite, or "
                 "give another directory"
@@ -128,9 +126,11 @@ def train(
                 return training.run()
         except BaseException as error:
             if launched_first():
-                # The curves of a training that failed by itself tell why.
+                checkpoints.sweep()
+                # The curves of a training that failed by itself tell why; one that was cut off leaves nothing.
                 cut = not isinstance(error, Exception) or disk_error(error) is not None
-                _leave(directory, cut=cut)
+                if cut and not checkpoints.paths() and not (directory / TRAINING).exists():
+                    _remove_logs(directory)
             raise
 
 
@@ -170,36 +170,27 @@ def _clear(directory: Path, *, resume: bool, overwrite: bool) -> None:
     """
     directory.mkdir(parents=True, exist_ok=True)
     clear(directory)
-    checkpoints = Checkpoints(directory, 1)
+    checkpoints = Checkpoints(directory)
     checkpoints.sweep()
     if resume:
         return
-    _remove_logs(directory, LOGS if overwrite else OUR_LOGS)
+    _remove_logs(directory)
     if overwrite:
         checkpoints.remove()
         for name in (TRAINING, METRICS, PICTURE):
             (directory / name).unlink(missing_ok=True)
 
 
-def _leave(directory: Path, *, cut: bool) -> None:
-    """Remove what a training that ends early has half written; all of it, if it was cut off before a checkpoint."""
-    checkpoints = Checkpoints(directory, 1)
-    checkpoints.sweep()
-    if cut and not checkpoints.paths() and not (directory / TRAINING).exists():
-        _remove_logs(directory, OUR_LOGS)
-
-
-def _remove_logs(directory: Path, names: str) -> None:
+def _remove_logs(directory: Path) -> None:
     folder = directory / EVENTS
-    for path in folder.glob(names):
+    for path in folder.glob(LOGS):
         path.unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()
 
 
-def _safe(directory: Path) -> str:
+def _safe(checkpoints: Checkpoints) -> str:
     """What there is of a training that could not go on."""
-    paths = Checkpoints(directory, 1).paths()
-    if paths:
+    if paths := checkpoints.paths():
         return f"{paths[-1]} is whole, and --resume goes on from it"
     return "nothing of it is left, since it had no checkpoint yet"

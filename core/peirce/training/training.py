@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from attrs import define, field
+from attrs import asdict, define, field, fields_dict
 from torch import Tensor
 
 from peirce.errors import TaskError
-from peirce.files import writing
+from peirce.files import write_json, writing
 from peirce.model import AnyTask, Model
 from peirce.progress import progress_bars
 from peirce.spec import to_plain
@@ -30,10 +30,10 @@ from peirce.training.batches import Feed, Objective, shared
 from peirce.training.checkpoints import Checkpoints, CheckpointWarning
 from peirce.training.curves import PICTURE, Curves, draw
 from peirce.training.evaluation import evaluate, monitored
-from peirce.training.layers import compiled, recomputed
+from peirce.training.layers import layers_run
 from peirce.training.optimizer import learning_rate, make_optimizer, optimizer_tensors, restore_optimizer
 from peirce.training.options import HARMLESS, TrainingOptions, TrainResult
-from peirce.training.records import differences, write_training
+from peirce.training.records import METRICS, METRICS_SCHEMA, TRAINING, TRAINING_SCHEMA, differences
 from peirce.training.settings import plain
 from peirce.training.sharding import load_whole, shard, synchronise, whole_state
 from peirce.training.warm_start import WarmStart, flat
@@ -43,15 +43,17 @@ if TYPE_CHECKING:
 
 TRAIN = "train"
 """The split that every task trains on."""
-_TERM = "term/"
+_LOSSES, _TERM = "losses", "term/"
 
 
 @define
 class _Progress:
-    """Where a training is; a checkpoint holds it, the losses as tensors and the rest as numbers and names."""
+    """Where a training is; a checkpoint holds it, the losses as tensors and the rest as numbers and names.
 
-    losses: list[float] = field(factory=list)
-    terms: dict[str, list[float]] = field(factory=dict)
+    `losses` has the loss of each step, and each term of it, by the names that they have in checkpoints.
+    """
+
+    losses: dict[str, list[float]] = field(factory=lambda: {_LOSSES: []})
     step: int = 0
     seconds: float = 0.0
     evaluations: list[dict[str, Any]] = field(factory=list)
@@ -60,8 +62,12 @@ class _Progress:
     worse: int = 0
     stopped: bool = False
 
-
-_SAVED = ("step", "seconds", "evaluations", "best", "best_step", "worse", "stopped")
+    @property
+    def terms(self) -> dict[str, list[float]]:
+        """The terms of the loss by name."""
+        return {
+            key.removeprefix(_TERM): values for key, values in self.losses.items() if key.startswith(_TERM)
+        }
 
 
 class Training:
@@ -105,33 +111,33 @@ class Training:
         randomness.seed_all(seed, accelerator.process_index)
         self.feed = Feed(task, data, TRAIN, seed)
 
+    def _steps(self, epochs: int) -> int:
+        """The steps of some passes over the data, by the length of the first; the last step is filled."""
+        batches = sum(1 for _ in self.task.batches(self.data, TRAIN, self.seed, 0))
+        return max(1, math.ceil(batches * epochs / self.per_step))
+
     def run(self) -> TrainResult:
         """Train to the end, evaluate, save."""
         self.since = time.monotonic()
         options, progress = self.options, self.progress
-        self.curves = Curves(self.directory, progress.step, active=self.main)
+        self.curves = Curves(self.directory if self.main else None, progress.step)
         self.bars = progress_bars(self.console, kept=True)
         self.bar = self.bars.add_task("training", total=self.total, completed=progress.step, shown="")
-        try:
-            self.objective.train()
-            # What is recomputed is the compiled layer.
-            with (
-                self.bars,
-                compiled(self.model) if options.compile else nullcontext(),
-                recomputed(self.model) if options.checkpointing else nullcontext(),
-            ):
-                while progress.step < self.total and not progress.stopped:
-                    self._step()
-                    done = progress.step == self.total
-                    if done or _due(progress.step, options.log_every):
-                        self._log()
-                    if _due(progress.step, options.evaluate_every):
-                        self._evaluate()
-                    if done or progress.stopped or _due(progress.step, options.save_every):
-                        self._save()
-            return self._finish()
-        finally:
-            self.curves.close()
+        self.objective.train()
+        with (
+            self.bars,
+            layers_run(self.model, compiling=options.compile, recomputing=options.checkpointing),
+        ):
+            while progress.step < self.total and not progress.stopped:
+                self._step()
+                done = progress.step == self.total
+                if done or _due(progress.step, options.log_every):
+                    self._log()
+                if _due(progress.step, options.evaluate_every):
+                    self._evaluate()
+                if done or progress.stopped or _due(progress.step, options.save_every):
+                    self._save()
+        return self._finish()
 
     def _step(self) -> None:
         """One update of the parameters, from as many batches as a step has."""
@@ -171,37 +177,36 @@ class Training:
         """
         if not self.pending:
             return
-        progress = self.progress
-        names = list(progress.terms or self.pending[0])
+        losses = self.progress.losses
+        names = list(self.progress.terms or self.pending[0])
         for sums in self.pending:
-            if list(sums) != names:
+            if sums.keys() != set(names):
                 raise TaskError(
                     f"task {self.task.name!r} gives the terms {', '.join(sums)} of its loss where it gave "
                     f"{', '.join(names)} before; they must be the same for every batch"
                 )
-        rows = torch.stack([torch.stack(list(sums.values())) for sums in self.pending])
+        rows = torch.stack([torch.stack([sums[name] for name in names]) for sums in self.pending])
         self.pending.clear()
         for row in self.accelerator.reduce(rows, reduction="mean").tolist():
             loss = math.fsum(row)
             if not math.isfinite(loss):
                 before = [f"; the checkpoint before it is {path}" for path in self.checkpoints.paths()]
                 raise TaskError(
-                    f"the loss of step {len(progress.losses) + 1} is {loss}; lower train.lr, lengthen train.warmup or "
+                    f"the loss of step {len(losses[_LOSSES]) + 1} is {loss}; lower train.lr, lengthen train.warmup or "
                     f"set train.clip_norm, and look at the batch{''.join(before[-1:])}"
                 )
-            progress.losses.append(loss)
-            for name, value in zip(names, row, strict=True):
-                progress.terms.setdefault(name, []).append(value)
+            for key, value in zip([_LOSSES, *(_TERM + name for name in names)], [loss, *row], strict=True):
+                losses.setdefault(key, []).append(value)
 
     def _log(self) -> None:
         self._settle()
-        progress = self.progress
-        curves = {"loss": progress.losses, **(progress.terms if len(progress.terms) > 1 else {})}
-        recent = {f"train/{name}": values[-self.options.log_every :] for name, values in curves.items()}
+        progress, terms = self.progress, self.progress.terms
+        curves = {"loss": progress.losses[_LOSSES], **(terms if len(terms) > 1 else {})}
+        recent = {name: values[-self.options.log_every :] for name, values in curves.items()}
         means = {name: math.fsum(values) / len(values) for name, values in recent.items()}
         rate = learning_rate(self.options, progress.step - 1, self.total)
-        self.curves.add(progress.step, {**means, "train/learning_rate": rate})
-        shown = f"loss {means['train/loss']:.4f}  rate {rate:.2e}"
+        self.curves.add(progress.step, {**means, "learning_rate": rate}, TRAIN)
+        shown = f"loss {means['loss']:.4f}  rate {rate:.2e}"
         self.bars.update(self.bar, completed=progress.step, shown=shown)
 
     @contextmanager
@@ -218,53 +223,49 @@ class Training:
     def _evaluate(self) -> None:
         """Evaluate on the validation split; remember the best parameters and count how long ago they were."""
         self._settle()
-        options, progress = self.options, self.progress
+        options, progress, step = self.options, self.progress, self.progress.step
         with self._bars_paused():
             value, metrics = monitored(self._whole_model(), self.task, self.data, options, self.seed)
-            self.curves.add(
-                progress.step, {f"{options.valid_split}/{name}": v for name, v in metrics.items()}
-            )
+            self.curves.add(step, metrics, options.valid_split)
             progress.evaluations.append(
-                {"step": progress.step, "monitor": options.monitor, "value": value, "metrics": metrics}
+                {"step": step, "monitor": options.monitor, "value": value, "metrics": metrics}
             )
             best = progress.best
             better = not math.isnan(value) and (
                 best is None or (value < best if options.falls else value > best)
             )
             if better:
-                progress.best, progress.best_step, progress.worse = value, progress.step, 0
+                progress.best, progress.best_step, progress.worse = value, step, 0
                 if options.patience:
                     self.best = {name: t.cpu().clone() for name, t in whole_state(self.model).items()}
             else:
                 progress.worse += 1
                 progress.stopped = bool(options.patience) and progress.worse >= options.patience
             mark = " (best so far)" if better else ""
-            self.tell(f"step {progress.step}: {options.valid_split} {options.monitor} {value:.4f}{mark}")
+            self.tell(f"step {step}: {options.valid_split} {options.monitor} {value:.4f}{mark}")
         self.objective.train()
 
     def _save(self) -> None:
         """Write a checkpoint; every process adds its own random generators."""
         self._settle()
-        accelerator, progress, add = self.accelerator, self.progress, self.checkpoints.add
-        what = f"the checkpoint of step {progress.step} in {self.directory}"
-        with writing(what, "those before it are whole"):
+        accelerator, step, add = self.accelerator, self.progress.step, self.checkpoints.add
+        with writing(f"the checkpoint of step {step} in {self.directory}", "those before it are whole"):
             if self.main:
-                self.checkpoints.begin(progress.step)
+                self.checkpoints.begin(step)
             accelerator.wait_for_everyone()
-            folder = self.checkpoints.writing(progress.step)
-            add(folder, f"random-{accelerator.process_index}", randomness.capture())
+            add(step, f"random-{accelerator.process_index}", randomness.capture())
             accelerator.wait_for_everyone()
             tensors = {
                 "model": whole_state(self.model),
                 "optimizer": optimizer_tensors(self.inner, self.parameters),
             }
             if self.main:
-                losses = {"losses": progress.losses, **{f"{_TERM}{k}": v for k, v in progress.terms.items()}}
-                tensors["losses"] = {k: torch.tensor(v, dtype=torch.float64) for k, v in losses.items()}
+                losses = self.progress.losses.items()
+                tensors["losses"] = {key: torch.tensor(own, dtype=torch.float64) for key, own in losses}
                 if self.best:
                     tensors["best"] = self.best
                 for name, group in tensors.items():
-                    add(folder, name, group)
+                    add(step, name, group)
                 state = {
                     "epoch": self.feed.epoch,
                     "batch": self.feed.batch,
@@ -272,11 +273,14 @@ class Training:
                     "threads": torch.get_num_threads(),
                     "scaler": accelerator.scaler.state_dict() if accelerator.scaler is not None else None,
                     "identity": self._identity(),
-                    **{key: getattr(progress, key) for key in _SAVED},
-                    "seconds": progress.seconds + time.monotonic() - self.since,
+                    **asdict(self.progress, filter=lambda each, _: each.name != "losses"),
+                    "seconds": self._seconds(),
                 }
-                self.checkpoints.commit(progress.step, state)
+                self.checkpoints.commit(step, state)
             accelerator.wait_for_everyone()
+
+    def _seconds(self) -> float:
+        return self.progress.seconds + time.monotonic() - self.since
 
     def resume(self) -> None:
         """Continue from the newest sound checkpoint.
@@ -301,12 +305,9 @@ class Training:
         if self.accelerator.scaler is not None and state["scaler"] is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self.best = dict(tensors.get("best", {}))
-        losses = {name: values.tolist() for name, values in tensors["losses"].items()}
-        self.progress = _Progress(
-            losses=losses.pop("losses"),
-            terms={name.removeprefix(_TERM): values for name, values in losses.items()},
-            **{key: state[key] for key in _SAVED},
-        )
+        losses = {key: values.tolist() for key, values in tensors["losses"].items()}
+        known = {key: state[key] for key in fields_dict(_Progress) if key in state}
+        self.progress = _Progress(**known, losses=losses)
         self.feed = Feed(self.task, self.data, TRAIN, self.seed, state["epoch"], state["batch"])
         if self.main and not damaged:
             self.checkpoints.prune()
@@ -344,13 +345,13 @@ class Training:
         if options.test_split:
             metrics = evaluate(model, self.task, self.data, options.test_split, self.seed)
             remarks = self.task.remarks(model, self.data, options.test_split)
-            self.curves.add(progress.step, {f"{options.test_split}/{name}": v for name, v in metrics.items()})
+            self.curves.add(progress.step, metrics, options.test_split)
         result = TrainResult(
             model=model,
-            losses=tuple(progress.losses),
+            losses=tuple(progress.losses[_LOSSES]),
             metrics=metrics,
             remarks=remarks,
-            seconds=progress.seconds + time.monotonic() - self.since,
+            seconds=self._seconds(),
             steps=progress.step,
             evaluations=tuple(progress.evaluations),
             start=self.start,
@@ -360,18 +361,37 @@ class Training:
             model.save(self.directory, self.task.assets(self.data))
             rates = [learning_rate(options, step, self.total) for step in range(progress.step)]
             title = f"{model.spec.name} on {self.task.name}, seed {self.seed}"
-            draw(self.directory / PICTURE, progress.losses, rates, progress.evaluations, title)
-            facts = {
-                "best": {"step": progress.best_step, options.monitor: progress.best} if self.best else None,
-                "stopped_early": progress.stopped,
-                "threads": torch.get_num_threads(),
-                "processes": self.accelerator.num_processes,
-                "device": str(self.accelerator.device),
-                "parameters": self.numbers,
-            }
-            write_training(self.directory, self.task, self.given, options, self.seed, result, facts)
+            draw(self.directory / PICTURE, result.losses, rates, progress.evaluations, title)
+            self._record(result)
         self.accelerator.wait_for_everyone()
         return result
+
+    def _record(self, result: TrainResult) -> None:
+        """Write `metrics.json`, and then `training.json`, which says that the training has ended."""
+        options, progress, losses = self.options, self.progress, result.losses
+        last = losses[-options.log_every :]
+        tested = {options.test_split: dict(result.metrics)} if options.test_split else {}
+        measured = {**tested, "remarks": result.remarks, "during_training": result.evaluations}
+        write_json(self.directory / METRICS, {"schema": METRICS_SCHEMA, **measured})
+        record = {
+            "schema": TRAINING_SCHEMA,
+            "task": {"name": self.task.name, "options": plain(self.given)},
+            "training": plain(options),
+            "seed": self.seed,
+            "steps": result.steps,
+            "losses": {"first": losses[0], "last": losses[-1], "final_mean": math.fsum(last) / len(last)},
+            "metrics": tested,
+            "remarks": result.remarks,
+            "best": {"step": progress.best_step, options.monitor: progress.best} if self.best else None,
+            "stopped_early": progress.stopped,
+            "threads": torch.get_num_threads(),
+            "processes": self.accelerator.num_processes,
+            "device": str(self.accelerator.device),
+            "parameters": self.numbers,
+            "seconds": result.seconds,
+            "start": result.start.plain() if result.start is not None else None,
+        }
+        write_json(self.directory / TRAINING, record)
 
     def _whole_model(self) -> Model:
         """The model with whole tensors, one of its own where processes hold parts of it."""
@@ -381,11 +401,6 @@ class Training:
             whole = Model(self.model.plan, self.model.provenance)
         whole.load_state_dict(whole_state(self.model))
         return whole.to(self.accelerator.device)
-
-    def _steps(self, epochs: int) -> int:
-        """The steps of some passes over the data, by the length of the first; the last step is filled."""
-        batches = sum(1 for _ in self.task.batches(self.data, TRAIN, self.seed, 0))
-        return max(1, math.ceil(batches * epochs / self.per_step))
 
     def tell(self, text: str) -> None:
         """Print a sentence where there is a console."""

@@ -14,7 +14,7 @@ from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.spec import Spec
 from peirce.training import TrainingOptions, layers, layers_of, train
-from peirce.training.layers import compiled
+from peirce.training.layers import layers_run
 from torch import Tensor
 from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_compiled_says_so(parts: Registry, monkeypatch: pytest.Mo
     ids = torch.randint(2, 10, (2, 5))
     with (
         pytest.raises(TaskError, match=r"cannot compile a layer \(.*it needs a C\+\+ compiler.*Leave it off"),
-        compiled(model),
+        layers_run(model, compiling=True),
     ):
         model(input_ids=ids)
     model(input_ids=ids)

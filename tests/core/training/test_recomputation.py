@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import attrs
@@ -13,7 +11,7 @@ import torch
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.training import TrainingOptions, layers_of, train
-from peirce.training.layers import compiled, recomputed
+from peirce.training.layers import layers_run
 from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions
 
 OPTIONS = TrainingOptions(steps=8, lr=1e-2, save_every=0, device="cpu", threads=1)
@@ -53,7 +51,7 @@ def _held(model: peirce.Model, inputs: dict[str, torch.Tensor], *, active: bool)
         return tensor
 
     with (
-        recomputed(model) if active else nullcontext(),
+        layers_run(model, recomputing=active),
         torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t),
     ):
         outputs = model(**inputs)
@@ -70,15 +68,12 @@ def test_fewer_bytes_are_held(parts: Registry) -> None:
     assert recomputed < plain / 3
 
 
-@pytest.mark.parametrize("way", [recomputed, compiled])
-def test_an_architecture_without_layers_is_named(
-    way: Callable[[peirce.Model], AbstractContextManager[None]], parts: Registry
-) -> None:
+def test_an_architecture_without_layers_is_named(parts: Registry) -> None:
     model = peirce.build(TRANSFORMER.replace({"model.input.vocabulary": 10}), registry=parts)
     model.network.blocks = model.network.layers
     del model.network.layers
     with (
         pytest.raises(TaskError, match=r"architecture 'transformer' has no ModuleList called 'layers'"),
-        way(model),
+        layers_run(model, recomputing=True),
     ):
         pass
