@@ -82,7 +82,7 @@ def train(
 
     from peirce.extras import require_training
     from peirce.training.loop import train as run
-    from peirce.training.settings import make_task, read_settings, settings_by_part, training_options
+    from peirce.training.settings import make_task, plain, read_settings, settings_by_part, training_options
     from peirce.training.warm_start import saved_spec
 
     given = read_settings(settings, default_registry().get("tasks", task))
@@ -101,8 +101,7 @@ def train(
         start=start,
     )
     facts = {"directory": str(directory), "task": task, "seed": seed}
-    begun = result.start.plain() if result.start is not None else None
-    also = {"remarks": result.remarks, "start": begun}
+    also = {"remarks": result.remarks, "start": result.start and plain(result.start)}
     show_result(result, options.test_split, "peirce.train/1" if json else None, facts, also)
 
 

@@ -389,7 +389,7 @@ class Training:
             "device": str(self.accelerator.device),
             "parameters": self.numbers,
             "seconds": result.seconds,
-            "start": result.start.plain() if result.start is not None else None,
+            "start": result.start and plain(result.start),
         }
         write_json(self.directory / TRAINING, record)
 

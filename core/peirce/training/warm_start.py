@@ -7,6 +7,7 @@ written to `training.json`.
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,6 @@ TOKENIZER = "tokenizer"
 TOKENIZER_FILE = "tokenizer.json"
 _VOCABULARIES = ("tokenizer", "vocabulary", "vocab", "tokens")
 """The stems of assets that say which token an id is; these may not differ between a model and what it starts from."""
-_SHOWN = 30
-"""The most tensors of one kind that an error lists."""
 
 Tensors = Mapping[str, Tensor]
 
@@ -74,11 +73,6 @@ class WarmStart:
             f"converted from {' and '.join(self.converted)}": self.converted,
         }
         return "; ".join(text for text, there in parts.items() if there)
-
-    def plain(self) -> dict[str, Any]:
-        """As what JSON holds."""
-        values = attrs.asdict(self, recurse=False)
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 
 def saved_spec(directory: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec:
@@ -137,10 +131,9 @@ class SavedModel:
         Raises:
             ModelFileError: a file is missing or damaged, or a part is not here.
         """
-        directory = Path(directory)
         model = load(directory, registry=registry)
-        with saved_files(directory, digests=False) as files:
-            return cls(directory, model, digest_of(files.path(WEIGHTS)))
+        with saved_files(Path(directory), digests=False) as files:
+            return cls(Path(directory), model, digest_of(files.path(WEIGHTS)))
 
     def check_vocabulary(self, assets: Mapping[str, bytes]) -> None:
         """Refuse data whose token ids mean something else than those that the model knows.
@@ -178,9 +171,8 @@ class SavedModel:
             TaskError: a size or a tensor of the body is missing, unknown or of another shape; all of them are named.
         """
         ours, theirs = (_by_head(each.state_dict()) for each in (model, self.model))
-        problems = _differ(ours[""], theirs[""])
-        problems = [*_other_sizes(model, self.model, length=bool(problems)), *problems]
-        if problems:
+        tensors = _differ(ours[""], theirs[""])
+        if problems := [*_other_sizes(model, self.model, length=bool(tensors)), *tensors]:
             raise TaskError(
                 f"spec {model.spec.name!r} cannot start from {self.directory}: {'; '.join(problems)}. Only heads may "
                 "differ: give no spec to take the saved one's, or change yours to agree"
@@ -189,13 +181,13 @@ class SavedModel:
         fits = [
             prefix
             for prefix, use in heads.items()
-            if saved.get(prefix) == use and not _differ(ours.get(prefix, {}), theirs.get(prefix, {}))
+            if saved.get(prefix) == use and not _differ(ours[prefix], theirs[prefix])
         ]
-        taken = {name: tensor for prefix in ("", *fits) for name, tensor in theirs.get(prefix, {}).items()}
-        before = model.state_dict()
-        converted = {t.dtype for name, t in taken.items() if t.dtype != before[name].dtype}
-        model.load_state_dict(taken, strict=False)
         new = tuple(prefix for prefix in heads if prefix not in fits)
+        taken = {name: tensor for prefix in ("", *fits) for name, tensor in theirs[prefix].items()}
+        before = model.state_dict()
+        converted = {str(t.dtype) for name, t in taken.items() if t.dtype != before[name].dtype}
+        model.load_state_dict(taken, strict=False)
         return WarmStart(
             directory=str(self.directory),
             digest=self.digest,
@@ -204,18 +196,18 @@ class SavedModel:
             heads_taken=tuple(fits),
             heads_new=new,
             heads_left=tuple(prefix for prefix in saved if prefix not in fits),
-            parameters_new=sum(t.numel() for prefix in new for t in ours.get(prefix, {}).values()),
+            parameters_new=sum(t.numel() for prefix in new for t in ours[prefix].values()),
             changed=_changed(model.spec, self.model.spec),
-            converted=tuple(sorted(str(dtype).removeprefix("torch.") for dtype in converted)),
+            converted=tuple(sorted(dtype.removeprefix("torch.") for dtype in converted)),
         )
 
 
-def _by_head(state: Tensors) -> dict[str, dict[str, Tensor]]:
+def _by_head(state: Tensors) -> Mapping[str, dict[str, Tensor]]:
     """Tensors by the prefix of their head; those of the body by an empty one."""
-    found: dict[str, dict[str, Tensor]] = {"": {}}
+    found: dict[str, dict[str, Tensor]] = defaultdict(dict)
     for name, tensor in state.items():
         first, _, rest = name.partition(".")
-        found.setdefault(rest.partition(".")[0] if first == "heads" else "", {})[name] = tensor
+        found[rest.partition(".")[0] if first == "heads" else ""][name] = tensor
     return found
 
 
@@ -230,11 +222,7 @@ def _differ(ours: Tensors, theirs: Tensors) -> list[str]:
             if name in theirs and tensor.shape != theirs[name].shape
         ],
     }
-    return [
-        f"{kind} {', '.join(names[:_SHOWN])}" + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
-        for kind, names in kinds.items()
-        if names
-    ]
+    return [f"{kind} {', '.join(names)}" for kind, names in kinds.items() if names]
 
 
 def _other_sizes(model: Model, saved: Model, *, length: bool) -> Iterator[str]:
@@ -247,10 +235,8 @@ def _other_sizes(model: Model, saved: Model, *, length: bool) -> Iterator[str]:
     ours, theirs = model.plan.dims.known(), saved.plan.dims.known()
     for name in dict.fromkeys((*ours, *theirs)):
         one, other = ours.get(name, 0), theirs.get(name, 0)
-        if one != other and name != "max_length":
-            yield f"{name} is {one} and was {other}"
-        elif one != other and length:
-            yield f"model.input.max_length is {one} and was {other}"
+        if one != other and (name != "max_length" or length):
+            yield f"{'model.input.' if name == 'max_length' else ''}{name} is {one} and was {other}"
 
 
 def _changed(spec: Spec, saved: Spec) -> tuple[str, ...]:
