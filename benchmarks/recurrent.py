@@ -14,8 +14,7 @@ from collections.abc import Callable
 import torch
 from measuring import CLOCKS, record, seconds
 from peirce.parts import Dims, NoOptions
-from peirce_basics.operators.gru import GRU
-from peirce_basics.operators.lstm import LSTM
+from peirce_basics.operators.gated import GRU, LSTM
 from peirce_tpru.operators.tpru import SMALLEST, TPRU, TPRUOptions
 from torch import Tensor, nn
 

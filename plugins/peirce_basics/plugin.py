@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 @hookimpl
 def register_operators() -> list[type[RecurrentOperator]]:
     """Recurrent operators."""
-    from peirce_basics.operators.gru import GRU
-    from peirce_basics.operators.lstm import LSTM
+    from peirce_basics.operators.gated import GRU, LSTM
 
     return [LSTM, GRU]
 

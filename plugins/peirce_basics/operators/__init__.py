@@ -1,1 +1,1 @@
-"""Recurrent operators, one file each."""
+"""Recurrent operators."""

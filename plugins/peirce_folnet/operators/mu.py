@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 from peirce.algebra import Scope
 from peirce.parts import Operator, Reader, Writer
 from torch import Tensor
@@ -37,8 +38,4 @@ class Mu(Operator):
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""
-        tokens, heads, sizes = range(len(premise)), range(self.dims.heads), range(self.dims.head_size)
-        return [
-            [[sum(kernel[x][a][h] * premise[x][a][s] for a in tokens) for s in sizes] for h in heads]
-            for x in tokens
-        ]
+        return cast(list[Any], np.einsum("xah,xas->xhs", kernel, premise).tolist())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 from peirce.algebra import Scope
 from peirce.parts import Operator, Reader, Writer
 from torch import Tensor
@@ -37,8 +38,4 @@ class Prod(Operator):
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over w, term by term."""
-        tokens, heads, sizes = range(len(kernel)), range(self.dims.heads), range(self.dims.head_size)
-        return [
-            [[sum(kernel[x][h][w] * premise[x][y][w] for w in sizes) for h in heads] for y in tokens]
-            for x in tokens
-        ]
+        return cast(list[Any], np.einsum("xhw,xyw->xyh", kernel, premise).tolist())

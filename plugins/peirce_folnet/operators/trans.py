@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 from peirce.algebra import Scope
 from peirce.kernels import channels_first
 from peirce.parts import Operator, Reader, Writer
@@ -40,8 +41,4 @@ class Trans(Operator):
 
     def reference(self, kernel: list[Any], premise: list[Any], scope: list[list[bool]]) -> list[Any]:
         """The sum over a, term by term."""
-        tokens, channels = range(len(kernel)), range(self.dims.binary)
-        return [
-            [[sum(kernel[x][a][d] * premise[a][y][d] for a in tokens) for d in channels] for y in tokens]
-            for x in tokens
-        ]
+        return cast(list[Any], np.einsum("xad,ayd->xyd", kernel, premise).tolist())

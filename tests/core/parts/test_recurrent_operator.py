@@ -15,8 +15,7 @@ from peirce.networks import recur
 from peirce.parts import Dims, RecurrentOperator
 from peirce.registry import Registry
 from peirce_basics import plugin as basics
-from peirce_basics.operators.gru import GRU
-from peirce_basics.operators.lstm import LSTM
+from peirce_basics.operators.gated import GRU, LSTM
 from peirce_folnet import plugin as folnet
 from small_specs import FOLNET, RECURRENT
 from torch import Tensor, nn
