@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import peirce
 import pytest
 import torch
@@ -14,7 +13,6 @@ from peirce.compose import ProvenanceWarning
 from peirce.errors import InputError, ModelFileError, PeirceError, SpecError
 from peirce.registry import Registry
 from peirce.spec import Spec
-from peirce_folnet.checkpoints.folnet import import_folnet
 from peirce_hf import (
     PeirceConfig,
     PeirceForCausalLM,
@@ -148,28 +146,6 @@ def test_every_output_is_there(registry: Registry) -> None:
     for name, value in seen.items():
         assert torch.equal(value, wanted[name]), name
     assert torch.equal(made(ids(2, 5), mask, types, return_dict=False)[1], wanted["unary"])
-
-
-def test_a_published_checkpoint(shared: Path, registry: Registry, tmp_path: Path) -> None:
-    """`peirce import folnet`, then transformers, through its files: the published numbers."""
-    folder = shared / "golden" / "folnet" / "jmc.atp-diag-scl"
-    model = import_folnet(
-        folder / "config.json", folder / "weights.safetensors", tmp_path / "model", registry=registry
-    ).eval()
-    PeirceForPreTraining.from_peirce(model, registry=registry).save_pretrained(tmp_path / "hf")
-    loaded = AutoModelForPreTraining.from_pretrained(tmp_path / "hf")
-    arrays = {name: torch.from_numpy(value) for name, value in np.load(folder / "io.npz").items()}
-    inputs = {name: arrays.pop(name).long() for name in ("input_ids", "token_type_ids")}
-    with torch.no_grad():
-        found = loaded(**inputs, attention_mask=torch.ones_like(inputs["input_ids"]))
-        own = model(**inputs)
-    seen = {
-        "unary": found.last_hidden_state, "pooled": found.pooler_output, "binary": found.binary, **found.predictions
-    }  # fmt: skip
-    assert set(seen) == set(arrays)
-    for name, value in arrays.items():
-        assert torch.allclose(seen[name], own[name], atol=1e-5)
-        assert (seen[name] - value).abs().max() / value.abs().max() < 1e-5, name
 
 
 @pytest.mark.parametrize("changes", often(PARTS, PARTS[2:]), ids=["t5", "tpr", "shaw-diagonal-affine"])

@@ -15,7 +15,6 @@ from peirce_hf import (
     PeirceForCausalLM,
     PeirceForConditionalGeneration,
     PeirceForMaskedLM,
-    PeirceForQuestionAnswering,
     PeirceForSequenceClassification,
     PeirceForTokenClassification,
     PeirceModel,
@@ -213,15 +212,3 @@ def test_a_target_from_its_source(
     assert len(set(found.flatten().tolist())) > 2
     beams = loaded.generate(**inputs, **options, num_beams=3)
     assert torch.equal(beams, loaded.generate(**inputs, **{**options, "use_cache": False}, num_beams=3))
-
-
-def test_a_question_and_its_text_as_a_pair(tokenizer: Tokenizer, spec: Spec) -> None:
-    """Token types tell the two apart, and padding has no score."""
-    model = PeirceForQuestionAnswering(PeirceConfig(spec=spec)).eval()
-    hf = tokenizer_for(tokenizer, model.config)
-    inputs = hf(["who sat", "who"], ["the cat sat on the mat", "a dog"], padding=True, return_tensors="pt")
-    found = model(**inputs)
-    assert found.start_logits.shape == inputs["input_ids"].shape
-    assert found.start_logits[inputs["attention_mask"] == 0].eq(0).all()
-    untyped = model(**{**inputs, "token_type_ids": torch.zeros_like(inputs["token_type_ids"])})
-    assert not torch.allclose(untyped.start_logits, found.start_logits, atol=1e-3)

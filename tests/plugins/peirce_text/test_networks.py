@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 from kinship import write_folder
-from peirce.errors import TaskError
 from peirce.experiments import RESULTS, ResultRow, read_rows
-from peirce.experiments.cli import app
 from peirce.model import ExperimentRequest
 from peirce_text.clutrr.experiment import CLUTRR, ClutrrNetworks, StoryRow
 from peirce_text.clutrr.task import Clutrr, ClutrrOptions
@@ -19,7 +17,6 @@ from peirce_text.folio.problems import LABELS
 from peirce_text.networks import ARMS
 from rich.console import Console
 from shared_folder import ROOT
-from typer.testing import CliRunner
 
 TINY = {
     "model.dims.layers": 1,
@@ -70,19 +67,6 @@ def test_each_label_of_each_split_has_a_row_and_every_run_is_done_once(folio: Ex
     assert networks.run(console) == rows
     assert path.read_text() == whole
     assert console.export_text().count("done before") == 2
-
-
-def test_the_command_trains_what_is_missing(folio: ExperimentRequest) -> None:
-    settings = [word for key, value in folio.settings.items() for word in ("--set", f"{key}={value}")]
-    where = ["--data", folio.data, "-o", str(folio.directory), "--seeds", "0", "--row", "BERT"]
-    done = CliRunner().invoke(app, ["run", "folio", *where, *settings, "--json"])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert {figure["row"] for figure in found["figures"]} == {"BERT", "the commonest label"}
-    assert all(Path(file).is_file() for file in found["files"])
-    done = CliRunner().invoke(app, ["run", "folio", "--data", folio.data, "--row", "BERT, 4 times"])
-    assert isinstance(done.exception, TaskError)
-    assert "Did you mean 'BERT, 4 times the steps'" in str(done.exception)
 
 
 def test_the_table_joins_the_labels_of_a_run(folio: ExperimentRequest) -> None:

@@ -126,22 +126,6 @@ def test_it_goes_on_from_its_state(cell: str, registry: Registry) -> None:
     }
 
 
-def test_it_generates_the_same_with_its_state_and_from_the_whole_text(registry: Registry) -> None:
-    model = build(RECURRENT, registry=registry, dtype=torch.float64)
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_()
-    inputs = {
-        "input_ids": torch.tensor([[3, 4, 5], [0, 7, 2]]),
-        "attention_mask": torch.tensor([[True] * 3, [False, True, True]]),
-    }
-    kept = model.generate(inputs, max_new=6, sample=True)
-    again = model.generate(inputs, cache=False, max_new=6, sample=True)
-    assert [text.tokens for text in kept] == [text.tokens for text in again]
-    assert len({token for text in kept for token in text.tokens}) > 2
-
-
 def test_what_cannot_work_is_refused(registry: Registry) -> None:
     with pytest.raises(InputError, match='directions = "both" reads whole texts'):
         network("lstm", "both", registry).network.advance({"input_ids": torch.tensor([[3]])}, {})

@@ -4,7 +4,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import peirce
 import pytest
 import torch
 from kinship import row, write, write_folder
@@ -117,24 +116,6 @@ def test_the_loss_and_the_metrics_by_hand(head: str, folder: Path, registry: Reg
     batches = list(task.batches(data, "test", 0, 0))
     total = sum(task.loss(model, batch).item() * len(batch["labels"]) for batch in batches)
     assert total == pytest.approx(sum(losses), rel=1e-4)
-
-
-@pytest.mark.parametrize(("spec", "head"), [(FOLNET, "relation"), (TRANSFORMER, "classification")])
-def test_a_few_steps_learn_and_the_saved_model_evaluates_the_same(
-    spec: Spec, head: str, folder: Path, tmp_path: Path, registry: Registry
-) -> None:
-    task = _task(folder, people="tokens", head=head, batch_size=16)
-    data = task.prepare()
-    changes = {"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.4}
-    options = TrainingOptions(steps=80, lr=1e-2, warmup=5, threads=1)
-    result = train(spec.replace(changes), task, options, tmp_path / "out", registry=registry, data=data)
-    assert np.mean(result.losses[-5:]) < 0.2 * np.mean(result.losses[:5])
-    assert result.metrics["accuracy_2"] == 1.0
-    assets = tmp_path / "out" / "assets"
-    assert (assets / "labels.txt").read_text().split() == ["niece", "son"]
-    assert Tokenizer.load(tmp_path / "out").content == data.tokenizer.content
-    loaded = peirce.load(tmp_path / "out", registry=registry)
-    assert task.metrics(loaded, data, "test") == result.metrics
 
 
 def test_what_cannot_be(folder: Path, tmp_path: Path, registry: Registry) -> None:

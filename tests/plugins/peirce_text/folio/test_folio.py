@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peirce
 import pytest
 import torch
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import Registry
-from peirce.training import TrainingOptions, train
 from peirce_text.folio.problems import find_files
 from peirce_text.folio.problems import problem as read_problem
 from peirce_text.folio.task import Folio, FolioOptions
@@ -130,26 +128,6 @@ def test_metrics_by_hand(folder: Path, registry: Registry) -> None:
     assert (
         task.metrics(model, data, "test") == metrics
     )  # without a test file the validation file stands for it
-
-
-def test_a_few_steps_learn(folder: Path, tmp_path: Path, registry: Registry) -> None:
-    task = Folio(FolioOptions(folder=str(folder), vocabulary=100, batch_size=12))
-    spec = FOLNET.replace({"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.2})
-    result = train(
-        spec,
-        task,
-        TrainingOptions(steps=60, lr=4e-3, warmup=5, threads=1),
-        tmp_path / "out",
-        registry=registry,
-    )
-    assert result.metrics["accuracy"] == 1.0
-    assert result.metrics["confusion/Unknown/Unknown"] == 2
-    again = Folio(FolioOptions(folder=str(folder), tokenizer=str(tmp_path / "out"), batch_size=12))
-    assert (
-        again.metrics(peirce.load(tmp_path / "out", registry=registry), again.prepare(), "test")
-        == result.metrics
-    )
-    assert (tmp_path / "out" / "assets" / "labels.txt").read_text().split() == ["True", "False", "Unknown"]
 
 
 def test_the_published_files(shared: Path) -> None:

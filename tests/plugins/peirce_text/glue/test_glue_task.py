@@ -42,27 +42,6 @@ def suited(task: Glue, data: TextClassData) -> Model:
     return build(spec).eval()
 
 
-def test_a_pair_is_two_types_of_tokens(files: Path) -> None:
-    task, data = made(files, "rte", batch_size=1)
-    batch = next(iter(task.batches(data, "valid", 0, 0)))
-    words = [data.tokenizer.token(int(i)) for i in batch["input_ids"][0]]
-    assert words == ["[CLS]", "it", "is", "good", ".", "[SEP]", "it", "is", "not", "bad", ".", "[SEP]"]
-    assert batch["token_type_ids"].tolist() == [[0] * 6 + [1] * 6]
-    assert batch["attention_mask"].all()
-    assert batch["labels"].tolist() == [0]
-
-
-def test_batches_are_padded_and_long_examples_cut(files: Path) -> None:
-    task, data = made(files, "wnli", length=8)
-    batch = next(iter(task.batches(data, "train", 0, 0)))
-    assert batch["input_ids"].shape == (2, 8)
-    assert data.splits["train"].cut == 2
-    task, data = made(files, "sst2", batch_size=4)
-    batch = next(iter(task.batches(data, "train", 0, 0)))
-    assert not batch["attention_mask"].all()
-    assert batch["input_ids"][~batch["attention_mask"]].eq(data.tokenizer.pad_id).all()
-
-
 def test_predictions_stand_in_the_order_of_the_file(files: Path) -> None:
     task, data = made(files, "qqp", batch_size=7)
     model = suited(task, data)

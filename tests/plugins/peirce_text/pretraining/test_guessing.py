@@ -53,15 +53,6 @@ def test_eight_in_ten_become_the_mask_one_stays_and_one_becomes_any_token() -> N
     assert len(set(others.tolist())) == len(ORDINARY) - 1
 
 
-def test_every_place_is_chosen_as_often() -> None:
-    rule, random = masking(), np.random.default_rng(1)
-    ids = np.full(40, 7)
-    chosen = np.zeros(40)
-    for _ in range(4000):
-        chosen[rule.apply(ids, np.arange(40), random).places] += 1
-    assert np.abs(chosen / 4000 - 6 / 40).max() < 0.03
-
-
 @given(tokens=st.integers(0, 200))
 @settings(deadline=None)
 def test_of_a_single_text_each_token_follows_those_before_it(tokens: int) -> None:

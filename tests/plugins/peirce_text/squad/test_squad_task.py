@@ -11,7 +11,6 @@ from typing import Any, cast
 import pytest
 import torch
 from glue_files import write_vocabulary
-from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.training import TrainingOptions, train
@@ -160,21 +159,6 @@ def test_a_training(files: Path, tmp_path: Path, version: str) -> None:
     assert (set(metrics) >= thresholds) == (version == "2.0")
     assert 0.0 <= metrics["exact"] <= metrics["f1"] <= 1.0
     assert (tmp_path / "model" / "assets" / "tokenizer.json").is_file()
-
-
-def test_a_small_model_learns_to_find_answers(files: Path) -> None:
-    task, data = made(files, length=64)
-    spec = SPEC.replace(task.overrides(data)).replace({"model.regularisation.dropout": 0.0})
-    model = build(spec, seed=1)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for epoch in range(60):
-        for batch in task.batches(data, "train", 0, epoch):
-            optimizer.zero_grad()
-            task.loss(model, batch).backward()
-            optimizer.step()
-    metrics = evaluate(model, task, data, "train")
-    assert metrics["exact"] == 1.0
-    assert metrics["best_f1"] == 1.0
 
 
 def test_a_data_set_with_the_columns_of_the_hub(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.model import Model
 from peirce.registry import Registry
-from peirce.training import TrainingOptions, make_task, train
+from peirce.training import make_task
 from peirce_text.reading import Row
 from peirce_text.tasks import TextClassData
 from peirce_text.text.tokenizer import Tokenizer
@@ -231,17 +231,6 @@ def test_every_preset_reads_the_published_columns(tmp_path: Path, vocabulary: Pa
         data = task.prepare()
         assert data.splits["test"].notes == [values[preset["label"]]]
         assert task.metric_names == tuple(preset["metrics"])
-
-
-def test_prompts_can_be_trained_on(vocabulary: Path, tmp_path: Path, registry: Registry) -> None:
-    file = _file(tmp_path / "train.tsv")
-    task = _task(vocabulary, file, train_data=str(file), templates=TEMPLATES[:1])
-    spec = FOLNET.replace({"model.regularisation.dropout": 0.0, "model.regularisation.init_std": 0.2})
-    result = train(
-        spec, task, TrainingOptions(steps=30, lr=4e-3, threads=1), tmp_path / "out", registry=registry
-    )
-    assert result.losses[-1] < 0.1
-    assert result.metrics == {"accuracy": 1.0}
 
 
 def test_the_command_takes_the_models_own_tokenizer(
