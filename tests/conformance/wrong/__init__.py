@@ -63,6 +63,11 @@ def flaw(right: type[Any], check: str, name: str, said: str, /, **body: Any) -> 
     return wrong(check)(made)
 
 
+def flawed(right: type[Any], method: str, check: str) -> Callable[[Callable[..., Any]], type[Any]]:
+    """A subclass of a correct part with another method; its name and what is wrong with it are the function's."""
+    return lambda made: flaw(right, check, made.__name__, made.__doc__ or "", **{method: made})
+
+
 def named(cls: str) -> str:
     """`HalfInside` as `half_inside`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", cls).lower()

@@ -10,7 +10,7 @@ from attrs import field, frozen, validators
 from peirce.parts import Augmenter, Dims, TensorSpec, Tokens
 from torch import Tensor, nn
 
-from wrong import flaw, wrong
+from wrong import flaw, flawed
 
 
 @frozen(kw_only=True)
@@ -49,14 +49,12 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("purity")
-class AddsInPlace(Gate):
+@flawed(Gate, "forward", "purity")
+def adds_in_place(self: Gate, embeddings: Tensor, tokens: Tokens) -> Tensor:
     """Adds to the embeddings that it was given."""
-
-    def forward(self, embeddings: Tensor, tokens: Tokens) -> Tensor:
-        if embeddings.requires_grad:
-            return super().forward(embeddings, tokens)
-        return embeddings.copy_(super().forward(embeddings, tokens))
+    if embeddings.requires_grad:
+        return Gate.forward(self, embeddings, tokens)
+    return embeddings.copy_(Gate.forward(self, embeddings, tokens))
 
 
 flaw(
@@ -67,23 +65,19 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("gradients")
-class NoGradientPast(Gate):
+@flawed(Gate, "added", "gradients")
+def no_gradient_past(self: Gate, embeddings: Tensor) -> Tensor:
     """Lets no gradient reach the embeddings by way of its gate."""
-
-    def added(self, embeddings: Tensor) -> Tensor:
-        gate = self.gate(embeddings.detach()).sigmoid()
-        return embeddings + self.strength * gate * self.value(embeddings).tanh()
+    gate = self.gate(embeddings.detach()).sigmoid()
+    return embeddings + self.strength * gate * self.value(embeddings).tanh()
 
 
-@wrong("precision")
-class BfloatGate(Gate):
+@flawed(Gate, "added", "precision")
+def bfloat_gate(self: Gate, embeddings: Tensor) -> Tensor:
     """Opens its gate in bfloat16, for speed."""
-
-    def added(self, embeddings: Tensor) -> Tensor:
-        half = torch.bfloat16
-        gate = F.linear(embeddings.to(half), self.gate.weight.to(half), self.gate.bias.to(half)).sigmoid()
-        return embeddings + self.strength * gate.to(embeddings.dtype) * self.value(embeddings).tanh()
+    half = torch.bfloat16
+    gate = F.linear(embeddings.to(half), self.gate.weight.to(half), self.gate.bias.to(half)).sigmoid()
+    return embeddings + self.strength * gate.to(embeddings.dtype) * self.value(embeddings).tanh()
 
 
 class Window(Augmenter):

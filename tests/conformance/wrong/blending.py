@@ -12,7 +12,7 @@ from peirce.algebra import Scope
 from peirce.parts import Dims, Operator, Reader, Writer
 from torch import Tensor
 
-from wrong import exact, flaw, wrong
+from wrong import exact, flaw, flawed, wrong
 
 
 @frozen(kw_only=True)
@@ -56,21 +56,19 @@ def steep(part: Blend, premise: Tensor) -> Tensor:
     return premise * part.options.sharpness
 
 
-@wrong("purity")
-class Overwrites(Blend):
+@flawed(Blend, "infer", "purity")
+def overwrites(self: Blend, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
     """Saves a tensor by writing over the premise."""
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        if not premise.requires_grad:
-            premise.mul_(self.options.sharpness)
-            return self.summed(kernel, premise.tanh())
-        return Blend.infer(self, kernel, premise, scope)
+    if not premise.requires_grad:
+        premise.mul_(self.options.sharpness)
+        return self.summed(kernel, premise.tanh())
+    return Blend.infer(self, kernel, premise, scope)
 
 
 flaw(
     Blend, "purity", "overwrites_whole", "Does so only where every token may attend to every one.",
     infer=lambda self, kernel, premise, scope: (
-        Blend if scope.pairs is not None else Overwrites
+        Blend if scope.pairs is not None else overwrites
     ).infer(self, kernel, premise, scope),
 )  # fmt: skip
 flaw(
@@ -79,13 +77,11 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("precision")
-class HalfInside(Blend):
+@flawed(Blend, "summed", "precision")
+def half_inside(self: Blend, kernel: Tensor, values: Tensor) -> Tensor:
     """Multiplies in bfloat16 where the model is in float32, as mixed precision would; float64 stays as it is."""
-
-    def summed(self, kernel: Tensor, values: Tensor) -> Tensor:
-        with torch.autocast(kernel.device.type, torch.bfloat16):
-            return super().summed(kernel, values).to(kernel.dtype)
+    with torch.autocast(kernel.device.type, torch.bfloat16):
+        return Blend.summed(self, kernel, values).to(kernel.dtype)
 
 
 flaw(
@@ -97,14 +93,12 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("limits")
-class DropsTheRest(Blend):
+@flawed(Blend, "summed", "limits")
+def drops_the_rest(self: Blend, kernel: Tensor, values: Tensor) -> Tensor:
     """Sums over blocks of 128 tokens, and forgets those after the last whole one."""
-
-    def summed(self, kernel: Tensor, values: Tensor) -> Tensor:
-        blocks = max(values.shape[1] // 128, 1)
-        parts = [slice(128 * i, 128 * (i + 1)) for i in range(blocks)]
-        return torch.stack([Blend.summed(self, kernel[:, :, part], values[:, part]) for part in parts]).sum(0)
+    blocks = max(values.shape[1] // 128, 1)
+    parts = [slice(128 * i, 128 * (i + 1)) for i in range(blocks)]
+    return torch.stack([Blend.summed(self, kernel[:, :, part], values[:, part]) for part in parts]).sum(0)
 
 
 flaw(
@@ -132,14 +126,12 @@ class SharesScratch(Blend):
         return out.copy_(super().summed(kernel, values))
 
 
-@wrong("purity")
-class PassesByItself(Blend):
+@flawed(Blend, "infer", "purity")
+def passes_by_itself(self: Blend, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
     """Hands the values to its own next step in an attribute, which two threads share."""
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        self.values = premise * self.options.sharpness
-        self.values = self.values.tanh()
-        return self.summed(kernel, self.values)
+    self.values = premise * self.options.sharpness
+    self.values = self.values.tanh()
+    return self.summed(kernel, self.values)
 
 
 @wrong("calls")
@@ -222,15 +214,13 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("gradients")
-class ClipsGradients(Blend):
+@flawed(Blend, "infer", "gradients")
+def clips_gradients(self: Blend, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
     """Clips what flows back through it."""
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        values = (premise * self.options.sharpness).tanh()
-        if values.requires_grad:
-            values.register_hook(lambda gradient: gradient.clamp(-0.5, 0.5))
-        return self.summed(kernel, values)
+    values = (premise * self.options.sharpness).tanh()
+    if values.requires_grad:
+        values.register_hook(lambda gradient: gradient.clamp(-0.5, 0.5))
+    return self.summed(kernel, values)
 
 
 flaw(
@@ -241,14 +231,12 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("gradients")
-class DetachesOneHead(Blend):
+@flawed(Blend, "summed", "gradients")
+def detaches_one_head(self: Blend, kernel: Tensor, values: Tensor) -> Tensor:
     """Keeps the last of several heads out of the gradient."""
-
-    def summed(self, kernel: Tensor, values: Tensor) -> Tensor:
-        if values.shape[2] > 1:
-            values = torch.cat([values[:, :, :-1], values[:, :, -1:].detach()], 2)
-        return super().summed(kernel, values)
+    if values.shape[2] > 1:
+        values = torch.cat([values[:, :, :-1], values[:, :, -1:].detach()], 2)
+    return Blend.summed(self, kernel, values)
 
 
 flaw(
@@ -269,13 +257,11 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("purity")
-class SeedsTheWorld(Blend):
+@flawed(Blend, "infer", "purity")
+def seeds_the_world(self: Blend, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
     """Makes itself reproducible at everybody else's expense."""
-
-    def infer(self, kernel: Tensor, premise: Tensor, scope: Scope) -> Tensor:
-        torch.manual_seed(0)
-        return super().infer(kernel, premise, scope)
+    torch.manual_seed(0)
+    return Blend.infer(self, kernel, premise, scope)
 
 
 @frozen(kw_only=True)

@@ -11,7 +11,7 @@ from peirce.parts import Encoded, Plan, Tokens
 from peirce.testing.companions import Host
 from torch import Tensor, nn
 
-from wrong import flaw, wrong
+from wrong import flaw, flawed, wrong
 
 Given = frozenset[Literal["pooled", "binary", "past"]]
 
@@ -48,24 +48,18 @@ class Tower(Host):
         return encoded.unary * self.stretch + self.shift
 
 
-@wrong("no_look_ahead")
-class SeesTheEnd(Tower):
+@flawed(Tower, "ended", "no_look_ahead")
+def sees_the_end(self: Tower, encoded: Encoded, tokens: Tokens) -> Tensor:
     """Adds the mean of all real tokens to each, in causal scopes too."""
-
-    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
-        count = (
-            encoded.unary.shape[1] if tokens.real is None else tokens.rows(tokens.real).sum(1)[:, None, None]
-        )
-        return super().ended(encoded, tokens) + encoded.unary.sum(1, keepdim=True) / count
+    count = encoded.unary.shape[1] if tokens.real is None else tokens.rows(tokens.real).sum(1)[:, None, None]
+    return Tower.ended(self, encoded, tokens) + encoded.unary.sum(1, keepdim=True) / count
 
 
-@wrong("padding")
-class AveragesPadding(Tower):
+@flawed(Tower, "_encoded", "padding")
+def averages_padding(self: Tower, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
     """Pools over the length, padding included."""
-
-    def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
-        encoded, kept = super()._encoded(tokens, cache)
-        return encoded._replace(pooled=encoded.unary.mean(1).tanh()), kept
+    encoded, kept = Tower._encoded(self, tokens, cache)
+    return encoded._replace(pooled=encoded.unary.mean(1).tanh()), kept
 
 
 @wrong("save_load")
@@ -104,25 +98,20 @@ class SaysAnotherWidth(Tower):
         return {**super().sizes(options, dims), "pooled": dims.unary + 1}
 
 
-@wrong("options")
-class StretchesNothing(Tower):
+@flawed(Tower, "__init__", "options")
+def stretches_nothing(self: Tower, options: Any, plan: Plan) -> None:
     """Has an option that nothing reads."""
-
-    def __init__(self, options: Any, plan: Plan) -> None:
-        super().__init__(TowerOptions(), plan)
+    Tower.__init__(self, TowerOptions(), plan)
 
 
-@wrong("memory")
-class ForgetsTheCache(Tower):
+@flawed(Tower, "_encoded", "memory")
+def forgets_the_cache(self: Tower, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
     """Infers new tokens as if none stood before them."""
-
-    def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
-        if cache:
-            cache = {
-                name: torch.zeros_like(kept) if kept.is_floating_point() else kept
-                for name, kept in cache.items()
-            }
-        return super()._encoded(tokens, cache)
+    if cache:
+        cache = {
+            name: torch.zeros_like(kept) if kept.is_floating_point() else kept for name, kept in cache.items()
+        }
+    return Tower._encoded(self, tokens, cache)
 
 
 flaw(
@@ -151,22 +140,18 @@ class CutsTheLayersOff(Tower):
         return encoded._replace(binary=encoded.binary.detach(), pooled=encoded.pooled.detach()), kept
 
 
-@wrong("scopes")
-class TakesPrefixes(Tower):
+@flawed(Tower, "ended", "scopes")
+def takes_prefixes(self: Tower, encoded: Encoded, tokens: Tokens) -> Tensor:
     """Says that it works in prefix scopes, and stops when it meets one."""
-
-    def ended(self, encoded: Encoded, tokens: Tokens) -> Tensor:
-        if "prefix_length" in tokens.inputs:
-            raise NotImplementedError("prefix scopes")
-        return super().ended(encoded, tokens)
+    if "prefix_length" in tokens.inputs:
+        raise NotImplementedError("prefix scopes")
+    return Tower.ended(self, encoded, tokens)
 
 
-@wrong("scopes")
-class IgnoresRelations(Tower):
+@flawed(Tower, "_encoded", "scopes")
+def ignores_relations(self: Tower, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
     """Takes relation scopes, and lets every token attend to every one in them."""
-
-    def _encoded(self, tokens: Tokens, cache: Any = None) -> tuple[Encoded, dict[str, Tensor]]:
-        if "relation" in tokens.inputs:
-            whole = {**tokens.inputs, "relation": torch.ones_like(tokens.inputs["relation"])}
-            tokens = Tokens(whole, tokens.real, tokens.index, tokens.length, tokens.before)
-        return super()._encoded(tokens, cache)
+    if "relation" in tokens.inputs:
+        whole = {**tokens.inputs, "relation": torch.ones_like(tokens.inputs["relation"])}
+        tokens = Tokens(whole, tokens.real, tokens.index, tokens.length, tokens.before)
+    return Tower._encoded(self, tokens, cache)

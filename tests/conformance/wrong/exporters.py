@@ -12,7 +12,7 @@ from peirce.errors import ExportError
 from peirce.files import write_whole
 from peirce.model import Exporter, Model, Report
 
-from wrong import flaw, wrong
+from wrong import flaw, flawed, wrong
 
 
 @frozen(kw_only=True)
@@ -67,93 +67,73 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("export_overwrites")
-class AddsASuffix(Listing):
+@flawed(Listing, "export", "export_overwrites")
+def adds_a_suffix(self: Listing, model: Model, path: Path) -> Any:
     """Writes to the path with a suffix of its own."""
-
-    def export(self, model: Model, path: Path) -> Any:
-        super().export(model, path.with_suffix(".json"))
-        return self.report(path)
+    Listing.export(self, model, path.with_suffix(".json"))
+    return self.report(path)
 
 
-@wrong("export_failure")
-class OpensFirst(Listing):
+@flawed(Listing, "put", "export_failure")
+def opens_first(self: Listing, model: Model, path: Path) -> None:
     """Opens the file, and then makes what goes into it."""
-
-    def put(self, model: Model, path: Path) -> None:
-        with path.open("w", encoding="utf-8") as file:
-            file.write(self.text(model))
+    with path.open("w", encoding="utf-8") as file:
+        file.write(self.text(model))
 
 
-@wrong("export_overwrites")
-class LeavesItsScratch(Listing):
+@flawed(Listing, "put", "export_overwrites")
+def leaves_its_scratch(self: Listing, model: Model, path: Path) -> None:
     """Leaves the file that it wrote first."""
-
-    def put(self, model: Model, path: Path) -> None:
-        path.with_name("scratch.json").write_text(self.text(model), encoding="utf-8")
-        super().put(model, path)
+    path.with_name("scratch.json").write_text(self.text(model), encoding="utf-8")
+    Listing.put(self, model, path)
 
 
-@wrong("export_overwrites")
-class WritesASpec(Listing):
+@flawed(Listing, "put", "export_overwrites")
+def writes_a_spec(self: Listing, model: Model, path: Path) -> None:
     """Writes the spec beside the file, over that of the saved model."""
-
-    name = "writes_a_spec"
-
-    def put(self, model: Model, path: Path) -> None:
-        path.with_name("spec.toml").write_text("# see the JSON\n", encoding="utf-8")
-        super().put(model, path)
+    path.with_name("spec.toml").write_text("# see the JSON\n", encoding="utf-8")
+    Listing.put(self, model, path)
 
 
-@wrong("export_overwrites")
-class Appends(Listing):
+@flawed(Listing, "put", "export_overwrites")
+def appends(self: Listing, model: Model, path: Path) -> None:
     """Goes on where an older file ended."""
-
-    def put(self, model: Model, path: Path) -> None:
-        text = self.text(model)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
+    text = self.text(model)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
 
 
-@wrong("export_overwrites")
-class ClearsThePlace(Listing):
+@flawed(Listing, "export", "export_overwrites")
+def clears_the_place(self: Listing, model: Model, path: Path) -> Any:
     """Removes whatever stands at the path, folders included."""
-
-    def export(self, model: Model, path: Path) -> Any:
-        if path.is_dir():
-            for each in path.iterdir():
-                each.unlink()
-            path.rmdir()
-        return super().export(model, path)
+    if path.is_dir():
+        for each in path.iterdir():
+            each.unlink()
+        path.rmdir()
+    return Listing.export(self, model, path)
 
 
-@wrong("export_report")
-class RoundsTheModel(Listing):
+@flawed(Listing, "text", "export_report")
+def rounds_the_model(self: Listing, model: Model) -> str:
     """Rounds the parameters where they are."""
-
-    def text(self, model: Model) -> str:
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.copy_(parameter.half().float())
-        return super().text(model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.half().float())
+    return Listing.text(self, model)
 
 
-@wrong("export_report")
-class TrainsTheModel(Listing):
+@flawed(Listing, "text", "export_report")
+def trains_the_model(self: Listing, model: Model) -> str:
     """Leaves the model in training mode."""
-
-    def text(self, model: Model) -> str:
-        model.train()
-        return super().text(model)
+    model.train()
+    return Listing.text(self, model)
 
 
-@wrong("export_report")
-class SeedsAtRandom(Listing):
+@flawed(Listing, "text", "export_report")
+def seeds_at_random(self: Listing, model: Model) -> str:
     """Seeds torch, to be sure."""
-
-    def text(self, model: Model) -> str:
-        torch.manual_seed(0)
-        return super().text(model)
+    torch.manual_seed(0)
+    return Listing.text(self, model)
 
 
 flaw(

@@ -10,7 +10,7 @@ from peirce.kernels import weigh
 from peirce.parts import Dims, Operator, Reader, Writer
 from torch import Tensor
 
-from wrong import exact, flaw, pair_of, wrong
+from wrong import exact, flaw, flawed, pair_of, wrong
 
 
 class Sharing(Operator):
@@ -204,45 +204,37 @@ class Choosing(Operator):
         return torch.stack([(logits[row].softmax(0) * values[row]).sum(0) for row in rows]).tolist()
 
 
-@wrong("empty_rows")
-class NanOnEmptyRows(Choosing):
+@flawed(Choosing, "weights", "empty_rows")
+def nan_on_empty_rows(self: Choosing, rows: Tensor, scope: Scope) -> Tensor:
     """Masks with minus infinity, as attention is often written."""
-
-    def weights(self, rows: Tensor, scope: Scope) -> Tensor:
-        if scope.pairs is not None:
-            rows = rows.masked_fill(~scope.pairs.unsqueeze(3), -torch.inf)
-        return rows.softmax(2)
+    if scope.pairs is not None:
+        rows = rows.masked_fill(~scope.pairs.unsqueeze(3), -torch.inf)
+    return rows.softmax(2)
 
 
-@wrong("finite")
-class Overflows(Choosing):
+@flawed(Choosing, "weights", "finite")
+def overflows(self: Choosing, rows: Tensor, scope: Scope) -> Tensor:
     """Takes the exponential of the logits as they are."""
-
-    def weights(self, rows: Tensor, scope: Scope) -> Tensor:
-        weights = scope.zero_binary(rows.exp())
-        return weights / weights.sum(2, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+    weights = scope.zero_binary(rows.exp())
+    return weights / weights.sum(2, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
 
 
-@wrong("no_look_ahead")
-class FearsZero(Choosing):
+@flawed(Choosing, "weights", "no_look_ahead")
+def fears_zero(self: Choosing, rows: Tensor, scope: Scope) -> Tensor:
     """Takes the largest logit of all tokens, and adds a small number to the denominator of those in scope."""
-
-    def weights(self, rows: Tensor, scope: Scope) -> Tensor:
-        exact = rows.to(torch.promote_types(rows.dtype, torch.float32))
-        weights = scope.zero_binary((exact - exact.amax(2, keepdim=True)).exp())
-        return (weights / (weights.sum(2, keepdim=True) + 1e-12)).to(rows.dtype)
+    exact = rows.to(torch.promote_types(rows.dtype, torch.float32))
+    weights = scope.zero_binary((exact - exact.amax(2, keepdim=True)).exp())
+    return (weights / (weights.sum(2, keepdim=True) + 1e-12)).to(rows.dtype)
 
 
-@wrong("scope_forms")
-class CausalSeesPadding(Choosing):
+@flawed(Choosing, "weights", "scope_forms")
+def causal_sees_padding(self: Choosing, rows: Tensor, scope: Scope) -> Tensor:
     """Masks the future in causal scopes by a triangle, which knows no padding."""
-
-    def weights(self, rows: Tensor, scope: Scope) -> Tensor:
-        if not scope.causal:
-            return scope.softmax(rows)
-        length = rows.shape[1]
-        past = torch.ones(length, length, dtype=torch.bool, device=rows.device).tril()
-        return Scope.relation(past.unsqueeze(0)).softmax(rows)
+    if not scope.causal:
+        return scope.softmax(rows)
+    length = rows.shape[1]
+    past = torch.ones(length, length, dtype=torch.bool, device=rows.device).tril()
+    return Scope.relation(past.unsqueeze(0)).softmax(rows)
 
 
 class Weighing(Operator):

@@ -20,7 +20,7 @@ from peirce.parts import (
 )
 from torch import Tensor, nn
 
-from wrong import flaw, wrong
+from wrong import flaw, flawed, wrong
 
 
 @frozen(kw_only=True)
@@ -103,30 +103,24 @@ class KeepsTheProduct(Clock):
         return self.product[tokens.rows(tokens.index)]
 
 
-@wrong("options")
-class WaveIsFixed(Clock):
+@flawed(Clock, "__init__", "options")
+def wave_is_fixed(self: Clock, options: Any, dims: Dims) -> None:
     """Has an option that nothing reads."""
-
-    def __init__(self, options: Any, dims: Dims) -> None:
-        super().__init__(ClockOptions(), dims)
+    Clock.__init__(self, ClockOptions(), dims)
 
 
-@wrong("seed")
-class SetsTheDefault(Clock):
+@flawed(Clock, "__init__", "seed")
+def sets_the_default(self: Clock, options: Any, dims: Dims) -> None:
     """Changes the default dtype of the whole process to make its table."""
-
-    def __init__(self, options: Any, dims: Dims) -> None:
-        torch.set_default_dtype(torch.float64)
-        super().__init__(options, dims)
+    torch.set_default_dtype(torch.float64)
+    Clock.__init__(self, options, dims)
 
 
-@wrong("seed")
-class SeedsItself(Clock):
+@flawed(Clock, "__init__", "seed")
+def seeds_itself(self: Clock, options: Any, dims: Dims) -> None:
     """Seeds torch, so that its scale is the same in every model."""
-
-    def __init__(self, options: Any, dims: Dims) -> None:
-        torch.manual_seed(0)
-        super().__init__(options, dims)
+    torch.manual_seed(0)
+    Clock.__init__(self, options, dims)
 
 
 flaw(
@@ -272,13 +266,11 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("limits")
-class NearByPlace(Near):
+@flawed(Near, "ids", "limits")
+def near_by_place(self: Near, tokens: Tokens) -> Tensor:
     """Counts places and not real tokens."""
-
-    def ids(self, tokens: Tokens) -> Tensor:
-        places = torch.arange(tokens.length, device=tokens.index.device).expand_as(tokens.index)
-        return offsets(Tokens(tokens.inputs, None, places, tokens.length, tokens.before)).clamp(-4, 4) + 4
+    places = torch.arange(tokens.length, device=tokens.index.device).expand_as(tokens.index)
+    return offsets(Tokens(tokens.inputs, None, places, tokens.length, tokens.before)).clamp(-4, 4) + 4
 
 
 flaw(

@@ -11,7 +11,7 @@ from attrs import field, frozen, validators
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
 from torch import Tensor, nn
 
-from wrong import flaw, wrong
+from wrong import flaw, flawed, wrong
 
 
 @frozen(kw_only=True)
@@ -69,14 +69,12 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("purity")
-class ZeroesInPlace(Tagger):
+@flawed(Tagger, "dropped", "purity")
+def zeroes_in_place(self: Tagger, unary: Tensor) -> Tensor:
     """Zeroes a channel of the atoms that other heads read too."""
-
-    def dropped(self, unary: Tensor) -> Tensor:
-        if not unary.requires_grad:
-            unary[..., 0] = 0.0
-        return super().dropped(unary)
+    if not unary.requires_grad:
+        unary[..., 0] = 0.0
+    return Tagger.dropped(self, unary)
 
 
 flaw(
@@ -89,26 +87,20 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("targets")
-class MeanOverEverything(Tagger):
+@flawed(Tagger, "loss", "targets")
+def mean_over_everything(self: Tagger, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
     """Divides by the number of tokens, those without a tag included."""
-
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        logits = outputs["logits"].flatten(0, 1).float()
-        smoothing = self.options.smoothing
-        total = F.cross_entropy(logits, labels.flatten(), reduction="sum", label_smoothing=smoothing)
-        return total / labels.numel()
+    logits = outputs["logits"].flatten(0, 1).float()
+    smoothing = self.options.smoothing
+    total = F.cross_entropy(logits, labels.flatten(), reduction="sum", label_smoothing=smoothing)
+    return total / labels.numel()
 
 
-@wrong("targets")
-class NothingIsNotANumber(Tagger):
+@flawed(Tagger, "loss", "targets")
+def nothing_is_not_a_number(self: Tagger, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
     """Divides zero by zero where no token has a tag."""
-
-    name = "nothing_is_not_a_number"
-
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        logits = outputs["logits"].flatten(0, 1).float()
-        return F.cross_entropy(logits, labels.flatten(), label_smoothing=self.options.smoothing)
+    logits = outputs["logits"].flatten(0, 1).float()
+    return F.cross_entropy(logits, labels.flatten(), label_smoothing=self.options.smoothing)
 
 
 @wrong("targets")
@@ -126,38 +118,32 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("loss_numerics")
-class WritesIntoLabels(Tagger):
+@flawed(Tagger, "loss", "loss_numerics")
+def writes_into_labels(self: Tagger, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
     """Makes its mask by writing into the labels."""
-
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        value = super().loss(outputs, labels)
-        labels[labels < 0] = 0
-        return value
+    value = Tagger.loss(self, outputs, labels)
+    labels[labels < 0] = 0
+    return value
 
 
-@wrong("loss_numerics")
-class CentresInPlace(Tagger):
+@flawed(Tagger, "loss", "loss_numerics")
+def centres_in_place(self: Tagger, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
     """Takes the largest logit off where the logits are, which does no more the second time."""
-
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        with torch.no_grad():
-            outputs["logits"].sub_(outputs["logits"].amax(-1, keepdim=True))
-        return super().loss(outputs, labels)
+    with torch.no_grad():
+        outputs["logits"].sub_(outputs["logits"].amax(-1, keepdim=True))
+    return Tagger.loss(self, outputs, labels)
 
 
-@wrong("loss_numerics")
-class LogOfSoftmax(Tagger):
+@flawed(Tagger, "loss", "loss_numerics")
+def log_of_softmax(self: Tagger, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
     """Takes the logarithm of a softmax, which is zero for logits that are far apart."""
-
-    def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        logits = outputs["logits"].flatten(0, 1).float()
-        counts = labels.flatten() >= 0
-        logs = logits.softmax(1).log()
-        chosen = logs.gather(1, labels.flatten().clamp_min(0)[:, None]).squeeze(1)
-        smoothing = self.options.smoothing
-        each = (1 - smoothing) * chosen + smoothing * logs.mean(1)
-        return -torch.where(counts, each, 0.0).sum() / counts.sum().clamp_min(1)
+    logits = outputs["logits"].flatten(0, 1).float()
+    counts = labels.flatten() >= 0
+    logs = logits.softmax(1).log()
+    chosen = logs.gather(1, labels.flatten().clamp_min(0)[:, None]).squeeze(1)
+    smoothing = self.options.smoothing
+    each = (1 - smoothing) * chosen + smoothing * logs.mean(1)
+    return -torch.where(counts, each, 0.0).sum() / counts.sum().clamp_min(1)
 
 
 flaw(

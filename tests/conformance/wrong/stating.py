@@ -11,7 +11,7 @@ from peirce.algebra import Predicates, Scope
 from peirce.parts import Dims, StateOperator
 from torch import Tensor, nn
 
-from wrong import flaw, wrong
+from wrong import flaw, flawed, wrong
 
 
 @frozen(kw_only=True)
@@ -116,13 +116,11 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("gradients")
-class LearnsNothingThere(Mill):
+@flawed(Mill, "__init__", "gradients")
+def learns_nothing_there(self: Mill, options: Any, dims: Dims) -> None:
     """Has a map that nothing reads."""
-
-    def __init__(self, options: Any, dims: Dims) -> None:
-        super().__init__(options, dims)
-        self.gate = nn.Linear(dims.unary, dims.unary)
+    Mill.__init__(self, options, dims)
+    self.gate = nn.Linear(dims.unary, dims.unary)
 
 
 flaw(

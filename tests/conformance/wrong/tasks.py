@@ -14,7 +14,7 @@ from peirce.model import Model, Task
 from peirce.parts import mean_cross_entropy
 from torch import Tensor
 
-from wrong import flaw, wrong
+from wrong import flaw, flawed, wrong
 
 Rows = list[tuple[int, list[int]]]
 MASK = 1
@@ -142,13 +142,11 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("task_batches")
-class SeedsTheLoop(Verdicts):
+@flawed(Verdicts, "generator", "task_batches")
+def seeds_the_loop(self: Verdicts, seed: int, epoch: int) -> torch.Generator | None:
     """Makes its passes reproducible by seeding torch, and the dropout of every epoch with it."""
-
-    def generator(self, seed: int, epoch: int) -> torch.Generator | None:
-        torch.manual_seed(1000 * seed + epoch)
-        return None
+    torch.manual_seed(1000 * seed + epoch)
+    return None
 
 
 flaw(
@@ -169,36 +167,32 @@ class GoesOn(Verdicts):
         return self.kept
 
 
-@wrong("task_batches")
-class KeepsRows(Verdicts):
+@flawed(Verdicts, "batches", "task_batches")
+def keeps_rows(
+    self: Verdicts, data: Any, split: str, seed: int, epoch: int
+) -> Iterator[Mapping[str, Tensor]]:
     """Shuffles the rows where they lie."""
-
-    def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
-        generator = self.generator(seed, epoch)
-        rows = data[split]
-        if split == "train":
-            rows[:] = [rows[i] for i in torch.randperm(len(rows), generator=generator).tolist()]
-        for start in range(0, len(rows), self.options.batch_size):
-            yield self.batch(rows[start : start + self.options.batch_size], generator)
+    generator = self.generator(seed, epoch)
+    rows = data[split]
+    if split == "train":
+        rows[:] = [rows[i] for i in torch.randperm(len(rows), generator=generator).tolist()]
+    for start in range(0, len(rows), self.options.batch_size):
+        yield self.batch(rows[start : start + self.options.batch_size], generator)
 
 
-@wrong("task_data")
-class DrawsItsData(Verdicts):
+@flawed(Verdicts, "prepare", "task_data")
+def draws_its_data(self: Verdicts) -> dict[str, Rows]:
     """Draws what is left out of its data anew each time."""
-
-    def prepare(self) -> dict[str, Rows]:
-        data = super().prepare()
-        left = int(torch.randint(len(data["train"]), ()))
-        return {**data, "train": data["train"][:left] + data["train"][left + 1 :]}
+    data = Verdicts.prepare(self)
+    left = int(torch.randint(len(data["train"]), ()))
+    return {**data, "train": data["train"][:left] + data["train"][left + 1 :]}
 
 
-@wrong("task_terms")
-class WeighsInTheLoss(Verdicts):
+@flawed(Verdicts, "loss", "task_terms")
+def weighs_in_the_loss(self: Verdicts, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
     """Weighs a summand in the loss and not among the terms."""
-
-    def loss(self, model: Model, batch: Mapping[str, Tensor]) -> Tensor:
-        terms = self.terms(model, batch)
-        return terms["filled"] + 0.5 * terms["verdict"]
+    terms = self.terms(model, batch)
+    return terms["filled"] + 0.5 * terms["verdict"]
 
 
 @wrong("task_terms")
@@ -233,14 +227,12 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("task_terms")
-class WritesIntoTheBatch(Verdicts):
+@flawed(Verdicts, "mean", "task_terms")
+def writes_into_the_batch(self: Verdicts, logits: Tensor, labels: Tensor) -> Tensor:
     """Makes its mask in the batch that it was given."""
-
-    def mean(self, logits: Tensor, labels: Tensor) -> Tensor:
-        value = super().mean(logits, labels)
-        labels.clamp_(min=0)
-        return value
+    value = Verdicts.mean(self, logits, labels)
+    labels.clamp_(min=0)
+    return value
 
 
 flaw(
@@ -251,26 +243,20 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("task_errors")
-class TrustsItsFiles(Verdicts):
+@flawed(Verdicts, "read", "task_errors")
+def trusts_its_files(self: Verdicts, path: Path) -> Rows:
     """Reads its files without a thought of what may stand there."""
-
-    def read(self, path: Path) -> Rows:
-        rows = [
-            [int(word) for word in line.split()] for line in path.read_text(encoding="utf-8").splitlines()
-        ]
-        return [(first, ids) for first, *ids in rows]
+    rows = [[int(word) for word in line.split()] for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(first, ids) for first, *ids in rows]
 
 
-@wrong("task_errors")
-class ThrowsItAtYou(Verdicts):
+@flawed(Verdicts, "read", "task_errors")
+def throws_it_at_you(self: Verdicts, path: Path) -> Rows:
     """Refuses damaged files by a message of many lines."""
-
-    def read(self, path: Path) -> Rows:
-        try:
-            return super().read(path)
-        except TaskError as error:
-            raise TaskError(f"cannot read {path}:\n\n{error}") from error
+    try:
+        return Verdicts.read(self, path)
+    except TaskError as error:
+        raise TaskError(f"cannot read {path}:\n\n{error}") from error
 
 
 flaw(
@@ -297,25 +283,21 @@ class MeasuresNothing(Verdicts):
         return right / count if count else float("nan")
 
 
-@wrong("task_metrics")
-class TrainsAfterwards(Verdicts):
+@flawed(Verdicts, "metrics", "task_metrics")
+def trains_afterwards(self: Verdicts, model: Model, data: Any, split: str) -> Mapping[str, float]:
     """Leaves the model in training mode."""
-
-    def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
-        model.eval()
-        found = super().metrics(model, data, split)
-        model.train()
-        return found
+    model.eval()
+    found = Verdicts.metrics(self, model, data, split)
+    model.train()
+    return found
 
 
-@wrong("task_metrics")
-class LeavesGradients(Verdicts):
+@flawed(Verdicts, "metrics", "task_metrics")
+def leaves_gradients(self: Verdicts, model: Model, data: Any, split: str) -> Mapping[str, float]:
     """Takes gradients to measure by, and leaves them to the next step."""
-
-    def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
-        with torch.enable_grad():
-            torch.autograd.backward(sum(parameter.square().sum() for parameter in model.parameters()))
-        return super().metrics(model, data, split)
+    with torch.enable_grad():
+        torch.autograd.backward(sum(parameter.square().sum() for parameter in model.parameters()))
+    return Verdicts.metrics(self, model, data, split)
 
 
 flaw(
@@ -325,27 +307,25 @@ flaw(
 )  # fmt: skip
 
 
-@wrong("task_batches")
-class DropsLastRows(Verdicts):
+@flawed(Verdicts, "batches", "task_batches")
+def drops_last_rows(
+    self: Verdicts, data: Any, split: str, seed: int, epoch: int
+) -> Iterator[Mapping[str, Tensor]]:
     """Leaves out the rows that do not fill a batch, in evaluations too."""
-
-    def batches(self, data: Any, split: str, seed: int, epoch: int) -> Iterator[Mapping[str, Tensor]]:
-        size = self.options.batch_size
-        full = max(len(data[split]) // size * size, 1)
-        return super().batches({**data, split: data[split][:full]}, split, seed, epoch)
+    size = self.options.batch_size
+    full = max(len(data[split]) // size * size, 1)
+    return Verdicts.batches(self, {**data, split: data[split][:full]}, split, seed, epoch)
 
 
-@wrong("task_metrics")
-class NeverSaysYes(Verdicts):
+@flawed(Verdicts, "metrics", "task_metrics")
+def never_says_yes(self: Verdicts, model: Model, data: Any, split: str) -> Mapping[str, float]:
     """Gives the precision of a class, which divides zero by zero where a model never predicts it."""
-
-    def metrics(self, model: Model, data: Any, split: str) -> Mapping[str, float]:
-        right = said = 0.0
-        for batch in self.batches(data, split, 0, 0):
-            logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
-            yes = logits["classification_logits"].argmax(1) == 1
-            right, said = right + float((yes & (batch["classes"] == 1)).sum()), said + float(yes.sum())
-        return {
-            "precision": float(torch.tensor(right) / torch.tensor(said)),
-            **super().metrics(model, data, split),
-        }
+    right = said = 0.0
+    for batch in self.batches(data, split, 0, 0):
+        logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
+        yes = logits["classification_logits"].argmax(1) == 1
+        right, said = right + float((yes & (batch["classes"] == 1)).sum()), said + float(yes.sum())
+    return {
+        "precision": float(torch.tensor(right) / torch.tensor(said)),
+        **Verdicts.metrics(self, model, data, split),
+    }
