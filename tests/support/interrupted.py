@@ -18,24 +18,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-_EVENTS = frozenset(
-    {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "os.truncate"}
-)
+from kills import below, signal_at
+
 TRACEBACK = 99
-
-
-def _signal_at(number: int, at: int, below: str) -> None:
-    """Send this process a signal when something below a folder is touched for the given time."""
-    seen, process = 0, os.getpid()
-
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal seen
-        if event in _EVENTS and below in str(arguments[0]) and os.getpid() == process:
-            seen += 1
-            if seen == at:
-                os.kill(process, number)
-
-    sys.addaudithook(hook)
 
 
 def _run(case: dict[str, Any]) -> int:
@@ -44,7 +29,7 @@ def _run(case: dict[str, Any]) -> int:
     if case["how"] == "size":
         resource.setrlimit(resource.RLIMIT_FSIZE, (case["at"], case["at"]))
     elif case["how"]:
-        _signal_at(signal.Signals[case["how"]], case["at"], case["folder"])
+        signal_at(signal.Signals[case["how"]], case["at"], below(case["folder"]))
     try:
         main(case["arguments"])
     except SystemExit as end:

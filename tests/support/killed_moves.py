@@ -11,10 +11,11 @@ import os
 import shutil
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from kills import CHANGES, forked, signal_at
 from peirce.errors import ModelFileError
 from peirce.files import digest_of
 from peirce.parts import Signature, TensorSpec
@@ -24,35 +25,21 @@ from peirce_export.tensorrt.profiles import profiles
 from peirce_export.triton.config import CONFIG, TritonOptions, of_tensors, parsed, text_of
 from peirce_export.triton.repository import add, next_version
 
-_EVENTS = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod"}
-"""What changes a folder, beside opening a file to write to it."""
 MODELS = ("asked", "asked_front")
 
 
-def killed_at(count: int, move: Callable[[], None]) -> bool:
+def killed_at(count: int, move: Callable[[], object]) -> bool:
     """Whether a fork that moves something was killed, at so many changes of a file."""
-    child = os.fork()
-    if child == 0:
-        seen = 0
 
-        def hook(event: str, arguments: tuple[object, ...]) -> None:
-            nonlocal seen
-            writes = (
-                event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_RDWR | os.O_WRONLY)
-            )
-            if event in _EVENTS or writes:
-                seen += 1
-                if seen == count:
-                    os.kill(os.getpid(), signal.SIGKILL)
+    def changes(event: str, arguments: tuple[Any, ...]) -> bool:
+        mode = arguments[2] if event == "open" else None
+        return event in CHANGES or (isinstance(mode, int) and bool(mode & (os.O_RDWR | os.O_WRONLY)))
 
-        sys.addaudithook(hook)
-        try:
-            move()
-        except BaseException:
-            traceback.print_exc()
-            os._exit(3)
-        os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    def body() -> None:
+        signal_at(signal.SIGKILL, count, changes)
+        move()
+
+    status = forked(body)
     assert status in (0, -signal.SIGKILL), f"a move failed with {status}"
     return status != 0
 
@@ -63,55 +50,64 @@ def engine(folder: Path, metadata: Metadata, name: str) -> list[Path]:
     path = folder / "model.engine"
     path.write_bytes(name.encode() * 1000)
     Header(
-        metadata=metadata,
-        backend="rtx",
-        tensorrt="0",
-        capabilities=("8.9",),
-        profiles=profiles(metadata.signature),
-        layers=1,
-        seconds=0.0,
-        size=path.stat().st_size,
-        sha256=digest_of(path),
-        onnx="",
-    ).write(path)
+        metadata=metadata, backend="rtx", tensorrt="0", capabilities=("8.9",), layers=1, seconds=0.0, onnx="",
+        profiles=profiles(metadata.signature), size=path.stat().st_size, sha256=digest_of(path),
+    ).write(path)  # fmt: skip
     return list(folder.iterdir())
+
+
+def after_kills(
+    folder: Path, prepared: Callable[[], tuple[Callable[[], object], Callable[[], str]]]
+) -> list[str]:
+    """What is found after each kill; `prepared` gives in a new folder what moves something and what looks at it."""
+    found = []
+    for count in range(1, 1000):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        move, look = prepared()
+        killed = killed_at(count, move)
+        found.append(look())
+        if not killed:
+            return found
+    raise AssertionError("a move does not end")
 
 
 def engines(folder: Path, metadata: Metadata) -> list[str]:
     """What a session finds after each kill: the older engine, the newer one, or a refusal."""
-    found, place = [], folder / "place"
-    for count in range(1, 1000):
-        shutil.rmtree(folder)
-        settled = engine(place, metadata, "a")
-        new = engine(folder / "new", metadata, "b")
-        killed = killed_at(count, lambda new=new: settle(new, place))
-        path = settled[0].with_name("model.engine")
+    path = folder / "place" / "model.engine"
+
+    def look() -> str:
         try:
             Header.read(path).hold(path)
-            found.append(path.read_text()[0])
+            return path.read_text()[0]
         except ModelFileError:
-            found.append("refused")
-        if not killed:
-            return found
-    raise AssertionError("a move does not end")
+            return "refused"
+
+    def prepared() -> tuple[Callable[[], object], Callable[[], str]]:
+        engine(path.parent, metadata, "a")
+        new = engine(folder / "new", metadata, "b")
+        return lambda: settle(new, path.parent), look
+
+    return after_kills(folder, prepared)
 
 
 def repositories(folder: Path, metadata: Metadata) -> list[str]:
     """The versions of each model that there are after each kill, all of them whole."""
-    found, place = [], folder / "repository"
-    for count in range(1, 1000):
-        shutil.rmtree(folder)
-        folder.mkdir()
-        add(repository(folder / "old", metadata, 1), place, 1, MODELS)
-        made = repository(folder / "made", metadata, 2)
-        killed = killed_at(count, lambda made=made: add(made, place, 2, MODELS))
-        found.append(", ".join("".join(map(str, versions(place / name))) for name in MODELS))
+    place = folder / "repository"
+
+    def look() -> str:
+        said = ", ".join("".join(map(str, versions(place / name))) for name in MODELS)
         number = next_version(place, MODELS)
         add(repository(folder / "next", metadata, number), place, number, MODELS)
         assert all(number in versions(place / name) for name in MODELS)
-        if not killed:
-            return found
-    raise AssertionError("a move does not end")
+        return said
+
+    def prepared() -> tuple[Callable[[], object], Callable[[], str]]:
+        add(repository(folder / "old", metadata, 1), place, 1, MODELS)
+        made = repository(folder / "made", metadata, 2)
+        return lambda: add(made, place, 2, MODELS), look
+
+    return after_kills(folder, prepared)
 
 
 def repository(folder: Path, metadata: Metadata, version: int) -> Path:
@@ -146,7 +142,6 @@ def main(kind: str, folder: Path) -> None:
     metadata = Metadata(
         signature=signature, spec="", provenance={}, precision="float32", opset_requested=20, opset_actual=20
     )
-    folder.mkdir()
     print(json.dumps({"engine": engines, "triton": repositories}[kind](folder, metadata)))
 
 

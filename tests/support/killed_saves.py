@@ -10,11 +10,13 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from killed_moves import killed_at
+from kills import fork
 from peirce.model import saved_files
 from peirce.model.storage import save
 
@@ -69,20 +71,14 @@ def looked_at(folder: Path) -> str:
 
 def _together(folder: Path) -> dict[str, int]:
     """Three processes that save, each its own model; in the end one of their last ones lies there."""
-    children = []
-    for name in "abc":
-        children.append(os.fork())
-        if children[-1] == 0:
-            try:
-                for number in range(8):
-                    save(folder, **model(name))
-                    (folder / f"{name}{number}").write_text("put there between saves")
-            except BaseException as error:
-                sys.stderr.write(f"{name}: {error!r}\n")
-                os._exit(3)
-            os._exit(0)
+
+    def saves(name: str) -> None:
+        for number in range(8):
+            save(folder, **model(name))
+            (folder / f"{name}{number}").write_text("put there between saves")
+
+    waiting = {fork(partial(saves, name)) for name in "abc"}
     counts: dict[str, int] = {}
-    waiting = set(children)
     while waiting:
         found = opened(folder)
         counts[found] = counts.get(found, 0) + 1
@@ -90,9 +86,8 @@ def _together(folder: Path) -> dict[str, int]:
         assert all(status == 0 for _, status in ended.values()), "a save failed"
         waiting -= {child for child, (number, _) in ended.items() if number}
         assert (folder / "model.onnx").read_bytes() == OTHERS["model.onnx"]
-    for name in "abc":
-        for number in range(8):
-            (folder / f"{name}{number}").unlink()
+    for path in [*folder.glob("[abc][0-7]")]:
+        path.unlink()
     return counts
 
 

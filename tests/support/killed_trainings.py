@@ -16,11 +16,10 @@ from pathlib import Path
 
 import toy_tasks
 import trainings
+from kills import below, forked, signal_at
 from peirce.registry import Registry, load_spec
 from peirce.training import Checkpoints, TrainingOptions, train
 from toy_tasks import KILL_AT, Marked, MarkedOptions
-
-_EVENTS = frozenset({"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "os.scandir"})
 
 
 def train_on(folder: Path) -> None:
@@ -35,40 +34,22 @@ def train_on(folder: Path) -> None:
     )
 
 
-def die_at_file(count: int) -> None:
-    """Kill this process when something in the folder of checkpoints is touched for the given time."""
-    seen = 0
-
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal seen
-        if event in _EVENTS and "/checkpoints/" in str(arguments[0]):
-            seen += 1
-            if seen == count:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hook)
-
-
 def main(folder: Path, seed: int, kills: int) -> None:
     draw = random.Random(seed)
     deaths = []
     for kill in range(kills + 1):
         place, count = draw.choice(("loss", "file")), draw.randint(1, 40)
-        child = os.fork()
-        if child == 0:
-            if kill == kills:
-                pass  # the one that ends the training
-            elif place == "file":
-                die_at_file(count)
-            else:
+
+        def body(place: str = place if kill < kills else "end", count: int = count) -> None:
+            if place == "file":
+                signal_at(signal.SIGKILL, count, below("/checkpoints/"))
+            elif place == "loss":
                 os.environ[KILL_AT] = str(1 + count % 4)
             train_on(folder)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        names = [path.name for path in Checkpoints(folder / "model", 1).paths()]
-        deaths.append(
-            {"place": place, "count": count, "status": os.waitstatus_to_exitcode(status), "left": names}
-        )
+
+        status = forked(body)
+        left = [path.name for path in Checkpoints(folder / "model", 1).paths()]
+        deaths.append({"place": place, "status": status, "left": left})
     (folder / "deaths.json").write_text(json.dumps(deaths))
 
 
