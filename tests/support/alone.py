@@ -82,14 +82,10 @@ def entry_points(package: str) -> dict[str, dict[str, str]]:
 
 def arrows(package: str) -> list[str]:
     """The other packages that one may import, as layers.toml declares them; an arrow that is not there is refused."""
-    contracts = tomllib.loads((ROOT / "layers.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ]
-    (independent,) = (contract for contract in contracts if contract["type"] == "independence")
-    declared = (
-        [side.strip().split(".")[0] for side in arrow.split("->")] for arrow in independent["ignore_imports"]
-    )
-    return sorted({to for origin, to in declared if origin == package})
+    layers = tomllib.loads((ROOT / "layers.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (independent,) = (each for each in layers["contracts"] if each["type"] == "independence")
+    sides = [re.findall(r"(\w+)[.\w]*", arrow.replace("->", " ")) for arrow in independent["ignore_imports"]]
+    return sorted({to for origin, to in sides if origin == package})
 
 
 def beside(package: str) -> list[str]:
@@ -104,16 +100,12 @@ def distribution(package: str) -> str:
 
 def project_file(package: str) -> str:
     """A pyproject.toml for one package."""
-    whole = PROJECT["project"]
-    shared = (
-        ("version", "requires-python") if package != CORE else ("version", "requires-python", "dependencies")
-    )
-    groups = entry_points(package)
-    project: dict[str, Any] = {"name": distribution(package), **{key: whole[key] for key in shared}}
+    shared = ("version", "requires-python", "dependencies")
+    project: dict[str, Any] = {key: PROJECT["project"][key] for key in shared}
     if package != CORE:
         project["dependencies"] = [distribution(each) for each in (CORE, *arrows(package))]
-    project["scripts"] = groups.pop("scripts", {})
-    project["entry-points"] = groups
+    groups = entry_points(package)
+    project |= {"name": distribution(package), "scripts": groups.pop("scripts", {}), "entry-points": groups}
     target = {"hatch": {"build": {"targets": {"wheel": {"packages": [package]}}}}}
     return tomlkit.dumps({"build-system": PROJECT["build-system"], "project": project, "tool": target})
 
@@ -155,39 +147,21 @@ def environment(folder: Path, installed: Path, wheels: Iterable[Path]) -> str:
     return str(python)
 
 
-def imported(python: str, package: str, folder: Path) -> int:
-    """Import every module of a package where no other package of Peirce is; how many there are.
-
-    Raises:
-        AloneError: one cannot be imported, or another package can.
-    """
-    absent = [name for name in SOURCES if name not in (package, *beside(package))]
-    return int(run([python, "-P", "-c", IMPORTS, package, WITHIN_SERVERS, *absent], folder).split()[-1])
-
-
-def checked(python: str, plugins: Sequence[str], folder: Path, which: str) -> tuple[int, int]:
-    """Run the conformance suite over some plug-ins, those checks whose names suit: how many ran, and on how many parts.
-
-    Raises:
-        AloneError: a check failed or could not run, or none ran.
-    """
+def checked(python: str, plugins: Sequence[str], folder: Path, which: str) -> str:
+    """Run the conformance suite over some plug-ins, those checks whose names suit, and none that cannot run."""
     command = [python, "-P", "-m", "pytest", "--pyargs", "peirce.testing.suite", "--peirce-strict"]
     command += ["-n", str(PROCESSES), "-q", "-c", str(folder / "pytest.ini"), "-p", "no:cacheprovider"]
     command += ["-k", which]
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     said = run([*command, *(f"--peirce-plugin={plugin}" for plugin in plugins)], folder)
-    found = re.search(r"^(\d+) checks ran on (\d+) parts$", said, re.M)
-    if found is None or found[1] == "0":
+    found = re.search(r"^([1-9]\d*) checks ran on (\d+) parts$", said, re.M)
+    if found is None:
         raise AloneError(f"no check ran on {', '.join(plugins)}:\n{said}")
-    return int(found[1]), int(found[2])
+    return f"{found[1]} checks on {found[2]} parts, "
 
 
 def run(command: Sequence[str], folder: Path) -> str:
-    """What a command prints, run in a folder without the variables that steer Peirce, pytest and imports.
-
-    Raises:
-        AloneError: it fails.
-    """
+    """What a command prints, run in a folder without the variables that steer Peirce, pytest and imports."""
     steering = ("PEIRCE_", "PYTEST_", "PYTHONPATH")
     variables = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
@@ -197,22 +171,18 @@ def run(command: Sequence[str], folder: Path) -> str:
 
 
 def alone(package: str, wheels: dict[str, Path], installed: Path, folder: Path) -> str:
-    """Try one package; a line that says what was tried.
-
-    Raises:
-        AloneError: it does not work.
-    """
+    """Import every module of a package where no other package of Peirce is, and check its parts; what was tried."""
     folder.mkdir()
     others = beside(package)
     python = environment(folder / "environment", installed, [wheels[each] for each in (*others, package)])
-    said = f"{imported(python, package, folder)} modules imported"
+    absent = [name for name in SOURCES if name not in (package, *others)]
+    count = run([python, "-P", "-c", IMPORTS, package, WITHIN_SERVERS, *absent], folder).split()[-1]
     plugins = [f"{distribution(package)}:{name}" for name in entry_points(package).get("peirce.plugins", ())]
     if package == EXPORT:
         plugins.append("peirce.testing.companions")
-    if plugins:
-        which = " and ".join(f"not {each}" for each in ("ready_spec", ELSEWHERE.get(package)) if each)
-        said = "{} checks on {} parts, ".format(*checked(python, plugins, folder, which)) + said
-    return f"{package}: {said}, beside {', '.join(others) or 'nothing'}"
+    which = " and ".join(f"not {each}" for each in ("ready_spec", ELSEWHERE.get(package)) if each)
+    said = checked(python, plugins, folder, which) if plugins else ""
+    return f"{package}: {said}{count} modules imported, beside {', '.join(others) or 'nothing'}"
 
 
 def main(packages: Sequence[str]) -> int:

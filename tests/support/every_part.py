@@ -9,16 +9,9 @@ from peirce.registry import load_spec, ready_specs
 from peirce.spec import InputSpec, Spec
 
 SMALLEST = {
-    "layers": 1,
-    "unary": 8,
-    "embedding": 6,
-    "binary": 4,
-    "heads": 2,
-    "head_size": 4,
-    "feedforward": 12,
-    "feedforward_unary": 12,
-    "feedforward_binary": 6,
-}
+    "layers": 1, "unary": 8, "embedding": 6, "binary": 4, "heads": 2, "head_size": 4, "feedforward": 12,
+    "feedforward_unary": 12, "feedforward_binary": 6,
+}  # fmt: skip
 HEADS = {"first": 4, "count": 9}
 CONFIG = {
     "vocab_size": 20, "hidden_size": 8, "d_model": 8, "intermediate_size": 12, "encoder_ffn_dim": 12,
@@ -44,93 +37,55 @@ _PAPER = {"premise": "paper"}
 _DISTANCE = [{"use": "distance", "clip": 4}]
 _T5 = [{"use": "t5", "num_buckets": 8, "max_distance": 16}]
 VARIANTS: Mapping[str, tuple[Spec, Mapping[str, Any]]] = {
-    "causal": (
-        _FOLNET,
-        {
-            "scope.kind": "causal",
-            "operators": {"layer": "jmc.atp", "options": {"cjoin": {**_PAPER, "batch_over": "heads"}}},
-            "positions": _DISTANCE,
-            "heads": [{"use": "causal_lm"}],
-        },
-    ),
-    "decoder": (
-        _FOLNET,
-        {
-            "architecture": "folnet_encoder_decoder",
-            "operators": {"layer": "jmc.atp", "options": {"cjoin": _PAPER}},
-            "positions": _DISTANCE,
-            "heads": [{"use": "causal_lm", "as": "lm"}],
-        },
-    ),
-    "prefix": (
-        _FOLNET,
-        {
-            "options": {"wiring": "parallel", "affine_norm": True, "diag_link": True},
-            "scope.kind": "prefix",
-            "operators": {"layer": "jmc.atp", "options": {"cjoin": _PAPER, "bool": {"activation": "reglu"}}},
-            "positions": _T5,
-        },
-    ),
-    "relation": (
-        _TRANSFORMER,
-        {
-            "options": {"norm": "pre"},
-            "scope.kind": "relation",
-            "positions": _T5,
-            "augmenters": [{"use": "tpr", "roles": 3}],
-            "heads": [
-                {"use": "classification", "classes": 3},
-                {"use": "entities", "pool": "max"},
-                {"use": "contrastive", "as": "scl"},
-            ],
-        },
-    ),
-    "levels": (
-        _TRANSFORMER,
-        {
-            "positions": [{"use": "absolute", "kind": "sinusoidal"}],
-            "augmenters": [{"use": "logical", "depth": 2, "width": 6}, {"use": "word_vectors", "size": 6}],
-            "heads": [{"use": "entities", "pool": "mean"}],
-        },
-    ),
-    "mapped": (
-        _TRANSFORMER,
-        {
-            "augmenters": [{"use": "kge", "file": "", "width": 6, "frozen": False}],
-            "positions": [{"use": "disentangled", "clip": 4}],
-            "heads": [{"use": "entities"}],
-        },
-    ),
-    "graph": (
-        _FOLNET,
-        {
-            "operators.layer": "jmc.atp",
-            "positions": [
-                {"use": "atoms", "distances": True},
-                {"use": "adjacency", "outside": "both"},
-                {"use": "directed_distance", "share_layers": True},
-            ],
-            "heads": [{"use": "entities"}],
-        },
-    ),
+    "causal": (_FOLNET, {
+        "scope.kind": "causal", "positions": _DISTANCE, "heads": [{"use": "causal_lm"}],
+        "operators": {"layer": "jmc.atp", "options": {"cjoin": {**_PAPER, "batch_over": "heads"}}},
+    }),
+    "decoder": (_FOLNET, {
+        "architecture": "folnet_encoder_decoder", "positions": _DISTANCE,
+        "operators": {"layer": "jmc.atp", "options": {"cjoin": _PAPER}},
+        "heads": [{"use": "causal_lm", "as": "lm"}],
+    }),
+    "prefix": (_FOLNET, {
+        "scope.kind": "prefix", "positions": _T5,
+        "options": {"wiring": "parallel", "affine_norm": True, "diag_link": True},
+        "operators": {"layer": "jmc.atp", "options": {"cjoin": _PAPER, "bool": {"activation": "reglu"}}},
+    }),
+    "relation": (_TRANSFORMER, {
+        "scope.kind": "relation", "options": {"norm": "pre"}, "positions": _T5,
+        "augmenters": [{"use": "tpr", "roles": 3}],
+        "heads": [
+            {"use": "classification", "classes": 3}, {"use": "entities", "pool": "max"},
+            {"use": "contrastive", "as": "scl"},
+        ],
+    }),
+    "levels": (_TRANSFORMER, {
+        "positions": [{"use": "absolute", "kind": "sinusoidal"}],
+        "augmenters": [{"use": "logical", "depth": 2, "width": 6}, {"use": "word_vectors", "size": 6}],
+        "heads": [{"use": "entities", "pool": "mean"}],
+    }),
+    "mapped": (_TRANSFORMER, {
+        "positions": [{"use": "disentangled", "clip": 4}], "heads": [{"use": "entities"}],
+        "augmenters": [{"use": "kge", "file": "", "width": 6, "frozen": False}],
+    }),
+    "graph": (_FOLNET, {
+        "operators.layer": "jmc.atp", "heads": [{"use": "entities"}],
+        "positions": [
+            {"use": "atoms", "distances": True}, {"use": "adjacency", "outside": "both"},
+            {"use": "directed_distance", "share_layers": True},
+        ],
+    }),
     "forward": (_RECURRENT, {"dims.layers": 2, "options": {"directions": "forward"}}),
     "tpru": (_RECURRENT, {"operators.layer": "tpru"}),
-    "unmasked": (
-        _FOLNET,
-        {
-            "scope.mask_padding": False,
-            "operators.layer": "jm.at",
-            "positions": [{"use": "logirpe", "kinds": 3, "max_distance": 4}],
-            "heads": [
-                {"use": "token_classification"},
-                {"use": "relation", "classes": 3},
-                {"use": "swap"},
-                {"use": "span"},
-                {"use": "multiple_choice"},
-            ],
-        },
-    ),
-}
+    "unmasked": (_FOLNET, {
+        "scope.mask_padding": False, "operators.layer": "jm.at",
+        "positions": [{"use": "logirpe", "kinds": 3, "max_distance": 4}],
+        "heads": [
+            {"use": "token_classification"}, {"use": "relation", "classes": 3}, {"use": "swap"}, {"use": "span"},
+            {"use": "multiple_choice"},
+        ],
+    }),
+}  # fmt: skip
 """What no ready spec has: each a base, and what differs from it below `model`."""
 
 
