@@ -1,8 +1,4 @@
-"""The state that flows through a network: unary atoms (properties of tokens) and binary atoms (relations between them).
-
-Axis legend, used in every shape of the project: `b` batch, `x y a` tokens, `h` heads, `s w` within a head,
-`d1` unary width, `d2` binary width, `v` vocabulary.
-"""
+"""The state that flows through a network: unary atoms, properties of tokens, and binary atoms, their relations."""
 
 from __future__ import annotations
 

@@ -118,7 +118,8 @@ def in_blocks(
     if not torch.is_grad_enabled():
         work.fill(places, tensors)
         return places
-    return _apply(work, places, *tensors)
+    found: Sequence[Tensor] = _InBlocks.apply(work, places, *tensors)  # type: ignore[no-untyped-call]
+    return found
 
 
 class _Work(NamedTuple):
@@ -155,10 +156,6 @@ class _Work(NamedTuple):
             for place, result in zip(places, self.compute(*block, *parts), strict=True):
                 place[block] = result
         return states
-
-
-def _apply(*args: Any) -> Any:
-    return _InBlocks.apply(*args)  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
 
 class _InBlocks(Function):

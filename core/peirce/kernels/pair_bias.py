@@ -56,9 +56,6 @@ def pair_scores(query: Tensor, bias: PairBias, key: Tensor | None = None) -> Ten
 
     Returns:
         [b, x, y, h], in the dtype of `query`; it may be a view with any strides.
-
-    Raises:
-        ValueError: the bias needs `rows` or `key`, which are not there, or its `query` has several kinds.
     """
     batch, length, heads, _ = query.shape
     total = None
@@ -70,15 +67,13 @@ def pair_scores(query: Tensor, bias: PairBias, key: Tensor | None = None) -> Ten
         ).transpose(2, 3)
     if bias.query is not None:
         # The same product with the parts of x and y exchanged.
-        if key is None or bias.query.shape[0] > 1:
-            raise ValueError("a pair bias with `query` needs the keys [b, y, h, s], and has one kind of rows")
+        assert key is not None, "a pair bias with `query` needs the keys [b, y, h, s]"
+        assert len(bias.query) == 1, "a pair bias with `query` has one kind of rows"
         term = pair_scores(key, PairBias(bias.ids.transpose(1, 2), key=bias.query)).transpose(1, 2)
         total = term if total is None else total + term
     if bias.score is not None:
         kinds, buckets, _ = bias.score.shape
-        ids = bias.ids
-        if kinds > 1:
-            ids = ids + _rows(bias).unsqueeze(2) * buckets
+        ids = bias.ids if kinds == 1 else bias.ids + _rows(bias).unsqueeze(2) * buckets
         # The gradient adds up over a whole batch: not in half precision.
         numbers = at_least_float32(bias.score.reshape(kinds * buckets, heads))
         term = F.embedding(ids, numbers).to(query.dtype)
@@ -97,12 +92,8 @@ def pair_values(weights: Tensor, bias: PairBias) -> Tensor:
 
     Returns:
         [b, x, h, s], in the dtype of `weights`; it may be a view with any strides.
-
-    Raises:
-        ValueError: the bias has no `value`.
     """
-    if bias.value is None:
-        raise ValueError("this pair bias has no value table; ask `bias.value is not None` before calling mix")
+    assert bias.value is not None, "this pair bias has no value table"
     batch, length, _, heads = weights.shape
     layout = _Layout.of(bias, bias.value, batch, length, heads)
     table = _head_first(bias.value, weights)
@@ -117,10 +108,7 @@ def _head_first(table: Tensor, like: Tensor) -> Tensor:
 
 
 def _rows(bias: PairBias) -> Tensor:
-    if bias.rows is None:
-        raise ValueError(
-            "a pair bias whose tables have several kinds of rows needs `rows`, int64 [b or 1, x]"
-        )
+    assert bias.rows is not None, "a pair bias with several kinds of rows needs `rows`, int64 [b or 1, x]"
     return bias.rows
 
 
@@ -143,15 +131,9 @@ class _Layout(NamedTuple):
         if not shared:
             ids = ids.expand(batch, -1, -1)
             rows = None if rows is None else rows.expand(batch, -1)
-        return cls(
-            ids[0] if shared else ids.reshape(batch * length, ids.shape[2]),
-            None if rows is None else rows.flatten(),
-            batch,
-            length,
-            heads,
-            table.shape[2],
-            shared,
-        )
+        ids = ids[0] if shared else ids.reshape(batch * length, ids.shape[2])
+        flat = None if rows is None else rows.flatten()
+        return cls(ids, flat, batch, length, heads, table.shape[2], shared)
 
     def pack(self, values: Tensor) -> Tensor:
         """[b, x, h, c] -> [g, n, m, c]."""

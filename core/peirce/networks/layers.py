@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -13,16 +13,13 @@ from peirce.networks.channels import CachedState
 from peirce.parts import TensorSpec
 
 
-class CachingLayer(Protocol):
-    """A layer that caches channels for later tokens."""
-
-    def cached_channels(self) -> Mapping[str, tuple[str, tuple[int, ...]]]:
-        """By name, the branch that the channels are read from and their sizes."""
-        ...
-
-
 def layer_cached_states(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
-    """What the layers cache, in order: [batch, past, ...] of unary atoms, [batch, past, past, ...] of binary ones."""
+    """What the layers cache, in order: [batch, past, ...] of unary atoms, [batch, past, past, ...] of binary ones.
+
+    Args:
+        layers: with a method `cached_channels`, which gives the branch that channels are read from and their sizes,
+            by name.
+    """
     return tuple(
         TensorSpec(
             name=_flat(i, name),
@@ -30,7 +27,7 @@ def layer_cached_states(layers: Iterable[nn.Module]) -> tuple[TensorSpec, ...]:
             dims=("batch", "past", *(("past",) if branch == "B" else ()), *shape),
             meaning=f"What layer {i} attends to of the tokens before.",
         )
-        for i, layer in enumerate(cast(Iterable[CachingLayer], layers))
+        for i, layer in enumerate(cast(Iterable[Any], layers))
         for name, (branch, shape) in layer.cached_channels().items()
     )
 
@@ -93,17 +90,18 @@ class Pooler(nn.Module):
 
 def unary_output(width: int) -> TensorSpec:
     """The final unary atoms."""
-    dims = ("batch", "length", width)
-    return TensorSpec(name="unary", dtype="float", dims=dims, meaning="Final properties of each token.")
+    return _output("unary", "Final properties of each token.", "length", width)
 
 
 def binary_output(width: int) -> TensorSpec:
     """The final binary atoms."""
-    dims = ("batch", "length", "length", width)
-    return TensorSpec(name="binary", dtype="float", dims=dims, meaning="Final relations between tokens.")
+    return _output("binary", "Final relations between tokens.", "length", "length", width)
 
 
 def pooled_output(width: int) -> TensorSpec:
     """The pooled output."""
-    dims = ("batch", width)
-    return TensorSpec(name="pooled", dtype="float", dims=dims, meaning="One vector for the whole input.")
+    return _output("pooled", "One vector for the whole input.", width)
+
+
+def _output(name: str, meaning: str, *dims: str | int) -> TensorSpec:
+    return TensorSpec(name=name, dtype="float", dims=("batch", *dims), meaning=meaning)

@@ -60,43 +60,34 @@ class TokenInput(nn.Module):
         return self._specs
 
     def _make_specs(self) -> tuple[TensorSpec, ...]:
-        dims, scope = self.plan.dims, self.plan.scope
+        dims, kind = self.plan.dims, self.plan.scope.kind
         row = ("batch", "length")
-        standard = [
-            TensorSpec(
+        standard = (
+            (True, TensorSpec(
                 name="input_ids", dtype="int64", dims=row, high=dims.vocabulary, meaning="Token ids.",
                 largest={"length": dims.max_length},
-            ),
-            TensorSpec(
+            )),
+            (True, TensorSpec(
                 name="attention_mask", dtype="bool", dims=row, required=False, default=True, masks="length",
                 meaning="True at real tokens, false at padding.",
-            ),
-        ]  # fmt: skip
-        if dims.token_types:
-            standard.append(
-                TensorSpec(
-                    name="token_type_ids", dtype="int64", dims=row, required=False, default=0,
-                    high=dims.token_types, meaning="Which of the joined sequences a token belongs to.",
-                )
-            )  # fmt: skip
-        if scope.kind == "prefix":
-            standard.append(
-                TensorSpec(
-                    name="prefix_length", dtype="int64", dims=("batch",), high=None,
-                    meaning="How many of the first tokens see each other both ways.",
-                )
-            )  # fmt: skip
-        if scope.kind == "relation":
-            standard.append(
-                TensorSpec(
-                    name="relation", dtype="bool", dims=("batch", "length", "length"),
-                    meaning="Whether the first token may attend to the second.",
-                )
-            )  # fmt: skip
+            )),
+            (dims.token_types > 0, TensorSpec(
+                name="token_type_ids", dtype="int64", dims=row, required=False, default=0, high=dims.token_types,
+                meaning="Which of the joined sequences a token belongs to.",
+            )),
+            (kind == "prefix", TensorSpec(
+                name="prefix_length", dtype="int64", dims=("batch",),
+                meaning="How many of the first tokens see each other both ways.",
+            )),
+            (kind == "relation", TensorSpec(
+                name="relation", dtype="bool", dims=("batch", "length", "length"),
+                meaning="Whether the first token may attend to the second.",
+            )),
+        )  # fmt: skip
         planned = (*self.plan.positions, *self.plan.augmenters)
         parts = cast(Iterable[Position | Augmenter], (*self.positions, *self.augmenters))
         own = [(each.name, part.inputs()) for each, part in zip(planned, parts, strict=True)]
-        return merge([("the model", standard), *own])
+        return merge([("the model", [spec for wanted, spec in standard if wanted]), *own])
 
     def tokens(self, inputs: Mapping[str, Tensor], before: int | None = None) -> Tokens:
         """The batch as parts see it: positions are counted over real tokens, on whichever side the padding is.

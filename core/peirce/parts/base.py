@@ -124,3 +124,12 @@ class Part:
     def todays(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options as a spec has them, by the names of today."""
         return {cls.renamed.get(name, name): value for name, value in options.items()}
+
+
+class SizedPart(Part):
+    """A part that is built as `cls(options, dims)`: all kinds but architectures."""
+
+    @classmethod
+    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
+        """Why the part cannot work with these options, sizes and kind of scope; None when it can."""
+        return None

@@ -22,13 +22,8 @@ _KINDS = (nn.Linear, nn.Embedding)
 _RESET = "reset_parameters"
 
 
-class _Notes(threading.local):
-    """The fingerprints that this thread collects; None where it composes nothing."""
-
-    fingerprints: set[int] | None = None
-
-
-_notes = _Notes()
+_notes = threading.local()
+"""Has the `fingerprints` that this thread collects; None, or nothing, where it composes nothing."""
 _lock = threading.Lock()
 
 
@@ -45,7 +40,7 @@ def noting_defaults() -> Iterator[set[int]]:
             if kind.reset_parameters.__module__ != __name__:
                 setattr(kind, _RESET, _noting(kind.reset_parameters))
     found: set[int] = set()
-    before, _notes.fingerprints = _notes.fingerprints, found
+    before, _notes.fingerprints = getattr(_notes, "fingerprints", None), found
     try:
         yield found
     finally:
@@ -94,7 +89,7 @@ def _noting(reset: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _note(module: nn.Module) -> None:
-    if _notes.fingerprints is not None:
+    if getattr(_notes, "fingerprints", None) is not None:
         given = (value for value in module.parameters(recurse=False) if not value.is_meta)
         _notes.fingerprints.update(map(_fingerprint, given))
 

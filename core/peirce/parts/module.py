@@ -9,23 +9,18 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from peirce.parts.base import Dims, Part
+from peirce.parts.base import Dims, SizedPart
 from peirce.parts.signature import TensorSpec
 from peirce.parts.tracing import made_by
 
 T = TypeVar("T")
 
 
-class ModulePart(Part, nn.Module, ABC):
+class ModulePart(SizedPart, nn.Module, ABC):
     """A part with parameters of its own that stands before or after the operators and may need inputs of its own."""
 
     def __init__(self, options: Any, dims: Dims) -> None:
         nn.Module.__init__(self)
-
-    @classmethod
-    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
-        """Why the part cannot work with these options, sizes and kind of scope; None when it can."""
-        return None
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """The inputs that the part needs beside the standard ones."""

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from torch import Tensor, nn
 
 from peirce.algebra import Predicates, Scope
-from peirce.parts.base import Dims, Part
+from peirce.parts.base import Dims, SizedPart
 
 Branch = Literal["U", "B"]
 """`U` for the unary atoms, `B` for the binary ones."""
@@ -64,7 +64,7 @@ class Writer:
     bias: bool = True
 
 
-class Operator(Part, ABC):
+class Operator(SizedPart, ABC):
     """A neural logic operator, `u = infer(kernel, premise, scope)`: pure, without projections of its own.
 
     The composer reads the kernel and the premise from the branches, calls `infer`, applies the operator's activation
@@ -90,11 +90,6 @@ class Operator(Part, ABC):
     def __init__(self, options: Any, dims: Dims) -> None:
         self.options = options
         self.dims = dims
-
-    @classmethod
-    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
-        """Why the operator cannot work with these options, sizes and kind of scope; None when it can."""
-        return None
 
     @abstractmethod
     def kernel(self) -> Reader:
@@ -129,17 +124,12 @@ class Operator(Part, ABC):
         """
 
 
-class StateOperator(Part, nn.Module, ABC):
+class StateOperator(SizedPart, nn.Module, ABC):
     """An operator with parameters of its own, which maps atoms to their increments; `bool` is one."""
 
     typing: ClassVar[str]
     letter: ClassVar[str | None] = None
     scope_rule: ClassVar[Literal["reduce", "pairwise", "none"]]
-
-    @classmethod
-    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
-        """Why the operator cannot work with these options, sizes and kind of scope; None when it can."""
-        return None
 
     def __init__(self, options: Any, dims: Dims) -> None:
         nn.Module.__init__(self)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
-from peirce.parts.base import Dims, Part
+from peirce.parts.base import Dims, SizedPart
 
 
-class RecurrentOperator(Part, nn.Module, ABC):
+class RecurrentOperator(SizedPart, nn.Module, ABC):
     """An operator with a state, which meets the tokens in their order; an LSTM's cell is one.
 
     Its output at a token depends on that token and those before it. `read` computes what depends on one token alone,
@@ -30,11 +30,6 @@ class RecurrentOperator(Part, nn.Module, ABC):
     typing: ClassVar[str] = "U <- U x U"
     letter: ClassVar[str | None] = None
     scope_rule: ClassVar[Literal["causal"]] = "causal"
-
-    @classmethod
-    def check(cls, options: Any, dims: Dims, scope: str) -> str | None:
-        """Why the operator cannot work with these options, sizes and kind of scope; None when it can."""
-        return None
 
     def __init__(self, options: Any, dims: Dims) -> None:
         nn.Module.__init__(self)

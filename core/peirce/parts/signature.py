@@ -75,20 +75,20 @@ class Signature:
 
     def input(self, name: str) -> TensorSpec:
         """The input called `name`; KeyError if there is none."""
-        return _named(self.inputs, name)
+        return {spec.name: spec for spec in self.inputs}[name]
 
     def output(self, name: str) -> TensorSpec:
         """The output called `name`; KeyError if there is none."""
-        return _named(self.outputs, name)
+        return {spec.name: spec for spec in self.outputs}[name]
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """The symbolic dims, in order of first appearance; of a sum, those that it adds."""
         seen: dict[str, None] = {}
-        for spec in (*self.inputs, *self.outputs):
-            for dim in spec.dims:
-                if isinstance(dim, str):
-                    seen.update(dict.fromkeys(term for term in terms(dim) if not term.isdigit()))
+        for dim in (
+            dim for spec in (*self.inputs, *self.outputs) for dim in spec.dims if isinstance(dim, str)
+        ):
+            seen.update(dict.fromkeys(term for term in terms(dim) if not term.isdigit()))
         return tuple(seen)
 
     @property
@@ -142,10 +142,3 @@ def merge(groups: Iterable[tuple[str, Iterable[TensorSpec]]]) -> tuple[TensorSpe
                     f"{spec.dtype} {list(spec.dims)} for {owner}; one of the two must use another name"
                 )
     return tuple(spec for _, spec in merged.values())
-
-
-def _named(specs: tuple[TensorSpec, ...], name: str) -> TensorSpec:
-    for spec in specs:
-        if spec.name == name:
-            return spec
-    raise KeyError(name)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -21,11 +20,8 @@ def dense(values: Tensor) -> bool:
     return torch.compiler.is_compiling() or values.is_meta
 
 
-@contextmanager
-def noting_parts() -> Iterator[None]:
-    """Trace a model so that each node of its graph has the part that made it in `node.meta["custom"][PART]`."""
-    with preserve_node_meta():
-        yield
+noting_parts = preserve_node_meta
+"""A context to trace a model in, so that each node of its graph has its part in `node.meta["custom"][PART]`."""
 
 
 def made_by(part: str) -> AbstractContextManager[None]:

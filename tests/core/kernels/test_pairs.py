@@ -137,12 +137,6 @@ def test_terms_that_are_absent_add_nothing() -> None:
     number = scores(query, bias._replace(key=None))
     torch.testing.assert_close(key + number, scores(query, bias))
     assert scores(query, bias._replace(key=None, score=None)).eq(0).all()
-    with pytest.raises(ValueError, match="no value table"):
-        mix(key, bias._replace(value=None))
-    with pytest.raises(ValueError, match="needs `rows`"):
-        scores(query, _bias(kinds=3)._replace(rows=None))
-    with pytest.raises(ValueError, match="needs the keys"):
-        scores(query, PairBias(bias.ids, query=bias.key), None)
 
 
 @pytest.mark.parametrize("groups", [1, HEADS])

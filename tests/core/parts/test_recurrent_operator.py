@@ -119,21 +119,6 @@ def test_the_traced_scan_is_the_loop_at_every_length(cell: Any) -> None:
         torch.testing.assert_close(traced, eager)
 
 
-@pytest.mark.parametrize("cell", [LSTM, GRU, Unbinds])
-def test_padding_leaves_the_state_as_it_is(cell: Any) -> None:
-    operator = cell(None, DIMS).double()
-    atoms = torch.randn(1, 7, 5, dtype=torch.float64)
-    real = torch.tensor([[False, True, True, False, True, False, True]])
-    outputs, state = recur(operator, atoms, None, real)
-    alone, after = recur(operator, atoms[:, real[0]])
-    torch.testing.assert_close(outputs[:, real[0]], alone)
-    torch.testing.assert_close(state, after)
-    first, begun = recur(operator, atoms[:, :3], None, real[:, :3])
-    rest, ended = recur(operator, atoms[:, 3:], begun, real[:, 3:])
-    torch.testing.assert_close(torch.cat([first, rest], 1), outputs)
-    torch.testing.assert_close(ended, state)
-
-
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_a_model_of_half_precision_steps_in_float32(kind: torch.dtype) -> None:
     met = set()
