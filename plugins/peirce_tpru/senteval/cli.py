@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -67,7 +68,8 @@ def senteval(
     """Measure a model's sentence vectors on the tasks of SentEval, which is left unmaintained, by its protocol."""
     from peirce.experiments import commit
 
-    from peirce_tpru.senteval.running import MAIN, evaluate, means
+    from peirce_tpru.senteval.files import TASKS
+    from peirce_tpru.senteval.running import evaluate, means
     from peirce_tpru.senteval.sentences import sentences_of
 
     if output is not None and not output.parent.is_dir():
@@ -79,43 +81,27 @@ def senteval(
         model, pool=pool, vectors=vectors, cache=cache, batch_size=batch_size, device=device
     )
     found = evaluate(sentences, data, task or (), folds=folds, limit=limit)
+    figures = {task: _rounded(own) for task, own in found.items()}
     content = {
-        "model": model,
-        "about": sentences.about,
-        "commit": commit(),
-        "folds": folds,
-        "limit": limit,
-        "seconds": round(time.perf_counter() - began, 1),
-        "tasks": {
-            task: {name: round(value, DIGITS) for name, value in own.items()} for task, own in found.items()
-        },
-        "means": {name: round(value, DIGITS) for name, value in means(found).items()},
-    }
+        "model": model, "about": sentences.about, "commit": commit(), "folds": folds, "limit": limit,
+        "seconds": round(time.perf_counter() - began, 1), "tasks": figures, "means": _rounded(means(found)),
+    }  # fmt: skip
     if output is not None:
         write_json(output, {"schema": SCHEMA, **content})
     if json:
         as_json(SCHEMA, **content)
         return
-    typer.echo(
-        f"{sentences.about}; {folds} folds" + (f", at most {limit:,} examples a file" if limit else "")
-    )
-    as_table(
-        ("task", "measure", "%", "others"),
-        [
-            (
-                task,
-                MAIN[task],
-                f"{100 * own[MAIN[task]]:.1f}",
-                ", ".join(
-                    f"{name} {100 * value:.1f}"
-                    for name, value in own.items()
-                    if name != MAIN[task] and "/" not in name
-                ),
-            )
-            for task, own in found.items()
-        ],
-    )
-    as_table(
-        ("mean, as in TPRU's Table 3", "%"),
-        [(name, f"{100 * value:.1f}") for name, value in means(found).items()],
-    )
+    most = f", at most {limit:,} examples a file" if limit else ""
+    typer.echo(f"{sentences.about}; {folds} folds{most}")
+    rows = []
+    for name, own in figures.items():
+        main = TASKS[name].measure
+        others = [f"{each} {100 * own[each]:.1f}" for each in own if each != main and "/" not in each]
+        rows.append((name, main, f"{100 * own[main]:.1f}", ", ".join(others)))
+    as_table(("task", "measure", "%", "others"), rows)
+    shown = [(name, f"{100 * value:.1f}") for name, value in means(found).items()]
+    as_table(("mean, as in TPRU's Table 3", "%"), shown)
+
+
+def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, DIGITS) for name, value in figures.items()}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -14,6 +15,8 @@ from peirce.files import open_file, read_lines
 from peirce_text import read_rows
 
 TRAIN, VALID, TEST = "train", "valid", "test"
+Line = tuple[Any, ...]
+"""A label, a class or a score, and one text or two."""
 
 
 @frozen(eq=False)
@@ -42,6 +45,73 @@ class Examples:
 Read = Mapping[str, Examples]
 """The examples of each split, or of each of several sets that a task is a mean over."""
 
+
+@frozen
+class Source:
+    """Where a task lies.
+
+    Args:
+        files: by split, or by set, the files that follow one another; a table's name may end in .txt as well.
+        read: gives the lines of a file.
+        measure: what means over tasks are of.
+    """
+
+    files: Mapping[str, Sequence[str]]
+    read: Callable[[Path], Iterator[Line]]
+    measure: str = "accuracy"
+
+
+def _classed(path: Path, classes: int) -> Iterator[Line]:
+    """A class, a space and a sentence a line."""
+    for number, line in enumerate(_lines(path), 1):
+        label, _, text = line.strip().partition(" ")
+        if not label.isdecimal() or int(label) >= classes:  # the sentence may be empty; one of CR is
+            raise TaskError(
+                f"{path}, line {number}: {line.strip()[:40]!r}, where a class from 0 to {classes - 1}, a space and a "
+                "sentence must stand"
+            )
+        yield int(label), text.strip()
+
+
+def _table(path: Path, one: str, other: str, label: str, classes: Sequence[str] = ()) -> Iterator[Line]:
+    """Pairs in a table with a header, with one of the classes, or with a score from 1 to 5."""
+    for row in read_rows(path, (one, other, label), quotes=False):
+        said = row.text(label)
+        if classes and said not in classes:
+            raise TaskError(f"{row.where}: {said[:40]!r}, where one of {', '.join(classes)} must stand")
+        yield classes.index(said) if classes else _score(row.where, said, 1), row.text(one), row.text(other)
+
+
+def _scored(path: Path, score: int) -> Iterator[Line]:
+    """Pairs between tabs without a header: in field `score` a score, and the two sentences in the fields after it. What
+    has no score does not count."""
+    for number, line in enumerate(_lines(path), 1):
+        fields = line.rstrip("\r\n").split("\t")
+        if len(fields) < score + 3:
+            raise TaskError(
+                f"{path}, line {number}: {len(fields)} fields between tabs, where a score and two sentences must stand"
+            )
+        if fields[score].strip():
+            yield _score(f"{path}, line {number}", fields[score], 0), *fields[score + 1 : score + 3]
+
+
+def _score(where: str, text: str, low: int) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = float("nan")
+    if not low <= score <= 5:
+        raise TaskError(f"{where}: {text[:40]!r}, where a score from {low} to 5 must stand")
+    return score
+
+
+def _split(name: str, classes: int) -> Source:
+    ends = {TRAIN: "train", VALID: "dev", TEST: "test"}
+    return Source(
+        {split: [f"{name}.{end}"] for split, end in ends.items()}, partial(_classed, classes=classes)
+    )
+
+
 STS_SETS: Mapping[str, tuple[str, ...]] = {
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "OnWN", "SMTnews"),
     "STS13": ("FNWN", "headlines", "OnWN"),
@@ -50,122 +120,33 @@ STS_SETS: Mapping[str, tuple[str, ...]] = {
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
 """The sets of each year that SentEval has. SMT of 2013 is not published."""
-
-
-SICK = {TRAIN: ("SICK_train",), VALID: ("SICK_trial",), TEST: ("SICK_test_annotated",)}
-MRPC = {TRAIN: ("msr-para-train", "msr-para-val"), TEST: ("msr-para-test",)}
-"""The tables of each split; those of MRPC for training and choosing are one training set, as it is published."""
-
-
-def _labelled(folder: Path, names: Mapping[str, str], classes: int) -> Read:
-    """Files with a class and a sentence a line, by split."""
-    found = {}
-    for split, name in names.items():
-        path = _there(folder, name)
-        labels, texts = [], []
-        for number, line in enumerate(_lines(path), 1):
-            label, _, text = line.strip().partition(" ")
-            if not label.isdecimal() or int(label) >= classes:  # the sentence may be empty; one of CR is
-                raise TaskError(
-                    f"{path}, line {number}: {line.strip()[:40]!r}, where a class from 0 to {classes - 1}, a "
-                    "space and a sentence must stand"
-                )
-            labels.append(int(label))
-            texts.append(text.strip())
-        found[split] = _examples(path, [texts], np.array(labels, np.int64))
-    return found
-
-
-CLASSES: Mapping[str, Sequence[str]] = {
-    "Quality": ("0", "1"),
-    "entailment_judgment": ("CONTRADICTION", "NEUTRAL", "ENTAILMENT"),
-}
-"""The classes of columns that hold some, in the order of their numbers; other columns hold scores from 1 to 5."""
-
-
-def _tables(folder: Path, names: Mapping[str, Sequence[str]], texts: tuple[str, str], label: str) -> Read:
-    """Pairs in tables with a header; the files of a split follow one another."""
-    found = {}
-    for split, own in names.items():
-        paths = [_there(folder, f"{name}.tsv", f"{name}.txt") for name in own]
-        rows = [row for path in paths for row in read_rows(path, (*texts, label), quotes=False)]
-        columns = [[row.text(name) for row in rows] for name in texts]
-        if label in CLASSES:
-            labels = np.array([_of(row.where, row.text(label), CLASSES[label]) for row in rows], np.int64)
-        else:
-            labels = np.array([_score(row.where, row.text(label), 1) for row in rows])
-        found[split] = _examples(paths[0], columns, labels)
-    return found
-
-
-def _scored(path: Path, score: int) -> Examples:
-    """Pairs between tabs without a header: in field `score` a score, and the two sentences in the fields after it. What
-    has no score does not count."""
-    scores: list[float] = []
-    texts: list[list[str]] = [[], []]
-    for number, line in enumerate(_lines(path), 1):
-        fields = line.rstrip("\r\n").split("\t")
-        if len(fields) < score + 3:
-            raise TaskError(
-                f"{path}, line {number}: {len(fields)} fields between tabs, where a score and two sentences must stand"
-            )
-        if fields[score].strip():
-            scores.append(_score(f"{path}, line {number}", fields[score], 0))
-            for column, text in zip(texts, fields[score + 1 :], strict=False):
-                column.append(text)
-    return _examples(path, texts, np.array(scores))
-
-
-def _sts(folder: Path, task: str) -> Read:
-    """The sets of a year that are there, each `YEAR.SET.test.tsv`."""
-    names = {name: _sts_paths(folder, task, name) for name in STS_SETS[task]}
-    found = {name: _scored(path, 0) for name, path in names.items() if path is not None}
-    if not found:
-        raise TaskError(
-            f"{folder} has none of the files of {task}, such as 20{task[3:]}.{STS_SETS[task][0]}.test.tsv"
-        )
-    return found
-
-
-def _sts_paths(folder: Path, task: str, name: str) -> Path | None:
-    """The file of a set, which lies in the folder or in its folder `sts`."""
-    file = f"20{task[3:]}.{name}.test.tsv"
-    return _path(folder / "sts", file) or _path(folder, file)
-
-
-def _sts_benchmark(folder: Path) -> Read:
-    """STS-B as it is published, `sts-train.csv` with tabs and no header."""
-    names = {TRAIN: "train", VALID: "dev", TEST: "test"}
-    return {split: _scored(_there(folder, f"sts-{name}.csv"), 4) for split, name in names.items()}
-
-
-def _binary(name: str) -> Callable[[Path], Read]:
-    return partial(_labelled, names={TRAIN: f"{name}.all"}, classes=2)
-
-
-def _split(name: str, classes: int) -> Callable[[Path], Read]:
-    return partial(
-        _labelled,
-        names={TRAIN: f"{name}.train", VALID: f"{name}.dev", TEST: f"{name}.test"},
-        classes=classes,
-    )
-
-
-READERS: Mapping[str, Callable[[Path], Read]] = {
-    "MR": _binary("rt-polarity"),
-    "CR": _binary("custrev"),
-    "SUBJ": _binary("subj"),
-    "MPQA": _binary("mpqa"),
+FOLDED = {"MR": "rt-polarity", "CR": "custrev", "SUBJ": "subj", "MPQA": "mpqa"}
+"""Sets without parts for training and testing, and their files."""
+_MRPC = {TRAIN: ["msr-para-train.tsv", "msr-para-val.tsv"], TEST: ["msr-para-test.tsv"]}
+_SICK = {TRAIN: ["SICK_train.tsv"], VALID: ["SICK_trial.tsv"], TEST: ["SICK_test_annotated.tsv"]}
+_STS_B = {TRAIN: ["sts-train.csv"], VALID: ["sts-dev.csv"], TEST: ["sts-test.csv"]}
+_SICK_TABLE = partial(_table, one="sentence_A", other="sentence_B")
+_JUDGMENTS = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
+TASKS: Mapping[str, Source] = {
+    **{task: Source({TRAIN: [f"{name}.all"]}, partial(_classed, classes=2)) for task, name in FOLDED.items()},
     "SST-2": _split("stsa.binary", 2),
     "SST-5": _split("stsa.fine", 5),
-    "TREC": partial(_labelled, names={TRAIN: "TREC.train.all", TEST: "TREC.test.all"}, classes=6),
-    "MRPC": partial(_tables, names=MRPC, texts=("#1 String", "#2 String"), label="Quality"),
-    "SICK-E": partial(_tables, names=SICK, texts=("sentence_A", "sentence_B"), label="entailment_judgment"),
-    "SICK-R": partial(_tables, names=SICK, texts=("sentence_A", "sentence_B"), label="relatedness_score"),
-    **{task: partial(_sts, task=task) for task in STS_SETS},
-    "STS-B": _sts_benchmark,
+    "TREC": Source({TRAIN: ["TREC.train.all"], TEST: ["TREC.test.all"]}, partial(_classed, classes=6)),
+    # Its tables for training and choosing are one training set, as it is published.
+    "MRPC": Source(
+        _MRPC, partial(_table, one="#1 String", other="#2 String", label="Quality", classes=("0", "1"))
+    ),
+    "SICK-E": Source(_SICK, partial(_SICK_TABLE, label="entailment_judgment", classes=_JUDGMENTS)),
+    "SICK-R": Source(_SICK, partial(_SICK_TABLE, label="relatedness_score"), "pearson"),
+    **{
+        task: Source(
+            {name: [f"20{task[3:]}.{name}.test.tsv"] for name in names}, partial(_scored, score=0), "pearson"
+        )
+        for task, names in STS_SETS.items()
+    },
+    "STS-B": Source(_STS_B, partial(_scored, score=4), "pearson"),
 }
-"""What reads each task from a folder."""
+"""All tasks; the sets of a year may lie in a folder `sts`, and some of them may lack."""
 
 
 def read_task(folder: Path, task: str) -> Read:
@@ -173,14 +154,24 @@ def read_task(folder: Path, task: str) -> Read:
 
     Args:
         folder: of the files.
-        task: one of `READERS`.
+        task: one of `TASKS`.
 
     Raises:
         TaskError: there is no such task, a file is missing, or is not in its format.
     """
-    if task not in READERS:
-        raise TaskError(unknown("task of SentEval", task, READERS))
-    return READERS[task](folder)
+    if task not in TASKS:
+        raise TaskError(unknown("task of SentEval", task, TASKS))
+    found: dict[str, Examples] = {}
+    for split, names in TASKS[task].files.items():
+        paths = {name: path for name in names if (path := _path(folder, name)) is not None}
+        if len(paths) == len(names):
+            found[split] = _examples(list(paths.values()), TASKS[task].read)
+        elif task not in STS_SETS:
+            missing = next(name for name in names if name not in paths)
+            raise TaskError(f"{folder} has no file {' or '.join(_forms(missing))}, gzipped or not")
+    if not found:
+        raise TaskError(f"{folder} has none of the files of {task}, such as {names[0]}")
+    return found
 
 
 def tasks_in(folder: Path) -> list[str]:
@@ -190,36 +181,33 @@ def tasks_in(folder: Path) -> list[str]:
         TaskError: there is none.
     """
     firsts = {
-        "MR": "rt-polarity.all", "CR": "custrev.all", "SUBJ": "subj.all", "MPQA": "mpqa.all",
-        "SST-2": "stsa.binary.train", "SST-5": "stsa.fine.train", "TREC": "TREC.train.all",
-        "MRPC": "msr-para-train.tsv", "SICK-E": "SICK_train.tsv", "SICK-R": "SICK_train.tsv",
-        "STS-B": "sts-train.csv",
-    }  # fmt: skip
-    found = [
-        task
-        for task in READERS
-        if any(_sts_paths(folder, task, name) for name in STS_SETS.get(task, ()))
-        or (
-            task in firsts
-            and any(_path(folder, firsts[task].replace(".tsv", end)) for end in (".tsv", ".txt"))
-        )
-    ]
+        task: [names[0] for names in source.files.values()][: None if task in STS_SETS else 1]
+        for task, source in TASKS.items()
+    }
+    found = [task for task, names in firsts.items() if any(_path(folder, name) for name in names)]
     if not found:
+        such = dict.fromkeys(names[0] for names in firsts.values())
         raise TaskError(
-            f"{folder} has no files of SentEval's tasks, such as {', '.join(firsts.values())}, gzipped or not"
+            f"{folder} has no files of SentEval's tasks, such as {', '.join(such)}, gzipped or not"
         )
     return found
 
 
+def _forms(name: str) -> list[str]:
+    return [name, name.replace(".tsv", ".txt")] if name.endswith(".tsv") else [name]
+
+
 def _path(folder: Path, name: str) -> Path | None:
-    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+    forms = [each for form in _forms(name) for each in (form, f"{form}.gz")]
+    return next((path for at in (folder / "sts", folder) for f in forms if (path := at / f).is_file()), None)
 
 
-def _there(folder: Path, *names: str) -> Path:
-    for name in names:
-        if (path := _path(folder, name)) is not None:
-            return path
-    raise TaskError(f"{folder} has no file {' or '.join(names)}, gzipped or not")
+def _examples(paths: Sequence[Path], read: Callable[[Path], Iterator[Line]]) -> Examples:
+    lines = [line for path in paths for line in read(path)]
+    if not lines:
+        raise TaskError(f"{paths[0]}: it has no examples; fetch the file again")
+    labels, *texts = zip(*lines, strict=True)
+    return Examples(tuple(texts), np.array(labels))
 
 
 def _lines(path: Path) -> list[str]:
@@ -229,33 +217,8 @@ def _lines(path: Path) -> list[str]:
             content = list(read_lines(file))
     except (OSError, EOFError) as error:
         raise TaskError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    for encoding in ("utf-8-sig", "latin-1"):
-        try:
-            return [text for line in content if (text := line.decode(encoding)).strip()]
-        except UnicodeDecodeError:
-            continue
-    raise AssertionError("Latin-1 decodes every byte")
-
-
-def _examples(
-    path: Path, texts: Sequence[Sequence[str]], labels: NDArray[np.int64] | NDArray[np.float64]
-) -> Examples:
-    if not len(labels):
-        raise TaskError(f"{path}: it has no examples; fetch the file again")
-    return Examples(tuple(map(tuple, texts)), labels)
-
-
-def _score(where: str, text: str, low: float, high: float = 5) -> float:
     try:
-        score = float(text)
-    except ValueError:
-        score = float("nan")
-    if not low <= score <= high:
-        raise TaskError(f"{where}: {text[:40]!r}, where a score from {low} to {high} must stand")
-    return score
-
-
-def _of(where: str, text: str, names: Sequence[str]) -> int:
-    if text not in names:
-        raise TaskError(f"{where}: {text[:40]!r}, where one of {', '.join(names)} must stand")
-    return names.index(text)
+        lines = [line.decode("utf-8-sig") for line in content]
+    except UnicodeDecodeError:
+        lines = [line.decode("latin-1") for line in content]
+    return [line for line in lines if line.strip()]

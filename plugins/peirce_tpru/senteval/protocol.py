@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from peirce.errors import TaskError
+from peirce_text import shown
 from torch import nn
 
 Features = NDArray[np.float32]
 Labels = NDArray[np.int64]
 Scores = NDArray[np.float64]
-T = TypeVar("T")
-Shown = Callable[[Sequence[Any], str], Any]
-"""Gives the items of a sequence and shows how far it is."""
 
 SEED = 1111
 """SentEval's own."""
@@ -36,28 +34,37 @@ def compared(u: Features, v: Features) -> Features:
     return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
-def cross_validated(features: Features, labels: Labels, folds: int, shown: Shown) -> float:
+def cross_validated(features: Features, labels: Labels, folds: int, what: str = "folds") -> float:
     """Accuracy over folds, with the strength chosen for each by folds of its training part.
 
     Args:
         features: [n, d].
         labels: [n].
         folds: how many.
-        shown: shows which fold it is.
+        what: what they are, for the progress bar.
     """
-    right = 0.0
     parts = list(_folds(features, labels, folds))
-    for train, test in shown(parts, "folds"):
-        strength = _chosen(features[train], labels[train], GRID, folds)
-        right += _fitted(features[train], labels[train], strength).score(features[test], labels[test])
-    return float(right / len(parts))
+    scores = [
+        on_test_set((features[train], labels[train]), (features[test], labels[test]), folds, GRID)[0]
+        for train, test in shown(parts, what, len(parts), 2)
+    ]
+    return float(sum(scores) / len(parts))
 
 
 def on_test_set(
-    train: tuple[Features, Labels], test: tuple[Features, Labels], folds: int
+    train: tuple[Features, Labels], test: tuple[Features, Labels], folds: int, grid: Sequence[float] = WIDER
 ) -> tuple[float, Labels]:
-    """Accuracy on a test set and the labels given, with the strength chosen by folds of the training set."""
-    model = _fitted(*train, _chosen(*train, WIDER, folds))
+    """Accuracy on a test set and the labels given, with the strength chosen by folds of the training set.
+
+    The strength is the one with the highest mean accuracy over the folds, the smallest of those that are alike.
+    """
+    features, labels = train
+    parts = list(_folds(features, labels, folds))
+    means = [
+        np.mean([_fitted(features[a], labels[a], strength).score(features[b], labels[b]) for a, b in parts])
+        for strength in grid
+    ]
+    model = _fitted(*train, grid[int(np.argmax(np.round(100 * np.array(means), 2)))])
     return float(model.score(*test)), model.predict(test[0])
 
 
@@ -189,21 +196,6 @@ def check_classes(labels: Labels | Scores, folds: int, nested: bool = False) -> 
 def _spread(scores: Scores) -> Features:
     """A distribution over the ratings with each score as its expectation, on the two nearest: [n] -> [n, 5]."""
     return np.clip(1 - np.abs(scores[:, None] - RATINGS), 0, 1).astype(np.float32)
-
-
-def _chosen(features: Features, labels: Labels, grid: Sequence[float], folds: int) -> float:
-    """The strength with the highest mean accuracy over folds, the smallest of those that are alike."""
-    parts = list(_folds(features, labels, folds))
-    means = [
-        np.mean(
-            [
-                _fitted(features[train], labels[train], strength).score(features[test], labels[test])
-                for train, test in parts
-            ]
-        )
-        for strength in grid
-    ]
-    return grid[int(np.argmax(np.round(100 * np.array(means), 2)))]
 
 
 def _folds(features: Features, labels: Labels, folds: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,17 @@ from peirce.errors import TaskError
 from peirce.extras import require
 from peirce_text import shown
 
-from peirce_tpru.senteval.files import STS_SETS, TEST, TRAIN, VALID, Examples, Read, read_task, tasks_in
+from peirce_tpru.senteval.files import (
+    FOLDED,
+    STS_SETS,
+    TASKS,
+    TEST,
+    TRAIN,
+    VALID,
+    Read,
+    read_task,
+    tasks_in,
+)
 from peirce_tpru.senteval.protocol import (
     check_classes,
     check_scores,
@@ -24,16 +34,8 @@ from peirce_tpru.senteval.protocol import (
 )
 from peirce_tpru.senteval.sentences import Sentences
 
-FOLDS = 10
-FOLDED = ("MR", "CR", "SUBJ", "MPQA")
-"""Sets without parts for training and testing."""
 Measures = Mapping[str, float]
 Results = Mapping[str, Measures]
-MAIN: Mapping[str, str] = {
-    **dict.fromkeys((*FOLDED, "SST-2", "SST-5", "TREC", "MRPC", "SICK-E"), "accuracy"),
-    **dict.fromkeys(("SICK-R", "STS-B", *STS_SETS), "pearson"),
-}
-"""The measure of each task that means are of."""
 COLUMNS: Mapping[str, Sequence[str]] = {
     "Binary": (*FOLDED, "SST-2"),
     "SST-5": ("SST-5",),
@@ -47,7 +49,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 
 
 def evaluate(
-    sentences: Sentences, folder: Path, tasks: Sequence[str] = (), *, folds: int = FOLDS, limit: int = 0
+    sentences: Sentences, folder: Path, tasks: Sequence[str] = (), *, folds: int = 10, limit: int = 0
 ) -> dict[str, Measures]:
     """Measure sentence vectors.
 
@@ -66,46 +68,35 @@ def evaluate(
     """
     require("senteval", "sklearn", "scipy", extra="text")
     read = {task: read_task(folder, task) for task in (tasks or tasks_in(folder))}
-    read = {
-        task: {split: _limited(examples, limit) for split, examples in own.items()}
-        for task, own in read.items()
-    }
     for task, own in read.items():  # all of them before any takes its time
+        if TASKS[task].measure == "accuracy":
+            read[task] = {split: examples.first(limit) for split, examples in own.items()}
         try:
-            _check(task, own, folds)
+            _check(task, read[task], folds)
         except TaskError as error:
             raise TaskError(f"{task}: {error}") from error
     sentences.keep(
         text for own in read.values() for each in own.values() for column in each.texts for text in column
     )
-    return {
-        task: _measured(task, read[task], sentences, folds)
-        for task in shown(list(read), "tasks", len(read), 2)
-    }
+    each = shown(list(read), "tasks", len(read), 2)
+    return {task: _measured(task, read[task], sentences, folds) for task in each}
 
 
 def means(results: Results) -> dict[str, float]:
     """The columns of Table 3, of those tasks that were measured, from 0 to 1; `MRPC F1` is its second figure."""
     found = {
-        column: float(np.mean([results[task][MAIN[task]] for task in tasks if task in results]))
+        column: float(np.mean([results[task][TASKS[task].measure] for task in tasks if task in results]))
         for column, tasks in COLUMNS.items()
         if any(task in results for task in tasks)
     }
     return found | ({"MRPC F1": results["MRPC"]["f1"]} if "MRPC" in results else {})
 
 
-def _limited(examples: Examples, limit: int) -> Examples:
-    return examples.first(limit) if examples.labels.dtype == np.int64 else examples
-
-
 def _check(task: str, read: Read, folds: int) -> None:
     """Refuse examples that the protocol cannot measure with a `TaskError`."""
-    if task in STS_SETS:
-        for examples in read.values():
-            check_scores(examples.labels)
-    elif MAIN[task] == "pearson":
-        check_scores(read[VALID].labels)
-        check_scores(read[TEST].labels)
+    if TASKS[task].measure == "pearson":
+        for split in read.keys() - {TRAIN}:
+            check_scores(read[split].labels)
     else:
         check_classes(read[TRAIN].labels, 0 if VALID in read else folds, nested=task in FOLDED)
 
@@ -124,12 +115,7 @@ def _measured(task: str, read: Read, sentences: Sentences, folds: int) -> Measur
     if task in ("SICK-R", "STS-B"):
         return related(rows[TRAIN], rows[VALID], rows[TEST])
     if task in FOLDED:
-        features, labels = rows[TRAIN]
-
-        def counted(parts: Sequence[Any], what: str) -> Iterable[Any]:
-            return shown(parts, f"{task}, {what}", len(parts), 2)
-
-        return {"accuracy": cross_validated(features, labels, folds, counted)}
+        return {"accuracy": cross_validated(*rows[TRAIN], folds, f"{task}, folds")}
     if VALID in rows:
         return {"accuracy": chosen_and_tested(rows[TRAIN], rows[VALID], rows[TEST])}
     accuracy, given = on_test_set(rows[TRAIN], rows[TEST], folds)

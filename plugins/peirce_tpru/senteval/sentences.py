@@ -116,45 +116,35 @@ def of_model(
     )
     if pool == "pooled" and "pooled" not in {spec.name for spec in model.signature.outputs}:
         raise TaskError(f"{folder} has no pooled output; pool by {', '.join(POOLS[:-1])}")
+    given: Vectors | Tokenizer
     if "word_vectors" in asked:
-        made = vectors if isinstance(vectors, Vectors) else _vectors(model, folder, vectors, cache, device)
-        return _by_model(model, lambda texts: rows_of(made, [texts]), pool, batch_size, made)
-    if asked - {"input_ids"}:
+        given = vectors if isinstance(vectors, Vectors) else _vectors(folder, vectors, cache, device)
+    elif asked - {"input_ids"}:
         raise TaskError(
             f"{folder} reads {', '.join(sorted(asked - {'input_ids'}))}, which no text alone gives; take a model that "
             "reads token ids, or vectors of words"
         )
-    if not (folder / ASSETS / TOKENIZER).is_file():
+    elif (folder / ASSETS / TOKENIZER).is_file():
+        given = Tokenizer.load(folder)
+    else:
         raise TaskError(
             f"{folder} has no tokenizer, so it reads no texts; take a model that was trained on texts"
         )
-    tokenizer, longest = Tokenizer.load(folder), min(LENGTH, model.plan.dims.max_length)
-
-    def encoded(texts: Sequence[str]) -> dict[str, Tensor]:
-        return encode(tokenizer, [texts], longest).batch(np.arange(len(texts)))
-
-    return _by_model(model, encoded, pool, batch_size, None)
-
-
-def _by_model(
-    model: Model,
-    inputs: Callable[[Sequence[str]], dict[str, Tensor]],
-    pool: str,
-    batch_size: int,
-    vectors: Vectors | None,
-) -> Sentences:
-    """The states of a model, pooled."""
-    known = {spec.name for spec in model.signature.inputs}
+    longest, known = min(LENGTH, model.plan.dims.max_length), {spec.name for spec in model.signature.inputs}
 
     def read(part: Sequence[str]) -> Features:
+        if isinstance(given, Vectors):
+            inputs = rows_of(given, [part])
+        else:
+            inputs = encode(given, [part], longest).batch(np.arange(len(part)))
         with evaluating(model) as moved:
-            batch = moved(inputs(part))
+            batch = moved(inputs)
             encoded, _ = model.network({name: each for name, each in batch.items() if name in known})
             states = encoded.pooled if pool == "pooled" else encoded.unary
             return pooled(states.float(), batch["attention_mask"], pool).cpu().numpy()
 
     about = f"{model.spec.name}, {pool} of {model.plan.dims.unary} channels"
-    return Sentences(about, batch_size, read, vectors)
+    return Sentences(about, batch_size, read, given if isinstance(given, Vectors) else None)
 
 
 def pooled(states: Tensor, real: Tensor, pool: str) -> Tensor:
@@ -177,7 +167,7 @@ def pooled(states: Tensor, real: Tensor, pool: str) -> Tensor:
             return states.masked_fill(~real.unsqueeze(2), 0).sum(1) / real.sum(1, keepdim=True)
 
 
-def _vectors(model: Model, folder: Path, source: str, cache: str, device: str) -> Vectors:
+def _vectors(folder: Path, source: str, cache: str, device: str) -> Vectors:
     """What gives a model the vectors that it was trained on."""
     path = folder / ASSETS / ASSET
     try:

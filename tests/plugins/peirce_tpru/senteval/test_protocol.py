@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,6 @@ from peirce_tpru.senteval.protocol import (
 RANDOM = np.random.default_rng(0)
 
 
-def seen(items: Iterable[Any], what: str) -> Iterable[Any]:
-    return items
-
-
 def separable(count: int) -> tuple[Any, Any]:
     labels = np.arange(count) % 2
     features = RANDOM.normal(size=(count, 3)) + 4 * labels[:, None]
@@ -35,8 +30,8 @@ def separable(count: int) -> tuple[Any, Any]:
 
 def test_classes_that_can_be_told_are_told_by_each_protocol() -> None:
     features, labels = separable(40)
-    assert cross_validated(features, labels, 3, seen) > 0.9
-    assert cross_validated(features, RANDOM.permutation(labels), 3, seen) < 0.8
+    assert cross_validated(features, labels, 3) > 0.9
+    assert cross_validated(features, RANDOM.permutation(labels), 3) < 0.8
     accuracy, given = on_test_set((features, labels), separable(20), 3)
     assert accuracy > 0.9
     assert len(given) == 20
@@ -87,7 +82,7 @@ def test_nothing_to_compare_is_no_correlation() -> None:
 )
 def test_classes_that_cannot_be_told_are_refused(labels: list[int], words: str) -> None:
     with pytest.raises(TaskError, match=words):
-        cross_validated(np.eye(6, dtype=np.float32), np.array(labels), 3, lambda parts, _: parts)
+        cross_validated(np.eye(6, dtype=np.float32), np.array(labels), 3)
 
 
 @pytest.mark.parametrize("folds", [2, 3])
@@ -96,9 +91,9 @@ def test_folds_within_folds_need_two_more_of_a_class(folds: int) -> None:
         labels = np.array([0] * fewest + [1] * 4 * folds)
         if fewest > folds + 1:
             check_classes(labels, folds, nested=True)
-            cross_validated(np.eye(len(labels), dtype=np.float32), labels, folds, seen)
+            cross_validated(np.eye(len(labels), dtype=np.float32), labels, folds)
             continue
         with pytest.raises(TaskError, match="too few"):
             check_classes(labels, folds, nested=True)
         with pytest.raises(TaskError, match="too few"):
-            cross_validated(np.eye(len(labels), dtype=np.float32), labels, folds, seen)
+            cross_validated(np.eye(len(labels), dtype=np.float32), labels, folds)

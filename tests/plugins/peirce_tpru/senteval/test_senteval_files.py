@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from peirce.errors import TaskError
-from peirce_tpru.senteval.files import READERS, TEST, TRAIN, VALID, read_task, tasks_in
+from peirce_tpru.senteval.files import TASKS, TEST, TRAIN, VALID, read_task, tasks_in
 from senteval_files import write_senteval
 
 
 def test_the_published_files_have_the_published_sizes(shared: Path) -> None:
     folder = shared / "data" / "senteval"
-    assert tasks_in(folder) == [task for task in READERS if task != "STS-B"]
+    assert tasks_in(folder) == [task for task in TASKS if task != "STS-B"]
     sizes = {
         task: {split: len(own) for split, own in read_task(folder, task).items()}
         for task in ("CR", "MPQA", "SST-5", "TREC", "MRPC", "SICK-R", "STS12", "STS16")
