@@ -20,7 +20,8 @@ import torch
 from measuring import CLOCKS, record, seconds
 from peirce.files import read_text
 from peirce_logic.detection.lexicon import read_lexicon
-from peirce_logic.detector import Detector, row_ids
+from peirce_logic.detector import Detector
+from peirce_logic.ids import row_ids
 from peirce_text import Tokenizer
 
 

@@ -14,21 +14,22 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, contextmanager
+from functools import cache as remembered
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from attrs import frozen
+from attrs import astuple, frozen
 from numpy.typing import NDArray
-from peirce.errors import InputError, PeirceError, TaskError
+from peirce.errors import InputError, TaskError
 from peirce.files import disk_error
 from peirce.progress import progress_bars
 from peirce.workers import worker_processes
 
 from peirce_logic.detection.algorithm import Choose, Relation, Span, default_sense, detect
 from peirce_logic.detection.lexicon import Lexicon, read_lexicon
-from peirce_logic.ids import logical_ids, relation_ids
+from peirce_logic.ids import Encoding, row_ids, row_relations, together
 from peirce_logic.parsers import parser_of
 from peirce_logic.senses.classifiers import read_senses
 
@@ -40,10 +41,8 @@ if TYPE_CHECKING:
 FORMAT = 3
 """The format of what is kept; with another one, texts are parsed anew."""
 SEVERAL = 500
-"""How many keys a query asks for."""
+"""How many texts are kept at once."""
 _HALF = re.compile("[\ud800-\udfff]")
-_FIELDS = "sentence", "relation", "keyword", "kind", "key", "alpha", "beta", "depth"
-_TABLE = "texts (key blob primary key, found text) without rowid"
 
 
 @frozen
@@ -66,18 +65,6 @@ class Found:
     def sentences(self) -> int:
         """How many there are."""
         return len(self.places)
-
-
-class Encoding(Protocol):
-    """Tokens of one or several texts, as the package `tokenizers` gives them."""
-
-    @property
-    def offsets(self) -> Sequence[tuple[int, int]]:
-        """Where each token begins and ends in its text."""
-
-    @property
-    def sequence_ids(self) -> Sequence[int | None]:
-        """Which text each token is of; None for special tokens and padding."""
 
 
 class Detector:
@@ -143,27 +130,30 @@ class Detector:
                 cannot be used. WriteError: the disk of the cache is full. What was parsed before is kept.
         """
         texts = [_HALF.sub("\N{REPLACEMENT CHARACTER}", text) for text in texts]
-        files = files or [""] * len(texts)
-        keys = [self._digest(text) for text in texts]
+        keys = [hashlib.sha256(self._key + text.encode()).digest() for text in texts]
         found = self._kept(keys)
-        each = zip(keys, texts, files, strict=True)
+        each = zip(keys, texts, files or [""] * len(texts), strict=True)
         missing = {key: (text, file) for key, text, file in each if key not in found}
         new: dict[bytes, str] = {}
         try:
             with progress_bars(console) as bars:
                 bar = bars.add_task("parsing", total=len(missing), shown="")
                 for key, said in zip(missing, self._parse(list(missing.values())), strict=True):
-                    new[key] = said
+                    found[key] = new[key] = said
                     bars.advance(bar)
                     if len(new) >= SEVERAL:
                         self._keep(new)
-                        found |= new
                         new = {}
         finally:
             self._keep(new)
-        found |= new
-        read = {key: _read(found[key], text) for key, text in dict(zip(keys, texts, strict=True)).items()}
-        return [read[key] for key in keys]
+        return [_read(found[key], text) for key, text in zip(keys, texts, strict=True)]
+
+    def relations(
+        self, texts: Iterable[str], console: Console | None = None
+    ) -> dict[str, tuple[Relation, ...]]:
+        """The relations of each text, by the text; they may repeat. For the rest see `find`."""
+        each = list(dict.fromkeys(texts))
+        return {text: found.relations for text, found in zip(each, self.find(each, console), strict=True)}
 
     def ids(
         self,
@@ -183,8 +173,9 @@ class Detector:
         Returns:
             int64 [batch, depth, length].
         """
-        each = self._relations(rows, console)
-        return np.stack([row_ids(*both, depth) for both in zip(each, encodings, strict=True)])
+        found = self.relations((text for row in rows for text in row), console)
+        each = zip(rows, encodings, strict=True)
+        return np.stack([row_ids([found[text] for text in row], tokens, depth) for row, tokens in each])
 
     def relation_ids(
         self,
@@ -201,29 +192,19 @@ class Detector:
             int64 [batch, relations, length]: as many relations as the row with the most has, and at least one; rows
             with fewer have zeros for the others.
         """
-        each = self._relations(rows, console)
-        return together([row_relations(*both) for both in zip(each, encodings, strict=True)])
-
-    def _relations(
-        self, rows: Sequence[Sequence[str]], console: Console | None
-    ) -> list[list[tuple[Relation, ...]]]:
-        found = iter(self.find((text for row in rows for text in row), console))
-        return [[next(found).relations for _ in row] for row in rows]
-
-    def _digest(self, text: str) -> bytes:
-        made = hashlib.sha256(self._key)
-        made.update(text.encode())
-        return made.digest()
+        found = self.relations((text for row in rows for text in row), console)
+        each = zip(rows, encodings, strict=True)
+        return together([row_relations([found[text] for text in row], tokens) for row, tokens in each])
 
     def _parse(self, texts: Sequence[tuple[str, str]]) -> Iterator[str]:
         if self._processes == 1 or len(texts) < 2:
             yield from (_written(text, self._made, file) for text, file in texts)
             return
         size = max(1, min(64, len(texts) // (4 * self._processes)))
-        with worker_processes(min(self._processes, len(texts)), _Worker.begin, *self._given) as pool:
+        parts = [texts[at : at + size] for at in range(0, len(texts), size)]
+        with worker_processes(min(self._processes, len(texts))) as pool:
             try:
-                starts = range(0, len(texts), size)
-                for parsed in [pool.submit(_Worker.parse, texts[at : at + size]) for at in starts]:
+                for parsed in [pool.submit(_parsed_part, self._given, part) for part in parts]:
                     yield from parsed.result()
             except BrokenProcessPool as error:
                 raise TaskError(
@@ -234,85 +215,33 @@ class Detector:
         """What the cache has."""
         if self._cache is None or not self._cache.exists() or not self._cache.stat().st_size:
             return {}
-        found: dict[bytes, str] = {}
-        wanted = list(dict.fromkeys(keys))
-        try:
-            with closing(sqlite3.connect(self._cache, timeout=60)) as base:
-                for begin in range(0, len(wanted), SEVERAL):
-                    some = wanted[begin : begin + SEVERAL]
-                    marks = ",".join("?" * len(some))
-                    found |= dict(base.execute(f"select key, found from texts where key in ({marks})", some))
-        except sqlite3.Error as error:
-            raise self._refused(error) from error
-        return found
+        asked = "select found from texts where key = ?"
+        with self._opened() as base:
+            return {key: row[0] for key in keys if (row := base.execute(asked, (key,)).fetchone())}
 
     def _keep(self, new: dict[bytes, str]) -> None:
-        if self._cache is None or not new:
-            return
-        try:
-            with closing(sqlite3.connect(self._cache, timeout=60)) as base, base:
-                base.execute(f"create table if not exists {_TABLE}")
+        if self._cache is not None and new:
+            with self._opened() as base, base:
+                base.execute(
+                    "create table if not exists texts (key blob primary key, found text) without rowid"
+                )
                 base.executemany("insert or ignore into texts values (?, ?)", new.items())
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        assert self._cache is not None
+        try:
+            with closing(sqlite3.connect(self._cache, timeout=60)) as base:
+                yield base
         except sqlite3.Error as error:
-            raise self._refused(error) from error
-
-    def _refused(self, error: Exception) -> PeirceError:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            full = disk_error(
-                OSError(errno.ENOSPC, "full"), f"the cache {self._cache}", "what it had kept is as it was"
-            )
-            assert full is not None
-            return full
-        return InputError(f"the cache {self._cache} cannot be used: {error}; remove it, or name another file")
-
-
-def row_ids(relations: Sequence[Sequence[Relation]], encoding: Encoding, depth: int) -> NDArray[np.int64]:
-    """The ids of one row's tokens.
-
-    Args:
-        relations: of each of its texts.
-        encoding: its tokens.
-        depth: K, the number of levels.
-
-    Returns:
-        int64 [depth, length].
-    """
-    found = np.zeros((depth, len(encoding.offsets)), np.int64)
-    for number, own in enumerate(relations):
-        if own:
-            found += logical_ids(own, offsets_of(encoding, number), depth)
-    return found
-
-
-def row_relations(relations: Sequence[Sequence[Relation]], encoding: Encoding) -> NDArray[np.int64]:
-    """What one row's tokens are to each relation of its texts.
-
-    Args:
-        relations: of each of its texts.
-        encoding: its tokens.
-
-    Returns:
-        int64 [relations, length].
-    """
-    each = [relation_ids(own, offsets_of(encoding, number)) for number, own in enumerate(relations)]
-    return np.concatenate([np.empty((0, len(encoding.offsets)), np.int64), *each])
-
-
-def together(rows: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    """The input `logical_relations` of a batch: [relations, length] of each row -> int64 [batch, relations, length].
-
-    There are as many relations and tokens as the largest row has, and one relation at least; the others are zeros.
-    """
-    ids = np.zeros((len(rows), *np.max([(1, 0), *(row.shape for row in rows)], axis=0)), np.int64)
-    for own, row in zip(ids, rows, strict=True):
-        own[: row.shape[0], : row.shape[1]] = row
-    return ids
-
-
-def offsets_of(encoding: Encoding, text: int) -> list[tuple[int, int]]:
-    """Where each token stands in one text of its row; (0, 0) for those of another, special ones and padding."""
-    pairs = zip(encoding.offsets, encoding.sequence_ids, strict=True)
-    return [place if own == text else (0, 0) for place, own in pairs]
+            full = OSError(errno.ENOSPC, "full")
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL and (
+                said := disk_error(full, f"the cache {self._cache}", "what it had kept is as it was")
+            ):
+                raise said from error
+            raise InputError(
+                f"the cache {self._cache} cannot be used: {error}; remove it, or name another file"
+            ) from error
 
 
 class _Made(NamedTuple):
@@ -324,25 +253,19 @@ class _Made(NamedTuple):
     senses: str
 
 
-class _Worker:
-    """What a process has of its own."""
-
-    made: ClassVar[_Made]
-
-    @classmethod
-    def begin(cls, parser: str, lexicon: str | None, senses: str | None) -> None:
-        cls.made = _made(parser, lexicon, senses)
-
-    @classmethod
-    def parse(cls, texts: Sequence[tuple[str, str]]) -> list[str]:
-        return [_written(text, cls.made, file) for text, file in texts]
-
-
 def _made(parser: str, lexicon: str | None, senses: str | None) -> _Made:
     if senses is None:
         return _Made(parser_of(parser), read_lexicon(lexicon), default_sense, "")
     chosen, digest = read_senses(senses)
     return _Made(parser_of(parser), read_lexicon(lexicon), chosen.choose, digest)
+
+
+_made_once = remembered(_made)
+"""What a process that parses has of its own."""
+
+
+def _parsed_part(given: tuple[str, str | None, str | None], texts: Sequence[tuple[str, str]]) -> list[str]:
+    return [_written(text, _made_once(*given), file) for text, file in texts]
 
 
 def _written(text: str, made: _Made, file: str) -> str:
@@ -353,10 +276,7 @@ def _written(text: str, made: _Made, file: str) -> str:
         if not file:
             raise
         raise InputError(f"{file}: {str(error).removeprefix('the text, ')}") from error
-    relations = [
-        [getattr(each, field) for field in _FIELDS]
-        for each in detect(parsed.trees, made.lexicon, made.choose)
-    ]
+    relations = [astuple(each, recurse=False) for each in detect(parsed.trees, made.lexicon, made.choose)]
     places = [(tree.tokens[0].start, tree.tokens[-1].end) for tree in parsed.trees]
     own = None if parsed.text == text else parsed.text
     return json.dumps([own, places, parsed.failed, relations], separators=(",", ":"))
@@ -364,15 +284,12 @@ def _written(text: str, made: _Made, file: str) -> str:
 
 def _read(said: str, text: str) -> Found:
     own, places, unparsed, relations = json.loads(said)
-    return Found(
-        text if own is None else own,
-        tuple(map(_relation, relations)),
-        tuple(Span(*place) for place in places),
-        unparsed,
+    found = (
+        Relation(*names, Span(*key), _spans(alpha), _spans(beta), depth)
+        for *names, key, alpha, beta, depth in relations
     )
+    return Found(text if own is None else own, tuple(found), _spans(places), unparsed)
 
 
-def _relation(fields: Sequence[Any]) -> Relation:
-    own = dict(zip(_FIELDS, fields, strict=True))
-    alpha, beta = (tuple(Span(*each) for each in own[role]) for role in ("alpha", "beta"))
-    return Relation(**{**own, "key": Span(*own["key"]), "alpha": alpha, "beta": beta})
+def _spans(places: Iterable[Sequence[int]]) -> tuple[Span, ...]:
+    return tuple(Span(*place) for place in places)

@@ -24,6 +24,12 @@ class LogicalMatrix(SeededMatrix[S]):
         "task.depth": DEPTH,
     }
     aside: ClassVar[Mapping[str, Any]] = {"cache": "", "processes": 1, "tokenizer": ""}
+    changed: ClassVar[Mapping[str, tuple[str, Mapping[str, Any]]]]
+    """Rows that are no ready spec of their name in small letters: the spec, and what they change of it."""
+
+    def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
+        """As `changed` has it."""
+        return self.changed.get(label, (label.lower(), {}))
 
     @classmethod
     def places(cls, request: ExperimentRequest, scale: Any) -> Mapping[str, Any]:

@@ -8,12 +8,25 @@ Tokens are known by their characters alone, so that any tokenizer's will do.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from peirce_logic.detection.algorithm import Relation, Span
+from peirce_logic.detection.algorithm import Relation
 from peirce_logic.relations import LOGICAL_IDS, NONE_ID
+
+
+class Encoding(Protocol):
+    """Tokens of one or several texts, as the package `tokenizers` gives them."""
+
+    @property
+    def offsets(self) -> Sequence[tuple[int, int]]:
+        """Where each token begins and ends in its text."""
+
+    @property
+    def sequence_ids(self) -> Sequence[int | None]:
+        """Which text each token is of; None for special tokens and padding."""
 
 
 def logical_ids(
@@ -38,7 +51,7 @@ def logical_ids(
     ids = np.full((depth, len(offsets)), NONE_ID, np.int64)
     levels = np.zeros(len(offsets), np.int64)
     starts, ends = np.array(offsets, np.int64).reshape(-1, 2).T
-    for relation in sorted(relations, key=lambda each: (each.depth, -reach(each), each.key)):
+    for relation in sorted(relations, key=lambda each: (each.depth, -_reach(each), each.key)):
         taken = np.zeros(len(offsets), bool)
         roles = {"key": (relation.key,), "alpha": relation.alpha, "beta": relation.beta}
         for role, spans in roles.items():
@@ -54,22 +67,59 @@ def logical_ids(
     return ids
 
 
-def relation_ids(relations: Sequence[Relation], offsets: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """What a text's tokens are to each of its relations.
+def row_ids(relations: Sequence[Sequence[Relation]], encoding: Encoding, depth: int) -> NDArray[np.int64]:
+    """The ids of one row's tokens.
 
     Args:
-        relations: of the text.
-        offsets: as `logical_ids` takes them.
+        relations: of each of its texts.
+        encoding: its tokens.
+        depth: K, the number of levels.
 
     Returns:
-        int64 [relations, tokens]; a relation that no token has part in is left out.
+        int64 [depth, length].
     """
-    rows = [logical_ids([relation], offsets, 1) for relation in relations]
-    found = np.concatenate([np.empty((0, len(offsets)), np.int64), *rows])
+    found = np.full((depth, len(encoding.offsets)), NONE_ID, np.int64)
+    for number, own in enumerate(relations):
+        if own:
+            found += logical_ids(own, _offsets(encoding, number), depth)
+    return found
+
+
+def row_relations(relations: Sequence[Sequence[Relation]], encoding: Encoding) -> NDArray[np.int64]:
+    """What one row's tokens are to each relation of its texts; what no token has part in is left out.
+
+    Args:
+        relations: of each of its texts.
+        encoding: its tokens.
+
+    Returns:
+        int64 [relations, length].
+    """
+    rows = [np.empty((0, len(encoding.offsets)), np.int64)]
+    for number, own in enumerate(relations):
+        offsets = _offsets(encoding, number)
+        rows += [logical_ids([relation], offsets, 1) for relation in own]
+    found = np.concatenate(rows)
     return found[(found != NONE_ID).any(1)]
 
 
-def reach(relation: Relation) -> int:
+def together(rows: Sequence[NDArray[Any]], least: int = 1) -> NDArray[np.int64]:
+    """Ids of rows as a batch: [relations, length] of each -> int64 [batch, relations, length].
+
+    There are as many relations and tokens as the largest row has, and `least` relations; the others are zeros.
+    """
+    ids = np.zeros((len(rows), *np.max([(least, 0), *(row.shape for row in rows)], axis=0)), np.int64)
+    for own, row in zip(ids, rows, strict=True):
+        own[: row.shape[0], : row.shape[1]] = row
+    return ids
+
+
+def _offsets(encoding: Encoding, text: int) -> list[tuple[int, int]]:
+    """Where each token stands in one text of its row; (0, 0) for those of another, special ones and padding."""
+    pairs = zip(encoding.offsets, encoding.sequence_ids, strict=True)
+    return [place if own == text else (0, 0) for place, own in pairs]
+
+
+def _reach(relation: Relation) -> int:
     """How many characters a relation joins, its keyword included."""
-    spans: tuple[Span, ...] = (relation.key, *relation.alpha, *relation.beta)
-    return sum(end - start for start, end in spans)
+    return sum(end - start for start, end in (relation.key, *relation.alpha, *relation.beta))

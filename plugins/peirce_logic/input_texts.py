@@ -16,7 +16,8 @@ from peirce.model import ASSETS, SPEC, WEIGHTS, saved_files
 from peirce_text import Tokenizer, padded
 
 from peirce_logic.detection.algorithm import Relation
-from peirce_logic.detector import Detector, row_ids, row_relations, together
+from peirce_logic.detector import Detector
+from peirce_logic.ids import row_ids, row_relations, together
 
 TOKENIZER, SETTINGS = "tokenizer.json", "logic.json"
 """What a model keeps: its tokenizer, and how it reads."""
@@ -104,13 +105,10 @@ def batch_of(rows: Sequence[TextRow], pad_id: int) -> dict[str, NDArray[Any]]:
     """
     ids, real = padded([row.ids for row in rows], pad_id)
     types, _ = padded([row.types for row in rows], 0)
-    levels = np.zeros((len(rows), len(rows[0].levels), ids.shape[1]), np.int64)
-    for own, row in zip(levels, rows, strict=True):
-        own[:, : row.levels.shape[1]] = row.levels
-    relations = together([row.relations for row in rows])
     return {
-        "input_ids": ids, "token_type_ids": types, "attention_mask": real, "logical_ids": levels,
-        "logical_relations": relations,
+        "input_ids": ids, "token_type_ids": types, "attention_mask": real,
+        "logical_ids": together([row.levels for row in rows], 0),
+        "logical_relations": together([row.relations for row in rows]),
     }  # fmt: skip
 
 
@@ -169,16 +167,10 @@ class Reader:
             Those of input_ids, token_type_ids int64 [b, x], attention_mask bool [b, x], logical_ids int64 [b, K, x] and
             logical_relations int64 [b, relations, x] that the model reads.
         """
-        found = self._relations(texts)
+        found = self.detector.relations(text for row in texts for text in row) if self.detector else {}
         rows = [
             row_of(encoding, [found[text] for text in own] if found else [], self.depth, True)
             for own, encoding in zip(texts, encodings, strict=True)
         ]
         batch = batch_of(rows, self.tokenizer.pad_id)
         return {name: array for name, array in batch.items() if name in known}
-
-    def _relations(self, texts: Sequence[Sequence[str]]) -> Mapping[str, Any]:
-        if self.detector is None:
-            return {}
-        whole = list(dict.fromkeys(text for row in texts for text in row))
-        return dict(zip(whole, (each.relations for each in self.detector.find(whole)), strict=True))

@@ -46,13 +46,11 @@ def relations_of(options: RelationOptions, texts: Iterable[str]) -> Mapping[str,
         options: a task's.
         texts: they may repeat.
     """
-    lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
-    settings = (options.parser, lexicon, cache, options.processes, senses)
     if not options.parsed:
         return {}
-    whole = list(dict.fromkeys(texts))
-    found = Detector(*settings).find(whole, Console(stderr=True))
-    return {text: each.relations for text, each in zip(whole, found, strict=True)}
+    lexicon, cache, senses = (file or None for file in (options.lexicon, options.cache, options.senses))
+    detector = Detector(options.parser, lexicon, cache, options.processes, senses)
+    return detector.relations(texts, Console(stderr=True))
 
 
 def check_levels(model: Model, depth: int) -> None:

@@ -7,8 +7,8 @@ import json
 import re
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from peirce.errors import TaskError
 from peirce.files import digest_of, open_file, read_lines
-from peirce_text import load_encoder, say, shown, weights_digest
+from peirce_text import load_encoder, say, shown, tensors, weights_digest
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """The vocabulary of a model that reads vectors: every word is [UNK], and its vector says which."""
@@ -25,8 +25,8 @@ PAD, WORD, CLS, SEP = range(4)
 ASSET = "vectors.json"
 """What a saved model says of the vectors that it reads."""
 Array = NDArray[np.float32]
-BATCH, KEPT, ASKED = 64, 2048, 500
-"""So many texts are computed at once, kept at once, and asked for at once."""
+BATCH, KEPT = 64, 2048
+"""So many texts are computed at once, and kept at once."""
 _PIECES = re.compile(r"\w+|[^\w\s]")
 _MOST_WIDE = 1 << 14
 
@@ -88,7 +88,13 @@ class FileVectors(Vectors):
         self._path = Path(source)
         self._vectors: dict[str, Array] = {}
         self._asked: set[str] = set()
-        self.width = self._width()
+        number, _, rest = next(self._lines(), (0, "", []))
+        self.width = len(rest)
+        if not 1 <= self.width <= _MOST_WIDE:
+            raise TaskError(
+                f"{source}: its first line is no word with numbers after it; give a text file of GloVe or fastText"
+            )
+        self._parsed(number, rest)
         self.identity = f"{digest_of(self._path)[:16]}-{length}"
 
     def keep(self, texts: Iterable[str]) -> None:
@@ -139,28 +145,14 @@ class FileVectors(Vectors):
                 f"{self.source}: cannot be read: {error.strerror or error}; give a text file of vectors"
             ) from error
 
-    def _width(self) -> int:
-        for number, _, rest in self._lines():
-            if not 1 <= len(rest) <= _MOST_WIDE:
-                break
-            self.width = len(rest)
-            self._parsed(number, rest)
-            return len(rest)
-        raise TaskError(
-            f"{self.source}: its first line is no word with numbers after it; give a text file of GloVe or fastText"
-        )
-
     def _parsed(self, number: int, rest: list[str]) -> Array:
-        try:
-            vector = np.array(rest, np.float32)
-        except ValueError:
-            vector = np.full(len(rest), np.nan, np.float32)
-        if len(vector) == self.width and np.isfinite(vector).all():
-            return vector
-        if len(vector) != self.width:
+        fault = "what follows the word is not numbers alone, all finite"
+        if len(rest) != self.width:
             fault = f"it has {len(rest)} fields after the word, where the first line has {self.width}"
         else:
-            fault = "what follows the word is not numbers alone, all finite"
+            with suppress(ValueError):
+                if np.isfinite(vector := np.array(rest, np.float32)).all():
+                    return vector
         raise TaskError(f"{self.source}, line {number}: {fault}; fetch the file again")
 
 
@@ -180,102 +172,67 @@ class EncoderVectors(Vectors):
         self._tokenizer, self._encoder = tokenizer, model.to(device)
         self.width = int(self._encoder.config.hidden_size)
         self.identity = f"{weights_digest(self._encoder.state_dict())[:16]}-{length}"
-        self._cache = None if cache is None else Cache(cache / self.identity, self.width)
+        self._file = None if cache is None else cache / self.identity / "vectors.sqlite"
 
     def keep(self, texts: Iterable[str]) -> None:
         """Compute and keep the vectors of those texts that the cache lacks; without a cache nothing."""
-        if self._cache is None:
+        if self._file is None:
             return
-        missing = self._cache.missing(texts)
+        keys = {_key(text): text for text in texts}
+        there = self._kept(list(keys), "1")
+        missing = [text for key, text in keys.items() if key not in there]
         for start in range(0, len(missing), KEPT):
             part = missing[start : start + KEPT]
-            self._cache.add(part, self._computed(part))
+            kept = [own.astype(np.float16).tobytes() for own in self._computed(part)]
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._opened() as base, base:
+                base.execute(
+                    "create table if not exists texts (key blob primary key, vectors blob) without rowid"
+                )
+                rows = zip(map(_key, part), kept, strict=True)
+                base.executemany("insert or ignore into texts values (?, ?)", rows)
 
     def of(self, texts: Sequence[str]) -> list[Array]:
         """The vectors of each text."""
-        if self._cache is None:
+        if self._file is None:
             return self._computed(texts)
         self.keep(texts)
-        return self._cache.of(texts)
+        keys = list(map(_key, texts))
+        found = self._kept(keys, "vectors")
+        arrays = (np.frombuffer(found[key], np.float16).reshape(-1, self.width) for key in keys)
+        return [array.astype(np.float32) for array in arrays]
+
+    def _kept(self, keys: Sequence[bytes], column: str) -> dict[bytes, Any]:
+        """A column of those texts that the cache has."""
+        if self._file is None or not self._file.exists():
+            return {}
+        asked = f"select {column} from texts where key = ?"
+        with self._opened() as base:
+            return {key: row[0] for key in keys if (row := base.execute(asked, (key,)).fetchone())}
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(sqlite3.connect(str(self._file), timeout=60)) as base:
+                yield base
+        except sqlite3.Error as error:
+            raise TaskError(f"{self._file} cannot keep vectors: {error}; remove it") from error
 
     def _computed(self, texts: Sequence[str]) -> list[Array]:
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        found: list[Array] = [np.empty((0, self.width), np.float32)] * len(texts)
+        found: dict[int, Array] = {}
         starts = range(0, len(order), BATCH)
         with torch.inference_mode():
             for start in shown(starts, f"encoding {len(texts):,} texts", len(starts), 20):
                 chosen = order[start : start + BATCH]
                 batch = self._tokenizer(
-                    [texts[i] for i in chosen],
-                    padding=True,
-                    truncation=True,
-                    max_length=self._length,
+                    [texts[i] for i in chosen], padding=True, truncation=True, max_length=self._length,
                     return_tensors="pt",
-                ).to(self._device)
+                ).to(self._device)  # fmt: skip
                 states = self._encoder(**batch).last_hidden_state.float().cpu().numpy()
-                for i, own, real in zip(
-                    chosen, states, batch["attention_mask"].bool().cpu().numpy(), strict=True
-                ):
-                    found[i] = own[real]
-        return found
-
-
-class Cache:
-    """The vectors of texts in a SQLite file, in float16.
-
-    Args:
-        folder: where it lies; made when something is kept.
-        width: the width of the vectors.
-    """
-
-    def __init__(self, folder: Path, width: int) -> None:
-        self._file, self._width = folder / "vectors.sqlite", width
-
-    def missing(self, texts: Iterable[str]) -> list[str]:
-        """Those that are not there, each once."""
-        keys = {_key(text): text for text in texts}
-        there = {key for key, _ in self._rows(list(keys), "null")}
-        return [text for key, text in keys.items() if key not in there]
-
-    def add(self, texts: Sequence[str], vectors: Sequence[Array]) -> None:
-        """Keep the vectors of texts."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        rows = [
-            (_key(text), own.astype(np.float16).tobytes()) for text, own in zip(texts, vectors, strict=True)
-        ]
-        try:
-            with closing(sqlite3.connect(self._file, timeout=60)) as base, base:
-                base.execute(
-                    "create table if not exists texts (key blob primary key, vectors blob) without rowid"
-                )
-                base.executemany("insert or ignore into texts values (?, ?)", rows)
-        except sqlite3.Error as error:
-            raise self._refused(error) from error
-
-    def of(self, texts: Sequence[str]) -> list[Array]:
-        """The vectors of texts that are there."""
-        found = dict(self._rows([_key(text) for text in texts], "vectors"))
-        arrays = (np.frombuffer(found[_key(text)], np.float16).reshape(-1, self._width) for text in texts)
-        return [array.astype(np.float32) for array in arrays]
-
-    def _rows(self, keys: Sequence[bytes], column: str) -> list[tuple[bytes, bytes]]:
-        if not self._file.exists():
-            return []
-        try:
-            with closing(sqlite3.connect(self._file, timeout=60)) as base:
-                return [
-                    row
-                    for start in range(0, len(keys), ASKED)
-                    for part in [keys[start : start + ASKED]]
-                    for row in base.execute(
-                        f"select key, {column} from texts where key in ({','.join('?' * len(part))})", part
-                    )
-                ]
-        except sqlite3.Error as error:
-            raise self._refused(error) from error
-
-    def _refused(self, error: sqlite3.Error) -> TaskError:
-        return TaskError(f"{self._file} cannot keep vectors: {error}; remove it")
+                reals = batch["attention_mask"].bool().cpu().numpy()
+                found |= {i: own[real] for i, own, real in zip(chosen, states, reals, strict=True)}
+        return [found[i] for i in range(len(texts))]
 
 
 def rows_of(vectors: Vectors, texts: Sequence[Sequence[str]]) -> dict[str, torch.Tensor]:
@@ -302,11 +259,10 @@ def rows_of(vectors: Vectors, texts: Sequence[Sequence[str]]) -> dict[str, torch
             given[row, start:end], types[row, start:end], ids[row, start:end] = own, text, WORD
             ids[row, end - 1] = SEP
     ids[:, 0] = CLS
-    real = ids != PAD
-    arrays: Mapping[str, Any] = {
-        "input_ids": ids, "token_type_ids": types, "attention_mask": real, "word_vectors": given,
+    arrays = {
+        "input_ids": ids, "token_type_ids": types, "attention_mask": ids != PAD, "word_vectors": given,
     }  # fmt: skip
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return tensors(arrays)
 
 
 def _key(text: str) -> bytes:

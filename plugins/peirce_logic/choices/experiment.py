@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrs import field, frozen
 from peirce.errors import TaskError
 from peirce.experiments import AccuracyRow, Cell, FigureTable, Scale, TableExperiment, accuracies
 from peirce.model import ExperimentRequest
 
-from peirce_logic.experiments import LogicalMatrix
+from peirce_logic.experiments import DEPTH, LogicalMatrix
 
 if TYPE_CHECKING:
     from peirce.model import AnyTask
@@ -31,19 +31,7 @@ PAPER: Mapping[str, tuple[float, ...]] = {
 }
 """Table 2 of the paper."""
 SMALL = ("MiniLM", "Logical-MiniLM")
-SPECS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "MiniLM": ("minilm", {}),
-    "Logical-MiniLM": ("logical-minilm", {}),
-    "Logical-MiniLM, gated": (
-        "logical-minilm",
-        {"model.augmenters": [{"use": "logical", "depth": 3, "gate": True}]},
-    ),
-    "RoBERTa-base": ("roberta-base", {}),
-    "Logical-RoBERTa-base": ("logical-roberta-base", {}),
-    "RoBERTa-large": ("roberta-large", {}),
-    "Logical-RoBERTa-large": ("logical-roberta-large", {}),
-}
-"""The ready spec of each row, and what the row changes of it."""
+GATED = "Logical-MiniLM, gated"
 SCALES = {
     "small": Scale(
         about="MiniLM, one epoch of 128 tokens a row",
@@ -85,6 +73,9 @@ class Table2(LogicalMatrix[ChoiceRow]):
 
     row = ChoiceRow
     learns = "multiple_choice"
+    changed: ClassVar[Mapping[str, Any]] = {
+        GATED: ("logical-minilm", {"model.augmenters": [{"use": "logical", "depth": DEPTH, "gate": True}]})
+    }
 
     @classmethod
     def made(
@@ -115,10 +106,6 @@ class Table2(LogicalMatrix[ChoiceRow]):
             del told["relations"]  # runs from before there was such an option keep their names
         return told
 
-    def spec_of(self, label: str) -> tuple[str, Mapping[str, Any]]:
-        """As `SPECS` has it."""
-        return SPECS[label]
-
     def measured(
         self, cell: Cell, trained: TrainResult, data: ChoiceData, before: Sequence[ChoiceRow]
     ) -> Iterator[ChoiceRow]:
@@ -146,12 +133,10 @@ class Table2(LogicalMatrix[ChoiceRow]):
 
     def table(self, rows: Sequence[ChoiceRow]) -> FigureTable:
         """Accuracy by row and data set, and by type of questions, with the paper's figures."""
-        types = {
-            f"{column}, {type}": (column, type)
-            for column in COLUMNS
-            for type in sorted({row.type for row in rows if row.data == column and row.type})
-        }
-        columns = {**{column: (column, "") for column in COLUMNS}, **types}
+        columns = {column: (column, "") for column in COLUMNS}
+        for column in COLUMNS:
+            types = sorted({row.type for row in rows if row.data == column and row.type})
+            columns |= {f"{column}, {type}": (column, type) for type in types}
 
         def accuracy(label: str, column: str) -> tuple[float, ...]:
             data, type = columns[column]
@@ -170,21 +155,19 @@ class Table2(LogicalMatrix[ChoiceRow]):
             name="table2",
             title="Logical Transformers, Table 2: questions about a text",
             about="; ".join(asked) + ".",
-            facts=[
-                f"Accuracy in %, {self.over_seeds}, after {self.lengths(rows)} steps.",
-                *self._probes(rows),
-            ],
+            facts=[f"Accuracy in %, {self.over_seeds}, after {self.lengths(rows)} steps.", *_probes(rows)],
             published="the published models",
             unit="accuracy (%)",
         )
 
-    def _probes(self, rows: Sequence[ChoiceRow]) -> Iterator[str]:
-        for label, data in dict.fromkeys((row.label, row.data) for row in rows if row.ids != FOUND):
-            means = []
-            for ids in (FOUND, NONE, OTHERS):
-                found = accuracies(rows, label=label, data=data, type="", ids=f"{ids}, first")
-                means.append(f"{sum(found) / len(found):.1f} with ids {ids}")
-            yield f"{label} on the first questions of {data}: {', '.join(means)}."
+
+def _probes(rows: Sequence[ChoiceRow]) -> Iterator[str]:
+    for label, data in dict.fromkeys((row.label, row.data) for row in rows if row.ids != FOUND):
+        means = []
+        for ids in (FOUND, NONE, OTHERS):
+            found = accuracies(rows, label=label, data=data, type="", ids=f"{ids}, first")
+            means.append(f"{sum(found) / len(found):.1f} with ids {ids}")
+        yield f"{label} on the first questions of {data}: {', '.join(means)}."
 
 
 def trained_on(folder: Path) -> dict[str, Path]:
@@ -193,15 +176,11 @@ def trained_on(folder: Path) -> dict[str, Path]:
     Raises:
         TaskError: there is none.
     """
-    places = {
-        column: folder if folder.name.lower() == column.lower() else folder / column.lower()
-        for column in COLUMNS
-    }
-    found = {
-        column: place
-        for column, place in places.items()
-        if place.is_dir() and any(path.name.lower().startswith("train") for path in place.iterdir())
-    }
+    found = {}
+    for column in COLUMNS:
+        place = folder if folder.name.lower() == column.lower() else folder / column.lower()
+        if place.is_dir() and any(path.name.lower().startswith("train") for path in place.iterdir()):
+            found[column] = place
     if not found:
         raise TaskError(
             f"{folder} holds no folder with a training file of {' or '.join(each.lower() for each in COLUMNS)}; give "
@@ -214,7 +193,7 @@ TABLE2 = TableExperiment(
     name="logical/table2",
     title="Logical Transformers, Table 2: questions about a text, plain and with logical embeddings",
     rows=SMALL,
-    more=tuple(label for label in SPECS if label not in SMALL),
+    more=(GATED, "RoBERTa-base", "Logical-RoBERTa-base", *PAPER),
     columns=COLUMNS,
     folder="runs/logical",
     matrix=Table2,

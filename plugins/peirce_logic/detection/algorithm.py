@@ -24,9 +24,9 @@ Choose = Callable[[Sequence[Tree], int, Match], Keyword | None]
 """Which sense a keyword has, None if it shows no relation: of the trees, the sentence's number, and the match."""
 
 
-@frozen(kw_only=True)
+@frozen
 class Relation:
-    """A logical relation in a text.
+    """A logical relation in a text; caches keep its fields in their order.
 
     Args:
         sentence: the number of the sentence in its document.

@@ -10,7 +10,7 @@ The labels of dependencies are those of spaCy's English models (ClearNLP's).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from attrs import evolve, frozen
@@ -76,25 +76,32 @@ def tree_of_words(words: Sequence[Word]) -> Tree:
 
 
 def _converted(words: Sequence[Word], top: int) -> Tree | None:
-    root = _Conversion(words).whole(top)
     found: list[Constituent] = []
     order: list[int] = []
 
     def add(node: _Node | int, depth: int) -> None:
+        place, start = len(found), len(order)
+        label, children = (words[node].tag, ()) if isinstance(node, int) else node
+        found.append(Constituent(label, start, start, depth))
         if isinstance(node, int):
             order.append(node)
-            found.append(Constituent(words[node].tag, len(order) - 1, len(order), depth))
-            return
-        place, start = len(found), len(order)
-        found.append(Constituent(node.label, start, start, depth))
-        for child in node.children:
+        for child in children:
             add(child, depth + 1)
-        found[place] = Constituent(node.label, start, len(order), depth)
+        found[place] = Constituent(label, start, len(order), depth)
 
-    add(root, 0)
+    add(_Conversion(words).whole(top), 0)
     if order != list(range(len(words))):
         return None
     return Tree(tuple(word.token for word in words), tuple(found))
+
+
+def _below(word: int, head: int, heads: Sequence[int]) -> bool:
+    """Whether a word is another or depends on it, perhaps by way of others."""
+    for _ in heads:
+        if word == head or word == heads[word]:
+            break
+        word = heads[word]
+    return word == head
 
 
 def relative(words: Sequence[Word]) -> Sequence[Word]:
@@ -103,26 +110,19 @@ def relative(words: Sequence[Word]) -> Sequence[Word]:
     Parsers often let it depend on the verb, as they should where it says when that happens: "It fell when they sold".
     """
     found = list(words)
-
-    def below(word: int, head: int) -> bool:
-        while word != head and found[word].head != word:
-            word = found[word].head
-        return word == head
-
     for i in range(1, len(found)):
         text, clause = found[i].token.text, found[i].head
-        if text not in ("when", "where") or found[clause].relation not in ("advcl", "ccomp"):
-            continue
         comma = found[i - 1].token.text == ","
         noun = i - 1 - comma
-        if noun < 0 or below(noun, clause) or min(j for j in range(len(found)) if below(j, clause)) != i:
+        if text not in ("when", "where") or found[clause].relation not in ("advcl", "ccomp") or noun < 0:
             continue
-        named = found[noun].token.text.lower()
+        heads, named = [word.head for word in found], found[noun].token.text.lower()
+        inside = [j for j in range(len(found)) if _below(j, clause, heads)]
         if text == "where":
             fits = found[noun].pos in ("NOUN", "PROPN")
         else:
             fits = named in STRETCHES or (comma and (named in TIMES or named.isdigit()))
-        if not fits:
+        if not fits or noun in inside or inside[0] != i:
             continue
         while found[noun].relation in INSIDE_NOUNS:
             noun = found[noun].head
@@ -138,22 +138,12 @@ def lifted(words: Sequence[Word]) -> Sequence[Word]:
     Source: Pseudo-projective dependency parsing (Nivre and Nilsson, 2005).
     """
     heads = [word.head for word in words]
-
-    def below(word: int, head: int) -> bool:
-        for _ in heads:
-            if word == head:
-                return True
-            if word == heads[word]:
-                break
-            word = heads[word]
-        return False
-
     for _ in range(len(words) ** 2):
         crossing = [
             i
             for i, head in enumerate(heads)
-            if not all(below(between, head) for between in range(min(i, head) + 1, max(i, head)))
-            and heads[head] != head
+            if heads[head] != head
+            and not all(_below(between, head, heads) for between in range(min(i, head) + 1, max(i, head)))
         ]
         if not crossing:
             break
@@ -163,6 +153,8 @@ def lifted(words: Sequence[Word]) -> Sequence[Word]:
 
 
 class _Conversion:
+    """The constituents of a sentence; `own` is what a word has of the words that depend on it, in their order."""
+
     def __init__(self, words: Sequence[Word]) -> None:
         self.words = words
         self.children: list[list[int]] = [[] for _ in words]
@@ -176,27 +168,29 @@ class _Conversion:
         if self.words[0].relation == "cc" and head != 0 and not self.children[0]:
             self.children[self.words[0].head].remove(0)
             first = [0]
-        own = self.children[head]
+        own = list(self.children[head])
         last: list[int] = []
         while own and own[-1] > head and self.words[own[-1]].relation == "punct":
-            last.insert(0, own[-1])
-            own = own[:-1]
+            last.insert(0, own.pop())
         node = self._phrase(head, own)
         inner = node.children if isinstance(node, _Node) and node.label == "S" else [node]
         return _Node("S", [*first, *inner, *last])
+
+    def _has(self, own: Sequence[int], relations: Collection[str]) -> bool:
+        """Whether some of the words have one of these relations."""
+        return any(self.words[i].relation in relations for i in own)
 
     def _of(self, head: int) -> _Node | int:
         return self._phrase(head, self.children[head])
 
     def _phrase(self, head: int, own: list[int]) -> _Node | int:
         """What a word and some of the words that depend on it make."""
-        joined = [i for i in own if i > head and self.words[i].relation == "conj"]
-        if joined:
-            return self._coordination(head, own, joined)
+        word = self.words[head]
+        if joined := [i for i in own if i > head and self.words[i].relation == "conj"]:
+            return self._coordination(head, own, joined[0])
         if not own:
             return head
-        word = self.words[head]
-        if word.pos in VERBS or any(self.words[i].relation in SUBJECTS for i in own):
+        if word.pos in VERBS or self._has(own, SUBJECTS):
             return self._clause(head, own)
         if word.pos in NOUNS:
             return self._noun(head, own)
@@ -204,56 +198,43 @@ class _Conversion:
         return _Node(label, self._flat(head, own))
 
     def _flat(self, head: int, own: Sequence[int]) -> list[_Node | int]:
-        left = [self._of(i) for i in own if i < head]
-        return [*left, head, *(self._of(i) for i in own if i > head)]
+        return [i if i == head else self._of(i) for i in sorted([*own, head])]
 
-    def _coordination(self, head: int, own: list[int], joined: list[int]) -> _Node | int:
-        """`a, b and c`: in the parse each of them depends on the one before."""
-        first = joined[0]
-        links = [
-            i for i in own if i > head and self.words[i].relation in ("cc", "preconj", "punct") and i < first
-        ]
+    def _coordination(self, head: int, own: list[int], first: int) -> _Node | int:
+        """`a, b and c`: in the parse each of them depends on the one before; `first` is b."""
+        links = [i for i in own if head < i < first and self.words[i].relation in ("cc", "preconj", "punct")]
         while links and self._begin(links[0]) - 1 != self._end(
             head, [i for i in own if i < links[0] and i not in links]
         ):
             links.pop(0)
         begin = links[0] if links else first
         inner = [i for i in own if i < begin]
-        clauses = any(self.words[i].relation in SUBJECTS for i in self.children[first])
-        verbal = self.words[head].pos in VERBS or any(self.words[i].relation in SUBJECTS for i in inner)
         tail: list[_Node | int] = []
         for i in (i for i in own if i >= begin):
             tail += self._members(i) if i == first else self._marks([i]) if i in links else [self._of(i)]
-        if verbal and not clauses:
-            return self._clause(head, inner, tail=tail, shares=self._shares(first))
-        if not verbal:
+        if self.words[head].pos not in VERBS and not self._has(inner, SUBJECTS):
             one = self._phrase(head, inner)
             return _Node(one.label if isinstance(one, _Node) else "NP", [one, *tail])
-        opening, inner = self._shared_opening(head, inner, first)
-        before = self._shared_adjuncts(inner)
-        one = self._phrase(head, [i for i in inner if i not in before])
-        clause = _Node("S", [*(self._of(i) for i in before), one, *tail])
-        return _Node("SBAR", [*self._marks(opening), clause]) if opening else clause
-
-    def _shared_opening(self, head: int, own: list[int], second: int) -> tuple[list[int], list[int]]:
-        """What coordinated clauses begin with, and the rest: "if it rains and we stay", not "if ... and if ..."."""
-        opening, rest = self._opening(head, own)
-        if opening and not self._opening(second, self.children[second])[0]:
-            return opening, rest
-        return [], own
-
-    def _shared_adjuncts(self, own: list[int]) -> list[int]:
-        """What stands before the first of coordinated clauses, up to its comma: "in 1975, it rose, and we sold"."""
-        words = self.words
-        subject = min((i for i in own if words[i].relation in SUBJECTS), default=0)
-        comma = max((i for i in own if i < subject and words[i].token.text == ","), default=0)
-        before = [i for i in own if i <= comma]
-        return before if any(words[i].relation in ADJUNCTS for i in before) else []
+        if not self._has(self.children[first], SUBJECTS):
+            # A coordinated verb has the auxiliaries of the first, but not in "was used and sells".
+            helped = self._has(self.children[first], AUXILIARIES) or self.words[first].tag in FINITE
+            return self._clause(head, inner, tail=tail, shares=not helped)
+        # Clauses share what they begin with: "if it rains and we stay", not "if ... and if ...".
+        opening, rest = self._opening(head, inner)
+        if self._opening(first, self.children[first])[0]:
+            opening, rest = [], inner
+        # They share what stands before the first of them, up to its comma: "in 1975, it rose, and we sold".
+        subject = min((i for i in rest if self.words[i].relation in SUBJECTS), default=0)
+        comma = max((i for i in rest if i < subject and self.words[i].token.text == ","), default=0)
+        before = [i for i in rest if i <= comma]
+        before = before if self._has(before, ADJUNCTS) else []
+        one = self._phrase(head, [i for i in rest if i not in before])
+        return self._opened(opening, _Node("S", [*map(self._of, before), one, *tail]))
 
     def _members(self, first: int) -> list[_Node | int]:
         """A member of a coordination and those after it, which depend on it."""
         node = self._of(first)
-        if any(i > first and self.words[i].relation == "conj" for i in self.children[first]):
+        if self._has([i for i in self.children[first] if i > first], ("conj",)):
             return list(node.children) if isinstance(node, _Node) and node.label != "S" else [node]
         return [node]
 
@@ -266,78 +247,57 @@ class _Conversion:
     def _end(self, head: int, own: list[int]) -> int:
         """The last word of what a word and some of its dependents make."""
         last = max([head, *own])
-        while last != head and self.children[last]:
-            after = max(self.children[last])
-            if after <= last:
-                break
-            last = after
+        while last != head and self.children[last] and self.children[last][-1] > last:
+            last = self.children[last][-1]
         return last
 
     def _clause(
         self, head: int, own: list[int], tail: Sequence[_Node | int] = (), shares: bool = False
     ) -> _Node:
         """A verb with what depends on it; `tail` is coordinated with its verb phrase, and may share auxiliaries."""
-        words = self.words
         opening, rest = self._opening(head, own)
-        helpers = [i for i in rest if i < head and words[i].relation in AUXILIARIES]
+        helpers = [i for i in rest if i < head and self.words[i].relation in AUXILIARIES]
         verb = min([head, *helpers])
         before = [i for i in rest if i < verb]
-        after = [i for i in rest if i > verb]
         shared = shares and bool(helpers)
+        after = [i for i in rest if i > verb and i not in helpers]
         phrase = self._verbs(head, after, helpers, tail if shared else ())
         if tail and not shared:
             phrase = _Node("VP", [phrase, *tail])
-        if (
-            not before
-            and not opening
-            and words[head].relation not in SUBORDINATE
-            and words[head].head != head
-        ):
+        if not before and not opening and not self._is_clause(head):
             return phrase
-        clause = _Node("S", [*(self._of(i) for i in before), phrase])
+        return self._opened(opening, _Node("S", [*map(self._of, before), phrase]))
+
+    def _is_clause(self, head: int) -> bool:
+        """Whether a verb heads a sentence or a subordinate clause."""
+        return self.words[head].relation in SUBORDINATE or self.words[head].head == head
+
+    def _opened(self, opening: Sequence[int], clause: _Node) -> _Node:
         return _Node("SBAR", [*self._marks(opening), clause]) if opening else clause
 
     def _marks(self, opening: Sequence[int]) -> list[_Node | int]:
         """Words that open a clause or join members, what is before them beside them: "only because", "but also"."""
         made: list[_Node | int] = []
-        for i in opening:
-            node = self._of(i)
+        for node in map(self._of, opening):
             plain = isinstance(node, _Node) and all(isinstance(child, int) for child in node.children)
             made += node.children if plain and isinstance(node, _Node) else [node]
         return made
 
-    def _adverbs(self, head: int) -> bool:
-        """Whether nothing but adverbs depends on a word: "only when", and not "in whose"."""
-        return all(self.words[i].relation == "advmod" and not self.children[i] for i in self.children[head])
-
-    def _shares(self, verb: int) -> bool:
-        """Whether a coordinated verb has the auxiliaries of the first: not of "was used and sells"."""
-        helped = any(self.words[i].relation in AUXILIARIES for i in self.children[verb])
-        return not helped and self.words[verb].tag not in FINITE
-
     def _opening(self, head: int, own: list[int]) -> tuple[list[int], list[int]]:
         """What a subordinate clause begins with, such as "because" and "just as", and the rest."""
         words = self.words
-        if words[head].relation not in SUBORDINATE and words[head].head != head:
+
+        def opens(i: int) -> bool:
+            """Of words such as "when", those that nothing but adverbs depends on: "only when", and not "in whose"."""
+            asks = words[i].tag in WH and words[head].relation in SUBORDINATE
+            adverbs = all(words[j].relation == "advmod" and not self.children[j] for j in self.children[i])
+            return words[i].relation == "mark" or (asks and adverbs)
+
+        marks = [i for i in own if i < head and opens(i)]
+        others = [i for i in own if words[i].relation in SUBJECTS | AUXILIARIES and i not in marks]
+        if not marks or not self._is_clause(head) or marks[-1] > min([head, *others]):
             return [], own
-        marks = [
-            i
-            for i in own
-            if i < head
-            and (
-                words[i].relation == "mark"
-                or (words[i].tag in WH and words[head].relation in SUBORDINATE and self._adverbs(i))
-            )
-        ]
-        if not marks:
-            return [], own
-        last = marks[-1]
-        verb = min(
-            [head, *(i for i in own if words[i].relation in SUBJECTS | AUXILIARIES and i not in marks)]
-        )
-        if last > verb:
-            return [], own
-        return [i for i in own if i <= last], [i for i in own if i > last]
+        return [i for i in own if i <= marks[-1]], [i for i in own if i > marks[-1]]
 
     def _verbs(
         self, head: int, after: list[int], helpers: list[int], tail: Sequence[_Node | int] = ()
@@ -347,26 +307,17 @@ class _Conversion:
             phrase = _Node("VP", self._flat(head, after))
             return _Node("VP", [phrase, *tail]) if tail else phrase
         first, *others = helpers
-        inner = others[0] if others else head
-        between = [i for i in after if first < i < inner and i not in helpers]
-        rest = [i for i in after if i > inner or i in others]
-        return _Node(
-            "VP",
-            [
-                self._of(first),
-                *(self._of(i) for i in between),
-                self._verbs(head, [i for i in rest if i not in others], others, tail),
-            ],
-        )
+        inner = min([head, *others])
+        between, later = [i for i in after if i < inner], [i for i in after if i > inner]
+        return _Node("VP", [*map(self._of, [first, *between]), self._verbs(head, later, others, tail)])
 
     def _noun(self, head: int, own: list[int]) -> _Node:
         """A noun phrase, and around it one with the modifiers that follow."""
-        words = self.words
-        later = [i for i in own if i > head and words[i].relation in NOUN_MODIFIERS]
+        later = [i for i in own if i > head and self.words[i].relation in NOUN_MODIFIERS]
         if not later:
             return _Node("NP", self._plain(head, own))
         first = self._begin(later[0])
-        while first - 1 in own and words[first - 1].relation == "punct":
+        while first - 1 in own and self.words[first - 1].relation == "punct":
             first -= 1
         inner = [i for i in own if i < first]
         base: _Node | int = _Node("NP", self._plain(head, inner)) if inner else head
@@ -376,18 +327,7 @@ class _Conversion:
         """As `_flat`; what is coordinated in front of a noun lies flat: "the sales and marketing team"."""
         made: list[_Node | int] = []
         for child in self._flat(head, own):
-            front = (
-                isinstance(child, _Node) and child.label in ("NP", "ADJP", "X") and head not in child.children
-            )
-            words = [i for i in child.children if isinstance(i, int)] if isinstance(child, _Node) else []
-            if (
-                front
-                and isinstance(child, _Node)
-                and len(words) == len(child.children)
-                and words[-1] < head
-                and any(self.words[i].relation == "cc" for i in words)
-            ):
-                made += words
-            else:
-                made.append(child)
+            inner = child.children if isinstance(child, _Node) and child.label in ("NP", "ADJP", "X") else ()
+            words = [i for i in inner if isinstance(i, int) and i < head]
+            made += words if words and len(words) == len(inner) and self._has(words, ("cc",)) else [child]
         return made
