@@ -23,7 +23,8 @@ PIECE = 50_000
 """About how many characters of a file `stats` gives to a process at once."""
 _FILE = re.compile(r"\S*(/\S*|\.[A-Za-z]{1,6})")
 _LACKING = "Glyph .* missing from"
-_END = re.compile(r"[.!?]['\")\]\u2019\u201d]*(?=\s)")
+_CUTS = tuple(map(re.compile, (r"(?=\n\n)", r"(?=\n)", r"[.!?]['\")\]\u2019\u201d]*(?=\s)", r"(?= )")))
+"""Where a text may be cut, the best first: at an empty line, at a line, behind a sentence, behind a word."""
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True
 )
@@ -31,29 +32,25 @@ app.add_typer(senses_app, name="senses")
 ParserName = Annotated[
     str,
     typer.Option(
-        "--parser",
         metavar="NAME",
         help="What finds constituents: spacy, benepar, stanza, link-grammar; or brackets, which reads trees.",
     ),
 ]
 LexiconFile = Annotated[
-    Path | None,
-    typer.Option("--lexicon", metavar="FILE", help="A TOML file of keywords in place of the English ones."),
+    Path | None, typer.Option(metavar="FILE", help="A TOML file of keywords in place of the English ones.")
 ]
 SensesFile = Annotated[
     Path | None,
     typer.Option(
-        "--senses",
         metavar="FILE",
         help="What `peirce logic senses train` wrote: chooses the sense of a keyword with several. Without it the most "
         "frequent one is taken.",
     ),
 ]
 CacheFile = Annotated[
-    Path | None,
-    typer.Option("--cache", metavar="FILE", help="Keeps what is found; what it has is not parsed again."),
+    Path | None, typer.Option(metavar="FILE", help="Keeps what is found; what it has is not parsed again.")
 ]
-Processes = Annotated[int, typer.Option("--processes", min=1, help="How many texts are parsed at once.")]
+Processes = Annotated[int, typer.Option(min=1, help="How many texts are parsed at once.")]
 
 
 @app.callback()
@@ -73,14 +70,12 @@ def detect(
     html: Annotated[
         Path | None,
         typer.Option(
-            "--html",
             metavar="FILE",
             help="Write the text, with keywords on a colour and their spans underlined with it.",
         ),
     ] = None,
     png: Annotated[
-        Path | None,
-        typer.Option("--png", metavar="FILE", help="Draw the same as a picture, a .png file."),
+        Path | None, typer.Option(metavar="FILE", help="Draw the same as a picture, a .png file.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -105,21 +100,17 @@ def detect(
         write_whole(html, as_html(first.relations, first.text))
     if png is not None and drawn is not None:
         write_whole(png, drawn)
-    shown: list[list[dict[str, Any]]] = []
-    for number, each in enumerate(found):
-        which: dict[str, Any] = {"text": number} if len(found) > 1 else {}
-        shown.append([which | as_object(relation, each.text) for relation in each.relations])
+    shown = [[as_object(relation, each.text) for relation in each.relations] for each in found]
+    told = [
+        ({"text": number} if len(found) > 1 else {}) | relation
+        for number, own in enumerate(shown)
+        for relation in own
+    ]
     if jsonl:
-        for relation in (relation for own in shown for relation in own):
+        for relation in told:
             typer.echo(jsonlib.dumps(relation, ensure_ascii=False))
     elif json:
-        as_json(
-            SCHEMA,
-            parser=parser,
-            sentences=sum(each.sentences for each in found),
-            unparsed=sum(each.unparsed for each in found),
-            relations=[relation for own in shown for relation in own],
-        )
+        as_json(SCHEMA, parser=parser, **_counts(found), relations=told)
     else:
         for each, own in zip(found, shown, strict=True):
             _print(each, own)
@@ -148,20 +139,19 @@ def stats(
         texts = [(part, file) for text, file in texts for part in _parts(text)]
     found = _found(detector, [text for text, _ in texts], [file for _, file in texts])
     counts = Counter(relation.relation for each in found for relation in each.relations)
-    sentences, unparsed = sum(each.sentences for each in found), sum(each.unparsed for each in found)
+    relations = {name: counts[name] for name, _ in RELATIONS}
     if json:
-        as_json(
-            SCHEMA_OF_STATS,
-            files=len(files),
-            sentences=sentences,
-            unparsed=unparsed,
-            relations={name: counts[name] for name, _ in RELATIONS},
-        )
+        as_json(SCHEMA_OF_STATS, files=len(files), **_counts(found), relations=relations)
     else:
-        for name, _ in RELATIONS:
-            typer.echo(f"{name.replace('_', ' '):20} {counts[name]:>8,}")
-        typer.echo(f"{'sentences':20} {sentences:>8,}")
+        for name, count in (*relations.items(), ("sentences", _counts(found)["sentences"])):
+            typer.echo(f"{name.replace('_', ' '):20} {count:>8,}")
     _note(detector, found, senses)
+
+
+def _counts(found: Sequence[Found]) -> dict[str, int]:
+    return {
+        "sentences": sum(each.sentences for each in found), "unparsed": sum(each.unparsed for each in found),
+    }  # fmt: skip
 
 
 def _found(detector: Detector, texts: Sequence[str], files: Sequence[str]) -> list[Found]:
@@ -211,9 +201,8 @@ def _print(found: Found, relations: Sequence[dict[str, Any]]) -> None:
 
 def _note(detector: Detector, found: Sequence[Found], senses: Path | None) -> None:
     """Say what could not be parsed, and which keywords had their most frequent sense for want of another way."""
-    if unparsed := sum(each.unparsed for each in found):
-        total = sum(each.sentences for each in found)
-        typer.echo(f"note: {unparsed:,} of {total:,} sentences could not be parsed", err=True)
+    if unparsed := (counts := _counts(found))["unparsed"]:
+        typer.echo(f"note: {unparsed:,} of {counts['sentences']:,} sentences could not be parsed", err=True)
     if senses is None:
         words = [relation.keyword.lower() for each in found for relation in each.relations]
         if several := [word for word in dict.fromkeys(words) if len(detector.lexicon.senses(word)) > 1]:
@@ -250,20 +239,11 @@ def _content(file: Path) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """A text in parts that end where a line does, an empty one where there is any; else behind a sentence or a word."""
+    """A text in parts of at most `PIECE` characters, each cut at the last of the best places."""
     start = 0
     while len(text) - start > PIECE:
-        end = _end(text, start, start + PIECE)
+        places = ([m.end() for m in cut.finditer(text, start + 1, start + PIECE)] for cut in _CUTS)
+        end = next((found[-1] for found in places if found), start + PIECE)
         yield text[start:end]
         start = end
     yield text[start:]
-
-
-def _end(text: str, start: int, stop: int) -> int:
-    for mark in ("\n\n", "\n"):
-        if (at := text.rfind(mark, start, stop)) > start:
-            return at
-    ends = [match.end() for match in _END.finditer(text, start, stop)]
-    if ends:
-        return ends[-1]
-    return at if (at := text.rfind(" ", start, stop)) > start else stop

@@ -285,8 +285,8 @@ def _written(text: str, made: _Made, file: str) -> str:
 def _read(said: str, text: str) -> Found:
     own, places, unparsed, relations = json.loads(said)
     found = (
-        Relation(*names, Span(*key), _spans(alpha), _spans(beta), depth)
-        for *names, key, alpha, beta, depth in relations
+        Relation(sentence, name, keyword, kind, Span(*key), _spans(alpha), _spans(beta), depth)
+        for sentence, name, keyword, kind, key, alpha, beta, depth in relations
     )
     return Found(text if own is None else own, tuple(found), _spans(places), unparsed)
 

@@ -103,7 +103,6 @@ def generate(
     published: Annotated[
         Path | None,
         typer.Option(
-            "--published",
             metavar="PATH",
             help="A folder of validate.txt and test_*.txt, whose pairs are left out whatever their variables are "
             "called.",

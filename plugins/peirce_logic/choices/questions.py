@@ -10,6 +10,7 @@ from typing import Any
 from attrs import evolve, frozen
 from peirce.errors import TaskError
 from peirce.files import parse_json, read_text, whole_number
+from peirce_text import SPLIT_NAMES as PUBLISHED_NAMES
 from peirce_text import Row, read_splits
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -20,10 +21,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "types": ("type", "question_type", "types"),
 }
 """What each data set calls the columns; the first that a row has is taken."""
-SPLIT_NAMES = {
-    "train": "train", "validation": "valid", "valid": "valid", "val": "valid", "dev": "valid", "eval": "valid",
-    "test": "test",
-}  # fmt: skip
+SPLIT_NAMES = {**PUBLISHED_NAMES, "val": "valid", "eval": "valid"}
 DREAM_TYPES = {"m": "matching", "s": "summary", "l": "logic", "a": "arithmetic", "c": "commonsense"}
 """The letters of DREAM's `annotator1_dev.txt`."""
 _FILE = re.compile(
@@ -90,12 +88,12 @@ def read_folder(folder: Path, part: str = "") -> dict[str, list[Question]]:
             f"{folder} holds no file {what}such as train.json, dev.json or test.txt, gzipped or not; it holds {names}"
         )
     annotated = _annotations(path for path in there if _ANNOTATED.fullmatch(path.name))
-    found: dict[str, list[Question]] = {}
+    found: dict[str, list[Question]] = {split: [] for split in files}
     for split, of_split in files.items():
         for rest, path in of_split.items():
             more = (rest,) if rest and len(of_split) > 1 else ()
             questions = read_questions(_rows(path, annotated))
-            found.setdefault(split, []).extend(evolve(q, types=(*q.types, *more)) for q in questions)
+            found[split] += [evolve(question, types=(*question.types, *more)) for question in questions]
     return found
 
 
@@ -138,6 +136,8 @@ def _value(row: Row, what: str) -> Any:
     for name in COLUMNS[what]:
         if name in row.values:
             return row.values[name]
+    if what in ("answer", "types"):
+        return None
     raise TaskError(
         f"{row.where}: no column holds the {what}: {' or '.join(COLUMNS[what])} is needed, and there is "
         f"{', '.join(map(str, row.values)) or 'none'}"
@@ -153,7 +153,7 @@ def _text(row: Row, what: str, value: Any) -> str:
 
 
 def _answer(row: Row, options: Sequence[str]) -> int | None:
-    value = next((row.values[name] for name in COLUMNS["answer"] if name in row.values), None)
+    value = _value(row, "answer")
     if isinstance(value, str):
         value = value.strip()
         if value in options:
@@ -173,7 +173,7 @@ def _answer(row: Row, options: Sequence[str]) -> int | None:
 
 
 def _types(row: Row) -> list[str]:
-    value = next((row.values[name] for name in COLUMNS["types"] if name in row.values), None)
+    value = _value(row, "types")
     if isinstance(value, Mapping):
         return [str(name) for name, holds in value.items() if holds]
     if isinstance(value, str | int):
@@ -225,15 +225,10 @@ def _blocks(path: Path, content: str) -> Iterator[dict[str, Any]]:
                 f"{path}, line {begin + 1}: a question is an empty line, a letter from a to d, context, question and "
                 "four options, a line each; other formats are JSON"
             )
-        bare = [
-            re.sub(rf"^{letter}\s*[.:)]\s*", "", o) or o for letter, o in zip("ABCD", options, strict=True)
-        ]
-        yield {
-            "context": context,
-            "question": question,
-            "options": bare,
-            "answer": "abcd".index(answer.strip().lower()),
-        }
+        each = zip("ABCD", options, strict=True)
+        bare = [re.sub(rf"^{letter}\s*[.:)]\s*", "", option) or option for letter, option in each]
+        right = "abcd".index(answer.strip().lower())
+        yield {"context": context, "question": question, "options": bare, "answer": right}
 
 
 def _annotations(paths: Iterable[Path]) -> dict[tuple[str, int], list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +98,9 @@ class Questions:
             them; labels: int64 [b].
         """
         made = batch_of([row for i in rows for row in self.rows[i]], self.pad_id)
-        left_out = {"logical_ids", "logical_relations"} - self.given
-        arrays = {name: array for name, array in made.items() if name not in left_out}
-        return tensors({**arrays, "labels": self.answers[rows]})
+        for left_out in {"logical_ids", "logical_relations"} - self.given:
+            del made[left_out]
+        return tensors({**made, "labels": self.answers[rows]})
 
 
 ChoiceData = TextData[Questions]
@@ -138,11 +139,8 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
         options = self.options
         place = options.folder or options.dataset
         found = read_folder(Path(place), options.part) if options.folder else read_hub(place)
-        read = {
-            split: found[split]
-            for split in SPLITS
-            if split in found and _answered(place, split, found[split])
-        }
+        there = {split: found[split] for split in SPLITS if split in found}
+        read = {split: own for split, own in there.items() if _answered(place, split, own)}
         if not read:
             raise TaskError(f"{place}: no split has questions with answers; fetch the files again")
         most = max(len(q.options) for questions in read.values() for q in questions)
@@ -172,29 +170,28 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
 
     def _fitting(self, tokenizer: Tokenizer, split: str, questions: Sequence[Question]) -> list[Question]:
         """The questions whose options all leave the context room; one in a hundred may not."""
-        options = self.options
+        length = self.options.length
 
         def fits(question: Question) -> bool:
             try:
                 rows = [
-                    tokenizer.encode(".", asked, length=options.length, shorten="middle")
+                    tokenizer.encode(".", asked, length=length, shorten="middle")
                     for asked in _asked(question)
                 ]
             except TaskError:
                 return False
             return all(0 in row.sequence_ids for row in rows)
 
-        room = [fits(question) for question in questions]
-        left_out = [question for question, there in zip(questions, room, strict=True) if not there]
-        if left_out:
+        room = list(map(fits, questions))
+        if left_out := room.count(False):
             why = (
-                f"{left_out[0].where}: question and option are never cut, and leave the context no room within "
-                f"task.length = {options.length}"
+                f"{questions[room.index(False)].where}: question and option are never cut, and leave the context no "
+                f"room within task.length = {length}"
             )
-            if 100 * len(left_out) > len(questions):
+            if 100 * left_out > len(questions):
                 raise TaskError(f"{why}; raise it")
-            say(f"{why}; {len(left_out):,} such of {len(questions):,} {split} questions left out")
-        return [question for question, there in zip(questions, room, strict=True) if there]
+            say(f"{why}; {left_out:,} such of {len(questions):,} {split} questions left out")
+        return list(compress(questions, room))
 
     def _questions(
         self, tokenizer: Tokenizer, questions: Sequence[Question], found: Mapping[str, Any]
@@ -229,10 +226,8 @@ class MultipleChoice(TextTask[MultipleChoiceOptions, Question, Questions]):
     def check(self, model: Model, data: ChoiceData) -> None:
         """What the augmenter `logical` and the position `logic_relations` read must be there."""
         check_levels(model, self.options.depth)
-        if (
-            "logical_relations" in {spec.name for spec in model.signature.inputs}
-            and not self.options.relations
-        ):
+        reads = {spec.name for spec in model.signature.inputs}
+        if "logical_relations" in reads and not self.options.relations:
             raise TaskError(
                 f"{model.spec.name!r} reads logical_relations, and task.relations is false; set task.relations = true"
             )
@@ -279,21 +274,20 @@ def with_ids(data: ChoiceData, split: str, seed: int | None) -> ChoiceData:
     found = data.splits[split]
     order = None if seed is None else np.random.default_rng(seed).permutation(len(found.rows))
 
-    def others(number: int, option: int, own: TextRow) -> TextRow:
-        size = len(own.ids)
-        if order is None:
+    def told(own: TextRow, other: TextRow | None) -> TextRow:
+        if other is None:
             return own._replace(levels=np.zeros_like(own.levels), relations=np.zeros_like(own.relations))
-        given = found.rows[order[number]][option]
+        size = len(own.ids)
         levels, relations = (
             np.pad(each, ((0, 0), (0, max(0, size - each.shape[1]))))[:, :size]
-            for each in (given.levels, given.relations)
+            for each in (other.levels, other.relations)
         )
         return own._replace(levels=levels, relations=relations)
 
-    rows = [
-        [others(number, option, own) for option, own in enumerate(row)]
-        for number, row in enumerate(found.rows)
-    ]
+    rows = []
+    for number, row in enumerate(found.rows):
+        others = [None] * len(row) if order is None else found.rows[order[number]]
+        rows.append([told(*both) for both in zip(row, others, strict=True)])
     return evolve(data, splits={split: evolve(found, rows=rows)})
 
 

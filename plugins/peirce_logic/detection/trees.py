@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from attrs import frozen
@@ -14,8 +13,9 @@ ROOTS = ("", "ROOT", "TOP")
 """Labels of what treebanks put around a sentence, which is no constituent of it."""
 DEEPEST = 500
 """The most levels of a tree that is read: no sentence comes near it."""
-_ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
-_QUOTES = {"``": '"', "''": '"'}
+_ESCAPED = {
+    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "``": '"', "''": '"',
+}  # fmt: skip
 _PIECE = re.compile(r"[()]|[^()\s]+")
 
 
@@ -70,47 +70,16 @@ class Tree:
         Raises:
             ValueError: the tokens are the whole sentence.
         """
-        same: int | None = None
-        at: int | None = self._leaves[start]
-        # From the token's own constituent upwards: each holds what the last one held.
-        while at is not None and self._narrower(at, start, stop):
-            if (self.constituents[at].start, self.constituents[at].stop) == (start, stop):
-                same = self.constituents[at].depth
-            at = self._parents[at]
-        if at is None:
+        # What holds a token holds what is below it: outermost first, each of these holds the next one.
+        holding = [each for each in self.constituents if each.start <= start and stop <= each.stop]
+        larger = [each for each in holding if each.stop - each.start > stop - start]
+        if not larger:
             raise ValueError("no constituent holds more than these tokens")
-        parent, above = self.constituents[at], self._parents[at]
+        parent = larger[-1]
         # A constituent with one child has the same tokens as it: the grandparent is the next that holds more.
-        while above is not None and self._narrower(above, parent.start, parent.stop):
-            above = self._parents[above]
-        depth = parent.depth + 1 if same is None else same
-        return parent, None if above is None else self.constituents[above], depth
-
-    def _narrower(self, at: int, start: int, stop: int) -> bool:
-        """Whether a constituent holds no more than some tokens, or not all of them."""
-        found = self.constituents[at]
-        return found.stop < stop or found.start > start or found.stop - found.start <= stop - start
-
-    @cached_property
-    def _parents(self) -> list[int | None]:
-        """The parent of each constituent: the last one before it that has not ended where it begins."""
-        parents: list[int | None] = []
-        open_: list[int] = []
-        for i, each in enumerate(self.constituents):
-            while open_ and self.constituents[open_[-1]].stop <= each.start:
-                open_.pop()
-            parents.append(open_[-1] if open_ else None)
-            open_.append(i)
-        return parents
-
-    @cached_property
-    def _leaves(self) -> list[int]:
-        """The lowest constituent of each token, which holds it alone."""
-        leaves = [0] * len(self.tokens)
-        for i, each in enumerate(self.constituents):
-            if each.stop - each.start == 1:
-                leaves[each.start] = i
-        return leaves
+        above = [each for each in larger if each.stop - each.start > parent.stop - parent.start]
+        depth = holding[len(larger)].depth if len(holding) > len(larger) else parent.depth + 1
+        return parent, above[-1] if above else None, depth
 
 
 def flat(tokens: Sequence[Token]) -> Tree:
@@ -138,6 +107,10 @@ def read_brackets(text: str, source: str = "the text") -> Iterator[Nested]:
     """
     stack: list[Nested] = []
     fresh, begun = False, 0
+
+    def where(place: int) -> str:
+        return f"{source}, line {text.count(chr(10), 0, place) + 1}"
+
     for piece in _PIECE.finditer(text):
         token = piece[0]
         if token == "(":
@@ -145,15 +118,11 @@ def read_brackets(text: str, source: str = "the text") -> Iterator[Nested]:
             stack.append(Nested("", []))
             fresh = True
             if len(stack) > DEEPEST:
-                raise InputError(
-                    f"{_where(source, text, piece.start())}: a tree has more than {DEEPEST} levels"
-                )
+                raise InputError(f"{where(piece.start())}: a tree has more than {DEEPEST} levels")
             continue
         if not stack:
             what = "closes nothing" if token == ")" else f"{token[:40]!r} stands outside of a tree"
-            raise InputError(
-                f"{_where(source, text, piece.start())}: {what}; trees look like (S (NP I) (VP run))"
-            )
+            raise InputError(f"{where(piece.start())}: {what}; trees look like (S (NP I) (VP run))")
         if token == ")":
             done = stack.pop()
             if stack:
@@ -167,7 +136,7 @@ def read_brackets(text: str, source: str = "the text") -> Iterator[Nested]:
         fresh = False
     if stack:
         raise InputError(
-            f"{_where(source, text, begun)}: the tree that begins here does not end: {len(stack)} bracket(s) are open; "
+            f"{where(begun)}: the tree that begins here does not end: {len(stack)} bracket(s) are open; "
             "close them"
         )
 
@@ -200,7 +169,7 @@ def tree_of(nested: Nested, offset: int = 0, given: Sequence[Token] | None = Non
             if isinstance(child, Nested):
                 add(child, depth + 1)
                 continue
-            word = _ESCAPED.get(child, _QUOTES.get(child, child))
+            word = _ESCAPED.get(child, child)
             begin = tokens[-1].end + 1 if tokens else offset
             tokens.append(Token(word, begin, begin + len(word)))
             if len(node.children) > 1:
@@ -231,7 +200,3 @@ def tree_over(printed: str, tokens: Sequence[Token], source: str) -> Tree:
         return tree_of(next(read_brackets(printed, source)), given=tokens) or flat(tokens)
     except (InputError, StopIteration):
         return flat(tokens)
-
-
-def _where(source: str, text: str, place: int) -> str:
-    return f"{source}, line {text.count(chr(10), 0, place) + 1}"

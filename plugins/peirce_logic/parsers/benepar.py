@@ -11,10 +11,8 @@ from peirce.errors import TaskError
 
 from peirce_logic.detection.trees import Token, Tree, flat, tree_over
 from peirce_logic.parsers.conversion import Word
-from peirce_logic.parsers.parser import Parsed, Parser, named, need
+from peirce_logic.parsers.parser import Parsed, Parser
 from peirce_logic.parsers.spacy import Spacy
-
-MODEL = "benepar_en3"
 
 
 class Benepar(Parser):
@@ -28,10 +26,10 @@ class Benepar(Parser):
     """
 
     name = "benepar"
+    default = "benepar_en3"
+    needs = ("benepar", "spacy")
 
     def __init__(self, model: str | None = None) -> None:
-        model = named(self.name, model or MODEL)
-        need(self.name, "benepar", "spacy")
         super().__init__(model)
         self._spacy = Spacy()
 

@@ -13,7 +13,6 @@ from peirce_logic.detection.trees import Nested, Token, Tree, flat, read_bracket
 from peirce_logic.parsers.parser import Parsed, Parser
 
 PROGRAM = "link-parser"
-LANGUAGE = "en"
 SECONDS = 20
 """How long the program may think about one sentence."""
 _NO_END = "".join(rf"(?<!\b{word}\.)" for word in ("Mr", "Mrs", "Ms", "Dr", "[A-Z]"))
@@ -33,6 +32,7 @@ class LinkGrammar(Parser):
     """
 
     name = "link-grammar"
+    default = "en"
 
     def __init__(self, model: str | None = None) -> None:
         if shutil.which(PROGRAM) is None:
@@ -40,7 +40,7 @@ class LinkGrammar(Parser):
                 f"the parser 'link-grammar' needs the program {PROGRAM}, which is not there; run "
                 "`apt install link-grammar`, or what installs it on your system"
             )
-        super().__init__(model or LANGUAGE)
+        super().__init__(model)
 
     @property
     def identity(self) -> str:
@@ -56,10 +56,8 @@ class LinkGrammar(Parser):
         spans = list(sentences(text))
         lines = [" ".join(text[start:end].split()) for start, end in spans]
         printed = self._printed(lines) if lines else []
-        trees = [
-            tree_of_printed(one, text, start, end) for one, (start, end) in zip(printed, spans, strict=True)
-        ]
-        return Parsed(text, tuple(trees))
+        each = zip(printed, spans, strict=True)
+        return Parsed(text, tuple(tree_of_printed(one, text, *span) for one, span in each))
 
     def _printed(self, lines: Sequence[str]) -> list[str | None]:
         """The brackets that the program prints for each line; None where there are none."""

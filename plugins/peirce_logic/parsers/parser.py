@@ -43,20 +43,35 @@ class Parser(ABC):
 
     Attributes:
         name: what `--parser` takes.
+        default: the model where none is named.
+        needs: the packages that load its model, which must be installed. A downloaded model of Peirce may name the
+            parser that it reads with, and what such packages keep is unpickled: a model is named, and no path.
         reads_trees: whether it reads trees in place of text; what it gives is then another text than it was given.
         example: what it reads, for checks.
 
     Raises:
-        TaskError: it needs a package or a model that is not installed.
+        TaskError: it needs a package or a model that is not installed, or the model is a path.
     """
 
     name: ClassVar[str]
+    default: ClassVar[str | None] = None
+    needs: ClassVar[tuple[str, ...]] = ()
     reads_trees: ClassVar[bool] = False
     example: ClassVar[str] = "We stay if it rains. They didn't come."
 
-    @abstractmethod
     def __init__(self, model: str | None = None) -> None:
-        self.model = model
+        self.model = model or self.default
+        named = self.model or ""
+        if self.needs and (not re.fullmatch(r"[\w.-]+", named) or ".." in named or Path(named).exists()):
+            raise TaskError(
+                f"the parser {self.name!r} loads models by the names under which they are installed, and {named!r} is "
+                "a path; install the model where the parser looks for its own, and name it"
+            )
+        if missing := [package for package in self.needs if find_spec(package) is None]:
+            raise TaskError(
+                f"the parser {self.name!r} needs {' and '.join(missing)}, which is not installed; run "
+                f"`pip install {' '.join(missing)}`"
+            )
 
     @property
     def identity(self) -> str:
@@ -67,7 +82,7 @@ class Parser(ABC):
     @property
     def packages(self) -> tuple[str, ...]:
         """The distributions that its trees come from, its model's included."""
-        return ()
+        return self.needs
 
     @abstractmethod
     def parse(self, text: str) -> Parsed:
@@ -76,37 +91,6 @@ class Parser(ABC):
         Raises:
             InputError: the text is not what the parser reads.
         """
-
-
-def named(parser: str, model: str) -> str:
-    """A model's name as it is; a path is refused.
-
-    A downloaded model may name the parser that it reads with. What parsers keep is unpickled, so that only a model that
-    is installed is loaded.
-
-    Raises:
-        TaskError: it is a path.
-    """
-    if not re.fullmatch(r"[\w.-]+", model) or ".." in model or Path(model).exists():
-        raise TaskError(
-            f"the parser {parser!r} loads models by the names under which they are installed, and {model!r} is a path; "
-            "install the model where the parser looks for its own, and name it"
-        )
-    return model
-
-
-def need(parser: str, *packages: str) -> None:
-    """Refuse to go on without the packages of a parser.
-
-    Raises:
-        TaskError: one of them is not installed.
-    """
-    missing = [package for package in packages if find_spec(package) is None]
-    if missing:
-        raise TaskError(
-            f"the parser {parser!r} needs {' and '.join(missing)}, which is not installed; run "
-            f"`pip install {' '.join(missing)}`"
-        )
 
 
 def _version(distribution: str) -> str:

@@ -38,12 +38,12 @@ class Spacy(Parser):
                 "`python -m spacy download en_core_web_sm`"
             )
         # A downloaded model may name it: only what says that it is a model of spaCy is imported.
-        known = entry_points(group="spacy_models").names
-        found = [name for name in (MODELS if model is None else (model,)) if name in known]
+        known, wanted = entry_points(group="spacy_models").names, MODELS if model is None else (model,)
+        found = [name for name in wanted if name in known]
         if not found:
             raise TaskError(
-                f"the parser 'spacy' needs a model, and {' nor '.join(MODELS if model is None else (model,))} is not "
-                "installed; run `python -m spacy download en_core_web_sm`"
+                f"the parser 'spacy' needs a model, and {' nor '.join(wanted)} is not installed; run `python -m spacy "
+                "download en_core_web_sm`"
             )
         super().__init__(found[0])
 

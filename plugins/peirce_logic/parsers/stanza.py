@@ -9,9 +9,7 @@ from typing import Any
 from peirce.errors import TaskError
 
 from peirce_logic.detection.trees import Token, Tree, flat, tree_over
-from peirce_logic.parsers.parser import Parsed, Parser, named, need
-
-LANGUAGE = "en"
+from peirce_logic.parsers.parser import Parsed, Parser
 
 
 class Stanza(Parser):
@@ -25,16 +23,8 @@ class Stanza(Parser):
     """
 
     name = "stanza"
-
-    def __init__(self, model: str | None = None) -> None:
-        model = named(self.name, model or LANGUAGE)
-        need(self.name, "stanza")
-        super().__init__(model)
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """What its trees come from."""
-        return ("stanza",)
+    default = "en"
+    needs = ("stanza",)
 
     def parse(self, text: str) -> Parsed:
         """The sentences of a text."""

@@ -21,7 +21,6 @@ app = group("Tell the senses of a keyword apart, such as those of since, as and 
 Sentences = Annotated[
     Path | None,
     typer.Option(
-        "--sentences",
         metavar="FILE",
         help="Labelled sentences, a JSON object a line with text, keyword, relation and, if the keyword stands there "
         "twice, start. Without it, the 300 English ones of the package.",
@@ -39,14 +38,12 @@ def train(
     encoder: Annotated[
         str,
         typer.Option(
-            "--encoder",
             metavar="NAME",
             help="The encoder whose vectors are classified: a folder of a model of transformers, or a name on the hub.",
         ),
     ],
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The classifiers, a .safetensors file."),
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The classifiers, a .safetensors file.")
     ],
     sentences: Sentences = None,
     json: Json = False,
@@ -73,9 +70,7 @@ def train(
 def evaluate(
     encoder: Annotated[
         str | None,
-        typer.Option(
-            "--encoder", metavar="NAME", help="Cross-validate classifiers on the vectors of this encoder."
-        ),
+        typer.Option(metavar="NAME", help="Cross-validate classifiers on the vectors of this encoder."),
     ] = None,
     trained: Annotated[
         Path | None,
@@ -88,9 +83,7 @@ def evaluate(
     sentences: Sentences = None,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw the vectors on their first two principal components."
-        ),
+        typer.Option(metavar="FILE", help="Draw the vectors on their first two principal components."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -14,20 +14,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
+from math import ceil
 from pathlib import Path
 from random import Random
 from shutil import rmtree
-from typing import TypeVar
 
 from attrs import frozen
 from peirce.errors import TaskError
 from peirce.files import clear, locked, write_whole, writing
 from peirce.workers import worker_processes
 
-from peirce_tpru.entailment.files import Pair, connectives, found_in, guessed, read_pairs
+from peirce_tpru.entailment.files import TRAIN, Pair, connectives, found_in, guessed, read_pairs
 from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, columns_of, renamed, variables
-
-T = TypeVar("T")
 
 LETTERS: Mapping[int, int] = {1: 109, 2: 299, 3: 604, 4: 721, 5: 992, 6: 1000, 7: 781, 8: 371, 9: 109, 10: 14}
 """Of the published validation pairs: how many have so many variables."""
@@ -40,9 +38,10 @@ MOST = 10_000_000
 """So many pairs are made at most; they are held in memory, in about three gigabytes."""
 FOURS = 250
 """The fours of a block."""
+HISTOGRAMS = ("variables", "connectives of A", "connectives of B")
 CANDIDATES = 16
 """How many propositions are drawn for each of a four, at one choice of sizes."""
-NAME = "train.txt"
+NAME = f"{TRAIN}.txt"
 DRAWING = 1
 """Which way of drawing this is; another makes other pairs of the same seed."""
 _KEPT = "the blocks that were done are kept, and the same command goes on from there"
@@ -102,41 +101,39 @@ def generate(
         raise TaskError(f"{pairs:,} pairs are asked for, and at most {MOST:,} are made; lower --pairs")
     if folder.exists() and not folder.is_dir():
         raise TaskError(f"{folder} is a file; give the folder that {NAME} goes into")
-    file = folder / NAME
+    file, zipped = folder / NAME, folder / f"{NAME}.gz"
+    taken = TaskError(f"{file} is there already; choose another folder, or give --overwrite to replace it")
     with writing(f"the pairs in {file}", _KEPT), locked(file, folder=False):
-        if (zipped := folder / f"{NAME}.gz").exists():
+        if zipped.exists():
             raise TaskError(
                 f"{zipped} is there already, and a folder has one of the two; remove it, or choose another folder"
             )
         parts = folder / f".{NAME}-{DRAWING}-{seed}.parts"
-        taken = TaskError(
-            f"{file} is there already; choose another folder, or give --overwrite to replace it"
-        )
         if file.exists() and not overwrite and not parts.exists():
             raise taken
-        known = {} if published is None else _known(published)
+        known = set() if published is None else _known(published)
         parts.mkdir(exist_ok=True)
-        kept: dict[str, None] = {}
+        kept: set[str] = set()
         fours: list[str] = []
         twice = theirs = done = 0
         while 4 * len(fours) < pairs:
-            more = -(-(pairs - 4 * len(fours)) // (4 * FOURS))
+            numbers = range(done, done + ceil((pairs - 4 * len(fours)) / (4 * FOURS)))
             try:
-                _draw(parts, seed, range(done, done + more), workers)
+                _draw(parts, seed, numbers, workers)
             finally:
                 clear(parts)
                 with suppress(OSError):
                     parts.rmdir()  # where no block was done, nothing is left
-            for four in _read(parts, range(done, done + more)):
-                keys = [renamed(*line.split(",")[:2]) for line in four.splitlines()]
-                if any(key in known for key in keys):
+            for four in _read(parts, numbers):
+                keys = {renamed(*line.split(",")[:2]) for line in four.splitlines()}
+                if keys & known:
                     theirs += 1
-                elif any(key in kept for key in keys) or len({*keys}) < 4:
+                elif keys & kept or len(keys) < 4:
                     twice += 1
                 elif 4 * len(fours) < pairs:
-                    kept |= dict.fromkeys(keys)
+                    kept |= keys
                     fours.append(four)
-            done += more
+            done = numbers.stop
         text = "".join(fours)
         # A call that was killed after its last file left the same file and its parts.
         if file.exists() and not overwrite and file.read_text(encoding="utf-8") != text:
@@ -152,13 +149,13 @@ def block(seed: int, number: int) -> str:
     return "".join(f"{pair.line}\n" for _ in range(FOURS) for pair in four(drawn))
 
 
-def four(drawn: Random) -> tuple[Pair, Pair, Pair, Pair]:
+def four(drawn: Random) -> list[Pair]:
     """Two premises and two conclusions, each premise with each conclusion."""
     count = _pick(LETTERS, drawn)
     pool = count if count < 3 else count + 1 if count < 5 else count + 2
-    names = _some(VARIABLES, pool, drawn)
-    columns = columns_of(pool)
-    every = (1 << (1 << pool)) - 1
+    letters = list(VARIABLES)
+    names = [letters.pop(int(drawn.random() * len(letters))) for _ in range(pool)]
+    columns, every = columns_of(pool), (1 << (1 << pool)) - 1
     while True:
         ones, others = (
             [
@@ -167,52 +164,46 @@ def four(drawn: Random) -> tuple[Pair, Pair, Pair, Pair]:
             ]
             for sizes in SIZES
         )
-        ones = [[each for each in row if each.table] for row in ones]
-        others = [[each for each in row if each.table != every] for row in others]
-        first, second = (_entailing(a, b, count) for a, b in zip(ones, others, strict=True))
+        first, second = (_entailing(a, b, count, every) for a, b in zip(ones, others, strict=True))
         for (a1, b1), (a2, b2) in product(first, second):
+            made = [(a1, b1, True), (a1, b2, False), (a2, b2, True), (a2, b1, False)]
             apart = a1.table & ~b2.table and a2.table & ~b1.table
             # Who looks at variables alone guesses as often right as wrong.
-            if apart and _within(a1, b1) + _within(a2, b2) == _within(a1, b2) + _within(a2, b1):
-                return (
-                    _pair(a1, b1, True), _pair(a1, b2, False), _pair(a2, b2, True), _pair(a2, b1, False)
-                )  # fmt: skip
+            within = [label for a, b, label in made if not b.letters & ~a.letters]
+            if apart and within.count(True) == within.count(False):
+                return [Pair(a.text, b.text, label, guessed(a.text, b.text)) for a, b, label in made]
 
 
-def histograms(pairs: Iterable[Pair]) -> dict[str, dict[int, float]]:
+def histograms(pairs: Sequence[Pair]) -> dict[str, dict[int, float]]:
     """The shares of numbers of variables, and of connectives of A and of B."""
-    counts = {what: Counter[int]() for what in ("variables", "connectives of A", "connectives of B")}
-    for pair in pairs:
-        counts["variables"][len(variables(pair.one + pair.other))] += 1
-        counts["connectives of A"][connectives(pair.one)] += 1
-        counts["connectives of B"][connectives(pair.other)] += 1
-    return {what: _shares(found) for what, found in counts.items()}
+    counts = (
+        Counter(len(variables(pair.one + pair.other)) for pair in pairs),
+        Counter(connectives(pair.one) for pair in pairs),
+        Counter(connectives(pair.other) for pair in pairs),
+    )
+    return dict(zip(HISTOGRAMS, map(_shares, counts), strict=True))
 
 
 def published_histograms() -> dict[str, dict[int, float]]:
     """The shares of the published validation file, as `histograms` gives them."""
-    return {what: _shares(found) for what, found in zip(histograms(()), (LETTERS, *SIZES), strict=True)}
+    return dict(zip(HISTOGRAMS, map(_shares, (LETTERS, *SIZES)), strict=True))
 
 
 def _shares(counts: Mapping[int, int]) -> dict[int, float]:
     return {number: counts[number] / sum(counts.values()) for number in sorted(counts)}
 
 
-def _pair(one: Drawn, other: Drawn, label: bool) -> Pair:
-    return Pair(one.text, other.text, label, guessed(one.text, other.text))
-
-
-def _within(one: Drawn, other: Drawn) -> bool:
-    """Whether B has no other variables than A."""
-    return not other.letters & ~one.letters
-
-
-def _entailing(ones: Sequence[Drawn], others: Sequence[Drawn], count: int) -> list[tuple[Drawn, Drawn]]:
+def _entailing(
+    ones: Sequence[Drawn], others: Sequence[Drawn], count: int, every: int
+) -> list[tuple[Drawn, Drawn]]:
     """The pairs of which one entails the other, with so many variables together."""
     return [
         (one, other)
         for one, other in product(ones, others)
-        if (one.letters | other.letters).bit_count() == count and not one.table & ~other.table
+        if one.table
+        and other.table != every
+        and not one.table & ~other.table
+        and (one.letters | other.letters).bit_count() == count
     ]
 
 
@@ -237,27 +228,13 @@ def _drawn(size: int, names: Sequence[str], columns: Sequence[int], every: int, 
 
 def _pick(counts: Mapping[int, int], drawn: Random) -> int:
     """A number, as likely as it is counted."""
-    place = drawn.random() * sum(counts.values())
-    for number, count in counts.items():
-        place -= count
-        if place < 0:
-            return number
-    return max(counts)
+    return drawn.choices(list(counts), list(counts.values()))[0]
 
 
-def _some(all_: Sequence[T], count: int, drawn: Random) -> list[T]:
-    rest = list(all_)
-    return [rest.pop(int(drawn.random() * len(rest))) for _ in range(count)]
-
-
-def _known(folder: Path) -> dict[str, None]:
+def _known(folder: Path) -> set[str]:
     """The pairs of a folder's files, with renamed variables; its own training file is none of them."""
-    return {
-        renamed(pair.one, pair.other): None
-        for name, path in found_in(folder).items()
-        if name != NAME.removesuffix(".txt")
-        for pair in read_pairs(path)
-    }
+    files = [path for name, path in found_in(folder).items() if name != TRAIN]
+    return {renamed(pair.one, pair.other) for path in files for pair in read_pairs(path)}
 
 
 def _draw(parts: Path, seed: int, numbers: Iterable[int], workers: int) -> None:

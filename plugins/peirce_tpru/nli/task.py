@@ -29,16 +29,7 @@ from peirce_text import (
 )
 from torch import Tensor
 
-from peirce_tpru.nli.files import (
-    FILES,
-    LABELS,
-    MISMATCHED,
-    TEST,
-    TRAIN,
-    pair,
-    read_folder,
-    read_hub,
-)
+from peirce_tpru.nli.files import FILES, LABELS, MISMATCHED, TEST, TRAIN, pair, read_folder, read_hub
 from peirce_tpru.vectors import ASSET, SPECIALS, Vectors, rows_of, vectors_of
 
 SCORE = "score"

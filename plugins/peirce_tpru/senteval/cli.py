@@ -26,14 +26,11 @@ def senteval(
         ),
     ],
     data: Annotated[
-        Path,
-        typer.Option("--data", metavar="PATH", help="The folder of the tasks' files.", show_default=False),
+        Path, typer.Option(metavar="PATH", help="The folder of the tasks' files.", show_default=False)
     ],
     task: Annotated[
         list[str] | None,
-        typer.Option(
-            "--task", metavar="NAME", help="Only this task, such as MR; repeatable. All in DIR if absent."
-        ),
+        typer.Option(metavar="NAME", help="Only this task, such as MR; repeatable. All in DIR if absent."),
     ] = None,
     pool: Annotated[
         str,
@@ -44,21 +41,18 @@ def senteval(
     vectors: Annotated[
         str,
         typer.Option(
-            "--vectors",
             metavar="PATH",
             help="Where the vectors of words lie that the model reads, if not where they lay in training.",
         ),
     ] = "",
     cache: Annotated[
-        str, typer.Option("--cache", metavar="DIR", help="A folder that keeps an encoder's vectors of words.")
+        str, typer.Option(metavar="DIR", help="A folder that keeps an encoder's vectors of words.")
     ] = "",
     folds: Annotated[int, typer.Option(min=2, help="Of cross validation.")] = 10,
     limit: Annotated[
         int, typer.Option(min=0, help="The most examples of a file of classes, at even distances; 0 for all.")
     ] = 0,
-    batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, help="Sentences that are read at once.")
-    ] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sentences that are read at once.")] = 64,
     device: Annotated[str, typer.Option(help="What reads sentences, such as cuda.")] = "cpu",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Keep the figures as JSON.")

@@ -11,17 +11,7 @@ from peirce.errors import TaskError
 from peirce.extras import require
 from peirce_text import shown
 
-from peirce_tpru.senteval.files import (
-    FOLDED,
-    STS_SETS,
-    TASKS,
-    TEST,
-    TRAIN,
-    VALID,
-    Read,
-    read_task,
-    tasks_in,
-)
+from peirce_tpru.senteval.files import FOLDED, STS_SETS, TASKS, TEST, TRAIN, VALID, Read, read_task, tasks_in
 from peirce_tpru.senteval.protocol import (
     check_classes,
     check_scores,
@@ -115,7 +105,8 @@ def _measured(task: str, read: Read, sentences: Sentences, folds: int) -> Measur
     if task in ("SICK-R", "STS-B"):
         return related(rows[TRAIN], rows[VALID], rows[TEST])
     if task in FOLDED:
-        return {"accuracy": cross_validated(*rows[TRAIN], folds, f"{task}, folds")}
+        features, labels = rows[TRAIN]
+        return {"accuracy": cross_validated(features, labels, folds, f"{task}, folds")}
     if VALID in rows:
         return {"accuracy": chosen_and_tested(rows[TRAIN], rows[VALID], rows[TEST])}
     accuracy, given = on_test_set(rows[TRAIN], rows[TEST], folds)
