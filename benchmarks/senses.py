@@ -28,7 +28,7 @@ def main() -> None:
     rows = []
     for word, scores in cross_validated(given).items():
         own = [each for each in sentences if each.keyword == word]
-        share, kappa = agreement(own) or (None, None)
+        agreed = agreement(own) or {}
         rows.append(
             {
                 "keyword": word,
@@ -38,8 +38,8 @@ def main() -> None:
                 "accuracy": scores.accuracy,
                 "spread": scores.spread,
                 "found": ", ".join(f"{s} {share:.2f}" for s, share in scores.recalls.items()),
-                "readings agree": share,
-                "kappa": kappa,
+                "readings agree": agreed.get("share"),
+                "kappa": agreed.get("kappa"),
             }
         )
     record("senses", rows)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from attrs import asdict
 from peirce.commands import Json, as_json, as_table, group
 from peirce.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from peirce_logic.senses.sentences import Labelled
 
 SCHEMA, SCHEMA_OF_TRAINING = "peirce.logic.senses/1", "peirce.logic.senses.training/1"
 app = group("Tell the senses of a keyword apart, such as those of since, as and while.")
@@ -91,7 +86,7 @@ def evaluate(
     from peirce.extras import check_picture
 
     from peirce_logic.senses.classifiers import read_senses
-    from peirce_logic.senses.sentences import read_sentences
+    from peirce_logic.senses.sentences import agreement, read_sentences
     from peirce_logic.senses.training import cross_validated, draw, encoded, scored
     from peirce_logic.senses.vectors import Vectors
 
@@ -104,49 +99,33 @@ def evaluate(
     if plot is not None:
         check_picture(plot, "--plot", extra="train")
     labelled = read_sentences(sentences)
-    found = None if trained is None else read_senses(trained)[0]
-    given = encoded(Vectors(str(encoder)) if found is None else found.vectors, labelled)
-    if found is None:
+    if trained is None:
+        encoder = str(encoder)
+        given = encoded(Vectors(encoder), labelled)
         scores = cross_validated(given)
     else:
+        found, _ = read_senses(trained)
+        encoder, given = found.encoder, encoded(found.vectors, labelled)
         if foreign := [word for word in given if word not in found.classifiers]:
             raise InputError(
                 f"{trained} has no classifier of {', '.join(foreign)}; train it on such sentences"
             )
-        scores = {
-            word: scored(truth, [found.classifiers[word].of(vectors)])
-            for word, (vectors, truth) in given.items()
-        }
+        said = {word: found.classifiers[word].of(vectors) for word, (vectors, _) in given.items()}
+        scores = {word: scored(truth, [said[word]]) for word, (_, truth) in given.items()}
     if plot is not None:
         draw(given, plot)
+    agreed = {word: agreement([each for each in labelled if each.keyword == word]) for word in scores}
     if json:
-        as_json(
-            SCHEMA,
-            encoder=encoder if found is None else found.encoder,
-            cross_validated=found is None,
-            keywords={
-                word: {**asdict(each), "agreement": _agreement(labelled, word)}
-                for word, each in scores.items()
-            },
-        )
+        keywords = {word: {**asdict(each), "agreement": agreed[word]} for word, each in scores.items()}
+        as_json(SCHEMA, encoder=encoder, cross_validated=trained is None, keywords=keywords)
         return
     rows = []
     for word, each in scores.items():
-        counts = Counter(one.relation for one in labelled if one.keyword == word)
-        recalls = ", ".join(
-            f"{sense} {share:.2f} of {counts[sense]}" for sense, share in each.recalls.items()
-        )
+        counts = Counter(given[word][1])
+        recalls = ", ".join(f"{name} {share:.2f} of {counts[name]}" for name, share in each.recalls.items())
         spread = f" ± {each.spread:.3f}" if each.spread else ""
-        same = _agreement(labelled, word)
-        agreed = "" if same is None else f"{same['share']:.2f}, kappa {same['kappa']:.2f}"
+        same = "{share:.2f}, kappa {kappa:.2f}".format(**both) if (both := agreed[word]) else ""
         accuracy = f"{each.accuracy:.3f}{spread}"
-        rows.append((word, each.sentences, accuracy, f"{each.most_frequent:.2f}", recalls, agreed))
+        rows.append((word, each.sentences, accuracy, f"{each.most_frequent:.2f}", recalls, same))
     headings = "keyword", "sentences", "accuracy", "most frequent", "found of each sense", "readings agree"
     as_table(headings, rows)
-
-
-def _agreement(labelled: Sequence[Labelled], word: str) -> dict[str, float] | None:
-    from peirce_logic.senses.sentences import agreement
-
-    found = agreement([each for each in labelled if each.keyword == word])
-    return None if found is None else {"share": found[0], "kappa": found[1]}

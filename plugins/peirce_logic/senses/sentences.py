@@ -70,8 +70,8 @@ def read_sentences(path: str | os.PathLike[str] | None = None) -> list[Labelled]
     return found
 
 
-def agreement(sentences: Sequence[Labelled]) -> tuple[float, float] | None:
-    """How far two readings agree: the share of sentences, and Cohen's kappa; None where there are not two of each.
+def agreement(sentences: Sequence[Labelled]) -> dict[str, float] | None:
+    """How far two readings agree: the `share` of sentences, and Cohen's `kappa`; None where there are not two of each.
 
     Args:
         sentences: of one keyword, or of several.
@@ -81,15 +81,14 @@ def agreement(sentences: Sequence[Labelled]) -> tuple[float, float] | None:
     first, second = zip(*(each.passes for each in sentences), strict=True)
     same = sum(a == b for a, b in zip(first, second, strict=True)) / len(sentences)
     chance = sum(first.count(label) * second.count(label) for label in LABELS) / len(sentences) ** 2
-    return same, 1.0 if chance == 1.0 else (same - chance) / (1.0 - chance)
+    return {"share": same, "kappa": 1.0 if chance == 1.0 else (same - chance) / (1.0 - chance)}
 
 
 def _place(text: str, keyword: str, where: str) -> int:
     """Where a keyword stands as whole words; a clitic such as `n't` ends one."""
     before = "" if "'" in keyword else r"(?<!\w)"
-    places = [
-        match.start() for match in re.finditer(rf"{before}{re.escape(keyword)}(?!\w)", text, re.IGNORECASE)
-    ]
+    found = re.finditer(rf"{before}{re.escape(keyword)}(?!\w)", text, re.IGNORECASE)
+    places = [match.start() for match in found]
     if not keyword or not places:
         raise InputError(
             f"{where}: the text does not hold the keyword {keyword!r} as words of their own; correct one"

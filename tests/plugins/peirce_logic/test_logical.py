@@ -15,12 +15,8 @@ def tokens(ids: torch.Tensor) -> Tokens:
 
 
 def test_there_are_35_ids_and_none_is_0() -> None:
-    assert len(RELATIONS) == 12
     assert [name for name, spans in RELATIONS if spans == 1] == ["negation", "example"]
-    assert sorted([NONE_ID, *LOGICAL_IDS.values()]) == list(range(35))
-    assert LOGICAL_ID_COUNT == 2 * 2 + 10 * 3 + 1
-    assert ("negation", "beta") not in LOGICAL_IDS
-    assert {role for name, role in LOGICAL_IDS if name == "causal"} == {"key", "alpha", "beta"}
+    assert sorted([NONE_ID, *LOGICAL_IDS.values()]) == list(range(LOGICAL_ID_COUNT)) == list(range(35))
 
 
 @pytest.mark.parametrize("width", [None, 4])
