@@ -8,60 +8,48 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from peirce.errors import TaskError
-from peirce.extras import require
 from peirce.training.options import TrainingOptions
 from peirce.training.sharding import placed_as, whole
 
 KEPT = ("step", "exp_avg", "exp_avg_sq")
 """The state that a next step depends on; what else an optimiser notes down is for whoever watches it."""
 _LARGEST_NORM = 10.0
-"""What LAMB takes for the norm of a larger tensor, as pytorch-optimizer does."""
+"""What LAMB takes for the norm of a larger tensor."""
 
 
 def make_optimizer(parameters: Mapping[str, nn.Parameter], options: TrainingOptions) -> torch.optim.Optimizer:
     """The optimiser that the options name.
 
     Raises:
-        TaskError: there is nothing to train, or a package is missing.
+        TaskError: there is nothing to train.
     """
     trained = [p for p in parameters.values() if p.requires_grad]
     if not trained:
         raise TaskError("the model has no parameters to train")
-    scales = options.decay == "matrices"
+    # Biases and scales are exempt from LAMB's trust ratio where they are from decay, as in its reference.
+    spared, decay = options.decay == "matrices", options.weight_decay
     groups: list[dict[str, Any]] = [
-        {"params": [p for p in trained if p.dim() > 1], "weight_decay": options.weight_decay},
+        {"params": [p for p in trained if p.dim() > 1], "weight_decay": decay, "adam": False},
         {
             "params": [p for p in trained if p.dim() <= 1],
-            "weight_decay": 0.0 if scales else options.weight_decay,
+            "weight_decay": 0.0 if spared else decay,
+            "adam": spared,
         },
     ]
-    if options.optimizer == "lamb":
-        # Biases and scales are exempt from the trust ratio where they are from decay, as in the reference of LAMB.
-        groups[1]["adam"] = scales
     groups = [group for group in groups if group["params"]]
     betas = (options.beta1, options.beta2)
-    if options.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=options.lr, betas=betas, eps=options.epsilon, fused=True)
-    if any(isinstance(p, DTensor) for p in trained):
-        return ShardedLamb(groups, lr=options.lr, betas=betas, eps=options.epsilon)
-    require("train.optimizer=lamb", "pytorch_optimizer", extra="text")
-    from pytorch_optimizer import Lamb
-
-    # Decay belongs to the update whose norm the trust ratio is made of (You et al., 2020, Algorithm 2), and what the
-    # package calls debias divides the learning rate after the ratio: the first step would be ten times as long.
-    return Lamb(
-        groups, lr=options.lr, betas=betas, eps=options.epsilon, weight_decouple=False, adam_debias=True
-    )
+    if options.optimizer == "lamb":
+        return Lamb(groups, lr=options.lr, betas=betas, eps=options.epsilon)
+    return torch.optim.AdamW(groups, lr=options.lr, betas=betas, eps=options.epsilon, fused=True)
 
 
-class ShardedLamb(torch.optim.Optimizer):
-    """LAMB where each process holds a part of each tensor: the norms are those of the whole tensors.
+class Lamb(torch.optim.Optimizer):
+    """LAMB, also where each process holds a part of each tensor: norms are those of the whole tensors.
 
-    The same update as pytorch-optimizer's, whose norms of such tensors fail (You et al., 2020, Algorithm 2, without
-    bias correction).
+    Decay belongs to the update whose norm the trust ratio is made of, without bias correction (You et al., 2020,
+    Algorithm 2); what corrected the bias would make the first step ten times as long.
 
     Args:
         groups: groups of parameters, each with `weight_decay` and, where there is no trust ratio, `adam`.
@@ -73,7 +61,7 @@ class ShardedLamb(torch.optim.Optimizer):
     def __init__(
         self, groups: list[dict[str, Any]], *, lr: float, betas: tuple[float, float], eps: float
     ) -> None:
-        super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0, "adam": False})
+        super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps})
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]

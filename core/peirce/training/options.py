@@ -40,7 +40,7 @@ class TrainingOptions:
             of the steps.
         power: the power of the schedule `poly`; 1 falls along a line.
         end_lr: where a learning rate that falls ends.
-        optimizer: `adamw`, or `lamb` for batches of many thousands; LAMB needs pytorch-optimizer.
+        optimizer: `adamw`, or `lamb` for batches of many thousands.
         weight_decay: how much parameters shrink in each step, as a part of the learning rate.
         decay: what shrinks: `matrices`, which is all that has more than one axis, or `all`. Under LAMB, what does not
             shrink has no trust ratio.

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import attrs
@@ -10,7 +9,7 @@ import torch
 from peirce.errors import TaskError
 from peirce.registry import Registry
 from peirce.training import Checkpoints, TrainingOptions, train
-from peirce.training.optimizer import ShardedLamb, make_optimizer, optimizer_tensors, restore_optimizer
+from peirce.training.optimizer import make_optimizer, optimizer_tensors, restore_optimizer
 from torch import nn
 from toy_tasks import FOLNET, TRANSFORMER, Marked, MarkedOptions, StoppedError
 
@@ -66,20 +65,6 @@ def test_a_step_of_lamb_by_hand() -> None:
     torch.testing.assert_close(parameters["b"].data, torch.tensor([1 - 0.1 * 10**0.5]))
 
 
-@pytest.mark.parametrize("decay", ["matrices", "all"])
-def test_lamb_of_sharded_tensors_is_that_of_whole_ones(decay: str) -> None:
-    options = attrs.evolve(LAMB, weight_decay=0.1, decay=decay)
-    ours, theirs = _parameters(), _parameters()
-    whole = make_optimizer(theirs, options)
-    groups = make_optimizer(ours, options).param_groups
-    own = [{key: group[key] for key in ("params", "weight_decay", "adam")} for group in groups]
-    sharded = ShardedLamb(own, lr=options.lr, betas=(0.9, 0.999), eps=options.epsilon)
-    _steps(whole, theirs, 5)
-    _steps(sharded, ours, 5)
-    for name, parameter in ours.items():
-        torch.testing.assert_close(parameter, theirs[name])
-
-
 @pytest.mark.parametrize("options", [ADAMW, LAMB], ids=["adamw", "lamb"])
 def test_the_state_goes_by_the_names_of_parameters(options: TrainingOptions) -> None:
     first = _parameters()
@@ -116,11 +101,3 @@ def test_lamb_learns(parts: Registry, tmp_path: Path) -> None:
     task = Marked(MarkedOptions(tokens=4, length=4, examples=256, batch=32))
     result = train(TRANSFORMER, task, options, tmp_path, registry=parts)
     assert result.metrics["accuracy"] > 0.9
-
-
-def test_lamb_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pytorch_optimizer", None)
-    with pytest.raises(
-        TaskError, match=r"lamb needs pytorch_optimizer, which is not installed; run .*peirce\[text\]"
-    ):
-        make_optimizer(_parameters(), LAMB)
