@@ -67,8 +67,7 @@ class Decoding:
         if self.sample and self.beams > 1:
             raise InputError(f"sample and beams = {self.beams} exclude each other; draw with beams = 1")
         drawn = {"temperature": self.temperature != 1, "top_k": self.top_k != 0, "top_p": self.top_p != 1}
-        unused = [name for name, given in drawn.items() if given]
-        if unused and not self.sample:
+        if not self.sample and (unused := [name for name, given in drawn.items() if given]):
             raise InputError(f"{', '.join(unused)} only matter where tokens are drawn; set sample = True")
 
 
@@ -113,9 +112,8 @@ def decoding(settings: Mapping[str, Any], free: int | None = None) -> Decoding:
         InputError: an unknown or impossible one, or there is no room for `max_new` tokens.
     """
     known = [attribute.name for attribute in fields(Decoding)]
-    for name in settings:
-        if name not in known:
-            raise InputError(unknown("setting of generation", name, known))
+    for name in sorted(settings.keys() - set(known)):
+        raise InputError(unknown("setting of generation", name, known))
     try:
         how = Decoding(**settings)
     except (ValueError, TypeError) as error:

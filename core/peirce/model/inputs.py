@@ -69,18 +69,22 @@ class Inputs:
                     f"input {name!r} is {_named(array.dtype)}, but the model takes {_named(dtype)}; convert it"
                 )
             if len(shape) != len(spec.dims):
-                raise InputError(
-                    _misshapen(spec, shape, f"the model takes {_dims(spec)}: {len(spec.dims)} dims")
-                )
-            for dim, size in zip(spec.dims, shape, strict=True):
-                if size != (sizes.setdefault(dim, size) if isinstance(dim, str) else dim) or not size:
-                    raise InputError(self._wrong_size(spec, shape, batch))
+                raise _misshapen(spec, shape, f"the model takes {_dims(spec)}: {len(spec.dims)} dims")
+            for axis, (dim, size) in enumerate(zip(spec.dims, shape, strict=True)):
+                if not size:
+                    said = f"dim {axis} ({dim}) is empty, and has one {dim} at least"
+                    raise _misshapen(spec, shape, said)
+                known = sizes.setdefault(dim, size) if isinstance(dim, str) else dim
+                if size != known:
+                    owner = next(other for other in batch if dim in self._specs[other].dims)
+                    because = f"that is the {dim!r} of {owner!r}" if isinstance(dim, str) else "it is fixed"
+                    raise _misshapen(spec, shape, f"dim {axis} of {_dims(spec)} must be {known}: {because}")
             if spec.high is not None and (found := self._bounds(array)) is not None:
                 low, high = found
                 if low < 0 or high >= spec.high:
+                    wrong = int(low if low < 0 else high)
                     raise InputError(
-                        f"input {name!r} holds {int(low if low < 0 else high)}, but valid values are 0 to "
-                        f"{spec.high - 1}"
+                        f"input {name!r} holds {wrong}, but valid values are 0 to {spec.high - 1}"
                     )
         for spec in self._required:
             if spec.name not in batch:
@@ -120,24 +124,9 @@ class Inputs:
     def _missing(self, spec: TensorSpec) -> str:
         dtype = self._dtypes.get(spec.name)
         kind = spec.dtype if dtype is None else _named(dtype)
-        return f"input {spec.name!r} is missing: {kind} {_dims(spec)}" + (
-            f", {spec.meaning}" if spec.meaning else ""
+        return ", ".join(
+            filter(None, [f"input {spec.name!r} is missing: {kind} {_dims(spec)}", spec.meaning])
         )
-
-    def _wrong_size(self, spec: TensorSpec, shape: tuple[int, ...], batch: Mapping[str, Any]) -> str:
-        """What is wrong with the first size of a shape that is wrong."""
-        first: dict[str, tuple[int, str]] = {}
-        for name, array in batch.items():
-            for axis, (dim, size) in enumerate(zip(self._specs[name].dims, array.shape, strict=True)):
-                known, owner = first.setdefault(dim, (size, name)) if isinstance(dim, str) else (dim, "")
-                if name != spec.name:
-                    continue
-                if size == 0:
-                    return _misshapen(spec, shape, f"dim {axis} ({dim}) is empty, and has one {dim} at least")
-                if size != known:
-                    because = f"that is the {dim!r} of {owner!r}" if owner else "it is fixed"
-                    return _misshapen(spec, shape, f"dim {axis} of {_dims(spec)} must be {known}: {because}")
-        raise AssertionError("every size is right")
 
 
 def check_sizes(signature: Signature, sizes: Mapping[str, int], item: int | None) -> None:
@@ -210,8 +199,8 @@ def _bytes(spec: TensorSpec, sizes: Mapping[str, int], item: int) -> int:
     return count
 
 
-def _misshapen(spec: TensorSpec, shape: tuple[int, ...], what: str) -> str:
-    return f"input {spec.name!r} has shape {list(shape)}, but {what}"
+def _misshapen(spec: TensorSpec, shape: tuple[int, ...], what: str) -> InputError:
+    return InputError(f"input {spec.name!r} has shape {list(shape)}, but {what}")
 
 
 def _named(dtype: object) -> str:

@@ -39,6 +39,7 @@ SKIP = f"`digests=False`, `peirce --no-digests` or {NO_DIGESTS}=1"
 """What opens a file whatever its digest says."""
 _TEXTS = (".toml", ".json", ".txt")
 _TRIES = 1000
+_RESTORE = "restore it from where the model was saved"
 
 
 @frozen
@@ -102,10 +103,8 @@ class SavedFiles:
         try:
             return tensor_header(self.path(WEIGHTS))
         except OSError as error:
-            raise ModelFileError(
-                f"{self.directory / WEIGHTS} is no complete safetensors file ({error}); it is truncated or foreign: "
-                "save or copy it again"
-            ) from error
+            what = f"{self.directory / WEIGHTS} is no complete safetensors file ({error})"
+            raise ModelFileError(f"{what}; it is truncated or foreign: save or copy it again") from error
 
     def damaged(self) -> list[str]:
         """The names of the open files that are not what was saved, as far as there are digests."""
@@ -115,13 +114,9 @@ class SavedFiles:
         return ([PROVENANCE] if signed(self.provenance) != self.provenance else []) + found
 
     def check(self) -> None:
-        """Refuse files that are not what was saved.
-
-        Raises:
-            ModelFileError: names them.
-        """
+        """Refuse files that are not what was saved, with a `ModelFileError` that names them."""
         if damaged := self.damaged():
-            named = f"{damaged[0]} is" if len(damaged) == 1 else f"{', '.join(damaged)} are"
+            named = f"{', '.join(damaged)} {'is' if len(damaged) == 1 else 'are'}"
             raise ModelFileError(
                 f"{self.directory}: {named} not what was saved: another digest than {PROVENANCE} says. Restore it from "
                 "where the model was saved, or save the model again; if it was changed on purpose, open it with "
@@ -187,10 +182,8 @@ def _opened(directory: Path, without: Collection[str], handles: ExitStack) -> Sa
             except FileNotFoundError:
                 absent.append(name)
             except OSError as error:
-                raise ModelFileError(
-                    f"{directory / name} cannot be read: {error.strerror or error}; restore it from where the model "
-                    "was saved"
-                ) from error
+                what = f"{directory / name} cannot be read: {error.strerror or error}"
+                raise ModelFileError(f"{what}; {_RESTORE}") from error
     if absent:
         raise ModelFileError(
             f"{directory} is not a complete saved model: {', '.join(absent)} {'is' if len(absent) == 1 else 'are'} "
@@ -228,11 +221,10 @@ def read_provenance(directory: Path) -> dict[str, Any]:
         ModelFileError: it is missing, damaged, foreign or newer.
     """
     path = directory / PROVENANCE
-    restore = "restore it from where the model was saved"
     try:
         recorded = read_json(path)
     except (OSError, ValueError) as error:
-        raise ModelFileError(f"{path} cannot be read: {error}; {restore}") from error
+        raise ModelFileError(f"{path} cannot be read: {error}; {_RESTORE}") from error
     found = recorded.get("format") if isinstance(recorded, dict) else None
     if type(found) is not int or not isinstance(recorded.get("parts"), dict):
         raise ModelFileError(f"{path} is not the provenance of a Peirce model: it has no format and parts")
@@ -241,15 +233,13 @@ def read_provenance(directory: Path) -> dict[str, Any]:
             f"{path} has format {found}, newer than {PROVENANCE_FORMAT}, the newest that this version of Peirce "
             f"reads; it was written by peirce {recorded.get('peirce', '?')}: upgrade peirce"
         )
+    why = None
     if found < 1 or (found > 1 and not _lists_files(recorded)):
-        raise ModelFileError(
-            f"{path} is damaged: one of format {found} must list the model's files with their digests; {restore}"
-        )
-    if not all(_is_origin(part, origin) for part, origin in recorded["parts"].items()):
-        raise ModelFileError(
-            f"{path} is damaged: each of its parts must be KIND.NAME with a plugin, a distribution and a version; "
-            f"{restore}"
-        )
+        why = f"one of format {found} must list the model's files with their digests"
+    elif not all(_is_origin(part, origin) for part, origin in recorded["parts"].items()):
+        why = "each of its parts must be KIND.NAME with a plugin, a distribution and a version"
+    if why:
+        raise ModelFileError(f"{path} is damaged: {why}; {_RESTORE}")
     return recorded
 
 

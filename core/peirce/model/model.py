@@ -165,9 +165,9 @@ class Model(nn.Module):
         """
         heads = {k: head for k, head in cast(dict[str, Head], self.heads).items() if "past" in head.needs}
         if not isinstance(self.network, GenerativeArchitecture):
+            name = self.plan.architecture.name
             raise InputError(
-                f"architecture {self.plan.architecture.name!r} keeps nothing of the tokens before, so it cannot "
-                "generate"
+                f"architecture {name!r} keeps nothing of the tokens before, so it cannot generate"
             )
         if not heads:
             raise InputError(
@@ -194,13 +194,14 @@ class Model(nn.Module):
         if head not in self.heads:
             raise InputError(unknown("head", head, self.heads))
         part = cast(Head, self.heads[head])
-        names = {spec.name: _output(head, spec.name) for spec in part.outputs()}
-        for name in names.values():
-            if name not in outputs:
-                raise InputError(f"the loss of head {head!r} needs the output {name!r}, which is not there")
         if not isinstance(labels, Tensor):
             raise InputError(f"head {head!r}: labels are {labels!r}, and must be a tensor: {part.labels}")
-        own = {name: outputs[full] for name, full in names.items()}
+        own = {}
+        for spec in part.outputs():
+            name = _output(head, spec.name)
+            if name not in outputs:
+                raise InputError(f"the loss of head {head!r} needs the output {name!r}, which is not there")
+            own[spec.name] = outputs[name]
         try:
             return part.loss(own, labels)
         except InputError as error:
@@ -235,8 +236,11 @@ class Model(nn.Module):
 
     def _dtypes(self) -> str | dict[str, str]:
         """The floating dtype of all parameters and buffers, or of each by its name where there are several."""
-        named = self.named_parameters(remove_duplicate=False), self.named_buffers(remove_duplicate=False)
-        tensors = [each for kind in named for each in kind]
+        parameters, buffers = (
+            self.named_parameters(remove_duplicate=False),
+            self.named_buffers(remove_duplicate=False),
+        )
+        tensors = (*parameters, *buffers)
         found = {n: str(t.dtype).removeprefix("torch.") for n, t in tensors if t.is_floating_point()}
         kinds = set(found.values())
         return found if len(kinds) > 1 else next(iter(kinds), "float32")

@@ -21,12 +21,12 @@ def published_config(path: Path) -> dict[str, Any]:
     """
     try:
         settings = read_json(path)
+        if not isinstance(settings, dict):
+            raise ValueError("it holds no table")
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise ModelFileError(f"{path} is no JSON configuration: {error}") from error
-    if not isinstance(settings, dict):
-        raise ModelFileError(f"{path} is no JSON configuration: it holds no table")
     return settings
 
 
@@ -48,14 +48,11 @@ def check_published(found: Mapping[str, Tensor], shapes: Mapping[str, Sequence[i
     Raises:
         ModelFileError: they differ; one error lists everything.
     """
+    both = [(key, list(found[key].shape), list(shape)) for key, shape in shapes.items() if key in found]
     problems = {
         "missing": [key for key in shapes if key not in found],
         "unknown": [key for key in found if key not in shapes],
-        "misshapen": [
-            f"{key} is {list(found[key].shape)} and must be {list(shape)}"
-            for key, shape in shapes.items()
-            if key in found and list(found[key].shape) != list(shape)
-        ],
+        "misshapen": [f"{key} is {its} and must be {shape}" for key, its, shape in both if its != shape],
     }
     kinds = {tensor.dtype for tensor in found.values()}
     if len(kinds) > 1 or not all(kind.is_floating_point for kind in kinds):
