@@ -123,13 +123,6 @@ def test_prefer_settles_a_conflict(peirce: Run, tmp_path: Path) -> None:
     assert peirce("plugins", "prefer", "operator.prod", "peirce:folnet").returncode == 2
 
 
-def test_an_unknown_plugin_cannot_be_switched(peirce: Run, tmp_path: Path) -> None:
-    done = peirce("plugins", "disable", "peirce-goood:extra", beside=None)
-    assert done.returncode == 2
-    assert "Did you mean 'peirce-good:extra'?" in done.stderr
-    assert not (tmp_path / "work" / "registry.toml").exists()
-
-
 def test_add_names_a_module_and_the_command_that_loads_it(
     peirce: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

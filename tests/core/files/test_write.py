@@ -9,10 +9,11 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -35,28 +36,18 @@ def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.txt", "plain"]
 
 
-def test_a_rename_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_or_a_rename_that_fails_leaves_what_stood_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
-
-    def refuse(*_: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr("os.replace", refuse)
+    with suppress(KeyboardInterrupt), replacing(path) as fresh:
+        fresh.write_text("half")
+        raise KeyboardInterrupt
+    monkeypatch.setattr("os.replace", Mock(side_effect=OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         write_whole(path, "new")
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
-
-
-def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    def stop() -> None:
-        with replacing(tmp_path / "a.txt") as fresh:
-            fresh.write_text("half")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stop()
-    assert not list(tmp_path.iterdir())
     with pytest.raises(FileNotFoundError, match=f"there is no folder {tmp_path / 'none'}$"):
         write_whole(tmp_path / "none" / "a.txt", "")
 

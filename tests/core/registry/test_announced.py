@@ -14,9 +14,7 @@ from peirce.errors import RegistryError, SpecError
 from peirce.model import Experiment, Pipeline
 from peirce.parts import Signature
 from peirce.registry import (
-    EXPERIMENTS,
     Registry,
-    RegistryFile,
     class_named,
     default_catalogue,
     load_spec,
@@ -79,17 +77,6 @@ def test_a_ready_spec_is_extended_by_name_and_mistakes_are_placed(specs: Path, t
     (specs / "small.toml").write_text(SPEC.replace("layers = 1", "layers == 1"))
     with pytest.raises(SpecError, match=r"small.toml:6.*not valid TOML(.|\n)*extended at .*smaller.toml:1"):
         load_spec("smaller", registry=catalogue)
-
-
-def test_two_owners_of_a_spec_are_an_error_that_settles_it(specs: Path, tmp_path: Path) -> None:
-    other = tmp_path / "small.toml"
-    other.write_text(SPEC.replace('"small"', '"other"'))
-    plugins = (plugin("one", specs=[specs]), plugin("two", specs=[other]))
-    for kinds in (NAMED, ANNOUNCED):
-        with pytest.raises(RegistryError, match=r"ready spec 'small' has 2 owners: module:one, module:two"):
-            Registry.of(*plugins, kinds=kinds)
-    preferring = RegistryFile(prefer={"specs.small": "module:two"})
-    assert load_spec("small", registry=Registry.of(*plugins, file=preferring)).name == "other"
 
 
 @pytest.mark.parametrize(
@@ -211,15 +198,3 @@ def test_what_is_no_experiment_quarantines_its_plugin(found: object, words: str)
     registry = Registry.of(plugin("good", experiments=[counted("good")]), plugin("bad", experiments=found))
     assert list(registry.experiments) == ["good"]
     assert [words in broken.cause for broken in registry.quarantined] == [True]
-
-
-def test_experiments_alone_call_no_other_hook() -> None:
-    def register_tasks() -> object:
-        raise AssertionError("parts were asked for")
-
-    module = plugin("lab", experiments=[counted("one")])
-    module.__dict__["register_tasks"] = hookimpl(register_tasks)
-    assert Registry.of(module).quarantined
-    registry = Registry.of(module, kinds=[EXPERIMENTS])
-    assert list(registry.experiments) == ["one"]
-    assert not registry.quarantined

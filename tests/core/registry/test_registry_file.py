@@ -31,25 +31,24 @@ def write(path: Path, text: str = "format = 1\n") -> Path:
 
 def test_search_order(elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_registry_file().origin == "packaged"
-    far = write(tmp_path / "registry.toml")
+    far = write(tmp_path / "registry.toml", 'format = 1\n[plugins]\n"peirce:basics" = "off"\n')
     assert find_registry_file().path == far
     write(elsewhere.parent / "registry.toml", "[index]\nurl = 'another tool'\n")
     assert find_registry_file().path == far
     near = write(elsewhere / "registry.toml")
     found = find_registry_file()
     assert (found.path, found.origin, found.imports_modules) == (near, "found", False)
+    assert found.is_on("peirce:basics"), "files are not merged"
     monkeypatch.setenv("PEIRCE_REGISTRY", str(far))
     in_environment = find_registry_file()
     assert (in_environment.path, in_environment.origin) == (far, "environment")
     assert in_environment.imports_modules
     given = write(tmp_path / "named.toml")
     assert find_registry_file(given).path == given
-
-
-def test_files_are_not_merged(elsewhere: Path, tmp_path: Path) -> None:
-    write(tmp_path / "registry.toml", 'format = 1\n[plugins]\n"peirce:basics" = "off"\n')
-    write(elsewhere / "registry.toml", "format = 1\n")
-    assert find_registry_file().is_on("peirce:basics")
+    monkeypatch.delenv("PEIRCE_REGISTRY")
+    write(near, "format = 1\n[[[\n")
+    with pytest.raises(RegistryError, match="not valid TOML"):
+        find_registry_file()
 
 
 @pytest.mark.parametrize(
@@ -76,17 +75,6 @@ def test_what_a_file_may_not_say(tmp_path: Path, text: str, said: str) -> None:
     assert str(path) in str(raised.value)
 
 
-def test_a_named_file_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(RegistryError, match=r"no registry file .*none.toml"):
-        find_registry_file(tmp_path / "none.toml")
-
-
-def test_a_broken_file_of_ours_is_not_passed_over(elsewhere: Path) -> None:
-    write(elsewhere / "registry.toml", "format = 1\n[[[\n")
-    with pytest.raises(RegistryError, match="not valid TOML"):
-        find_registry_file()
-
-
 def test_distributions_are_compared_as_indexes_spell_them(tmp_path: Path) -> None:
     path = write(tmp_path / "r.toml", 'format = 1\n[plugins]\n"Peirce_Hadamard:ops" = "off"\n')
     assert not find_registry_file(path).is_on("peirce-hadamard:ops")
@@ -97,9 +85,8 @@ def test_distributions_are_compared_as_indexes_spell_them(tmp_path: Path) -> Non
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "path"
     folder.mkdir()
-    (folder / "lab_of_files.py").write_text(
-        "import peirce\n\n@peirce.hookimpl\ndef register_heads():\n    return []\n"
-    )
+    text = "import peirce\n\n@peirce.hookimpl\ndef register_heads():\n    return []\n"
+    (folder / "lab_of_files.py").write_text(text)
     monkeypatch.syspath_prepend(folder)
     return folder
 
@@ -125,9 +112,7 @@ def test_the_working_directory_is_not_searched_for_modules(elsewhere: Path) -> N
 
 
 def test_a_module_can_be_switched_off(tmp_path: Path, lab: Path) -> None:
-    text = (
-        'format = 1\ndefault = "off"\nmodules = ["lab_of_files"]\n[plugins]\n"module:lab_of_files" = "on"\n'
-    )
+    text = 'format = 1\ndefault = "off"\nmodules = ["lab_of_files"]\n[plugins]\n"module:lab_of_files" = "on"'
     path = write(tmp_path / "r.toml", text)
     assert len(Registry.discover(path).plugins) == 1
     write(path, text.replace('= "on"', '= "off"'))
@@ -142,13 +127,10 @@ def put(table: str, key: str, value: str) -> Any:
 
 
 def test_an_edit_keeps_comments(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "r.toml", 'format = 1  # ours\n\n[plugins]  # switches\n# why: slow\n"a:b" = "off"\n'
-    )
+    text = 'format = 1  # ours\n\n[plugins]  # switches\n# why: slow\n"a:b" = "off"\n'
+    path = write(tmp_path / "r.toml", text)
     assert edit_registry_file(find_registry_file(path), put("plugins", "c:d", "on")) == path
-    assert path.read_text() == (
-        'format = 1  # ours\n\n[plugins]  # switches\n# why: slow\n"a:b" = "off"\n"c:d" = "on"\n'
-    )
+    assert path.read_text() == text + '"c:d" = "on"\n'
 
 
 def test_an_edit_of_the_packaged_file_makes_a_new_one(elsewhere: Path) -> None:
