@@ -36,10 +36,10 @@ def test_warnings_of_peirce_are_one_line() -> None:
     assert "a.py:1: StaleWarning" in warnings.formatwarning("Stale.", StaleWarning, "a.py", 1)
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["describe jon", "list operator", "no-such-command", "greet", "list --jsn", "plugins disable x:y"],
-)
+WRONG = ["describe jon", "list operator", "no-such-command", "greet", "list --jsn", "plugins disable x:y"]
+
+
+@pytest.mark.parametrize("words", WRONG)
 def test_bad_input_is_exit_2_without_a_traceback(words: str, peirce: Run) -> None:
     done = peirce(*words.split(), beside=("good",))
     assert (done.returncode, done.stdout) == (2, "")
@@ -230,30 +230,19 @@ def test_what_fails_for_want_of_the_system_or_of_a_package_is_one_line(
     assert said in done.stderr
 
 
-PEIRCE = [sys.executable, "-P", "-m", "peirce"]
-
-
 def test_standard_output_may_be_closed() -> None:
-    done = subprocess.run(
-        ["sh", "-c", '"$@" >&-', "sh", *PEIRCE, "--version"], capture_output=True, text=True, check=False
-    )
+    command = ["sh", "-c", f"{sys.executable} -P -m peirce --version >&-"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_command_in_order(number: signal.Signals, code: int, site: Path) -> None:
-    program = (
-        # a shell that runs tests in the background has it ignored
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from peirce.commands.main import main; main(['wait'])"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", program],
-        env={**os.environ, "PYTHONPATH": str(site / "waiting")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    # A shell that runs tests in the background has Ctrl-C ignored.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-P", "-c", f"{heard}; from peirce.commands.main import main; main(['wait'])"]
+    env, pipe = {**os.environ, "PYTHONPATH": str(site / "waiting")}, subprocess.PIPE
+    process = subprocess.Popen(command, env=env, stdout=pipe, stderr=pipe, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "waiting\n"
     process.send_signal(number)

@@ -9,16 +9,18 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import torch
 from peirce.errors import BusyError, PeirceError, WriteError
 from peirce.files import disk_error, locked, read_json, replacing, write_json, write_whole, writing
+from safetensors.torch import save_file
 
 LIMIT = 1000
 
@@ -113,22 +115,15 @@ def test_a_second_process_is_refused_and_a_dead_one_is_followed(tmp_path: Path) 
 
 
 def test_a_thread_may_ask_again_within_its_block_and_others_may_not(tmp_path: Path) -> None:
-    file, refused = tmp_path / "a.onnx", []
+    def taken() -> None:
+        with locked(tmp_path / "a.onnx", folder=False):
+            pass
 
-    def other() -> None:
-        try:
-            with locked(file, folder=False):
-                raise AssertionError
-        except BusyError as error:
-            refused.append(error)
-
-    with locked(file, folder=False):
-        with locked(file, folder=False):
-            thread = Thread(target=other)
-            thread.start()
-            thread.join()
+    with locked(tmp_path / "a.onnx", folder=False):
+        taken()
+        with ThreadPoolExecutor() as other, pytest.raises(BusyError):
+            other.submit(taken).result()
         assert len(list(tmp_path.iterdir())) == 1
-    assert len(refused) == 1
     assert not list(tmp_path.iterdir())
 
 
@@ -143,11 +138,9 @@ def test_threads_that_wait_write_one_after_the_other(tmp_path: Path) -> None:
                 write_whole(tmp_path / "a", "x")
                 inside.pop()
 
-    threads = [Thread(target=write) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor() as threads:
+        for written in [threads.submit(write) for _ in range(4)]:
+            written.result()
     assert most == [1] * 20
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -179,13 +172,6 @@ def small_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def _safetensors(path: Path) -> None:
-    import torch
-    from safetensors.torch import save_file
-
-    save_file({"a": torch.zeros(4 * LIMIT)}, path)
-
-
 def _parquet(path: Path) -> None:
     import pyarrow  # type: ignore[import-untyped]
     import pyarrow.parquet  # type: ignore[import-untyped]
@@ -197,7 +183,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     "open": lambda path: path.write_bytes(b"0" * 4 * LIMIT),
     "tofile": lambda path: np.zeros(4 * LIMIT).tofile(path),
     "savez": lambda path: np.savez(path, a=np.zeros(4 * LIMIT)),
-    "safetensors": _safetensors,
+    "safetensors": lambda path: save_file({"a": torch.zeros(4 * LIMIT)}, path),
     "parquet": _parquet,
 }
 

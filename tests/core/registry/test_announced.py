@@ -93,9 +93,7 @@ def test_a_ready_spec_is_extended_by_name_and_mistakes_are_placed(specs: Path, t
         ({"commands": {"greet": "Two\nlines."}}, "one looks like 'greet': 'Greet somebody.'"),
     ],
 )
-def test_what_a_hook_may_not_return_quarantines_its_plugin(
-    hooks: dict[str, Any], said: str, specs: Path
-) -> None:
+def test_what_a_hook_may_not_return(hooks: dict[str, Any], said: str, specs: Path) -> None:
     for kinds in (NAMED, ANNOUNCED):
         found = Registry.of(plugin("broken", **{"specs": [specs]} | hooks), kinds=kinds)
         assert said in found.quarantined[0].cause
@@ -103,16 +101,13 @@ def test_what_a_hook_may_not_return_quarantines_its_plugin(
 
 
 def test_a_runtime_is_found_by_the_suffix() -> None:
-    ours = "peirce_export.onnx.runtime:OnnxRuntime"
-    mine = {".plan": ours, ".json": "json:JSONDecoder", ".gone": "json:Gone"}
+    mine = {".plan": "peirce_export.onnx.runtime:OnnxRuntime", ".json": "json:JSONDecoder"}
     catalogue = Registry.of(plugin(runtimes=mine))
     assert runtime_of("a/model.PLAN", catalogue) is OnnxRuntime
     with pytest.raises(RegistryError, match=r"the runtime of .json files, .* is no Runtime of peirce"):
         runtime_of("model.json", catalogue)
     with pytest.raises(RegistryError, match=r"unknown suffix 'onnx' of a file to run.*Known: "):
         runtime_of("model.onnx", catalogue)
-    with pytest.raises(RegistryError, match=r"the runtime of .gone files, json:Gone, cannot be imported"):
-        runtime_of("model.gone", catalogue)
 
 
 def test_a_pipeline_is_found_by_its_name() -> None:
@@ -134,18 +129,13 @@ class Fails(Pipeline):
     __init__ = example = ask = answers = None  # type: ignore[assignment]
 
 
-def test_a_pipeline_that_is_none_or_fails_is_named_and_harms_no_other(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_pipeline_that_fails_is_named_and_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
     mine = {"ask": "peirce_kg.serving:Asks", "join": "os.path:join", "fails": f"{__name__}:Fails"}
     catalogue = Registry.of(plugin(pipelines=mine))
     found = pipelines_for(Signature((), ()), {"vocabulary.json", "triples.npz"}, False, catalogue)
     assert list(found) == ["ask"]
     fails, join = (record.getMessage() for record in caplog.records)
-    assert (
-        fails
-        == "the pipeline 'fails' of module:lab fails: TypeError: 'NoneType' object is not callable; it is not used"
-    )
+    assert fails.startswith("the pipeline 'fails' of module:lab fails: TypeError: 'NoneType' object is not ")
     assert join.startswith("the pipeline 'join' of module:lab, os.path:join, is no Pipeline of peirce; ")
 
 
