@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,34 +61,29 @@ def export(
         chosen = part.Options(**options)
     except (TypeError, ValueError) as error:
         raise ExportError(f"exporter {to!r} cannot use these options: {error}") from error
-    with _alone(Path(path), folder=part.writes == "folder"):
+    path = Path(path)
+    with writing(str(path)), ExitStack() as alone:
+        fits = path.is_dir() if part.writes == "folder" else path.is_file()
+        # A place where nothing can be written is the exporter's to refuse.
+        if path.parent.is_dir() and (fits or not path.exists()):
+            try:
+                alone.enter_context(locked(path, folder=False))
+            except OSError as error:
+                raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
         if isinstance(model, str | os.PathLike):
             model = read_model(model, registry)
         try:
-            report = part(chosen).export(model, Path(path))
+            report = part(chosen).export(model, path)
         except Exception as error:
             if (cause := shadowed(error)) is None:
                 raise
             raise ExportError(f"{one_line(error)}. {cause}") from error
     if not isinstance(report, Report):
         raise ExportError(
-            f"exporter {to!r} wrote {os.fspath(path)} and returned a {type(report).__name__}; it must return a "
+            f"exporter {to!r} wrote {path} and returned a {type(report).__name__}; it must return a "
             "peirce.model.Report, such as Report(file=path, passed=True, notes=())"
         )
     return report
-
-
-@contextmanager
-def _alone(path: Path, *, folder: bool) -> Iterator[None]:
-    """Keep other processes from exporting to a place; one where nothing can be written is the exporter's to refuse."""
-    with writing(str(path)), ExitStack() as stack:
-        fits = path.is_dir() if folder else path.is_file()
-        if path.parent.is_dir() and (fits or not path.exists()):
-            try:
-                stack.enter_context(locked(path, folder=False))
-            except OSError as error:
-                raise ExportError(f"{path} cannot be written: {error}; write elsewhere") from error
-        yield
 
 
 def verify(

@@ -12,8 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from peirce.compose.building import FLOATS, placed
-from peirce.compose.filling import Seeded
+from peirce.compose.building import FLOATS, Seeded, placed
 from peirce.compose.provenance import differences, provenance_of
 from peirce.compose.resolution import resolve
 from peirce.errors import ModelFileError, PeirceError

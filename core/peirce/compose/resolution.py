@@ -13,7 +13,7 @@ import attrs
 import torch
 
 from peirce.algebra import Scope
-from peirce.errors import PeirceError, PlanError, RegistryError, SpecError, one_line, unknown, unusable
+from peirce.errors import PeirceError, PlanError, RegistryError, one_line, unknown, unusable
 from peirce.networks import recur
 from peirce.parts import (
     Architecture,
@@ -28,13 +28,14 @@ from peirce.parts import (
     StateOperator,
     Writer,
 )
-from peirce.spec import Activation, OperatorSpec, Spec, parse_shorthand, structure
+from peirce.spec import Activation, OperatorSpec, Spec, structure
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
 
 
 T = TypeVar("T")
+P = TypeVar("P", bound=Planned)
 _LAYER = "model.operators.layer"
 _NO_HEADS = torch.nn.ModuleDict()
 """The container of a model's heads, empty: no head's prefix may be one of its attributes."""
@@ -72,7 +73,7 @@ class _Resolution:
     def plan(self, fuse: bool) -> Plan:
         spec, cls, owner = self.spec, self.cls, self.owner
         architecture = self.find(
-            "architectures", spec.architecture, spec.options, "model.architecture", "model.options"
+            Planned, "architectures", spec.architecture, "model.architecture", spec.options, "model.options"
         )
         model_dims: Any = self.read(cls.Dims, spec.dims, "model.dims", f"dimension of {owner}")
         self.ask(architecture, "model.dims", model_dims)
@@ -127,24 +128,24 @@ class _Resolution:
     def read(self, cls: type[T], table: Mapping[str, Any], path: str, label: str) -> T:
         return structure(cls, table, where=self.spec.at, path=path, label=label)
 
-    def find(self, kind: str, name: str, options: Mapping[str, Any], path: str, options_path: str) -> Planned:
-        """A part that the spec names, with its options read."""
+    def find(self, cls: type[P], kind: str, name: str, path: str, options: Mapping[str, Any], at: str) -> P:
+        """A part that the spec names, with its options, which stand at a key of their own."""
         part = self.part(kind, name, path)
         label = f"option of {kind.removesuffix('s')} {part.name!r}"
-        read = self.read(part.Options, part.todays(options), options_path, label)
-        return Planned(kind=kind, name=part.name, part=part, options=read, path=path)
+        read = self.read(part.Options, part.todays(options), at, label)
+        return cls(kind=kind, name=part.name, part=part, options=read, path=path)
 
-    def fit(self, kind: str, name: str, options: Mapping[str, Any], path: str, options_path: str) -> Planned:
-        """A part of a kind beside architectures: found, and asked whether it fits and works at these sizes."""
-        found = self.find(kind, name, options, path, options_path)
+    def fit(self, cls: type[P], kind: str, name: str, path: str, options: Mapping[str, Any], at: str) -> P:
+        """A part beside the architecture, asked whether it fits and works at these sizes."""
+        found = self.find(cls, kind, name, path, options, at)
         self.refuse(self.misfit(kind, found.part), found, path)
-        self.ask(found, options_path, self.dims, self.scope)
+        self.ask(found, at, self.dims, self.scope)
         return found
 
     def beside(self, kind: str) -> tuple[Planned, ...]:
         """The positions, augmenters or heads."""
         entries = [(f"model.{kind}.{i}", entry) for i, entry in enumerate(getattr(self.spec, kind))]
-        return tuple(self.fit(kind, entry.use, entry.options, path, path) for path, entry in entries)
+        return tuple(self.fit(Planned, kind, entry.use, path, entry.options, path) for path, entry in entries)
 
     def head(self, index: int, found: Planned) -> PlannedHead:
         prefixes = [head.as_ for head in self.spec.heads]
@@ -155,7 +156,7 @@ class _Resolution:
         if hasattr(_NO_HEADS, prefix):
             reason = f'torch\'s modules have an attribute {prefix!r}; give it another name with as = "..."'
             self.refuse(reason, f"the output prefix {prefix!r}", found.path)
-        return _as(PlannedHead, found, prefix=prefix)
+        return PlannedHead(**attrs.asdict(found, recurse=False), prefix=prefix)
 
     def operators(self) -> list[PlannedOperator]:
         """The operators of a layer, and those that follow them by default."""
@@ -174,7 +175,7 @@ class _Resolution:
 
     def layer(self) -> list[tuple[OperatorSpec, str]]:
         """The operators of a layer as tables, each with its path in the spec."""
-        cls, layer, registry = self.cls, self.spec.operators.layer, self.registry
+        cls, layer = self.cls, self.spec.operators.layer
         if cls.fixed_layer and layer not in (None, cls.layer):
             has = f"the fixed layer {cls.layer!r}" if cls.layer else "no operators"
             raise self.wrong(
@@ -187,15 +188,33 @@ class _Resolution:
         if isinstance(layer, tuple):
             return [(entry, f"{_LAYER}.{i}") for i, entry in enumerate(layer)]
         text = cls.layer if layer is None else layer
-        names: tuple[str, ...] = (text,)
-        if not cls.recurrent:
-            written = {name: registry.get("operators", name).typing[0] for name in registry.letters.values()}
-            try:
-                names = parse_shorthand(text, registry.letters, written)
-            except SpecError as error:
-                reasons = filter(None, map(registry.why_no_letter, dict.fromkeys(layer or "")))
-                raise self.wrong(_LAYER, "\n".join([str(error), *reasons])) from error
-        return [(OperatorSpec(use=name), _LAYER) for name in names]
+        return [
+            (OperatorSpec(use=name), _LAYER) for name in ([text] if cls.recurrent else self.shorthand(text))
+        ]
+
+    def shorthand(self, text: str) -> list[str]:
+        """The operators of `jmc.atp`: those left of the dot write unary atoms, those right of it binary ones."""
+        letters, names = self.registry.letters, list[str]()
+        known = [f"{letter} ({letters[letter]})" for letter in sorted(letters)]
+        unary, dot, binary = text.partition(".")
+        for letter, branch in [*((each, "U") for each in unary), *((each, "B") for each in binary)]:
+            if letter not in letters:
+                said = unknown(f"letter of the shorthand {text!r}", letter, known)
+                raise self.wrong(_LAYER, "\n".join(filter(None, [said, self.registry.why_no_letter(letter)])))
+            name = letters[letter]
+            shown, place = f"{letter!r} ({name}) stands", f"in the shorthand {text!r}"
+            if self.registry.get("operators", name).typing[0] != branch:
+                kind, side = ("binary", "right") if branch == "U" else ("unary", "left")
+                hint = "" if dot else "; the shorthand has no dot, as in 'jmc.atp'"
+                why = f"it writes {kind} atoms, so it belongs to the {side}{hint}"
+                raise self.wrong(_LAYER, f"{shown} on the wrong side of the dot {place}: {why}")
+            if name in names:
+                why = "list the operators as tables to use one twice"
+                raise self.wrong(_LAYER, f"{shown} twice {place}; {why}")
+            names.append(name)
+        if not names:
+            raise self.wrong(_LAYER, f"the shorthand {text!r} names no operator. Known: {', '.join(known)}")
+        return names
 
     def operator(self, entry: OperatorSpec, path: str) -> PlannedOperator:
         part, activation = self.part("operators", entry.use, path), entry.activation
@@ -203,11 +222,11 @@ class _Resolution:
         if not issubclass(part, Operator) and activation != "none":
             shared["activation"] = activation
         own = path if entry.options else f"model.operators.options.{entry.use}"
-        found = self.fit("operators", entry.use, shared, path, own)
+        found = self.fit(PlannedOperator, "operators", entry.use, path, shared, own)
         if issubclass(part, RecurrentOperator):
             self.refuse(self.misread(found), found, path)
         if not issubclass(part, Operator):
-            return _as(PlannedOperator, found)
+            return found
         if activation not in get_args(Activation):
             self.refuse(unknown("activation", activation, get_args(Activation)), found, path)
 
@@ -221,7 +240,7 @@ class _Resolution:
             if end.branch not in self.cls.branches and not self.cls.fixed_layer:
                 atoms = {"U": "unary", "B": "binary"}[end.branch]
                 self.refuse(f"it uses {atoms} atoms, which {self.owner} does not keep", found, path)
-        return _as(PlannedOperator, found, activation=activation, operator=operator, **ends)
+        return attrs.evolve(found, activation=activation, operator=operator, **ends)
 
     def misfit(self, kind: str, part: type[Any]) -> str | None:
         """Why the architecture has no use for a part; None when it has."""
@@ -283,11 +302,6 @@ class _Resolution:
     def wrong(self, path: str, what: str) -> PlanError:
         """The error for a mistake at a key of the spec."""
         return PlanError(f"{self.spec.at(path)}: {what}")
-
-
-def _as(cls: type[T], planned: Planned, **more: Any) -> T:
-    """A planned part as one of its kind."""
-    return cls(**attrs.asdict(planned, recurse=False), **more)
 
 
 def _misinferred(operator: Operator, ends: Mapping[str, Reader | Writer]) -> str | None:

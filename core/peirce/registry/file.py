@@ -124,11 +124,11 @@ class RegistryFile:
 def _structured(document: Document) -> RegistryFile:
     if (found := document.data.get("format")) != FORMAT:
         raise SpecError(
-            f"{document.locations.at('format')}: format is {found!r}, and this version of Peirce reads {FORMAT}; a "
+            f"{document.at('format')}: format is {found!r}, and this version of Peirce reads {FORMAT}; a "
             "newer one needs a newer Peirce"
         )
     label = "key of a registry file"
-    return structure(RegistryFile, document.data, where=document.locations.at, label=label)
+    return structure(RegistryFile, document.data, where=document.at, label=label)
 
 
 def find_registry_file(path: str | Path | None = None) -> RegistryFile:

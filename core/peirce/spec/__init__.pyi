@@ -6,7 +6,6 @@ from .files import is_path as is_path
 from .files import parse_override as parse_override
 from .files import read_document as read_document
 from .files import summary_of as summary_of
-from .shorthand import parse_shorthand as parse_shorthand
 from .spec import FORMAT as FORMAT
 from .spec import Activation as Activation
 from .spec import HeadSpec as HeadSpec

@@ -11,7 +11,7 @@ from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
-from attrs import Factory, field, frozen
+from attrs import field, frozen
 
 from peirce.errors import SpecError
 from peirce.files import parse_toml, whole_number
@@ -49,63 +49,26 @@ def _quoted(part: str) -> str:
 
 
 @frozen
-class _Text:
-    """The text of a document and its name, to find the line of a key when an error asks for it."""
+class Document:
+    """A TOML document as plain tables, with the place of every key.
 
-    text: str
-    source: str
+    Args:
+        data: the tables.
+        source: what the whole is called.
+        places: by key what an override is called, or the name and the text of the file that gave it.
+    """
 
-    def line(self, path: KeyPath) -> int:
-        """The first line, from 1, with which the document holds a key that it holds in the end."""
-        rows = self.text.split("\n")
-
-        def holds(count: int) -> bool:
-            """Whether the first lines hold the key, with the rest of the statement that they break off in.
-
-            An open list is closed instead, so that its items have lines of their own.
-            """
-            for end in range(count, len(rows) + 1):
-                for closing in ("", "]", "]]", "]]]"):
-                    with suppress(tomllib.TOMLDecodeError):
-                        return path in _paths(tomllib.loads("\n".join([*rows[:end], closing])))
-            return True
-
-        return bisect_left(range(1, len(rows)), True, key=holds) + 1
-
-
-@frozen
-class Locations:
-    """Where keys stand: a text or an override by path, and what the whole is called."""
-
-    entries: Mapping[KeyPath, str | _Text] = field(factory=dict)
+    data: dict[str, Any]
     source: str = "the spec"
+    places: Mapping[KeyPath, str | tuple[str, str]] = field(factory=dict)
 
     def at(self, path: str | Sequence[str]) -> str:
         """The place of a key, such as `small.toml:12`, or of its nearest known ancestor."""
         parts = split_key(path) if isinstance(path, str) else tuple(path)
-        while parts and parts not in self.entries:
+        while parts and parts not in self.places:
             parts = parts[:-1]
-        place = self.entries.get(parts, self.source)
-        return place if isinstance(place, str) else f"{place.source}:{place.line(parts)}"
-
-    def replaced(
-        self, gone: Collection[KeyPath], entries: Mapping[KeyPath, str | _Text], source: str
-    ) -> Locations:
-        """The locations of what does not lie at or below some paths, and others, which win."""
-        kept = {
-            path: place
-            for path, place in self.entries.items()
-            if not any(path[:end] in gone for end in range(1, len(path) + 1))
-        }
-        return Locations({**kept, **entries}, source)
-
-
-@frozen
-class Document:
-    """A TOML document as plain tables, with the place of every key."""
-
-    data: dict[str, Any]
-    locations: Locations = Factory(Locations)
+        place = self.places.get(parts, self.source)
+        return place if isinstance(place, str) else f"{place[0]}:{_line(place[1], parts)}"
 
     def changed(self, changes: Mapping[str, Any]) -> Document:
         """The document with new values at dotted keys.
@@ -113,23 +76,21 @@ class Document:
         Raises:
             SpecError: a key passes through a plain value, or beyond a list's end.
         """
-        data, locations = deepcopy(self.data), self.locations
+        data, places = deepcopy(self.data), self.places
         for dotted, value in changes.items():
             try:
                 path = split_key(dotted)
             except ValueError as error:
                 raise SpecError(f"override {dotted!r}: {error}") from None
             made = [path, *_put(data, path, deepcopy(value), dotted)]  # which later changes may go into
-            locations = locations.replaced(
-                {path}, dict.fromkeys(made, f"override {dotted}"), locations.source
-            )
-        return Document(data, locations)
+            places = {**_without(places, {path}), **dict.fromkeys(made, f"override {dotted}")}
+        return Document(data, self.source, places)
 
     def merged(self, base: Document) -> Document:
         """This document on top of another: tables are merged, everything else is replaced."""
         gone: set[KeyPath] = set()
         data = _merge(base.data, self.data, (), gone)
-        return Document(data, base.locations.replaced(gone, self.locations.entries, self.locations.source))
+        return Document(data, self.source, {**_without(base.places, gone), **self.places})
 
 
 def parse_document(text: str, source: str) -> Document:
@@ -147,7 +108,7 @@ def parse_document(text: str, source: str) -> Document:
             last = text.count("\n") + 1
             place += f":{match[2]}, column {match[3]}" if match[2] else f":{last}"
         raise SpecError(f"{place}: not valid TOML: {said}") from None
-    return Document(data, Locations(dict.fromkeys(_paths(data), _Text(text, source)), source))
+    return Document(data, source, dict.fromkeys(_paths(data), (source, text)))
 
 
 def _paths(node: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
@@ -156,6 +117,30 @@ def _paths(node: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
     for key, item in items:
         yield (*path, str(key))
         yield from _paths(item, (*path, str(key)))
+
+
+def _line(text: str, path: KeyPath) -> int:
+    """The first line, from 1, with which a document holds a key that it holds in the end."""
+    rows = text.split("\n")
+
+    def holds(count: int) -> bool:
+        """Whether the first lines hold the key, with the rest of the statement that they break off in.
+
+        An open list is closed instead, so that its items have lines of their own.
+        """
+        for end in range(count, len(rows) + 1):
+            for closing in ("", "]", "]]", "]]]"):
+                with suppress(tomllib.TOMLDecodeError):
+                    return path in _paths(tomllib.loads("\n".join([*rows[:end], closing])))
+        return True
+
+    return bisect_left(range(1, len(rows)), True, key=holds) + 1
+
+
+def _without(places: Mapping[KeyPath, Any], gone: Collection[KeyPath]) -> dict[KeyPath, Any]:
+    """The places of what does not lie at or below some keys."""
+    below = {path for path in places if any(path[:end] in gone for end in range(1, len(path) + 1))}
+    return {path: place for path, place in places.items() if path not in below}
 
 
 def _put(data: dict[str, Any], path: KeyPath, value: Any, dotted: str) -> list[KeyPath]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ def extended(document: Document, folder: Path, ready: Ready, seen: tuple[str, ..
     if "extend" not in document.data:
         return document
     base = document.data.pop("extend")
-    place = document.locations.at(("extend",))
+    place = document.at(("extend",))
     if not isinstance(base, str):
         raise SpecError(f"{place}: extend must be a string: a path or the name of a ready spec, not {base!r}")
     try:
@@ -103,10 +102,8 @@ def parse_override(text: str) -> tuple[str, Any]:
         raise SpecError(f"cannot read {text!r} as KEY=VALUE, such as model.dims.layers=2: {error}") from None
     try:
         return dotted.strip(), parse_toml(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         return dotted.strip(), value.strip()
-    except ValueError as error:
-        raise SpecError(f"cannot read the value of {dotted}: {error}") from None
 
 
 def _short(path: str | os.PathLike[str]) -> str:

@@ -16,7 +16,7 @@ import attrs
 from attrs import Factory, field, frozen, validators
 
 from peirce.errors import SpecError
-from peirce.spec.documents import Document, Locations, parse_document
+from peirce.spec.documents import Document, parse_document
 from peirce.spec.files import Ready, extended, read
 from peirce.spec.structuring import HIDDEN, REST, structure, toml_key
 from peirce.spec.values import FrozenDict
@@ -140,7 +140,7 @@ class Spec:
         augmenters: what changes the embeddings, in order.
         heads: what predicts, in the order of the outputs.
         regularisation: dropout and initialisation.
-        locations: `file:line` of the keys that a file gave; no part of what the spec equals.
+        document: what it was read from, which knows where each key stands; no part of what the spec equals.
     """
 
     name: str = field(validator=_named)
@@ -154,7 +154,7 @@ class Spec:
     augmenters: tuple[PartSpec, ...] = field(default=(), converter=tuple)
     heads: tuple[HeadSpec, ...] = field(default=(), converter=tuple)
     regularisation: Regularisation = field(factory=Regularisation)
-    locations: Locations = field(factory=Locations, eq=False, repr=False, metadata={HIDDEN: True})
+    document: Document = field(default=Document({}), eq=False, repr=False, metadata={HIDDEN: True})
 
     @classmethod
     def from_toml(cls, text: str, source: str = "spec.toml", ready: Ready | None = None) -> Spec:
@@ -187,14 +187,14 @@ class Spec:
         Raises:
             SpecError: a key leads nowhere, or the changed spec is not valid.
         """
-        return _from_document(Document(self._plain(), self.locations).changed(changes))
+        return _from_document(attrs.evolve(self.document, data=self._plain()).changed(changes))
 
     def _plain(self) -> dict[str, Any]:
         return {"format": FORMAT, "model": to_plain(self)}
 
     def at(self, path: str | Sequence[str]) -> str:
         """Where a key stands, or its nearest ancestor that a file gave: `file.toml:12` for `model.positions.0.clip`."""
-        return self.locations.at(path) if self.locations.entries else f"spec {self.name!r}"
+        return self.document.at(path) if self.document.places else f"spec {self.name!r}"
 
 
 def read_spec(
@@ -240,11 +240,11 @@ class _File:
 
 
 def _from_document(document: Document) -> Spec:
-    where, found = document.locations, document.data.get("format", FORMAT)
+    found = document.data.get("format", FORMAT)
     if isinstance(found, int) and found > FORMAT:
         raise SpecError(
-            f"{where.at('format')}: format {found} is newer than {FORMAT}, the newest that this version of Peirce "
+            f"{document.at('format')}: format {found} is newer than {FORMAT}, the newest that this version of Peirce "
             "reads; upgrade peirce"
         )
-    spec = structure(_File, document.data, where=where.at, label="key of a spec").model
-    return attrs.evolve(spec, locations=where)
+    spec = structure(_File, document.data, where=document.at, label="key of a spec").model
+    return attrs.evolve(spec, document=document)

@@ -26,9 +26,6 @@ CASES: list[tuple[str, Spec, Mapping[str, Any], list[str]]] = [
         ["distance", "binary", "transformer", "pair"],
     ),
     ("branch", TRANSFORMER, {"model.operators.layer": "jm.a"}, ["fixed layer", "j.a"]),
-    ("side of the dot", FOLNET, {"model.operators.layer": "a.j"}, ["assoc", "binary", "right"]),
-    ("no dot", FOLNET, {"model.operators.layer": "jmcatp"}, ["no dot", "assoc", "jmc.atp"]),
-    ("letter", FOLNET, {"model.operators.layer": "jx.a"}, ["'x'", "join", "trans"]),
     ("causal cjoin", FOLNET, {"model.scope.kind": "causal"}, ["cjoin", "causal", 'premise = "paper"']),
     ("prefix cjoin", FOLNET, {"model.scope.kind": "prefix"}, ["cjoin", "prefix", 'premise = "paper"']),
     ("heads", TRANSFORMER, {"model.dims.heads": 5}, ["heads * head_size", "unary", "5"]),
@@ -92,6 +89,39 @@ def test_the_vocabulary_may_wait_but_not_for_ever(registry: Registry) -> None:
     with pytest.raises(SpecError, match="vocabulary is missing"):
         resolve(spec, registry)
     assert resolve(spec.replace({"model.input.vocabulary": 9}), registry).dims.vocabulary == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("jmc.atp", ["join", "mu", "cjoin", "assoc", "trans", "prod"]),
+        ("cj.pa", ["cjoin", "join", "prod", "assoc"]),
+        ("j", ["join"]),
+        (".a", ["assoc"]),
+    ],
+)
+def test_letters_stand_for_operators_in_order(text: str, names: list[str], registry: Registry) -> None:
+    plan = resolve(FOLNET.replace({"model.operators": {"layer": text}}), registry)
+    assert [planned.name for planned in plan.mixing] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("jx.a", r"unknown letter 'x' of the shorthand 'jx.a'. Known: a \(assoc\), .* t \(trans\)"),
+        ("j.a.p", r"unknown letter '\.'"),
+        ("j a", "unknown letter ' '"),
+        ("ja.p", r"'a' \(assoc\) .* writes binary atoms, so it belongs to the right$"),
+        ("jma", "so it belongs to the right; the shorthand has no dot, as in 'jmc.atp'"),
+        ("j.am", r"'m' \(mu\) .* writes unary atoms, so it belongs to the left"),
+        ("jj.a", r"'j' \(join\) stands twice"),
+        ("", "names no operator"),
+        (".", "names no operator"),
+    ],
+)
+def test_a_mistake_in_a_shorthand_is_explained(text: str, message: str, registry: Registry) -> None:
+    with pytest.raises(SpecError, match=rf"override model\.operators\.layer: .*{message}"):
+        resolve(FOLNET.replace({"model.operators.layer": text}), registry)
 
 
 class Crooked(Operator):

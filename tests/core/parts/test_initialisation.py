@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from peirce.compose import build, load
-from peirce.compose.filling import Seeded
+from peirce.compose.building import Seeded
 from peirce.parts import Augmenter, Dims, Tokens, initialise, noting_defaults, small_normal
 from peirce.registry import Registry, hookimpl
 from small_specs import TRANSFORMER

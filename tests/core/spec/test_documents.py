@@ -81,8 +81,8 @@ LINES: dict[KeyPath, int] = {
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_each_form_of_key_has_its_line(end: str) -> None:
-    where = parse_document(DOCUMENT.replace("\n", end), "a.toml").locations
-    assert {path: where.at(path) for path in where.entries} == {
+    document = parse_document(DOCUMENT.replace("\n", end), "a.toml")
+    assert {path: document.at(path) for path in document.places} == {
         path: f"a.toml:{line}" for path, line in LINES.items()
     }
 

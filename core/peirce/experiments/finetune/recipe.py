@@ -86,7 +86,7 @@ def load_recipe(name: str) -> Recipe:
             f"recipe {path}: format {found} is newer than {FORMAT}, the newest that this version of Peirce reads; "
             "upgrade peirce"
         )
-    return structure(Recipe, document.data, where=document.locations.at, label="key of a recipe")
+    return structure(Recipe, document.data, where=document.at, label="key of a recipe")
 
 
 def recipe_of(task: str) -> tuple[str, Recipe]:
