@@ -8,6 +8,7 @@ fewest edges at the row, the other atoms looked up. So a tree costs its edges, a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -44,15 +45,13 @@ class Conjunction:
         self.alive = np.ones(len(groundings), dtype=bool)
         self.branch, slots = branch, branch.slots
         self.links = [slot for slot in slots if len(slot.variables) == 2]
-        self.links_of: dict[Variable, list[Slot]] = {}
+        self.links_of: defaultdict[Variable, list[Slot]] = defaultdict(list)
         for slot in self.links:
             for variable in slot.variables:
-                self.links_of.setdefault(variable, []).append(slot)
+                self.links_of[variable].append(slot)
         self.domains: dict[Variable, Ints] = {}
         variables = {FREE}.union(*(slot.variables for slot in (*slots, *chain(*branch.either))))
-        self.unary = {
-            v: [slot for slot in slots if slot.variables == {v}] for v in sorted(variables, key=str)
-        }
+        self.unary = {v: [s for s in slots if s.variables == {v}] for v in sorted(variables, key=str)}
         everything = Assignments(np.arange(len(groundings)), {})
         for slot in slots:
             if not slot.variables:
@@ -89,10 +88,8 @@ class Conjunction:
     def _listed(self, variable: Variable, slots: Sequence[Slot]) -> Ints:
         """The values that atoms with constants allow, for each query from the one with fewest edges."""
         with self._postponed(variable):
-            table = self._follow(
-                self._expansion(variable, Assignments(np.flatnonzero(self.alive), {}), slots)
-            )
-            return self._keys(table, variable)
+            queries = Assignments(np.flatnonzero(self.alive), {})
+            return self._keys(self._follow(self._expansion(variable, queries, slots)), variable)
 
     def _bind(self, variable: Variable, keys: Ints) -> None:
         """Set a domain, distinct keys, narrowed by the atoms that concern the variable alone."""
@@ -155,9 +152,7 @@ class Conjunction:
             self.links_of[variable] = [slot for slot in self.links_of[variable] if slot not in gone]
 
     def _neighbours(self, variable: Variable) -> set[Variable]:
-        return {
-            v for slot in self.links_of[variable] for v in (slot.head, slot.tail) if isinstance(v, Variable)
-        } - {variable}
+        return {v for slot in self.links_of[variable] for v in slot.variables} - {variable}
 
     def _absorb(self, leaf: Variable) -> None:
         """Narrow the one neighbour of a leaf to the values that some value of the leaf goes with."""
@@ -165,10 +160,8 @@ class Conjunction:
         slots = self.links_of[leaf]
         self._begin(leaf)
         self._unlink(slots)
-        if any(slot.positive for slot in slots):
-            keys = self._image(leaf, other, slots)
-        else:
-            keys = self._not_all(leaf, other, slots)
+        narrowed = self._image if any(slot.positive for slot in slots) else self._not_all
+        keys = narrowed(leaf, other, slots)
         self._drop(leaf)
         self._bind(other, keys)
 
@@ -209,11 +202,8 @@ class Conjunction:
         if leaf in self.domains:
             sizes = np.bincount(self.domains[leaf] // self.space.entities, minlength=len(self.alive))
         # a negated atom is false where the positive one leads
-        false = Assignments.joined(
-            [self._pairs(leaf, other, [evolve(slot, positive=True)]) for slot in slots]
-        )
-        if len(slots) > 1:
-            false = distinct(false)
+        pairs = [self._pairs(leaf, other, [evolve(slot, positive=True)]) for slot in slots]
+        false = distinct(Assignments.joined(pairs)) if len(slots) > 1 else pairs[0]
         count = np.bincount(np.searchsorted(keys, self._keys(false, other)), minlength=len(keys))
         return keys[count < sizes[keys // self.space.entities]]
 
@@ -283,9 +273,8 @@ class Conjunction:
         """Without the columns that no atom needs any more."""
         needed = self._linked() | {FREE}
         kept = {v: column for v, column in table.columns.items() if v in needed}
-        if len(kept) == len(table.columns) or kept.keys() == {FREE}:
-            return Assignments(table.query, kept)
-        return distinct(Assignments(table.query, kept))
+        left = Assignments(table.query, kept)
+        return left if len(kept) == len(table.columns) or kept.keys() == {FREE} else distinct(left)
 
     # -- atoms ------------------------------------------------------------------------------------------------------
 
@@ -308,9 +297,8 @@ class Conjunction:
         costs = [np.bincount(r.table.query, r.fewest, minlength=len(self.alive)) for r in expansions]
         best = np.argmin(costs, axis=0)
         self._check(int(np.min(costs, axis=0).sum()))
-        return Assignments.joined(
-            [self._follow(r, best[r.table.query] == number) for number, r in enumerate(expansions)]
-        )
+        followed = [self._follow(r, best[r.table.query] == number) for number, r in enumerate(expansions)]
+        return Assignments.joined(followed)
 
     def _follow(self, expansion: Expansion, some: Bools | None = None) -> Assignments:
         """Each row, or some of them, with the values that all of its atoms allow: the edges of the atom with fewest are
@@ -321,9 +309,8 @@ class Conjunction:
             return self._followed(expansion, 0, counts)
         best = np.argmin([way.counts for way in expansion.ways], axis=0)
         chosen = [np.where(best == number, counts, 0) for number in range(len(expansion.ways))]
-        return Assignments.joined(
-            [self._followed(expansion, number, each) for number, each in enumerate(chosen)]
-        )
+        followed = [self._followed(expansion, number, each) for number, each in enumerate(chosen)]
+        return Assignments.joined(followed)
 
     def _followed(self, expansion: Expansion, number: int, counts: Ints) -> Assignments:
         way = expansion.ways[number]

@@ -56,10 +56,6 @@ class Search(SetRanking):
         """The literals, as systems have them."""
         return tuple(spec for spec in literal_specs(self.vocabulary) if spec.name.startswith("atom_"))
 
-    def __init__(self, options: Any, dims: Any) -> None:
-        super().__init__(options, dims)
-        self.vocabulary = dims.vocabulary
-
     @abstractmethod
     def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
         """The logarithm of the truth of each literal with every entity at its tail, joined over what leads to its head.
@@ -81,10 +77,9 @@ class Search(SetRanking):
             return super().forward(encoded, tokens)
         with torch.inference_mode(False), torch.no_grad():
             # Copies: what inference mode made cannot be optimised with.
-            inputs = {name: value.clone() for name, value in tokens.inputs.items()}
+            literals = Literals.of({name: value.clone() for name, value in tokens.inputs.items()})
             points = encoded.embeddings if encoded.precise is None else encoded.precise[1]
             words = at_least_float32(points.detach().clone())
-            literals = Literals.of(inputs)
             entities = words[self.options.first : self.options.first + self.count]
             best = self.answered(literals, words, entities, self._answers(tokens))
         kind = encoded.unary.dtype
@@ -163,23 +158,20 @@ class BeamSearch(Search):
 
     def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
         """See `Search.search`; a second literal between two variables is judged with the first, and true by itself."""
-        feeds = literals.same(literals.sources, literals.targets)
+        sources, targets, options = literals.sources, literals.targets, self.options
+        feeds = literals.same(sources, targets)
         levels, begun = levels_of(feeds), literals.real & ~feeds.any(2)
-        group = literals.same(literals.sources, literals.sources) & literals.same(
-            literals.targets, literals.targets
-        )
+        group = literals.same(sources, sources) & literals.same(targets, targets)
         leading = feeds.any(2) & ~group.tril(-1).any(2)
-        last = is_free(literals.targets)
+        last, apart = is_free(targets), options.branches == "apart"
         relations = looked_up(words, literals.relations)
         truths = words.new_zeros(*literals.real.shape, len(entities))
         asked = times(looked_up(words, literals.heads)[begun], relations[begun])
         truths[begun] = F.logsigmoid(F.linear(asked, entities))
-        if self.options.branches == "apart":
-            truths = torch.where(last.unsqueeze(2), truths, _likeliest(truths, self.options.candidates))
+        if apart:
+            truths = torch.where(last.unsqueeze(2), truths, _likeliest(truths, options.candidates))
         for level in range(1, DEPTH):
-            width = min(
-                self.options.candidates ** (level if self.options.branches == "apart" else 1), len(entities)
-            )
+            width = min(options.candidates ** (level if apart else 1), len(entities))
             size = max(1, NUMBERS // (width * len(entities) * literals.real.shape[1]))
             places = (leading & (levels == level)).nonzero()
             for rows, columns in (part.unbind(1) for part in torch.split(places, size)):
@@ -283,35 +275,31 @@ class ContinuousSearch(Search):
 
     def search(self, literals: Literals, words: Tensor, entities: Tensor) -> Tensor:
         """See `Search.search`; what does not lead to the free variable counts with the first literal that does."""
-        relations = looked_up(words, literals.relations)
-        head, tail = self._optimised(literals, words, relations)
-        truths = F.logsigmoid(F.linear(times(head, relations), entities))
-        first = self._first(literals)
-        others = F.logsigmoid((times(head, relations) * tail).sum(2))
-        inner = literals.together() & ~self._leads(literals).unsqueeze(1)
-        joined = self.all_of(others.unsqueeze(2), inner)
-        return torch.where(first.unsqueeze(2), self.both(truths, joined), truths)
+        truths, inner = self._found(literals, words, entities)
+        inside = literals.together() & ~self._leads(literals).unsqueeze(1)
+        joined = self.both(truths, self.all_of(inner, inside))
+        return torch.where(self._first(literals).unsqueeze(2), joined, truths)
 
     def answered(self, literals: Literals, words: Tensor, entities: Tensor, asked: Tensor) -> Tensor:
         """See `Search.answered`."""
         if self.options.unions == "apart":
             return super().answered(literals, words, entities, asked)
-        relations = looked_up(words, literals.relations)
-        head, tail = self._optimised(literals, words, relations)
-        inner = F.logsigmoid((times(head, relations) * tail).sum(2)).unsqueeze(2)
-        truths = F.logsigmoid(F.linear(times(head, relations), entities))
+        truths, inner = self._found(literals, words, entities)
         return self._whole(literals, torch.where(self._leads(literals).unsqueeze(2), truths, inner))
 
-    def _optimised(self, literals: Literals, words: Tensor, relations: Tensor) -> tuple[Tensor, Tensor]:
-        """[b, x, d1] of heads and of tails, those of variables optimised."""
+    def _found(self, literals: Literals, words: Tensor, entities: Tensor) -> tuple[Tensor, Tensor]:
+        """The truth of each literal with every entity at its tail, [b, x, e], and with the vector found, [b, x, 1]."""
         ends = _Vectors(literals, words, shared=self.options.unions == "whole")
+        relations = looked_up(words, literals.relations)
         with torch.enable_grad():
             ends.optimise(lambda head, tail: self._truths(literals, head, relations, tail), self.options)
-        return ends.vectors()
+        head, tail = ends.vectors()
+        led = times(head, relations)
+        return F.logsigmoid(F.linear(led, entities)), F.logsigmoid((led * tail).sum(2, keepdim=True))
 
     def _truths(self, literals: Literals, head: Tensor, relations: Tensor, tail: Tensor) -> Tensor:
         """What is made as great as possible, N3 apart: a number for each query, [b]."""
-        truths = F.logsigmoid((times(head, relations) * tail).sum(2)).unsqueeze(2)
+        truths = F.logsigmoid((times(head, relations) * tail).sum(2, keepdim=True))
         if self.options.unions == "whole":
             total, whose = self._whole(literals, truths), literals.real.any(1, keepdim=True)
         else:
@@ -356,17 +344,13 @@ class _Vectors:
         self.literals = literals
         self.fixed = looked_up(words, literals.heads), looked_up(words, literals.tails)
         begin = torch.randn(VARIABLES, words.shape[1], generator=torch.Generator().manual_seed(0)) * 1e-3
-        begin = begin.to(words)
         # One vector for each variable of a row: that of the first end where it stands.
         joined = torch.cat((literals.sources, literals.targets), 1)
-        known = joined != ENTITY
-        variable = (joined - 1) % VARIABLES
-        names = variable if shared else joined
-        same = (names.unsqueeze(2) == names.unsqueeze(1)) & known.unsqueeze(1) & known.unsqueeze(2)
-        self.owner = same.long().argmax(2)
-        self.owns = known & ~same.tril(-1).any(2)
-        self.free = torch.where(known.unsqueeze(2), begin[variable], 0)
-        self.known = known
+        self.known, variable = joined != ENTITY, (joined - 1) % VARIABLES
+        names = torch.where(self.known, variable if shared else joined, -1)
+        same = (names.unsqueeze(2) == names.unsqueeze(1)) & self.known.unsqueeze(1)
+        self.owner, self.owns = same.long().argmax(2), self.known & ~same.tril(-1).any(2)
+        self.free = torch.where(self.known.unsqueeze(2), begin.to(words)[variable], 0)
 
     def vectors(self) -> tuple[Tensor, Tensor]:
         """[b, x, d1] of heads, and of tails."""

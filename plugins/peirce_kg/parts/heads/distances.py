@@ -108,13 +108,7 @@ class DistanceRanking(SetRanking):
     """
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """See the class.
-
-        Args:
-            outputs: `logits` [b, entities].
-            labels: int64 [b], one answer a query; or float [b, entities], a distribution over its answers, with -1
-                at those that count neither as right nor as wrong.
-        """
+        """See the class; a distribution over answers has -1 at those that count neither as right nor as wrong."""
         scores = outputs["logits"].float()
         if labels.is_floating_point():
             check_distribution(labels, scores.shape)

@@ -56,7 +56,7 @@ class Entities(Head):
 
     def __init__(self, options: Any, dims: Dims) -> None:
         super().__init__(options, dims)
-        self.options = options
+        self.options, self.vocabulary = options, dims.vocabulary
         self.count = options.count or dims.vocabulary - options.first
 
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -87,26 +87,12 @@ class Entities(Head):
         return total
 
     def loss(self, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """Label-smoothed cross-entropy.
-
-        Args:
-            outputs: `logits` [b, entities].
-            labels: int64 [b], one answer a query; or float [b, entities], a distribution over its answers.
-        """
+        """Label-smoothed cross-entropy of `logits` against `labels`, see the class."""
         return ranking_loss(outputs["logits"], labels, self.options.smoothing)
 
 
 def ranking_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Cross-entropy of [b, entities] against one answer a query, or a distribution over its answers.
-
-    Args:
-        logits: [b, entities].
-        labels: int64 [b], or float [b, entities].
-        smoothing: label smoothing.
-
-    Raises:
-        InputError: the labels are neither.
-    """
+    """Cross-entropy of logits [b, entities] against labels as `Entities.labels` says; else an `InputError`."""
     if not labels.is_floating_point():
         return mean_cross_entropy(logits, labels, smoothing)
     check_distribution(labels, logits.shape)
