@@ -23,12 +23,7 @@ class Asks(Pipeline):
 
     question = (
         Field(name="query", kind="text", meaning="A query, such as isa(alga,f) & !affects(e1,f)."),
-        Field(
-            name="top",
-            kind="int64",
-            required=False,
-            meaning=f"How many answers; {TOP} where it is not given.",
-        ),
+        Field(name="top", kind="int64", required=False, meaning=f"How many answers; {TOP} if not given."),
     )
     answer = (
         Field(name="entities", kind="text", many=True, meaning="The best entities, the best first."),

@@ -268,12 +268,12 @@ class KgQa(Task[KgQaOptions, KgQaData]):
 
     def report(self, model: Model, data: KgQaData, split: str) -> Report:
         """The figures as a report, which prints as a table."""
-        training = model.training
+        training, sets = model.training, data.sets[_split(split)]
+        seen = {queries.type.name for queries in data.sets["train"]}
         try:
             return evaluate(
-                model.spec.name, data.sets[_split(split)], model_scorer(model.eval(), data.vocabulary),
-                shown_to_people(), entities=data.graph.entities, filtering=self.options.filtering,
-                seen={queries.type.name for queries in data.sets["train"]},
+                model.spec.name, sets, model_scorer(model.eval(), data.vocabulary), shown_to_people(),
+                entities=data.graph.entities, seen=seen, filtering=self.options.filtering,
             )  # fmt: skip
         finally:
             model.train(training)
@@ -284,7 +284,7 @@ class KgQa(Task[KgQaOptions, KgQaData]):
 
 
 def overrides_of(vocabulary: Vocabulary) -> dict[str, Any]:
-    """The size of a vocabulary, and which tokens are entities and the free variable, for a spec's first head."""
+    """What a vocabulary sets in a spec: its size, and which tokens the first head takes for what."""
     pooling = {"model.heads.0.pool": "cls"} if vocabulary.syntax != "efo" else {}
     return {
         **pooling,

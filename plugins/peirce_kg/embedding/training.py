@@ -298,7 +298,7 @@ def _mrr(predictor: LinkPredictor, graph: Graph) -> float | None:
     pairs, pair = np.unique(triples[:, 0] * 2 * graph.relations + triples[:, 1], return_inverse=True)
     known = Answers.of(np.unique(pair * graph.entities + triples[:, 2]), len(pairs), graph.entities)
     asked = pair[-len(wanted) :]
-    device, total = next(predictor.parameters()).device, 0.0
+    device, total = predictor.entities.device, 0.0
     for start in range(0, len(wanted), EVALUATED):
         rows, own = wanted[start : start + EVALUATED], asked[start : start + EVALUATED]
         with torch.no_grad():

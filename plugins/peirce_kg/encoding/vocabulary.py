@@ -82,17 +82,17 @@ class Vocabulary:
 
     def encode(self, template: Template, groundings: Groundings) -> tuple[Ints, Ints]:
         """Token ids [n, x] and token kinds [n, x] of groundings of one template, int64; see `written` for errors."""
-        relations = {name: i for i, name in enumerate(template.relations)}
-        constants = {name: i for i, name in enumerate(template.constants)}
         tokens = list(written(template.query, self.syntax, reversed_=self.reversed_))
         ids = np.empty((len(groundings), len(tokens)), np.int64)
         for place, (kind, token) in enumerate(tokens):
             if isinstance(token, Variable):
                 ids[:, place] = self.variable(token)
             elif isinstance(token, Constant):
-                ids[:, place] = self.first_entity + groundings.constants[:, constants[token.name]]
+                ids[:, place] = (
+                    self.first_entity + groundings.constants[:, template.constants.index(token.name)]
+                )
             elif kind == "relation":
-                ids[:, place] = self.first_relation + groundings.relations[:, relations[token]]
+                ids[:, place] = self.first_relation + groundings.relations[:, template.relations.index(token)]
             else:
                 ids[:, place] = self.symbols.index(token)
         kinds = np.array([_KIND[kind] for kind, _ in tokens], np.int64)

@@ -6,6 +6,7 @@ A set of entities for each query of a batch is an array of keys, query * entitie
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from attrs import frozen
@@ -75,8 +76,7 @@ class Assignments:
         return cls(np.concatenate([part.query for part in parts]), columns)
 
 
-@frozen(eq=False)
-class Way:
+class Way(NamedTuple):
     """An atom between a variable and what stands at its other end in each row of a table.
 
     group: int64 [n], of the index, by head where `heads`; start, counts: int64 [n], its edges.
@@ -89,22 +89,18 @@ class Way:
     counts: Ints
 
 
-@frozen(eq=False)
 class Expansion:
-    """All atoms between a variable and the rows of a table; along any positive one, `ways`, the variable is reached."""
+    """All atoms between a variable and the rows of a table; along any positive one, `ways`, the variable is reached.
 
-    to: Variable
-    table: Assignments
-    ways: list[Way]
-    negated: list[Way]
-    fewest: Ints
+    fewest: int64 [n], the edges of the positive atom that has fewest.
+    """
 
-    @classmethod
-    def of(cls, to: Variable, table: Assignments, ways: list[Way]) -> Expansion:
-        """From all atoms. fewest: int64 [n], the edges of the positive atom that has fewest."""
-        positive = [way for way in ways if way.slot.positive]
-        fewest = np.minimum.reduce([way.counts for way in positive]) if positive else np.zeros(0, np.int64)
-        return cls(to, table, positive, [way for way in ways if not way.slot.positive], fewest)
+    def __init__(self, to: Variable, table: Assignments, atoms: list[Way]) -> None:
+        self.to, self.table = to, table
+        self.ways = [way for way in atoms if way.slot.positive]
+        self.negated = [way for way in atoms if not way.slot.positive]
+        counts = [way.counts for way in self.ways]
+        self.fewest: Ints = np.minimum.reduce(counts) if counts else np.zeros(0, np.int64)
 
 
 def distinct(table: Assignments) -> Assignments:

@@ -288,7 +288,7 @@ class Conjunction:
             known = self._end(slot.head if heads else slot.tail, table)
             group = self.index.groups(self.relations[slot.relation][table.query], known, heads=heads)
             ways.append(Way(slot, heads, group, *self.index.edges(group, heads=heads)))
-        return Expansion.of(to, table, ways)
+        return Expansion(to, table, ways)
 
     def _along(self, expansions: list[Expansion]) -> Assignments:
         """The pairs of two variables, for each query from the one from which the other is reached over fewer edges."""

@@ -74,17 +74,10 @@ class _Side:
         bucket = base[relation] + ((entity - low[relation]) * scale[relation] >> _SHIFT)
         later = [_later(added > number, start) for number in range(len(SPLITS) - 1)]
         return cls(
-            first,
-            entity.astype(np.int32),
-            _small(np.append(start, [len(order), len(order)])),
-            (*later, None),
-            other[order].astype(np.int32),
-            low,
-            span,
-            scale,
-            base,
+            first, entity.astype(np.int32), _small(np.append(start, [len(order), len(order)])), (*later, None),
+            other[order].astype(np.int32), low, span, scale, base,
             _small(np.searchsorted(bucket, np.arange(len(start)))),
-        )
+        )  # fmt: skip
 
     @property
     def nbytes(self) -> int:
@@ -172,9 +165,12 @@ class Index:
         head, relation, tail = np.concatenate(added).T
         forward = _Side.of(relation, head, tail, number, relations)
         backward = _Side.of(relation, tail, head, number, relations)
-        later = [_small(_places_of_later(forward, split)) for split in range(len(added))]
+        every, ends = np.arange(len(forward.entity)), forward.start[1:-1]
+        stops = [forward.stop(every, split) for split in range(len(added))]
+        # the places of triples that later splits add
+        skipped = [_small(spans(stop, ends - stop)) for stop in stops]
         return tuple(
-            cls(entities, relations, split, forward, backward, skipped) for split, skipped in enumerate(later)
+            cls(entities, relations, split, forward, backward, own) for split, own in enumerate(skipped)
         )
 
     def __len__(self) -> int:
@@ -270,12 +266,6 @@ def _later(is_later: Bools, start: Ints) -> NDArray[np.unsignedinteger]:
     ends = np.append(start, len(is_later))
     count = np.append(np.diff(np.concatenate([[0], np.cumsum(is_later)])[ends]), 0)
     return count.astype(np.min_scalar_type(count.max()))
-
-
-def _places_of_later(side: _Side, split: int) -> Ints:
-    """Which places of `other` hold triples of later splits."""
-    stop = side.stop(np.arange(len(side.entity)), split)
-    return spans(stop, side.start[1:-1] - stop)
 
 
 def _small(values: Ints) -> NDArray[np.signedinteger]:

@@ -147,9 +147,8 @@ def read_type(folder: Path, asked: TypeAsked, described: Description, graph: Gra
     """The queries of one type in the folder of a split; a `TaskError` where its file is none, damaged or another's."""
     path = type_file(folder, asked.name)
     if not path.is_file():
-        raise TaskError(
-            f"{folder} has no {path.name} yet; run `peirce kg sample` again with its options to finish it"
-        )
+        finish = "run `peirce kg sample` again with its options to finish it"
+        raise TaskError(f"{folder} has no {path.name} yet; {finish}")
     table = _read(path)
     told = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     for key, wanted in _whose(asked.kind, described).items():
@@ -162,10 +161,8 @@ def read_type(folder: Path, asked: TypeAsked, described: Description, graph: Gra
     queries = _queries(table, asked.kind, described.split)
     relations, constants = queries.groundings.relations, queries.groundings.constants
     entities = (constants, *(answers.entities for answers in queries.answers.values()))
-    for what, ids, count in (
-        ("relations", (relations,), graph.relations),
-        ("entities", entities, graph.entities),
-    ):
+    counts = {"relations": graph.relations, "entities": graph.entities}
+    for ids, (what, count) in zip(((relations,), entities), counts.items(), strict=True):
         if any(len(each) and (each.min() < 0 or each.max() >= count) for each in ids):
             raise TaskError(
                 f"{path} has ids of {what} that are not 0 to {count - 1}; remove it and sample again"
@@ -175,12 +172,8 @@ def read_type(folder: Path, asked: TypeAsked, described: Description, graph: Gra
 
 def _whose(kind: QueryType, described: Description) -> dict[str, str]:
     """What a type's file says of itself, and is held to when it is read."""
-    return {
-        "formula": str(kind.query),
-        "graph": described.fingerprint,
-        "split": described.split,
-        "seed": str(described.seed),
-    }
+    told = {"formula": str(kind.query), "graph": described.fingerprint, "split": described.split}
+    return {**told, "seed": str(described.seed)}
 
 
 def write_type(
@@ -298,16 +291,13 @@ def _texts(queries: QuerySet, printed: tuple[pyarrow.Array, pyarrow.Array]) -> p
     import pyarrow.compute as pc
 
     template, ids = queries.template, queries.groundings
-    relations, entities = printed
+    named = zip(
+        printed, (template.relations, template.constants), (ids.relations.T, ids.constants.T), strict=True
+    )
     columns = {
-        **{
-            r: relations.take(pyarrow.array(i))
-            for r, i in zip(template.relations, ids.relations.T, strict=True)
-        },
-        **{
-            s: entities.take(pyarrow.array(i))
-            for s, i in zip(template.constants, ids.constants.T, strict=True)
-        },
+        slot: names.take(pyarrow.array(own))
+        for names, slots, of in named
+        for slot, own in zip(slots, of, strict=True)
     }
     # between marks that no printed query has, its parts are in turn text and placeholders
     marked = str(template.query.ground({name: f"\x01{name}\x01" for name in columns})).split("\x01")
