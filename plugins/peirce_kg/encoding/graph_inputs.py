@@ -20,8 +20,7 @@ from peirce_kg.encoding.writing import Mention, mentioned
 from peirce_kg.engine.template import Template
 from peirce_kg.parts.positions.query_graph import APART, FARTHEST, NODES, OUTSIDE, ROLES
 from peirce_kg.queries import querygraph
-from peirce_kg.queries.language import Query
-from peirce_kg.queries.normal import reverse
+from peirce_kg.queries.language import Query, reverse
 from peirce_kg.queries.querygraph import QueryGraph
 
 Small: TypeAlias = NDArray[np.uint8]

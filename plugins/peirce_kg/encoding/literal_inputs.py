@@ -13,15 +13,8 @@ from peirce.errors import TaskError
 from peirce_kg.encoding.vocabulary import Vocabulary
 from peirce_kg.engine.template import Groundings, Template
 from peirce_kg.graphs.graph import Ints
-from peirce_kg.parts.systems.literals import (
-    ENTITY,
-    LITERAL_INPUTS,
-    VARIABLES,
-    Edge,
-    Executor,
-    Shape,
-    variable_number,
-)
+from peirce_kg.parts.systems import literals
+from peirce_kg.parts.systems.literals import LITERAL_INPUTS, VARIABLES, Edge, Executor, Shape
 from peirce_kg.queries.language import FREE, Variable
 
 MOST = 64
@@ -98,12 +91,13 @@ def takes_literals(inputs: Iterable[str]) -> bool:
 @lru_cache(maxsize=1024)
 def _structure(template: Template) -> tuple[Ints, Ints, Ints]:
     """Numbers of the variables at both ends of each literal, and whether it is negated: int64 [x] each."""
+
+    def number(conjunction: int, end: int | None) -> int:
+        return literals.ENTITY if end is None else literals.variable_number(conjunction, end)
+
     rows = [
-        (
-            *(ENTITY if end is None else variable_number(number, end) for end in (edge.head, edge.tail)),
-            not edge.positive,
-        )
-        for number, edges in enumerate(shape_of(template))
+        (number(place, edge.head), number(place, edge.tail), not edge.positive)
+        for place, edges in enumerate(shape_of(template))
         for edge in edges
     ]
     sources, targets, negated = np.array(rows, np.int64).T

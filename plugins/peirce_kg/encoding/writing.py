@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Literal, get_args
 
 from peirce_kg.queries.conversion import to_lisp
-from peirce_kg.queries.language import And, Atom, Constant, Formula, Not, Query, Term
+from peirce_kg.queries.language import And, Atom, Constant, Formula, Not, Query, Term, reverse
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union
-from peirce_kg.queries.normal import reverse
 
 Syntax = Literal["efo", "lisp", "sqe"]
 """The formal languages that queries are put to a model in; `sqe` is `lisp` with bare relations, as in SQE's code."""

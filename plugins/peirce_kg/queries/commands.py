@@ -36,7 +36,7 @@ def show(query: AskedQuery, types_file: TypesFile = None, json: Json = False) ->
     """Show a query in both syntaxes, its disjunctive form, its reversal and its features."""
     from peirce_kg.queries.conversion import NoLispFormError, to_lisp
     from peirce_kg.queries.features import features
-    from peirce_kg.queries.normal import disjunctive, reverse
+    from peirce_kg.queries.language import disjunctive, reverse
 
     asked = _asked(query, types_file)
     lisp = refusal = None

@@ -25,11 +25,12 @@ from peirce_kg.queries.language import (
     Or,
     Query,
     Variable,
+    canonical,
     chained,
+    disjunctive,
     parse,
 )
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union, parse_lisp
-from peirce_kg.queries.normal import canonical, disjunctive
 from peirce_kg.queries.parsing import MAX_DEPTH, QueryError, check_length
 
 _OPERATOR = re.compile(r"\s*\(\s*[^\s(),&|!\"'\\]+\s*,")

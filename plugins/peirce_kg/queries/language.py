@@ -7,7 +7,7 @@ true. Every existential variable is quantified outermost, over the whole formula
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, product
 from math import prod
 from typing import TypeAlias
@@ -15,7 +15,16 @@ from typing import TypeAlias
 from attrs import frozen
 from lark import Token, Transformer, v_args
 
-from peirce_kg.queries.parsing import VARIABLE, QueryError, located, name_of, printed, quoted, read
+from peirce_kg.queries.parsing import (
+    VARIABLE,
+    QueryError,
+    check_length,
+    located,
+    name_of,
+    printed,
+    quoted,
+    read,
+)
 
 MAX_CONJUNCTIONS = 1024
 """Conjunctions that a disjunctive normal form may have."""
@@ -207,9 +216,8 @@ def with_atoms(formula: Formula, change: Callable[[Atom], Atom]) -> Formula:
     """The formula with each atom changed."""
     if isinstance(formula, Atom):
         return change(formula)
-    if isinstance(formula, Not):
-        return Not(with_atoms(formula.operand, change))
-    return type(formula)(tuple(with_atoms(operand, change) for operand in formula.operands))
+    changed = tuple(with_atoms(operand, change) for operand in operands(formula))
+    return Not(*changed) if isinstance(formula, Not) else type(formula)(changed)
 
 
 def chained(formula: Formula, connective: type[And | Or]) -> Iterator[Formula]:
@@ -219,6 +227,48 @@ def chained(formula: Formula, connective: type[And | Or]) -> Iterator[Formula]:
             yield from chained(operand, connective)
     else:
         yield formula
+
+
+def disjunctive(query: Query) -> Query:
+    """The query in disjunctive normal form: an `|` of `&` of atoms and negated atoms (TEGA, eq. 2).
+
+    Raises:
+        QueryError: it would have more than `MAX_CONJUNCTIONS` conjunctions or `MAX_LENGTH` characters.
+    """
+    literals = [
+        [x.atom if x.positive else Not(x.atom) for x in literals] for literals in query.conjunctions()
+    ]
+    normal = Query(_joined(Or, [_joined(And, operands) for operands in literals]))
+    check_length(str(normal))
+    return normal
+
+
+def canonical(query: Query) -> Query:
+    """The query with its existential variables called e1, e2, ... in the order of their first appearance."""
+    existential = [variable for variable in query.variables if variable != FREE]
+    names: dict[Term, Term] = {old: Variable(f"e{i}") for i, old in enumerate(existential, 1)}
+
+    def renamed(atom: Atom) -> Atom:
+        return Atom(atom.relation, names.get(atom.head, atom.head), names.get(atom.tail, atom.tail))
+
+    return Query(with_atoms(query.formula, renamed))
+
+
+def alpha_equivalent(left: Query, right: Query) -> bool:
+    """Whether the queries differ by no more than the names of their existential variables.
+
+    All are quantified over the whole formula, so that is a one-to-one renaming; the order of operands counts.
+    """
+    return canonical(left) == canonical(right)
+
+
+def reverse(query: Query) -> Query:
+    """The query written from its end to its beginning; it means the same (TEGA, Appendix C and Table 13).
+
+    Parentheses stay where they are: `((a)&(b))&(c)` becomes `((c)&(b))&(a)`, as in Table 13, and a second reversal
+    gives the query back.
+    """
+    return Query(_reversed(query.formula))
 
 
 @v_args(inline=True)
@@ -263,3 +313,23 @@ def _normal(formula: Formula, positive: bool) -> list[Conjunction]:
             f"the query's disjunctive normal form has more than {MAX_CONJUNCTIONS} conjunctions; split the query"
         )
     return list(chain(*parts)) if joins else [sum(choice, ()) for choice in product(*parts)]
+
+
+def _reversed(formula: Formula) -> Formula:
+    if isinstance(formula, Atom):
+        return formula
+    if isinstance(formula, Not):
+        return Not(_reversed(formula.operand))
+    chain = [_reversed(operand) for operand in chained(formula, type(formula))]
+    return _refilled(formula, type(formula), reversed(chain))
+
+
+def _refilled(formula: Formula, connective: type[And | Or], operands: Iterator[Formula]) -> Formula:
+    """The chain in the same groups, with other operands."""
+    if isinstance(formula, connective):
+        return connective(tuple(_refilled(operand, connective, operands) for operand in formula.operands))
+    return next(operands)
+
+
+def _joined(connective: type[And | Or], operands: Sequence[Formula]) -> Formula:
+    return operands[0] if len(operands) == 1 else connective(tuple(operands))

@@ -21,7 +21,6 @@ from torch.utils.checkpoint import checkpoint
 
 from peirce_kg.parts.heads.entities import Entities, check_distribution, ranking_loss
 from peirce_kg.parts.systems.betae import LEAST, MARGIN, MOST
-from peirce_kg.parts.systems.literals import TARGETS
 from peirce_kg.parts.systems.system import RankingOptions
 
 NUMBERS = 2**24
@@ -59,7 +58,7 @@ class SetRanking(Entities):
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Which variable each literal leads to: those that lead to one have one answer set."""
         meaning = "The number of the variable at each atom's tail; 0 for an entity."
-        return (TensorSpec(name=TARGETS, dtype="int64", dims=("batch", "length"), meaning=meaning),)
+        return (TensorSpec(name="atom_targets", dtype="int64", dims=("batch", "length"), meaning=meaning),)
 
     @abstractmethod
     def scores(self, sets: Tensor, entities: Tensor) -> Tensor:
@@ -90,7 +89,7 @@ class SetRanking(Entities):
         chosen = tokens.inputs["input_ids"] == self.options.free
         if tokens.real is not None:
             chosen = chosen & tokens.real
-        targets = tokens.inputs[TARGETS]
+        targets = tokens.inputs["atom_targets"]
         again = (targets.unsqueeze(2) == targets.unsqueeze(1)) & chosen.unsqueeze(1)
         return chosen & ~again.tril(-1).any(2)
 

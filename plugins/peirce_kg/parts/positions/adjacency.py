@@ -9,14 +9,8 @@ from attrs import field, frozen, validators
 from peirce.parts import Dims, ScopePosition, TensorSpec, Tokens
 from torch import Tensor
 
-from peirce_kg.parts.positions.query_graph import (
-    APART,
-    FARTHEST,
-    GRAPH_DISTANCES,
-    GRAPH_NODES,
-    OUTSIDE,
-    of_pairs,
-)
+from peirce_kg.parts.positions import query_graph as graph
+from peirce_kg.parts.positions.query_graph import APART, FARTHEST, OUTSIDE, of_pairs
 
 
 @frozen(kw_only=True)
@@ -49,7 +43,7 @@ class Adjacency(ScopePosition):
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Each token's node, and its distance to every node."""
-        return (GRAPH_NODES, GRAPH_DISTANCES)
+        return (graph.GRAPH_NODES, graph.GRAPH_DISTANCES)
 
     def scope(self, tokens: Tokens) -> Tensor:
         """bool [b, x, y]; every token attends to itself."""

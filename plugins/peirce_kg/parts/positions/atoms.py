@@ -9,17 +9,8 @@ from peirce.algebra import at_least_float32
 from peirce.parts import BinaryPosition, Dims, TensorSpec, Tokens, new_table
 from torch import Tensor
 
-from peirce_kg.parts.positions.query_graph import (
-    APART,
-    DISTANCES,
-    GRAPH_DISTANCES,
-    GRAPH_NODES,
-    GRAPH_ROLES,
-    ROLE_SETS,
-    ROLES,
-    of_converse_pairs,
-    of_pairs,
-)
+from peirce_kg.parts.positions import query_graph as graph
+from peirce_kg.parts.positions.query_graph import APART, DISTANCES, ROLE_SETS, ROLES, of_pairs
 
 
 @frozen(kw_only=True)
@@ -61,13 +52,14 @@ class GraphAtoms(BinaryPosition):
 
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Each token's node, and its roles and, if asked for, its distance to every node."""
-        distances = (GRAPH_DISTANCES,) if self.distances is not None else ()
-        return (GRAPH_NODES, GRAPH_ROLES, *distances)
+        distances = () if self.distances is None else (graph.GRAPH_DISTANCES,)
+        return (graph.GRAPH_NODES, graph.GRAPH_ROLES, *distances)
 
     def binary(self, tokens: Tokens) -> Tensor:
         """[b, x, y, d2]; zero between tokens outside the graph and all others."""
         atoms = F.embedding(of_pairs(tokens, "graph_roles"), self._sums(self.roles))
-        atoms = atoms + F.embedding(of_converse_pairs(tokens, "graph_roles"), self._sums(self.converse_roles))
+        converse = of_pairs(tokens, "graph_roles", converse=True)
+        atoms = atoms + F.embedding(converse, self._sums(self.converse_roles))
         if self.distances is not None:
             codes = of_pairs(tokens, "graph_distances")
             atoms = atoms + self.distances(codes).masked_fill((codes == APART).unsqueeze(-1), 0.0)

@@ -57,13 +57,11 @@ GRAPH_INPUTS = tuple(spec.name for spec in (GRAPH_NODES, GRAPH_DISTANCES, GRAPH_
 """The names of the inputs."""
 
 
-def of_pairs(tokens: Tokens, name: Literal["graph_distances", "graph_roles"]) -> Tensor:
-    """What the node of x is to the node of y, int64 [b, x, y]."""
-    entries, nodes = tokens.rows(tokens.inputs[name]), tokens.inputs["graph_nodes"]
-    return entries.gather(2, nodes.unsqueeze(1).expand(-1, entries.shape[1], -1))
-
-
-def of_converse_pairs(tokens: Tokens, name: Literal["graph_distances", "graph_roles"]) -> Tensor:
-    """What the node of y is to the node of x, int64 [b, x, y]."""
-    entries, nodes = tokens.inputs[name], tokens.rows(tokens.inputs["graph_nodes"])
-    return entries.gather(2, nodes.unsqueeze(1).expand(-1, entries.shape[1], -1)).transpose(1, 2)
+def of_pairs(
+    tokens: Tokens, name: Literal["graph_distances", "graph_roles"], *, converse: bool = False
+) -> Tensor:
+    """What the node of x is to the node of y, or, as the converse, that of y to that of x: int64 [b, x, y]."""
+    entries, nodes = tokens.inputs[name], tokens.inputs["graph_nodes"]
+    entries, nodes = (entries, tokens.rows(nodes)) if converse else (tokens.rows(entries), nodes)
+    found = entries.gather(2, nodes.unsqueeze(1).expand(-1, entries.shape[1], -1))
+    return found.transpose(1, 2) if converse else found

@@ -11,13 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from attrs import frozen
 
-HEADS, RELATIONS, SOURCES, TARGETS, NEGATED = LITERAL_INPUTS = (
-    "atom_heads",
-    "atom_relations",
-    "atom_sources",
-    "atom_targets",
-    "atom_negated",
-)
+LITERAL_INPUTS = ("atom_heads", "atom_relations", "atom_sources", "atom_targets", "atom_negated")
 """The inputs beside `input_ids`, the token of each literal's tail, and `attention_mask`, true at literals.
 
 `atom_heads` and `atom_relations` are tokens. `atom_sources` and `atom_targets` number the variables at both ends,

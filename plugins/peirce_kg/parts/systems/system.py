@@ -16,16 +16,7 @@ from peirce.networks import unary_output
 from peirce.parts import Architecture, Augmenter, Encoded, Place, Plan, TensorSpec, Tokens, without_autocast
 from torch import Tensor, nn
 
-from peirce_kg.parts.systems.literals import (
-    ENTITY,
-    HEADS,
-    NEGATED,
-    RELATIONS,
-    SOURCES,
-    TARGETS,
-    VARIABLES,
-    Executor,
-)
+from peirce_kg.parts.systems.literals import ENTITY, LITERAL_INPUTS, VARIABLES, Executor
 
 
 @frozen(kw_only=True)
@@ -84,8 +75,8 @@ class Literals:
         """From a model's inputs."""
         tails, real = inputs["input_ids"], inputs.get("attention_mask")
         real = torch.ones_like(tails, dtype=torch.bool) if real is None else real
-        heads, relations, sources, targets = (inputs[n] for n in (HEADS, RELATIONS, SOURCES, TARGETS))
-        return cls(tails, heads, relations, sources, targets, inputs[NEGATED] != 0, real)
+        heads, relations, sources, targets, negated = (inputs[name] for name in LITERAL_INPUTS)
+        return cls(tails, heads, relations, sources, targets, negated != 0, real)
 
     def same(self, ends: Tensor, others: Tensor) -> Tensor:
         """Whether the end of one literal is the variable at an end of another: [b, x], [b, y] -> bool [b, x, y]."""
@@ -141,22 +132,25 @@ def is_free(numbers: Tensor) -> Tensor:
 def literal_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
     """The inputs of a system."""
 
-    def spec(name: str, meaning: str, high: int | None = None) -> TensorSpec:
-        return TensorSpec(name=name, dtype="int64", dims=("batch", "length"), high=high, meaning=meaning)
+    dims: tuple[str, ...] = ("batch", "length")
+
+    def spec(name: str, meaning: str, high: int | None) -> TensorSpec:
+        return TensorSpec(name=name, dtype="int64", dims=dims, high=high, meaning=meaning)
 
     mask = TensorSpec(
-        name="attention_mask", dtype="bool", dims=("batch", "length"), required=False, default=True,
-        masks="length", meaning="True at atoms, false at padding.",
+        name="attention_mask", dtype="bool", dims=dims, required=False, default=True, masks="length",
+        meaning="True at atoms, false at padding.",
     )  # fmt: skip
-    return (
-        spec("input_ids", "The token at the tail of each atom of the disjunctive normal form.", vocabulary),
-        mask,
-        spec(HEADS, "The token at the head of each atom.", vocabulary),
-        spec(RELATIONS, "The token of each atom's relation.", vocabulary),
-        spec(SOURCES, "The number of the variable at each atom's head; 0 for an entity."),
-        spec(TARGETS, "The number of the variable at each atom's tail; 0 for an entity."),
-        spec(NEGATED, "1 for a negated atom, 0 for the others.", 2),
+    told: tuple[tuple[str, int | None], ...] = (
+        ("The token at the head of each atom.", vocabulary),
+        ("The token of each atom's relation.", vocabulary),
+        ("The number of the variable at each atom's head; 0 for an entity.", None),
+        ("The number of the variable at each atom's tail; 0 for an entity.", None),
+        ("1 for a negated atom, 0 for the others.", 2),
     )
+    tails = "The token at the tail of each atom of the disjunctive normal form."
+    own = (spec(name, *each) for name, each in zip(LITERAL_INPUTS, told, strict=True))
+    return (spec("input_ids", tails, vocabulary), mask, *own)
 
 
 class QuerySystem(Executor, Architecture):

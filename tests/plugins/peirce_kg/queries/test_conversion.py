@@ -11,9 +11,8 @@ from kgqa_queries import expressions
 from kgqa_reference import brute_force, graphs, queries
 from peirce_kg.graphs.graph import Graph
 from peirce_kg.queries.conversion import read_query, to_efo, to_lisp
-from peirce_kg.queries.language import Atom, Constant, Formula, Not, Query, parse
+from peirce_kg.queries.language import Atom, Constant, Formula, Not, Query, alpha_equivalent, parse
 from peirce_kg.queries.lisp import Complement, Intersection, Projection, SetExpression, Union, parse_lisp
-from peirce_kg.queries.normal import alpha_equivalent
 from peirce_kg.queries.parsing import MAX_DEPTH, QueryError
 from peirce_kg.queries.types import load_types
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from kgqa_reference import queries
 from peirce_kg.queries.features import Features, features
-from peirce_kg.queries.language import Query, parse
-from peirce_kg.queries.normal import canonical, disjunctive, reverse
+from peirce_kg.queries.language import Query, canonical, disjunctive, parse, reverse
 from peirce_kg.queries.parsing import QueryError
 from peirce_kg.queries.types import load_types
 

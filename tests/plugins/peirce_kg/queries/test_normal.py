@@ -6,8 +6,18 @@ from hypothesis import strategies as st
 from kgqa_queries import formulas
 from kgqa_reference import brute_force, graphs, queries
 from peirce_kg.graphs.graph import Graph
-from peirce_kg.queries.language import FREE, Atom, Query, Variable, parse, with_atoms
-from peirce_kg.queries.normal import alpha_equivalent, canonical, disjunctive, reverse
+from peirce_kg.queries.language import (
+    FREE,
+    Atom,
+    Query,
+    Variable,
+    alpha_equivalent,
+    canonical,
+    disjunctive,
+    parse,
+    reverse,
+    with_atoms,
+)
 from peirce_kg.queries.types import load_types
 
 renamings = st.permutations(range(1, 8)).map(
