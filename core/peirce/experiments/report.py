@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,19 +104,15 @@ class FigureTable:
     digits: int = 1
     drawn: Sequence[str] = ()
 
-    @property
-    def all_figures(self) -> list[Figure]:
-        """The figures row by row."""
-        return [figure for figures in self.figures.values() for figure in figures]
-
     def write(self, directory: Path) -> ExperimentReport:
         """Write Markdown, CSV and picture, each whole or not at all."""
         directory.mkdir(parents=True, exist_ok=True)
         files = [directory / f"{self.name}.{ending}" for ending in ("md", "csv", "png")]
         write_whole(files[0], self.markdown())
-        write_rows(files[1], self.all_figures, FIELDS)
+        listed = [figure for row in self.figures.values() for figure in row]
+        write_rows(files[1], listed, FIELDS)
         write_whole(files[2], self.picture())
-        figures = [{name: getattr(figure, name) for name in FIELDS} for figure in self.all_figures]
+        figures = [{name: getattr(figure, name) for name in FIELDS} for figure in listed]
         return ExperimentReport(figures=figures, facts=self.facts, files=files, shown=self.shown())
 
     def markdown(self) -> str:
@@ -124,20 +120,21 @@ class FigureTable:
         lines = [f"# {self.title}", "", self.about, ""]
         lines.append("| |" + "".join(f" {column} |" for column in self.columns))
         lines.append("|---|" + "---:|" * len(self.columns))
-        for label, figures in self.figures.items():
-            lines.append(f"| {label} |" + "".join(f" {self.text(figure)} |" for figure in figures))
+        lines += [f"| {' | '.join(row)} |" for row in self._rows()]
         lines += ["", *(f"{fact}\n" for fact in self.facts), *(f"* {source}" for source in self.sources)]
         return "\n".join(lines).rstrip() + "\n"
 
     def shown(self) -> Table:
         """The table for a screen."""
-        table = Table(title=f"{self.name}: {self.title}", caption=" ".join(self.facts))
-        table.add_column("")
+        table = Table("", title=f"{self.name}: {self.title}", caption=" ".join(self.facts))
         for column in self.columns:
             table.add_column(column, justify="right")
-        for label, figures in self.figures.items():
-            table.add_row(escape(label), *(self.text(figure) for figure in figures))
+        for label, *texts in self._rows():
+            table.add_row(escape(label), *texts)
         return table
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        return ((label, *map(self.text, figures)) for label, figures in self.figures.items())
 
     def text(self, figure: Figure) -> str:
         """A figure such as `27.4 (26.9 to 28.0), 13 of 23 types [25.0]`."""
@@ -159,21 +156,17 @@ class FigureTable:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Picture
 
-        picture = Picture(figsize=(max(6.0, 1.8 * len(self.columns) + 2), 4.5), layout="constrained")
+        lines = all(column.isdecimal() for column in self.columns)
+        width = 8 if lines else max(6.0, 1.8 * len(self.columns) + 2)
+        picture = Picture(figsize=(width, 4.5), layout="constrained")
         FigureCanvasAgg(picture)
         axes = picture.subplots()
-        if all(column.isdecimal() for column in self.columns):
-            picture.set_size_inches(8, 4.5)
-            self._lines(axes)
-        else:
-            self._bars(axes)
+        (self._lines if lines else self._bars)(axes)
         if self.published:
             axes.plot([], [], "--", color="k", linewidth=1, label=f"paper, {self.published}")
-        axes.set_ylabel(self.unit)
-        axes.set_xlabel(self.across)
+        axes.set(ylabel=self.unit, xlabel=self.across, title=f"{self.title} ({self.name})")
         if self.logarithmic:
             axes.set_yscale("log")
-        axes.set_title(f"{self.title} ({self.name})")
         axes.legend(fontsize="small")
         content = io.BytesIO()
         picture.savefig(content, format="png", dpi=120)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import torch
@@ -37,18 +38,17 @@ class Feed:
         self.epoch, self.batch = epoch, batch
         self._task, self._data, self._split, self._seed = task, data, split, seed
         self._batches = self._pass()
-        for index in range(batch):
-            if next(self._batches, None) is None:
-                raise TaskError(
-                    f"task {task.name!r} had more than {batch} batches in epoch {epoch} and now has {index}: its data "
-                    "changed since the checkpoint was written; start again without resuming"
-                )
+        used = sum(1 for _ in islice(self._batches, batch))
+        if used < batch:
+            raise TaskError(
+                f"task {task.name!r} had more than {batch} batches in epoch {epoch} and now has {used}: its data "
+                "changed since the checkpoint was written; start again without resuming"
+            )
 
     def take(self, count: int) -> Iterator[Batch]:
         """The next batches, as many as asked for."""
         for _ in range(count):
-            batch = next(self._batches, None)
-            if batch is None and self.batch:
+            if (batch := next(self._batches, None)) is None and self.batch:
                 self.epoch, self.batch = self.epoch + 1, 0
                 self._batches = self._pass()
                 batch = next(self._batches, None)
@@ -98,11 +98,10 @@ def shared(
     """
     usual = 1 / total
     own: deque[tuple[Batch, Mapping[str, int]]] = deque()
-    sums: dict[str, int] = {}
+    sums: Counter[str] = Counter()
     for index, batch in enumerate(batches):
         counts = task.targets(batch)
-        for name, count in counts.items():
-            sums[name] = sums.get(name, 0) + count
+        sums.update(counts)
         if index % processes != process:
             continue
         if counts or own:
