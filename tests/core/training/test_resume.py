@@ -73,35 +73,21 @@ def test_killed_processes_resume_to_the_bit(
     whole = go(tmp_path / "whole", parts, seed=5)
     directory = tmp_path / "killed"
     (tmp_path / "spec.toml").write_text(FOLNET.to_toml())
-    values = attrs.asdict(OPTIONS) | {"monitor": '"accuracy"', "device": '"cpu"'}
     changed = ("steps", "lr", "warmup", "save_every", "evaluate_every", "monitor", "threads", "device")
-    sets = [part for key in changed for part in ("--set", f"train.{key}={values[key]}")]
-    command = [
-        "train",
-        tmp_path / "spec.toml",
-        "--task=marked",
-        "--set=batch=16",
-        *sets,
-        "--seed=5",
-        "-o",
-        directory,
-    ]
+    sets = [f"--set=train.{key}={getattr(OPTIONS, key)}" for key in changed]
+    given = ("--task=marked", "--set=batch=16", *sets, "--seed=5", "-o", directory)
+    command = ["train", tmp_path / "spec.toml", *given]
 
-    # Before the first checkpoint; between two; while one is written, after the evaluation at step 8; then to the end.
-    kills = ({KILL_AT: "3"}, {KILL_AT: "8"}, {KILL_IN_CHECKPOINT: "10"})
-    left = ([], ["step-00000005"], ["step-00000005"])
-    for kill, checkpoints in zip(kills, left, strict=True):
+    # Between two checkpoints; while one is written, after the evaluation at step 8; then to the end.
+    for kill in ({KILL_AT: "8"}, {KILL_IN_CHECKPOINT: "10"}):
         died = peirce_command(*command, "--resume", **kill)
         assert died.returncode == -signal.SIGKILL, died.stderr
-        assert [p.name for p in Checkpoints(directory, 1).paths()] == checkpoints
+        assert [p.name for p in Checkpoints(directory, 1).paths()] == ["step-00000005"]
         assert not (directory / "training.json").exists()
     assert (directory / "checkpoints" / ".step-00000010.writing").is_dir()
-    done = peirce_command(*command, "--resume", "--json")
+    done = peirce_command(*command, "--resume")
     assert done.returncode == 0, done.stderr
 
-    printed = json.loads(done.stdout)
-    assert printed["loss"] == whole.losses[-1]
-    assert printed["metrics"] == {"test": dict(whole.metrics)}
     found, damaged = Checkpoints(directory, 1).newest()
     assert found is not None
     assert not damaged

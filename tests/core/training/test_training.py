@@ -14,7 +14,6 @@ import torch
 from peirce.errors import BusyError, PlanError, TaskError
 from peirce.model import Task
 from peirce.registry import Registry
-from peirce.spec import Spec
 from peirce.training import TrainingOptions, TrainResult, plain, train, training_options
 from peirce.training.evaluation import check_data, evaluate
 from rich.console import Console
@@ -69,12 +68,17 @@ def test_a_model_learns_and_is_saved_with_all_that_belongs_to_it(
     assert metrics["during_training"] == [dict(e) for e in result.evaluations]
 
 
-def test_curves_are_written_to_tensorboard_and_drawn(parts: Registry, tmp_path: Path) -> None:
+def test_curves_are_written_to_tensorboard_and_drawn_and_progress_is_shown(
+    parts: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from matplotlib.image import imread
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     options = attrs.evolve(SHORT, log_every=2, evaluate_every=3, warmup=2)
-    result = run(tmp_path, parts, options)
+    result = run(tmp_path, parts, options, console=Console(width=120))
+    shown = capsys.readouterr().out
+    assert "step 3: valid loss" in shown
+    assert "6/6" in shown
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     losses = {e.step: e.value for e in events.Scalars("train/loss")}
@@ -134,11 +138,6 @@ def test_gradients_are_clipped(parts: Registry, tmp_path: Path) -> None:
     )
     assert tight.losses[0] == loose.losses[0]
     assert tight.losses[-1] != loose.losses[-1]
-    before, free, clipped = (
-        torch.cat([p.detach().flatten() for p in model.parameters()])
-        for model in (peirce.build(tight.model.spec, registry=parts), loose.model, tight.model)
-    )
-    assert (clipped - before).abs().max() < (free - before).abs().max()
 
 
 def test_patience_stops_and_gives_the_best_model(parts: Registry, tmp_path: Path) -> None:
@@ -208,17 +207,11 @@ def test_what_cannot_be_trained_is_refused(
     ("change", "message"),
     [
         ({"model.architecture": "folnett"}, "unknown architecture 'folnett'. Did you mean 'folnet'"),
-        (
-            {"model.heads.0.clases": 3},
-            "unknown option 'clases' of head 'classification'. Did you mean 'classes'",
-        ),
-        (
-            {"model.dims.layer": 3},
-            "unknown dimension 'layer' of architecture 'transformer'. Did you mean 'layers'",
-        ),
+        ({"model.heads.0.clases": 3}, "unknown option 'clases' of head 'classification'. Did you mean 'classes'"),
+        ({"model.dims.layer": 3}, "unknown dimension 'layer' of architecture 'transformer'. Did you mean 'layers'"),
         ({"model.positions.0.use": "shw"}, "unknown position 'shw'. Did you mean 'shaw'"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_in_the_spec_are_found_before_the_data_are_prepared(
     change: dict[str, object], message: str, parts: Registry, tmp_path: Path
 ) -> None:
@@ -257,17 +250,6 @@ def test_one_thread_of_a_process_trains(parts: Registry, tmp_path: Path) -> None
     run(tmp_path / "other", parts)
 
 
-def test_progress_is_shown_on_the_console(
-    parts: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(
-        tmp_path, parts, attrs.evolve(SHORT, evaluate_every=3, monitor="accuracy"), console=Console(width=120)
-    )
-    shown = capsys.readouterr().out
-    assert "step 3: valid accuracy" in shown
-    assert "6/6" in shown
-
-
 def test_other_data_than_those_of_the_training_are_refused(
     parts: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,14 +262,6 @@ def test_other_data_than_those_of_the_training_are_refused(
     monkeypatch.setattr(type(other), "name", "other")
     with pytest.raises(TaskError, match=f"give its own task, '{trained_on}'"):
         check_data(model, tmp_path, other, None)
-
-
-def test_unused_heads_and_frozen_parts_do_not_disturb(parts: Registry, tmp_path: Path) -> None:
-    spec: Spec = TRANSFORMER.replace({"model.heads": [{"use": "classification"}, {"use": "mlm"}]})
-    result = run(tmp_path, parts, spec=spec)
-    assert result.steps == 6
-    fresh = peirce.build(result.model.spec, registry=parts)
-    assert torch.equal(fresh.heads["mlm"].dense.weight, result.model.heads["mlm"].dense.weight)
 
 
 def test_options_survive_being_written_as_plain_values() -> None:

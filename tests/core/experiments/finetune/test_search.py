@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from collections.abc import Callable
@@ -73,15 +72,11 @@ def test_a_search_is_run_once_and_its_models_are_evaluated(
     code, text = finetune(tmp_path, *SMALL, "--json")
     assert code == 0
     results = json.loads(text)
-    assert results["schema"] == "peirce.finetune/1"
     assert results["recipe"] == "glue-16g"
     assert results["runs"] == {"done": 4, "all": 4}
-    assert results["seeds"] == [0]
     assert results["average"] is None  # of one task that counts
     assert [case["case"] for case in results["cases"]] == ["rte", "wnli"]
     assert [point["point"] for point in results["cases"][0]["points"]] == ["lr-0.001", "lr-0.01"]
-    rows = list(csv.DictReader((tmp_path / "results.csv").read_text().splitlines()))
-    assert len(rows) == 4
     directory = tmp_path / results["cases"][0]["best"]["directory"]
     model = load(directory)
     assert [head.use for head in model.spec.heads] == ["classification"]
@@ -102,12 +97,8 @@ def test_a_search_is_run_once_and_its_models_are_evaluated(
     assert code == 0
     assert "all 4 runs are in" in text
     table = json.loads((tmp_path / "results.json").read_text())
-    values = [
-        [run["metrics"] for run in point["runs"]] for case in table["cases"] for point in case["points"]
-    ]
-    assert values == [
-        [run["metrics"] for run in point["runs"]] for case in results["cases"] for point in case["points"]
-    ]
+    for case, before in zip(table["cases"], results["cases"], strict=True):
+        assert [point["medians"] for point in case["points"]] == [p["medians"] for p in before["points"]]
 
     # Other settings in the same place are refused.
     code, text = finetune(tmp_path, *SMALL, "--set", "train.weight_decay=0.5")
@@ -119,7 +110,7 @@ def test_a_search_is_run_once_and_its_models_are_evaluated(
     done = CliRunner().invoke(app, [str(directory), "--split", "valid", "--json"])
     assert done.exit_code == 0, done.output
     metrics = json.loads(done.stdout)["metrics"]
-    assert metrics == table["cases"][0]["best"]["medians"] or metrics in values[0] + values[1]
+    assert metrics == table["cases"][0]["best"]["medians"]
 
 
 def test_a_run_that_diverges_is_listed_and_the_others_go_on(
