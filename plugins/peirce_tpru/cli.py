@@ -73,10 +73,12 @@ def roles(
         return
     recurrences = []
     for binding in found.bindings:
-        orders = [(row, (-row).argsort(kind="stable")[:count]) for row in binding.shares]
         strongest = [
-            [{"role": int(role), "share": round(float(row[role]), DIGITS)} for role in order]
-            for row, order in orders
+            [
+                {"role": int(role), "share": round(float(row[role]), DIGITS)}
+                for role in (-row).argsort(kind="stable")[:count]
+            ]
+            for row in binding.shares
         ]
         own = {"name": binding.name, "roles": binding.shares.shape[1], "strongest": strongest}
         recurrences.append(own)

@@ -16,7 +16,6 @@ from attrs import frozen
 from peirce.compose import build
 from peirce.errors import ModelFileError
 from peirce.model import Model, check_published, published_config, published_tensors
-from peirce.registry import Registry
 from peirce.spec import Spec, StructureError, structured
 from torch import Tensor
 
@@ -63,9 +62,7 @@ class Settings:
         return self.bidirectional or self.birnn
 
 
-def import_tpru(
-    config: Path, weights: Path, directory: Path, *, name: str | None = None, registry: Registry | None = None
-) -> Model:
+def import_tpru(config: Path, weights: Path, directory: Path) -> Model:
     """Make a saved model of published weights.
 
     Args:
@@ -73,17 +70,15 @@ def import_tpru(
             layer from the left, `n_layers` and `bidirectional`. `n_embed` counts the tokens where no table comes along.
         weights: a safetensors file, or a torch file of a state dict. A table `embedding.weight` or `embed.weight`
             [v, d_embed] becomes the word embeddings; without one they are new.
-        directory: where the model is saved.
-        name: the model's name; the directory's if None.
-        registry: where parts are looked up.
+        directory: where the model is saved; its name is the model's.
 
     Raises:
         ModelFileError: a file cannot be read, a setting is unknown or asks for another network, or tensors are unknown,
             missing or misshapen.
     """
     settings, found = _settings(config), published_tensors(weights)
-    spec = _spec(settings, found, name or directory.resolve().name, config)
-    model = build(spec, registry=registry, seed=0)
+    spec = _spec(settings, found, directory.resolve().name, config)
+    model = build(spec, seed=0)
     state = model.state_dict()
     table = _table(found, settings.n_layers, settings.both)
     initial = [key for key in found if key.rpartition(".")[2] == INITIAL and key not in table]
@@ -113,8 +108,7 @@ def _spec(settings: Settings, found: Mapping[str, Tensor], name: str, source: Pa
     Raises:
         ModelFileError: nothing counts them, or two things do and differ.
     """
-    tables = {key: found[key] for key in EMBEDDINGS if key in found and found[key].dim() == 2}
-    counts = {key: len(table) for key, table in tables.items()}
+    counts = {key: len(found[key]) for key in EMBEDDINGS if key in found and found[key].dim() == 2}
     if len(counts) > 1:
         raise ModelFileError(
             f"the weights have both {' and '.join(counts)}; keep the one that is the embeddings"
@@ -130,17 +124,12 @@ def _spec(settings: Settings, found: Mapping[str, Tensor], name: str, source: Pa
             f"{source} has no n_embed and the weights no {EMBEDDINGS[0]}, so nothing says how many tokens there are; "
             "add one of them"
         )
-    both = settings.both
+    both, width = settings.both, settings.d_hidden * (1 + settings.both)
     options = {"roles": settings.n_roles, "tanh": False, "state_map": True, "bias": True}
-    dims = {
-        "layers": settings.n_layers,
-        "unary": settings.d_hidden * (1 + both),
-        "embedding": settings.d_embed,
-    }
     plain = {
         "name": name,
         "architecture": "recurrent",
-        "dims": dims,
+        "dims": {"layers": settings.n_layers, "unary": width, "embedding": settings.d_embed},
         "options": {"directions": "both" if both else "forward", "pooler": False},
         "input": {"vocabulary": vocabulary, "token_types": 0},
         "operators": {"layer": "tpru", "options": {"tpru": options}},

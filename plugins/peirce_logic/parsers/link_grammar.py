@@ -7,9 +7,10 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 
+from attrs import evolve
 from peirce.errors import InputError, TaskError
 
-from peirce_logic.detection.trees import Nested, Token, Tree, flat, read_brackets, tree_of
+from peirce_logic.detection.trees import Token, Tree, flat, read_brackets, tree_of
 from peirce_logic.parsers.parser import Parsed, Parser
 
 PROGRAM = "link-parser"
@@ -121,26 +122,14 @@ def tree_of_printed(printed: str | None, text: str, start: int, end: int) -> Tre
         nested = next(read_brackets(clean, f"the output of {PROGRAM}"))
     except (InputError, StopIteration):
         return flat(whole)
-    tokens, at = [], start
-    for leaf in leaves(nested):
+    tree, tokens, at = tree_of(nested), [], start
+    for leaf in tree.words if tree else ():
         word = _MARK.sub("", _MARK.sub("", leaf))
         word = word[1:-1] if len(word) > 2 and word[0] + word[-1] == "{}" else word
-        word = {"-LRB-": "(", "-RRB-": ")"}.get(word, word)
         while at < end and text[at].isspace():
             at += 1
         if not word or text[at : at + len(word)].lower() != word.lower() or at + len(word) > end:
             return flat(whole)
         tokens.append(Token(text[at : at + len(word)], at, at + len(word)))
         at += len(word)
-    if text[at:end].strip():
-        return flat(whole)
-    return tree_of(nested, given=tokens) or flat(whole)
-
-
-def leaves(nested: Nested | str) -> Iterator[str]:
-    """The words of what was read, in their order."""
-    if isinstance(nested, str):
-        yield nested
-    else:
-        for child in nested.children:
-            yield from leaves(child)
+    return flat(whole) if tree is None or text[at:end].strip() else evolve(tree, tokens=tuple(tokens))

@@ -13,14 +13,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 from peirce.errors import ModelFileError, TaskError
-from peirce.files import (
-    digest_of,
-    digests_checked,
-    parse_json,
-    whole_number,
-    write_whole,
-)
-from peirce.files import tensor_header as held
+from peirce.files import digest_of, digests_checked, parse_json, tensor_header, whole_number, write_whole
 
 from peirce_logic.detection.algorithm import default_sense
 from peirce_logic.detection.lexicon import Keyword, Match
@@ -58,6 +51,7 @@ class Classifier:
         return [self.relations[i] for i in best]
 
 
+@frozen(eq=False, slots=False)
 class Senses:
     """Chooses the sense of keywords that have several, by the sentence that they stand in.
 
@@ -67,10 +61,9 @@ class Senses:
         classifiers: by keyword.
     """
 
-    def __init__(self, encoder: str, digest: str, classifiers: Mapping[str, Classifier]) -> None:
-        self.encoder = encoder
-        self.digest = digest
-        self.classifiers = dict(classifiers)
+    encoder: str
+    digest: str
+    classifiers: Mapping[str, Classifier]
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -92,20 +85,16 @@ class Senses:
 
         A keyword without a classifier, or whose lexicon lacks the sense that is found, has its most frequent one.
         """
-        tree = trees[sentence]
-        tokens = tree.tokens[match.start : match.stop]
+        tree, usual = trees[sentence], default_sense(trees, sentence, match)
+        tokens, first = tree.tokens[match.start : match.stop], tree.tokens[0].start
         classifier = self.classifiers.get(" ".join(token.text for token in tokens).lower())
         if classifier is None:
-            return default_sense(trees, sentence, match)
-        first = tree.tokens[0].start
+            return usual
         place = (tokens[0].start - first, tokens[-1].end - first)
         (relation,) = classifier.of(self.vectors.of([sentence_text(tree)], [place]))
         if relation == NONE:
             return None
-        return next(
-            (sense for sense in match.senses if sense.relation == relation),
-            default_sense(trees, sentence, match),
-        )
+        return next((sense for sense in match.senses if sense.relation == relation), usual)
 
     def save(self, path: Path) -> None:
         """Write the classifiers, whole or not at all.
@@ -148,7 +137,7 @@ def read_senses(path: str | os.PathLike[str]) -> tuple[Senses, str]:
             f"there is no file {file} of senses; write it with `peirce logic senses train --encoder NAME -o {file}`"
         )
     try:
-        metadata, arrays = held(file).metadata, load_file(file)
+        metadata, arrays = tensor_header(file).metadata, load_file(file)
         if _OWN in metadata and digests_checked() and metadata[_OWN] != _digest(arrays, metadata):
             raise ValueError("its digest is another than it says")
         if (version := whole_number(metadata.get("format", ""))) is None or "relations" not in metadata:

@@ -47,14 +47,12 @@ class Vectors:
         import torch
 
         tokenizer, model = self._loaded
-        found = []
+        found, keywords = [], list(zip(texts, places, strict=True))
         for begin in range(0, len(texts), BATCH):
-            cut = [
-                (text[max(0, start - AROUND) : end + AROUND], start - max(0, start - AROUND), end - start)
-                for text, (start, end) in zip(
-                    texts[begin : begin + BATCH], places[begin : begin + BATCH], strict=True
-                )
-            ]
+            cut = []
+            for text, (start, end) in keywords[begin : begin + BATCH]:
+                before = max(0, start - AROUND)
+                cut.append((text[before : end + AROUND], start - before, end - before))
             given = tokenizer(
                 [text for text, _, _ in cut], padding=True, truncation=True, max_length=self._longest,
                 return_tensors="pt", return_offsets_mapping=True,
@@ -63,8 +61,7 @@ class Vectors:
             with torch.inference_mode():
                 states = model(**given).last_hidden_state
             starts, ends = offsets[..., 0], offsets[..., 1]
-            first = torch.tensor([[start] for _, start, _ in cut])
-            last = first + torch.tensor([[length] for _, _, length in cut])
+            first, last = (torch.tensor([[each[i]] for each in cut]) for i in (1, 2))
             inside = ((starts < last) & (ends > first) & (ends > starts)).unsqueeze(2)
             found.append(((states * inside).sum(1) / inside.sum(1).clamp_min(1)).numpy())
         return np.concatenate(found)

@@ -194,9 +194,8 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
         """The cross-entropy of the summaries' tokens, of the one that ends them too."""
         begun = _begun(model, batch["cls"])
         labels, size = batch["labels"], begun.shape[1]
-        given = {name: batch[name] for name in _source_of(model) if name in batch}
         target = torch.cat([begun, labels[:, :-1].clamp_min(0)], 1)
-        outputs = model(**given, decoder_input_ids=target)
+        outputs = model(**_source_of(model, batch), decoder_input_ids=target)
         expected = torch.cat([labels.new_full((len(labels), size - 1), IGNORED), labels], 1)
         return model.loss(HEAD, outputs, expected)
 
@@ -223,9 +222,8 @@ class Summarise(TextTask[SummariseOptions, Example, Summaries]):
         with evaluating(model) as moved:
             for start in range(0, len(first), options.batch_size):
                 batch = moved(part.batch(first[start : start + options.batch_size]))
-                given = {name: batch[name] for name in _source_of(model) if name in batch}
                 made = model.generate(
-                    {**given, DECODER: _begun(model, batch["cls"])},
+                    {**_source_of(model, batch), DECODER: _begun(model, batch["cls"])},
                     max_new=options.summary_length,
                     eos_id=data.tokenizer.sep_id,
                     beams=options.beams,
@@ -247,6 +245,7 @@ def _begun(model: Model, cls: Tensor) -> Tensor:
     return torch.cat([torch.full_like(cls, start), cls], 1)
 
 
-def _source_of(model: Model) -> list[str]:
+def _source_of(model: Model, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The inputs that tell of the text."""
-    return [spec.name for spec in model.signature.inputs if not spec.name.startswith("decoder_")]
+    known = {spec.name for spec in model.signature.inputs if not spec.name.startswith("decoder_")}
+    return {name: tensor for name, tensor in batch.items() if name in known}

@@ -20,15 +20,14 @@ from torch import Tensor
 
 from peirce_tpru.entailment.files import HEURISTICS, TRAIN, VALID, Pair, found_in, read_pairs
 from peirce_tpru.entailment.formulas import CONNECTIVES, VARIABLES, renamed
+from peirce_tpru.vectors import CLS, PAD, SEP, SPECIALS
 
 HEAD = "matching"
-SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 SYMBOLS = (*SPECIALS, *"()", *CONNECTIVES, *VARIABLES)
 """The vocabulary, in the order of the ids."""
 CLASSES = ("does not entail", "entails")
 FIRST = SYMBOLS.index("a")
 """The id of the first variable."""
-PAD, CLS, SEP = (SYMBOLS.index(name) for name in ("[PAD]", "[CLS]", "[SEP]"))
 SORTED = 50
 """Among so many training batches, pairs of about one length share one, which saves padding."""
 
@@ -163,18 +162,8 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
 
     def check(self, model: Model, data: EntailmentData) -> None:
         """The head must be there, with two classes, and the longest pair must fit."""
-        outputs = {spec.name: spec.dims for spec in model.signature.outputs}
-        if outputs.get(f"{HEAD}_logits") != ("batch", 2):
-            raise TaskError(
-                f"entailment trains a head {HEAD!r} of two classes, and {model.spec.name!r} has none; add "
-                'heads = [{ use = "matching" }]'
-            )
         longest = max(int(pairs.lengths.max()) for pairs in data.files.values())
-        if longest > model.plan.dims.max_length:
-            raise TaskError(
-                f"the longest pair has {longest} tokens, and model.input.max_length is {model.plan.dims.max_length}; "
-                "raise it"
-            )
+        check_pairs(self.name, model, len(CLASSES), f"the longest pair has {longest} tokens", longest)
 
     def batches(
         self, data: EntailmentData, split: str, seed: int, epoch: int
@@ -232,6 +221,20 @@ class Entailment(Task[EntailmentOptions, EntailmentData]):
         """The tokenizer, so that a saved model reads propositions as text, and the names of its classes."""
         labels = json.dumps({"task": self.name, "labels": ["0", "1"], "classes": CLASSES}, indent=2)
         return {"tokenizer.json": tokenizer().content, "labels.json": labels.encode()}
+
+
+def check_pairs(task: str, model: Model, classes: int, what: str, longest: int) -> None:
+    """Refuse a model without a head `matching` of so many classes, or whose rows are shorter than the longest pair."""
+    outputs = {spec.name: spec.dims for spec in model.signature.outputs}
+    if outputs.get(f"{HEAD}_logits") != ("batch", classes):
+        raise TaskError(
+            f"{task} trains a head {HEAD!r} of {classes} classes, and {model.spec.name!r} has none; add heads = "
+            f'[{{ use = "matching", classes = {classes} }}]'
+        )
+    if longest > model.plan.dims.max_length:
+        raise TaskError(
+            f"{what}, and model.input.max_length is {model.plan.dims.max_length}; raise it, or give shorter pairs"
+        )
 
 
 def _ordered(pair: Pair) -> Pair:

@@ -183,9 +183,9 @@ class Table3(Table2):
         """A row for each measure of each task of SentEval."""
         from peirce_tpru.nli.task import vectors_in
         from peirce_tpru.senteval.running import evaluate
-        from peirce_tpru.senteval.sentences import of_model
+        from peirce_tpru.senteval.sentences import sentences_of
 
-        sentences = of_model(trained.model, self.path(cell), vectors=vectors_in(data) or "")
+        sentences = sentences_of(self.path(cell), model=trained.model, vectors=vectors_in(data) or "")
         how = {"folds": self.scale.folds, "limit": self.scale.limit}
         common = {**self.facts(cell, trained), **how}
         for name, own in evaluate(sentences, _within(Path(self.request.data), "senteval"), **how).items():

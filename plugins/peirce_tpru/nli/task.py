@@ -29,6 +29,7 @@ from peirce_text import (
 )
 from torch import Tensor
 
+from peirce_tpru.entailment.task import check_pairs
 from peirce_tpru.nli.files import FILES, LABELS, MISMATCHED, TEST, TRAIN, pair, read_folder, read_hub
 from peirce_tpru.vectors import ASSET, SPECIALS, Vectors, rows_of, vectors_of
 
@@ -183,18 +184,8 @@ class Nli(TextClasses[NliOptions]):
 
     def check(self, model: Model, data: TextClassData) -> None:
         """The head must be there, with three classes, and the longest pair must fit."""
-        outputs = {spec.name: spec.dims for spec in model.signature.outputs}
-        if outputs.get(f"{self.head}_logits") != ("batch", len(LABELS)):
-            raise TaskError(
-                f"nli trains a head {self.head!r} of three classes, and {model.spec.name!r} has none; add "
-                'heads = [{ use = "matching", classes = 3 }]'
-            )
         longest = self.options.length * (2 if self.options.vectors else 1)
-        if longest > model.plan.dims.max_length:
-            raise TaskError(
-                f"a pair may have {longest} tokens, and model.input.max_length is {model.plan.dims.max_length}; raise "
-                "it, or lower task.length"
-            )
+        check_pairs(self.name, model, len(LABELS), f"a pair may have {longest} tokens", longest)
 
     def metrics(self, model: Model, data: TextClassData, split: str) -> Mapping[str, float]:
         """Accuracy, `accuracy_mismatched` where MNLI has such pairs, and their mean as `score`."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from attrs import frozen
 from numpy.typing import NDArray
 from peirce.compose import load
 from peirce.errors import TaskError
@@ -26,6 +27,7 @@ TOKENIZER = "tokenizer.json"
 LENGTH = 256
 
 
+@frozen(eq=False)
 class Sentences:
     """Gives sentences their vectors.
 
@@ -36,15 +38,15 @@ class Sentences:
         vectors: the vectors of words that are read; None where there are none.
     """
 
-    def __init__(
-        self, about: str, size: int, read: Callable[[Sequence[str]], Features], vectors: Vectors | None
-    ) -> None:
-        self.about, self._size, self._read, self._vectors = about, size, read, vectors
+    about: str
+    size: int
+    read: Callable[[Sequence[str]], Features]
+    vectors: Vectors | None
 
     def keep(self, texts: Iterable[str]) -> None:
         """Make ready the words' vectors of these texts."""
-        if self._vectors is not None:
-            self._vectors.keep(texts)
+        if self.vectors is not None:
+            self.vectors.keep(texts)
 
     def of(self, texts: Sequence[str], what: str) -> Features:
         """The vector of each text, float32 [n, d]; each distinct one is read once, those of like length together.
@@ -54,19 +56,20 @@ class Sentences:
             what: what they are, for the progress bar.
         """
         distinct = sorted(set(texts), key=lambda text: (len(text), text))
-        starts = range(0, len(distinct), self._size)
+        starts = range(0, len(distinct), self.size)
         found: dict[str, Any] = {}
         for start in shown(starts, f"sentences of {what}", len(starts), 20):
-            part = distinct[start : start + self._size]
-            found |= zip(part, self._read(part), strict=True)
+            part = distinct[start : start + self.size]
+            found |= zip(part, self.read(part), strict=True)
         return np.stack([found[text] for text in texts]).astype(np.float32)
 
 
 def sentences_of(
-    source: str,
+    source: str | Path,
     *,
+    model: Model | None = None,
     pool: str = "",
-    vectors: str = "",
+    vectors: str | Vectors = "",
     cache: str = "",
     batch_size: int = 64,
     device: str = "cpu",
@@ -76,6 +79,7 @@ def sentences_of(
     Args:
         source: the folder of a saved model of Peirce; or of an encoder of `transformers`, or its name on the hub; or a
             text file of word vectors.
+        model: the saved model, if it is loaded already.
         pool: one of `POOLS`; if empty, that of the model's head `matching`, or else the mean.
         vectors: of a model that reads vectors of words, where they lie now; where they lay in training if empty.
         cache: a folder that keeps an encoder's vectors of words.
@@ -85,31 +89,12 @@ def sentences_of(
     Raises:
         TaskError: there is no such model, or it reads more than texts.
     """
+    folder = Path(source)
     if pool and pool not in POOLS:
         raise TaskError(f"there is no way {pool!r} to pool; there are {', '.join(POOLS)}")
-    if (Path(source) / SPEC).is_file():
-        return of_model(load(source), Path(source), pool, vectors, cache, batch_size, device)
-    if pool in ("ends", "pooled"):
-        raise TaskError(f"an encoder's vectors are pooled by mean, max, first or last, and not by {pool!r}")
-    given, pool = vectors_of(source, length=LENGTH, cache=cache, device=device), pool or "mean"
-    take: Any = {"mean": lambda own: own.mean(0), "max": lambda own: own.max(0)}.get(
-        pool, lambda own: own[0 if pool == "first" else -1]
-    )
-    about = f"{source}, {pool} of {given.width} channels"
-    return Sentences(about, batch_size, lambda part: np.stack([take(own) for own in given.of(part)]), given)
-
-
-def of_model(
-    model: Model,
-    folder: Path,
-    pool: str = "",
-    vectors: str | Vectors = "",
-    cache: str = "",
-    batch_size: int = 64,
-    device: str = "cpu",
-) -> Sentences:
-    """What gives vectors by a model that is loaded already, whose assets are in `folder`."""
-    model = model.to(device)
+    if model is None and not (folder / SPEC).is_file():
+        return _of_encoder(str(source), pool or "mean", cache, batch_size, device)
+    model = (model or load(folder)).to(device)
     asked = {spec.name for spec in model.signature.inputs if spec.required}
     pool = pool or next(
         (str(head.options.get("pool", "last")) for head in model.spec.heads if head.use == "matching"), "mean"
@@ -145,6 +130,17 @@ def of_model(
 
     about = f"{model.spec.name}, {pool} of {model.plan.dims.unary} channels"
     return Sentences(about, batch_size, read, given if isinstance(given, Vectors) else None)
+
+
+def _of_encoder(source: str, pool: str, cache: str, batch_size: int, device: str) -> Sentences:
+    if pool in ("ends", "pooled"):
+        raise TaskError(f"an encoder's vectors are pooled by mean, max, first or last, and not by {pool!r}")
+    given = vectors_of(source, length=LENGTH, cache=cache, device=device)
+    take: Any = {"mean": lambda own: own.mean(0), "max": lambda own: own.max(0)}.get(
+        pool, lambda own: own[0 if pool == "first" else -1]
+    )
+    about = f"{source}, {pool} of {given.width} channels"
+    return Sentences(about, batch_size, lambda part: np.stack([take(own) for own in given.of(part)]), given)
 
 
 def pooled(states: Tensor, real: Tensor, pool: str) -> Tensor:

@@ -16,7 +16,7 @@ from peirce.registry import load_spec
 from peirce_text import Tokenizer
 from peirce_tpru.senteval.protocol import Features
 from peirce_tpru.senteval.running import COLUMNS, evaluate, means
-from peirce_tpru.senteval.sentences import Sentences, of_model, pooled, sentences_of
+from peirce_tpru.senteval.sentences import Sentences, pooled, sentences_of
 from peirce_tpru.vectors import EncoderVectors
 from senteval_files import BAD, GOOD, write_senteval
 
@@ -77,7 +77,8 @@ def test_a_model_gets_the_vectors_that_it_was_trained_on(encoder: str, tmp_path:
     model = build(load_spec("nli-tpru", changes), seed=0)
     model.save(tmp_path / "m", assets={"vectors.json": vectors.asset})
     named = sentences_of(str(tmp_path / "m")).of([GOOD], "texts")
-    assert np.allclose(named, of_model(model, tmp_path / "m", vectors=vectors).of([GOOD], "texts"))
+    given = sentences_of(tmp_path / "m", model=model, vectors=vectors)
+    assert np.allclose(named, given.of([GOOD], "texts"))
     (tmp_path / "glove.txt").write_text("the 1 0 0 0 0 0\n", encoding="utf-8")
     with pytest.raises(TaskError, match=r"are not those that .* was trained on.*--vectors"):
         sentences_of(str(tmp_path / "m"), vectors=str(tmp_path / "glove.txt"))
