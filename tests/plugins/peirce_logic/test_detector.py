@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 import peirce_logic.detector as module
 import pytest
 from peirce.errors import InputError, TaskError, WriteError
-from peirce.registry import default_catalogue
 from peirce_logic.detector import Detector
 from peirce_logic.relations import LOGICAL_IDS
 from tokenizers import Tokenizer
@@ -113,32 +113,14 @@ def test_halves_of_characters_are_replaced() -> None:
     assert (found.text, found.relations[0].key) == ("A\ufffd and Bob", (3, 6))
 
 
-DEADLY = """
-import os
-from peirce import hookimpl
-from peirce_logic.parsers.brackets import Brackets
-
-class Deadly(Brackets):
-    def parse(self, text):
-        os._exit(1)
-
-@hookimpl
-def register_parsers():
-    return {"deadly": "deadly_parser:Deadly"}
-"""
+def killed(*given: Any) -> None:
+    os._exit(1)
 
 
-def test_a_process_that_is_killed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "deadly_parser.py").write_text(DEADLY)
-    (tmp_path / "registry.toml").write_text('format = 1\nmodules = ["deadly_parser"]\n')
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PEIRCE_REGISTRY", str(tmp_path / "registry.toml"))
-    default_catalogue.cache_clear()
-    try:
-        with pytest.raises(TaskError, match=r"a process that parses was killed, .*; give fewer processes"):
-            Detector("deadly", processes=2).find(TEXTS)
-    finally:
-        default_catalogue.cache_clear()
+def test_a_process_that_is_killed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_parsed_part", killed)
+    with pytest.raises(TaskError, match=r"a process that parses was killed, .*; give fewer processes"):
+        Detector("brackets", processes=2).find(TEXTS)
 
 
 def test_what_was_parsed_before_an_error_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

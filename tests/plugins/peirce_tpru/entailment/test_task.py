@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from peirce.compose import Session, build, export
+from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import load_spec
-from peirce_text.serving import Classifies
 from peirce_tpru.entailment.formulas import entails, renamed
 from peirce_tpru.entailment.task import CLASSES, SYMBOLS, Entailment, EntailmentOptions, tokenizer
 
@@ -84,26 +82,9 @@ def test_accuracy_by_file_and_the_heuristics_beside_it(task: Entailment) -> None
     assert found["h1/test_easy"] == 0.25  # of labels 1, 0, 1, 0 it says 1, 1, 0, 1
     assert found["accuracy"] == found["accuracy/test_easy"] == task.right(model, pairs).mean()
     assert np.array_equal(pairs.labels[:4], [1, 0, 1, 0])
+    assert json.loads(task.assets(data)["labels.json"])["classes"] == list(CLASSES)
     with pytest.raises(TaskError, match=r"no head|has none"):
         task.check(build(load_spec("pair-tpru", {**SMALL, "model.heads": []}), seed=0), data)
-
-
-@pytest.mark.thorough  # half a minute; the suite exports the unit, and peirce_text asks its pipeline
-def test_a_saved_model_is_exported_and_answers_pairs_of_texts(task: Entailment, tmp_path: Path) -> None:
-    data = task.prepare()
-    model = build(load_spec("pair-tpru", {**SMALL, **task.overrides(data)}), seed=0)
-    model.save(tmp_path / "model", task.assets(data))
-    export(tmp_path / "model", path=tmp_path / "model.onnx")
-    said: list[Mapping[str, Any]] = []
-    pipeline = Classifies(tmp_path / "model", Session(tmp_path / "model.onnx"))
-    pipeline.ask({"text": "((p&q)>~(r))", "pair": "(p|q)"}, said.append)
-    encoding = tokenizer().encode("((p&q)>~(r))", "(p|q)", length=100)
-    ids, types = (torch.tensor([each]) for each in (encoding.ids, encoding.types))
-    with torch.no_grad():
-        (scores,) = model.eval()(input_ids=ids, token_type_ids=types)["matching_logits"]
-    best = int(scores.argmax())
-    assert said[0]["classes"] == [CLASSES[best], CLASSES[1 - best]]
-    np.testing.assert_allclose(said[0]["scores"], scores[[best, 1 - best]], atol=1e-5)
 
 
 def test_what_is_not_there_is_named(task: Entailment, tmp_path: Path) -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from peirce.compose import build
 from peirce.networks import recur
 from peirce.parts import Dims
-from peirce.spec import Spec
 from peirce_tpru.operators.tpru import TPRU, TPRUOptions
 from peirce_tpru.published import NAMES
 from safetensors.torch import load_file
@@ -66,17 +64,6 @@ def test_fillers_that_are_all_zero_have_no_gradient_and_no_share() -> None:
     assert gradient.isfinite().all()
 
 
-@pytest.mark.parametrize(
-    ("unary", "recurrent", "printed"), [(64, 128, 131_072), (64, 64, 40_960), (576, 128, 393_216)]
-)
-def test_the_paper_counts_five_matrices_in_two_directions(unary: int, recurrent: int, printed: int) -> None:
-    operator = unit(unary, recurrent, roles=8)
-    offsets = 2
-    assert 2 * (sum(p.numel() for p in operator.parameters()) - offsets) == printed
-    more = unit(unary, recurrent, roles=512)
-    assert sum(p.numel() for p in more.parameters()) == sum(p.numel() for p in operator.parameters())
-
-
 def test_a_hook_reads_the_share_of_each_role_at_each_token() -> None:
     operator, seen = unit(5, 4, roles=7), list[torch.Tensor]()
     atoms = torch.randn(2, 3, 5)
@@ -91,27 +78,3 @@ def test_a_hook_reads_the_share_of_each_role_at_each_token() -> None:
     for each in seen:
         torch.testing.assert_close(each.sum(1), torch.ones(2))
         assert each.ge(0).all()
-
-
-def test_a_spec_names_it_and_padding_changes_nothing() -> None:
-    spec = Spec.from_toml(
-        """
-        format = 1
-        [model]
-        name = "small"
-        architecture = "recurrent"
-        dims = { layers = 2, unary = 8 }
-        input = { vocabulary = 20 }
-        operators = { layer = "tpru", options = { tpru = { roles = 16 } } }
-        """,
-        source="small.toml",
-    )
-    model = build(spec, seed=0).eval()
-    ids = torch.tensor([[5, 7, 3]])
-    alone = model(input_ids=ids)["unary"]
-    padded = model(
-        input_ids=torch.tensor([[0, 0, 5, 7, 3, 0]]),
-        attention_mask=torch.tensor([[False, False, True, True, True, False]]),
-    )["unary"]
-    torch.testing.assert_close(padded[:, 2:5], alone)
-    assert padded[:, [0, 1, 5]].eq(0).all()  # zero states on either side of the text

@@ -13,7 +13,7 @@ from command_line import exit_code
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import load_spec
-from peirce_text import Tokenizer
+from peirce_text import Tokenizer, of_vocabulary
 from peirce_tpru.senteval.protocol import Features
 from peirce_tpru.senteval.running import COLUMNS, evaluate, means
 from peirce_tpru.senteval.sentences import Sentences, pooled, sentences_of
@@ -29,8 +29,9 @@ def test_each_way_to_pool() -> None:
     found = {
         pool: pooled(states, real, pool)[0].tolist() for pool in ("mean", "max", "last", "ends", "first")
     }
-    both = {"mean": [2, 3, 4, 5], "max": [4, 5, 6, 7], "last": [4, 5, 6, 7]}
-    assert found == {**both, "ends": [4, 5, 2, 3], "first": [0, 1, 2, 3]}
+    assert found == {
+        "mean": [2, 3, 4, 5], "max": [4, 5, 6, 7], "last": [4, 5, 6, 7], "ends": [4, 5, 2, 3], "first": [0, 1, 2, 3],
+    }  # fmt: skip
 
 
 def test_an_encoder_is_pooled_as_sentence_encoders_are(encoder: str) -> None:
@@ -48,11 +49,7 @@ def test_an_encoder_is_pooled_as_sentence_encoders_are(encoder: str) -> None:
 
 def test_a_model_is_pooled_as_its_head_and_reads_each_text_alone(tmp_path: Path) -> None:
     tokenizer = Tokenizer.train([GOOD, BAD] * 2, vocabulary=60)
-    changes = {
-        **SMALL,
-        "model.input.vocabulary": tokenizer.vocabulary,
-        "model.input.pad_id": tokenizer.pad_id,
-    }
+    changes = {**SMALL, **of_vocabulary(tokenizer)}
     model = build(load_spec("nli-tpru", changes), seed=0).eval()
     model.save(tmp_path / "m", assets={"tokenizer.json": tokenizer.content})
     found = sentences_of(str(tmp_path / "m")).of([GOOD, BAD], "texts")
@@ -69,11 +66,8 @@ def test_a_model_is_pooled_as_its_head_and_reads_each_text_alone(tmp_path: Path)
 
 def test_a_model_gets_the_vectors_that_it_was_trained_on(encoder: str, tmp_path: Path) -> None:
     vectors = EncoderVectors(encoder, 16, None, "cpu")
-    changes = {
-        **SMALL,
-        "model.input.vocabulary": 5,
-        "model.augmenters": [{"use": "word_vectors", "size": vectors.width}],
-    }
+    reads = [{"use": "word_vectors", "size": vectors.width}]
+    changes = {**SMALL, "model.input.vocabulary": 5, "model.augmenters": reads}
     model = build(load_spec("nli-tpru", changes), seed=0)
     model.save(tmp_path / "m", assets={"vectors.json": vectors.asset})
     named = sentences_of(str(tmp_path / "m")).of([GOOD], "texts")
@@ -87,7 +81,6 @@ def test_a_model_gets_the_vectors_that_it_was_trained_on(encoder: str, tmp_path:
 def test_the_figures_of_every_kind_of_task(encoder: str, tmp_path: Path) -> None:
     write_senteval(tmp_path)
     found = evaluate(sentences_of(encoder), tmp_path, folds=5)
-    assert list(found) == ["MR", "SST-2", "TREC", "MRPC", "SICK-E", "SICK-R", "STS15"]
     for task in ("MR", "SST-2", "MRPC", "SICK-E"):
         assert found[task]["accuracy"] == 1.0  # the sentences give the labels away
     assert found["MRPC"]["f1"] == 1.0
