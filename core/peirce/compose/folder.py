@@ -57,9 +57,6 @@ class FolderReport(Report):
 def verify_folder(directory: Path) -> FolderReport:
     """Hold each file of a saved model against its digest, and read what can be read without the model's parts.
 
-    Args:
-        directory: where the model was saved.
-
     Raises:
         ModelFileError: there is no saved model.
     """
@@ -119,15 +116,7 @@ class StaleWarning(UserWarning):
 
 
 def stale(path: Path, runtime: Runtime) -> str | None:
-    """How an exported file differs from the saved model in its folder; None where it does not, or nothing tells.
-
-    Args:
-        path: the file.
-        runtime: its runtime.
-
-    Returns:
-        A sentence, with the next step.
-    """
+    """How an exported file differs from the saved model in its folder; None where it does not, or nothing tells."""
     folder = path.parent
     if not (folder / PROVENANCE).is_file():
         return None

@@ -78,6 +78,7 @@ def load(
         stored = None if dtype is not None else _stored(found, model, files.provenance.get("dtype"), path)
         # Copied, since what safetensors reads follows the file: it would change, or end the process, with it.
         model.load_state_dict({name: value.clone() for name, value in weights.items()}, assign=True)
+        del weights
     for name, buffer in model.named_buffers():
         # Those that parts compute, and no file holds, have the dtype that they had when the model was saved.
         kind = getattr(torch, (stored or {}).get(name, ""), buffer.dtype)

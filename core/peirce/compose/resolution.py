@@ -28,7 +28,7 @@ from peirce.parts import (
     StateOperator,
     Writer,
 )
-from peirce.spec import Activation, OperatorSpec, Spec, structure
+from peirce.spec import Activation, HeadSpec, OperatorSpec, Spec, structure
 
 if TYPE_CHECKING:
     from peirce.registry import Registry
@@ -78,8 +78,8 @@ class _Resolution:
         model_dims: Any = self.read(cls.Dims, spec.dims, "model.dims", f"dimension of {owner}")
         self.ask(architecture, "model.dims", model_dims)
         if cls.scope is not None and spec.scope.kind != "bidirectional":
-            what = f"{owner} has the scope {cls.scope!r} and no other; leave `kind` out"
-            raise self.wrong("model.scope.kind", what)
+            only = f"{owner} has the scope {cls.scope!r} and no other; leave `kind` out"
+            raise self.wrong("model.scope.kind", only)
         self.refuse(cls.check_scope(architecture.options, self.scope), architecture, "model.scope.kind")
         if spec.input.vocabulary is None:
             raise self.wrong(
@@ -98,11 +98,9 @@ class _Resolution:
         if cls.layer and not mixing:
             raise self.wrong(_LAYER, "the layer has no operator that mixes tokens")
         if cls.recurrent and len(operators) > 1:
-            raise self.wrong(
-                _LAYER,
-                f"a layer of {owner} is one recurrent operator, and this one has {len(operators)}: "
-                f"{', '.join(planned.name for planned in operators)}; leave one of them",
-            )
+            named = ", ".join(planned.name for planned in operators)
+            many = f"a layer of {owner} is one recurrent operator, and this one has {len(operators)}: {named}"
+            raise self.wrong(_LAYER, f"{many}; leave one of them")
         self.attends = cls.own_attention or any(planned.part.pair for planned in mixing if planned.operator)
         past = frozenset({"past"} if self.scope in ("causal", "prefix") else ())
         self.gives = cls.gives(architecture.options) | past
@@ -115,7 +113,7 @@ class _Resolution:
             state=tuple(planned for planned in operators if planned not in mixing),
             positions=self.beside("positions"),
             augmenters=self.beside("augmenters"),
-            heads=tuple(map(self.head, range(len(spec.heads)), self.beside("heads"))),
+            heads=tuple(map(self.head, spec.heads, self.beside("heads"))),
             fuse=fuse,
         )
 
@@ -147,16 +145,13 @@ class _Resolution:
         entries = [(f"model.{kind}.{i}", entry) for i, entry in enumerate(getattr(self.spec, kind))]
         return tuple(self.fit(Planned, kind, entry.use, path, entry.options, path) for path, entry in entries)
 
-    def head(self, index: int, found: Planned) -> PlannedHead:
-        prefixes = [head.as_ for head in self.spec.heads]
-        prefix, first = prefixes[index], prefixes.index(prefixes[index])
-        if first != index:
-            what = f"heads {first} and {index} both have the output prefix {prefix!r}"
-            raise self.wrong(found.path, f'{what}; give one of them another name with as = "..."')
-        if hasattr(_NO_HEADS, prefix):
-            reason = f'torch\'s modules have an attribute {prefix!r}; give it another name with as = "..."'
-            self.refuse(reason, f"the output prefix {prefix!r}", found.path)
-        return PlannedHead(**attrs.asdict(found, recurse=False), prefix=prefix)
+    def head(self, head: HeadSpec, found: Planned) -> PlannedHead:
+        first = next(i for i, other in enumerate(self.spec.heads) if other.as_ == head.as_)
+        why = f"model.heads.{first} has it" if found.path != f"model.heads.{first}" else None
+        why = f"torch's modules have an attribute {head.as_!r}" if hasattr(_NO_HEADS, head.as_) else why
+        named = f"the output prefix {head.as_!r}"
+        self.refuse(why and f'{why}; give the head another name with as = "..."', named, found.path)
+        return PlannedHead(**attrs.asdict(found, recurse=False), prefix=head.as_)
 
     def operators(self) -> list[PlannedOperator]:
         """The operators of a layer, and those that follow them by default."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
 _PLAIN: Mapping[Any, Schema] = {
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -74,7 +72,7 @@ def spec_schema(registry: Registry) -> Schema:
         "model": model,
     }
     return {
-        "$schema": DIALECT,
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Peirce model spec",
         **_closed(tables),
         "required": ["model"],

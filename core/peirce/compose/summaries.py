@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 USUAL_LENGTH = 128
 """The tokens of an example where nobody says how many."""
-
 OTHER_DIMS = 2
 """The size of symbolic dims other than batch and length."""
-
 MOST = 1_000_000
 """The largest batch and length: beyond them torch's counts of elements overflow, even without storage."""
 

@@ -42,7 +42,7 @@ CASES: list[tuple[str, Spec, Mapping[str, Any], list[str]]] = [
         "output prefixes",
         FOLNET,
         {"model.heads": [{"use": "mlm"}, {"use": "pair", "as": "mlm"}]},
-        ["override model.heads", "heads 0 and 1 both have the output prefix 'mlm'"],
+        ["override model.heads", "the output prefix 'mlm' cannot be used here: model.heads.0 has it"],
     ),
     ("no pooled output", FOLNET, {"model.options.pooler": False}, ["pair", "pooled"]),
     (
