@@ -5,6 +5,7 @@ Every message says what failed, where, why, and what to do next.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
@@ -84,13 +85,14 @@ class WriteError(PeirceError):
     Args:
         what: what was written, and where.
         number: the system's number of the error.
-        why: the same in words.
         safe: what is whole all the same.
         advice: what to do.
     """
 
-    def __init__(self, what: str, number: int, why: str, safe: str, advice: str) -> None:
-        super().__init__(f"{what} cannot be written: {why}; {safe}; {advice}, and run it again")
+    def __init__(self, what: str, number: int, safe: str, advice: str) -> None:
+        super().__init__(
+            f"{what} cannot be written: {os.strerror(number)}; {safe}; {advice}, and run it again"
+        )
         self.what, self.number = what, number
 
 
@@ -121,10 +123,9 @@ def escaped(text: object) -> str:
 
 def printable(text: object, longest: int = LONGEST) -> str:
     """A text as a message may quote it: `escaped`, and the middle cut out where it is too long."""
-    shown = escaped(text)
+    shown, tail = escaped(text), min(_TAIL, longest // 4)
     if len(shown) <= longest:
         return shown
-    tail = min(_TAIL, longest // 4)
     head = max(longest - tail - _NOTE, 1)
     cut = len(shown) - head - tail
     return f"{shown[:head]} ... ({cut:,} characters are left out) ... {shown[-tail:]}"
@@ -137,12 +138,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unusable(what: object, reason: object) -> str:
-    """The one sentence for a part, or what belongs to one, that does not work where a spec has it.
-
-    Args:
-        what: such as `position 'shaw'`.
-        reason: why, and what to do instead.
-    """
+    """The one sentence for a part, such as `position 'shaw'`, that does not work where a spec has it, and why."""
     return f"{what} cannot be used here: {reason}"
 
 

@@ -75,17 +75,10 @@ def whole_number(text: str) -> int | None:
 
 
 def check_file(path: str | os.PathLike[str], most: int | None = None) -> int:
-    """Refuse what no reader should open, before another library does.
-
-    Args:
-        path: the file, which symbolic links may lead to.
-        most: the most bytes that it may have; None for any number.
-
-    Returns:
-        Its bytes.
+    """Refuse what no reader should open, before another library does; how many bytes it has.
 
     Raises:
-        UnreadableError: it is no regular file, or too large.
+        UnreadableError: it is no regular file, or has more bytes than `most`.
         OSError: it is not there.
     """
     status = os.stat(path)
@@ -153,12 +146,8 @@ class _Unpacked(io.RawIOBase):
 
 
 def check_ratio(unpacked: int, packed: int) -> None:
-    """Refuse compressed content that is far larger than its file.
-
-    Raises:
-        UnreadableError: it is.
-    """
-    if unpacked > _FREE and unpacked > _RATIO * packed:
+    """Refuse compressed content that is far larger than its file, with an `UnreadableError`."""
+    if unpacked > max(_FREE, _RATIO * packed):
         raise UnreadableError(
             f"it unpacks to more than {_RATIO} times its size, as no such file does; if it is right, store it without "
             "compression"
@@ -166,11 +155,7 @@ def check_ratio(unpacked: int, packed: int) -> None:
 
 
 def read_bytes(path: str | os.PathLike[str], *, text: bool = False) -> bytes:
-    """The bytes of a file, decompressed if its name ends in `.gz`.
-
-    Args:
-        path: the file.
-        text: whether it is parsed as text, and so must be smaller.
+    """The bytes of a file, decompressed if its name ends in `.gz`; what is parsed as text must be smaller.
 
     Raises:
         UnreadableError: it is no regular file, or too large.
@@ -224,11 +209,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def parse_json(text: str | bytes, **hooks: Callable[[Any], Any]) -> Any:
-    """The content of a JSON text.
-
-    Args:
-        text: the text.
-        hooks: as `json.loads` takes them.
+    """The content of a JSON text, with hooks as `json.loads` takes them.
 
     Raises:
         ValueError: it is no JSON, or nested too deeply.
@@ -274,15 +255,12 @@ def digests_checked(asked: bool | None = None) -> bool:
 
 
 def digest_of(content: Path | IO[bytes] | bytes | Mapping[str, Any], length: int | None = None) -> str:
-    """The SHA-256 of a file, or of its first bytes.
+    """The SHA-256 of a file, or of its first bytes; 64 hexadecimal digits.
 
     Args:
         content: the file's path; or the file, open, to be read from its beginning; or its content; or a JSON table,
             however it is laid out.
         length: how many bytes count; all of them if None.
-
-    Returns:
-        64 hexadecimal digits.
     """
     if isinstance(content, Mapping):
         content = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()

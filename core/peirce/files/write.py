@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,9 +48,8 @@ def locked(place: Path, *, folder: bool, wait: bool = False) -> Iterator[None]:
     nobody is kept out.
 
     Args:
-        place: a folder, which is made if it is not there and has the lock in it; or something in a folder, which is
-            made, and has the lock beside it.
-        folder: which of the two it is.
+        place: a folder, which has the lock in it, or something in a folder, which has the lock beside it.
+        folder: which of the two it is; a folder that is not there is made.
         wait: whether to wait until another writer has ended, rather than be refused.
 
     Raises:
@@ -209,10 +208,8 @@ def sync(path: Path) -> None:
     """Have a file or a folder on the disk; some file systems cannot be asked that of folders."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
-    except OSError:
-        if not path.is_dir():
-            raise
+        with suppress(OSError) if path.is_dir() else nullcontext():
+            os.fsync(handle)
     finally:
         os.close(handle)
 
@@ -247,7 +244,7 @@ def disk_error(
         if (number := _number(link)) in _ADVICE:
             what = link.what if isinstance(link, WriteError) else what
             said = safe if isinstance(safe, str) else safe()
-            return WriteError(what, number, os.strerror(number), said, _ADVICE[number])
+            return WriteError(what, number, said, _ADVICE[number])
         # A complaint of Peirce's own names its cause; what merely was handled when it came is another matter.
         link = link.__cause__ or (None if isinstance(link, PeirceError) else link.__context__)
     return None

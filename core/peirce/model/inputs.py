@@ -162,12 +162,9 @@ def check_sizes(signature: Signature, sizes: Mapping[str, int], item: int | None
 
 
 def free_tokens(signature: Signature, name: str, length: int) -> int | None:
-    """How many tokens a model may append to an input; the last of them is not read again. None for any number.
+    """How many tokens a model may append to an input of a length, padding included; None for any number.
 
-    Args:
-        signature: of the model.
-        name: the input that tokens are appended to.
-        length: how long it is, padding included.
+    The last of them is not read again.
     """
     largest = signature.largest
     bounds = [largest[dim] for dim in signature.input(name).dims if isinstance(dim, str) and dim in largest]
