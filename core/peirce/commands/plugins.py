@@ -209,14 +209,8 @@ def check(
         typer.echo(broken[0].detail, nl=False)
     if broken:
         raise typer.Exit(1)
-    result = run_suite(
-        wanted.name,
-        strict=strict,
-        thorough=thorough,
-        tensorrt=tensorrt,
-        keyword=keyword,
-        expected=expect or (),
-    )
+    asked = {"strict": strict, "thorough": thorough, "tensorrt": tensorrt}
+    result = run_suite(wanted.name, **asked, keyword=keyword, expected=expect or ())
     if json:
         as_json("peirce.plugins.check/1", plugin=wanted.name, **result.to_dict())
     else:

@@ -83,12 +83,8 @@ def summary(
     """Show a spec's typed plan, its parameters, and the FLOPs and bytes of one forward pass."""
     from peirce.compose import summarise
 
-    found = summarise(
-        load_spec(spec, dict(map(parse_override, changes or ()))),
-        batch=batch,
-        length=length,
-        registry=default_registry(),
-    )
+    read = load_spec(spec, dict(map(parse_override, changes or ())))
+    found = summarise(read, batch=batch, length=length, registry=default_registry())
     if json:
         as_json("peirce.summary/1", **asdict(found))
         return

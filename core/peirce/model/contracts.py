@@ -114,12 +114,8 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report for JSON, with the name of its layout as `schema`."""
-        return {
-            "schema": "peirce.report/1",
-            "file": str(self.file),
-            "passed": self.passed,
-            "notes": list(self.notes),
-        }
+        found = {"file": str(self.file), "passed": self.passed, "notes": list(self.notes)}
+        return {"schema": "peirce.report/1", **found}
 
     def __rich__(self) -> RenderableType:
         """The report for a terminal, as rich shows it."""
@@ -279,12 +275,7 @@ class Runtime(ABC):
         threads: int | None,
         options: Mapping[str, Mapping[str, Any]],
     ) -> LoadedModel:
-        """Open a file with options of its providers, by their names; by default a runtime takes none.
-
-        Raises:
-            ModelFileError: as `open`.
-            InputError: as `open`, or there are no such options.
-        """
+        """Open a file with options of its providers, by name; by default a runtime takes none. Raises as `open`."""
         if options:
             raise InputError(f"the runtime of {path} takes no provider_options; leave them out")
         return self.open(path, providers, threads)

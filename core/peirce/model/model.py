@@ -148,11 +148,7 @@ class Model(nn.Module):
             self.train(training)
 
     def generates(self) -> tuple[str, str]:
-        """The input whose tokens are generated, and the output that scores the next one.
-
-        Raises:
-            InputError: the model does not generate.
-        """
+        """The input whose tokens are generated, and the output that scores the next one; raises as `generating`."""
         network, heads = self.generating()
         prefix, head = next(iter(heads.items()))
         return network.generated, _output(prefix, head.outputs()[0].name)
@@ -165,15 +161,11 @@ class Model(nn.Module):
         """
         heads = {k: head for k, head in cast(dict[str, Head], self.heads).items() if "past" in head.needs}
         if not isinstance(self.network, GenerativeArchitecture):
-            name = self.plan.architecture.name
-            raise InputError(
-                f"architecture {name!r} keeps nothing of the tokens before, so it cannot generate"
-            )
+            named = f"architecture {self.plan.architecture.name!r}"
+            raise InputError(f"{named} keeps nothing of the tokens before, so it cannot generate")
         if not heads:
-            raise InputError(
-                f"{self.spec.name!r} has no head that predicts next tokens; add one such as [[model.heads]] "
-                'use = "causal_lm"'
-            )
+            advice = 'add one such as [[model.heads]] use = "causal_lm"'
+            raise InputError(f"{self.spec.name!r} has no head that predicts next tokens; {advice}")
         return self.network, heads
 
     def loss(self, head: str, outputs: Mapping[str, Tensor], labels: Tensor) -> Tensor:
@@ -256,10 +248,8 @@ class Model(nn.Module):
                 outputs.append(evolve(spec, name=_output(prefix, spec.name), dims=dims))
         for name, count in Counter(spec.name for spec in outputs).items():
             if count > 1:
-                raise PlanError(
-                    f"{self.spec.at('model.heads')}: two outputs of the model are called {name!r}; give the head "
-                    'another prefix with as = "..."'
-                )
+                said = f"{self.spec.at('model.heads')}: two outputs of the model are called {name!r}"
+                raise PlanError(f'{said}; give the head another prefix with as = "..."')
         return Signature(inputs, outputs)
 
     def _item(self) -> int | None:

@@ -103,9 +103,8 @@ def active_plugins(
         RegistryError: an extra plug-in is not installed.
     """
     plugins = all_plugins(file)
-    wanted = {
-        plugin.name: (plugin, module) for plugin, module in (named_plugin(one, plugins) for one in extra)
-    }
+    given = (named_plugin(one, plugins) for one in extra)
+    wanted = {plugin.name: (plugin, module) for plugin, module in given}
     for plugin in plugins:
         if file.is_on(plugin.name):
             wanted.setdefault(plugin.name, (plugin, None))

@@ -83,9 +83,8 @@ def load(
                 quarantined.append(Quarantined(plugin=plugin.name, cause=cause, parts=tuple(parts)))
             except (Exception, SystemExit) as error:  # a script that was named as a plug-in may exit
                 detail = "".join(traceback.format_exception(error))
-                quarantined.append(
-                    Quarantined(plugin=plugin.name, cause=_cause(plugin, error), detail=detail)
-                )
+                cause = _cause(plugin, error)
+                quarantined.append(Quarantined(plugin=plugin.name, cause=cause, detail=detail))
     return tuple(loaded.values()), registered, tuple(quarantined)
 
 
@@ -99,15 +98,14 @@ def _registered(plugin: EntryPoint, module: object, kinds: Iterable[str]) -> lis
     origin = (plugin.name, plugin.distribution, plugin.version)
     for kind in kinds:
         caller = getattr(hooks.hook, f"register_{kind}")
-        if caller.get_hookimpls():
-            (result,) = caller() or [None]  # pluggy passes over a hook that returns None
+        if not caller.get_hookimpls():
+            continue
+        for result in caller() or [None]:  # pluggy passes over a hook that returns None
             found, why = read_hook(kind, result)
             broken += why
             registered += [Registered(part, kind, name, *origin) for name, part in found]
     names = Counter((entry.kind, entry.name) for entry in registered)
-    broken += [
-        f"it registers {kind}.{name} twice" for (kind, name), times in sorted(names.items()) if times > 1
-    ]
+    broken += [f"it registers {kind}.{name} twice" for kind, name in sorted(names) if names[kind, name] > 1]
     if broken:
         raise _BreachError("; ".join(broken), *names)
     return registered
