@@ -26,11 +26,7 @@ def provenance_of(plan: Plan, registry: Registry) -> dict[str, Any]:
 
 
 def differences(recorded: Mapping[str, Any], registry: Registry) -> tuple[list[str], list[str]]:
-    """What a recorded provenance needs that this registry lacks, and what it has in another version.
-
-    Returns:
-        Two lists of clauses: what is missing, and what differs.
-    """
+    """Clauses on what a recorded provenance needs that this registry lacks, and on what it has in another version."""
     missing, other = [], []
     for part, origin in recorded["parts"].items():
         try:

@@ -98,12 +98,7 @@ class Session:
 
     @classmethod
     def over(cls, file: LoadedModel, path: str | Path) -> Session:
-        """A session of a file that is open already, such as one that a server holds.
-
-        Args:
-            file: the open file.
-            path: where it came from, for errors.
-        """
+        """A session of a file that is open already, such as one that a server holds; errors name the path."""
         made = cls.__new__(cls)
         made.path, made.digest = Path(path), None
         made._hold(file)

@@ -26,7 +26,7 @@ def split_key(dotted: str) -> KeyPath:
     """The parts of a dotted key; a part with a dot in it stands in quotes, as in TOML.
 
     Raises:
-        ValueError: `dotted` is no dotted key.
+        SpecError: `dotted` is no dotted key.
     """
     path: KeyPath = ()
     with suppress(tomllib.TOMLDecodeError):
@@ -36,7 +36,7 @@ def split_key(dotted: str) -> KeyPath:
             path = (*path, part)
         if node == 0:
             return path
-    raise ValueError(f"{dotted!r} is no dotted key such as model.dims.layers")
+    raise SpecError(f"{dotted!r} is no dotted key such as model.dims.layers")
 
 
 def join_key(path: KeyPath) -> str:
@@ -74,14 +74,11 @@ class Document:
         """The document with new values at dotted keys.
 
         Raises:
-            SpecError: a key passes through a plain value, or beyond a list's end.
+            SpecError: a key is none, passes through a plain value, or beyond a list's end.
         """
         data, places = deepcopy(self.data), self.places
         for dotted, value in changes.items():
-            try:
-                path = split_key(dotted)
-            except ValueError as error:
-                raise SpecError(f"override {dotted!r}: {error}") from None
+            path = split_key(dotted)
             made = [path, *_put(data, path, deepcopy(value), dotted)]  # which later changes may go into
             places = {**_without(places, {path}), **dict.fromkeys(made, f"override {dotted}")}
         return Document(data, self.source, places)

@@ -10,7 +10,7 @@ from typing import Any
 from peirce.errors import SpecError
 from peirce.files import parse_toml
 from peirce.files import read_text as read_file
-from peirce.spec.documents import Document, parse_document, split_key
+from peirce.spec.documents import Document, parse_document
 
 Ready = Callable[[str], Path]
 """Finds the file of a ready spec by its name; it raises `SpecError` where there is none."""
@@ -91,19 +91,15 @@ def parse_override(text: str) -> tuple[str, Any]:
     """The key and the value of `model.dims.layers=2`; the value is TOML, or else a string as it stands.
 
     Raises:
-        SpecError: there is no `=`, or what stands before it is no dotted key.
+        SpecError: there is no `=`, or nothing before it.
     """
-    dotted, equals, value = text.partition("=")
+    dotted, equals, value = (each.strip() for each in text.partition("="))
+    if not dotted or not equals:
+        raise SpecError(f"cannot read {text!r} as KEY=VALUE, such as model.dims.layers=2")
     try:
-        if not equals:
-            raise ValueError("there is no '='")
-        split_key(dotted.strip())
-    except ValueError as error:
-        raise SpecError(f"cannot read {text!r} as KEY=VALUE, such as model.dims.layers=2: {error}") from None
-    try:
-        return dotted.strip(), parse_toml(f"value = {value}")["value"]
+        return dotted, parse_toml(f"value = {value}")["value"]
     except ValueError:
-        return dotted.strip(), value.strip()
+        return dotted, value
 
 
 def _short(path: str | os.PathLike[str]) -> str:

@@ -6,6 +6,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count, repeat
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
@@ -77,8 +78,8 @@ def structured(kind: Any, value: Any, path: KeyPath = (), label: str | None = No
     if attrs.has(origin):
         return _instance(origin, value, path, label or (f"key of {join_key(path)}" if path else "key"))
     if origin is tuple:
-        kinds = _item_kinds(args, len(value))
-        return tuple(_each(zip(map(str, range(len(value))), kinds, value, strict=True), path).values())
+        kinds = args if args and args[1:] != (...,) else repeat(args[0] if args else Any)
+        return tuple(_each(zip(map(str, count()), kinds, value, strict=False), path).values())
     if origin in _TABLES:
         value = _each(((key, args[1] if args else Any, item) for key, item in value.items()), path)
     # The range of integers is what TOML promises, and what torch can hold.
@@ -166,12 +167,6 @@ def rest_field(cls: type) -> attrs.Attribute[Any] | None:
     return next((field for field in attrs.fields(cls) if field.metadata.get(REST)), None)
 
 
-def _item_kinds(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    """The types of the items of a tuple, as many as there are where the type leaves their number open."""
-    args = args or (Any, ...)
-    return (args[0],) * count if args[1:] == (...,) else args
-
-
 def _described(kind: Any) -> str:
     """A type in words for an error message."""
     origin, args = get_origin(kind), get_args(kind)
@@ -214,7 +209,7 @@ def _fits(value: Any, kind: Any) -> bool:
     if origin in _UNIONS:
         return any(_fits(value, arg) for arg in args)
     if origin is tuple:
-        return isinstance(value, list | tuple) and len(_item_kinds(args, len(value))) == len(value)
+        return isinstance(value, list | tuple) and (args[1:] == (...,) or len(args or value) == len(value))
     if kind in (int, float):
         return isinstance(value, (int, kind)) and not isinstance(value, bool)
     return kind is Any or isinstance(value, Mapping if _is_table(kind) else kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from peirce.errors import SpecError
 from peirce.spec import KeyPath, join_key, parse_document
 from peirce.spec.documents import split_key
 from spec_strategies import texts
@@ -99,5 +100,5 @@ def test_a_dotted_key_is_split_as_in_toml() -> None:
 
 @pytest.mark.parametrize("text", ["", ".", "a.", "a b", "a..b", '"a', "a=1"])
 def test_what_is_no_dotted_key_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="dotted key"):
+    with pytest.raises(SpecError, match="dotted key"):
         split_key(text)

