@@ -102,11 +102,7 @@ class Asker:
         )
 
     def best(self, query: Query, top: int) -> tuple[list[int], list[float]]:
-        """The best entities as answers, by number, and the model's scores of them.
-
-        Raises:
-            TaskError: a name is not in the graph, the query is longer than the model reads, or the file ranks fewer.
-        """
+        """The best entities as answers, by number, and the model's scores; a `TaskError` where the file ranks fewer."""
         template, groundings = to_ids(query, self.graph)
         feeds = query_inputs(template, groundings, self.vocabulary, self._names, self.spec, self._system)
         found = self.session.run(feeds, list(self.outputs))

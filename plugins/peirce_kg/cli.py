@@ -48,10 +48,8 @@ def ask(
     rows = [(a.rank, a.entity, f"{a.score:.3f}", a.known[0] if a.known else "") for a in reply.answers]
     as_table(("rank", "entity", "score", "known"), rows)
     typer.echo("known: the smallest graph that entails the answer")
-    if reply.exact is None:
-        typer.echo(
-            "The exact answers are too many to compute, or take too long (--budget), so none is marked."
-        )
-    else:
+    said = "The exact answers are too many to compute, or take too long (--budget), so none is marked."
+    if reply.exact is not None:
         counts = ", ".join(f"{count} on {split}" for split, count in reply.exact.items())
-        typer.echo(f"Exact answers: {counts}. Ran on {reply.provider}.")
+        said = f"Exact answers: {counts}. Ran on {reply.provider}."
+    typer.echo(said)

@@ -163,7 +163,7 @@ class Demonstration:
             return
         self.console.rule("5. A query, answered by ONNX Runtime")
         shown, _ = self.command("ask", directory, self.query)
-        asked, printed = self.command("ask", directory, self.query, "--json", quiet=True)
+        asked, printed = self.command("ask", directory, self.query, "--json")
         answers = json.loads(printed)["answers"] if asked else []
         scorer = model_scorer(load(Path(directory)).eval(), data.vocabulary)
         scores = scorer(*to_ids(parse(self.query), data.graph))[0]
@@ -172,15 +172,11 @@ class Demonstration:
         close = same and np.allclose([a["score"] for a in answers], scores[best], atol=ATOL)
         yield bool(shown and close), f"`peirce ask` gives torch's top ten for {self.query}"
 
-    def command(self, *arguments: str, quiet: bool = False) -> tuple[bool, str]:
+    def command(self, *arguments: str) -> tuple[bool, str]:
         """Run a command of Peirce as a user would: whether it succeeds, and what it prints."""
-        result = subprocess.run(
-            [sys.executable, "-P", "-m", "peirce", *arguments], capture_output=True, text=True, check=False
-        )
-        if not quiet:
-            self.say(f"$ {shlex.join(['peirce', *arguments])}")
-        if not quiet or result.returncode:
-            self.say(result.stdout + result.stderr)
+        command = [sys.executable, "-P", "-m", "peirce", *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.say(f"$ {shlex.join(['peirce', *arguments])}\n{result.stdout}{result.stderr}")
         return result.returncode == 0, result.stdout
 
     def say(self, text: str) -> None:

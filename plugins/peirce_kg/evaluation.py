@@ -98,17 +98,15 @@ class Report:
 
     def cells_of(self, knowledge: Knowledge, types: Types = "all") -> dict[str, Cell]:
         """The cells of one kind of answers, by type."""
-        wanted = {"all": (True, False), "seen": (True,), "unseen": (False,)}[types]
+        own = {name: by[knowledge] for name, by in self.cells.items() if knowledge in by}
         return {
-            n: by[knowledge] for n, by in self.cells.items() if knowledge in by and (n in self.seen) in wanted
+            name: cell
+            for name, cell in own.items()
+            if types == "all" or (name in self.seen) == (types == "seen")
         }
 
     def mean(self, knowledge: Knowledge, types: Types = "all") -> Cell:
-        """The mean over types; queries and answers are totals.
-
-        Raises:
-            TaskError: no type that the scorer supports has answers of this kind.
-        """
+        """The mean over types, queries and answers as totals; a `TaskError` where no type has answers of this kind."""
         cells = self.cells_of(knowledge, types).values()
         if not cells:
             raise TaskError(f"no {self.split} query of {types} types has {knowledge} answers")

@@ -58,8 +58,8 @@ def figure_of(columns: Sequence[Column]) -> Any:
     panels = figure.subplots(rows, len(columns), squeeze=False, width_ratios=widths)
     most = max(float(each.max()) for c in columns for each in c.maps)
     image: Any = None
-    for at, column in enumerate(columns):
-        for row, panel in enumerate(panels[:, at]):
+    for column, own in zip(columns, panels.T, strict=True):
+        for row, panel in enumerate(own):
             if row < len(column.maps):
                 image = _panel(panel, column, row, most)
             else:

@@ -37,8 +37,7 @@ class QueryAttention:
 
     Args:
         folder: where the model was saved.
-        model: the name of its spec.
-        architecture: the name of its architecture.
+        model, architecture: the names of its spec and of its architecture.
         vocabulary: its tokens, with the syntax and the direction in which it was trained.
         tokens: the texts of the query's tokens, in its order.
         weights: float64 [x, a, h] of each layer.
@@ -73,15 +72,11 @@ class QueryAttention:
         """
         chosen = self.layers if layer == LAST else whole_number(layer)
         if layer != ALL and (chosen is None or not 1 <= chosen <= self.layers):
-            raise TaskError(
-                f"{self.folder} has no layer {layer}: its attention has layers 1 to {self.layers}; give one of them, "
-                f"{LAST} or {ALL}"
-            )
+            has = f"its attention has layers 1 to {self.layers}; give one of them, {LAST} or {ALL}"
+            raise TaskError(f"{self.folder} has no layer {layer}: {has}")
         if head is not None and not 1 <= head <= self.heads:
-            raise TaskError(
-                f"{self.folder} has no head {head}: its attention has heads 1 to {self.heads}; give one of them, or "
-                "none for their mean"
-            )
+            has = f"its attention has heads 1 to {self.heads}; give one of them, or none for their mean"
+            raise TaskError(f"{self.folder} has no head {head}: {has}")
         own = {n: weights for n, weights in enumerate(self.weights, 1) if layer == ALL or n == chosen}
         return {n: each.mean(2) if head is None else each[..., head - 1] for n, each in own.items()}
 

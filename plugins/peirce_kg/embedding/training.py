@@ -147,7 +147,7 @@ def embed(
 
 
 class LinkPredictor(nn.Module):
-    """Vectors of entities and relations, and how a head and a relation are compared with every tail.
+    """Vectors of entities and relations, and how a head and a relation, `_asked`, are compared with every tail.
 
     Relation r + R, of R relations, is the converse of r: it leads from the tails of r to its heads.
 
@@ -167,10 +167,6 @@ class LinkPredictor(nn.Module):
         self.relations = nn.Parameter(torch.randn(rows, options.dim) * std)
 
     @abstractmethod
-    def asked(self, pairs: Tensor) -> Tensor:
-        """What tails are compared with, from heads and relations: int64 [n, 2] -> [n, dim]."""
-
-    @abstractmethod
     def scores(self, pairs: Tensor) -> Tensor:
         """The scores of all tails: int64 [n, 2] -> [n, entities]."""
 
@@ -187,21 +183,20 @@ class TransE(LinkPredictor):
 
     converses = False
 
-    def asked(self, pairs: Tensor) -> Tensor:
-        """See `LinkPredictor.asked`."""
+    def _asked(self, pairs: Tensor) -> Tensor:
         sign = torch.where(pairs[:, 1] < self.count, 1.0, -1.0).unsqueeze(1).to(self.relations)
         return self.entities[pairs[:, 0]] + sign * self.relations[pairs[:, 1] % self.count]
 
     def scores(self, pairs: Tensor) -> Tensor:
         """See `LinkPredictor.scores`."""
-        return -torch.cdist(self.asked(pairs), self.entities, p=1)
+        return -torch.cdist(self._asked(pairs), self.entities, p=1)
 
     def loss(self, triples: Tensor, n3: float) -> Tensor:
         """See `LinkPredictor.loss`; of each triple the tail or, as likely, the head is replaced."""
         head, relation, tail = triples.unbind(1)
         back = torch.rand(len(triples), device=triples.device) < 0.5
         known, wanted = torch.where(back, tail, head), torch.where(back, head, tail)
-        asked = self.asked(torch.stack([known, relation + back * self.count], 1))
+        asked = self._asked(torch.stack([known, relation + back * self.count], 1))
         true = -(asked - self.entities[wanted]).abs().sum(1)
         others = torch.randint(len(self.entities), (len(triples), NEGATIVES), device=triples.device)
         false = -(asked.unsqueeze(1) - self.entities[others]).abs().sum(2)
@@ -214,18 +209,17 @@ class DistMult(LinkPredictor):
 
     converses = True
 
-    def asked(self, pairs: Tensor) -> Tensor:
-        """See `LinkPredictor.asked`."""
+    def _asked(self, pairs: Tensor) -> Tensor:
         return self.entities[pairs[:, 0]] * self.relations[pairs[:, 1]]
 
     def scores(self, pairs: Tensor) -> Tensor:
         """See `LinkPredictor.scores`."""
-        return self.asked(pairs) @ self.entities.T
+        return self._asked(pairs) @ self.entities.T
 
     def loss(self, triples: Tensor, n3: float) -> Tensor:
         """See `LinkPredictor.loss`; triples of one head and relation share their scores."""
         keys, pair = (triples[:, 0] * len(self.relations) + triples[:, 1]).unique(return_inverse=True)
-        asked = self.asked(torch.stack([keys // len(self.relations), keys % len(self.relations)], 1))
+        asked = self._asked(torch.stack([keys // len(self.relations), keys % len(self.relations)], 1))
         total = (asked @ self.entities.T).logsumexp(1)
         tails = self.entities[triples[:, 2]]
         loss = (total[pair] - (asked[pair] * tails).sum(1)).mean()
@@ -242,8 +236,7 @@ class DistMult(LinkPredictor):
 class ComplEx(DistMult):
     """As DistMult, with complex numbers: real parts first, then imaginary ones."""
 
-    def asked(self, pairs: Tensor) -> Tensor:
-        """See `LinkPredictor.asked`."""
+    def _asked(self, pairs: Tensor) -> Tensor:
         return times(self.entities[pairs[:, 0]], self.relations[pairs[:, 1]])
 
     def cubes(self, vectors: Tensor) -> Tensor:

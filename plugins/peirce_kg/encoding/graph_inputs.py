@@ -43,11 +43,7 @@ class TokenGraph(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def token_graph(query: Query, *, reversed_: bool = False) -> TokenGraph:
-    """The graph of a query by the tokens of its EFO text.
-
-    Args:
-        query: the query.
-        reversed_: whether it is written from its end.
+    """The graph of a query by the tokens of its EFO text, which may be written from its end.
 
     Raises:
         TaskError: its tokens stand for too many different things.

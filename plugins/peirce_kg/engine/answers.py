@@ -94,17 +94,7 @@ def to_ids(query: Query, graph: Graph) -> tuple[Template, Groundings]:
 
 
 def answer(query: Query, graph: Graph, index: Index, budget: Budget | None = None) -> Ints:
-    """The answers of one grounded query, sorted ids.
-
-    Args:
-        query: the query.
-        graph: where its names are looked up.
-        index: one of the graph's.
-        budget: what it may cost; `ROWS` rows in all if None.
-
-    Raises:
-        TaskError: a name is not in the graph. QueryTooLargeError: it would need too much memory or time.
-    """
+    """The answers of one grounded query on one of the graph's indexes, sorted ids; see `to_ids` and `answers`."""
     return answers(*to_ids(query, graph), index, budget=budget)[0]
 
 
@@ -167,8 +157,8 @@ def _parts(
     except QueryTooLargeError as error:
         if count <= 1 or budget.over:
             yield Answers.of(np.empty(0, np.int64), count, index.entities), error
-            return
-        for half in (slice(count // 2), slice(count // 2, None)):
-            yield from _parts(template, groundings[half], index, limit, budget)
-        return
-    yield Answers.of(space.distinct(np.concatenate(found)), count, index.entities), None
+        else:
+            for half in (slice(count // 2), slice(count // 2, None)):
+                yield from _parts(template, groundings[half], index, limit, budget)
+    else:
+        yield Answers.of(space.distinct(np.concatenate(found)), count, index.entities), None

@@ -35,12 +35,10 @@ def answer(
     from peirce_kg.engine.files import answer_file
     from peirce_kg.graphs.graph import load_graph
 
-    console = shown_to_people()
-    found = answer_file(load_graph(graph), split, queries, output, limit, console, budget or None)
+    loaded, console = load_graph(graph), shown_to_people()
+    asked, empty, found = answer_file(loaded, split, queries, output, limit, console, budget or None)
     if json:
-        as_json(
-            "peirce.kg.answer/1", output=str(output), split=split, queries=found.queries,
-            without_answers=found.empty, answers=found.answers,
-        )  # fmt: skip
-        return
-    typer.echo(f"{output}: {found.queries:,} queries, {found.answers:,} answers; {found.empty:,} have none")
+        counts = {"queries": asked, "without_answers": empty, "answers": found}
+        as_json("peirce.kg.answer/1", output=str(output), split=split, **counts)
+    else:
+        typer.echo(f"{output}: {asked:,} queries, {found:,} answers; {empty:,} have none")

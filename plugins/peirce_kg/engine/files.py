@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from attrs import frozen
@@ -32,8 +32,7 @@ BLOCK = 8192
 _FORMS = '{"formula": "...", "grounding": {"r1": "...", "s1": "..."}} or {"query": "..."}'
 
 
-@frozen
-class Totals:
+class Totals(NamedTuple):
     """What a file held: its queries, those without an answer, and all of the answers."""
 
     queries: int

@@ -34,10 +34,8 @@ def info(graph: Annotated[str, typer.Argument(metavar="GRAPH", help=GRAPH_HELP)]
     loaded = load_graph(graph)
     splits, relations, bytes_ = split_facts(loaded), relation_facts(loaded), memory(loaded)
     if json:
-        as_json(
-            "peirce.kg.info/1", name=loaded.name, entities=loaded.entities, relations=loaded.relations,
-            splits=splits, memory=bytes_, by_relation=relations,
-        )  # fmt: skip
+        sizes = {"name": loaded.name, "entities": loaded.entities, "relations": loaded.relations}
+        as_json("peirce.kg.info/1", **sizes, splits=splits, memory=bytes_, by_relation=relations)
         return
     typer.echo(f"{loaded.name}: {loaded.entities:,} entities, {loaded.relations:,} relations")
     headings = ("split", "adds", "cumulative", "duplicates dropped", "new entities", "new relations")

@@ -20,13 +20,9 @@ def split_facts(graph: Graph) -> list[dict[str, Any]]:
     for split in SPLITS:
         index = graph.index(split)
         before, seen = seen, len(np.unique(index.triples()[1]))
-        found.append(
-            {
-                "split": split, "added": len(added[split]), "cumulative": len(index),
-                "duplicates": graph.duplicates[split], "new_entities": graph.first_seen[split],
-                "new_relations": seen - before,
-            }
-        )  # fmt: skip
+        facts = {"split": split, "added": len(added[split]), "cumulative": len(index)}
+        facts |= {"duplicates": graph.duplicates[split], "new_entities": graph.first_seen[split]}
+        found.append({**facts, "new_relations": seen - before})
     return found
 
 

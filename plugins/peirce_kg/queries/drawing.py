@@ -34,16 +34,7 @@ Place: TypeAlias = tuple[float, float]
 
 
 def draw(graph: QueryGraph, path: Path, title: str = "") -> None:
-    """Draw a query graph into a file, whose ending says the format.
-
-    Args:
-        graph: what is drawn.
-        path: a file that ends in one of `peirce.extras.PICTURES`.
-        title: what the file's metadata say of it.
-
-    Raises:
-        TaskError: the ending is another, the graph is too large, or matplotlib is missing.
-    """
+    """Draw a query graph, of at most `MAX_DRAWN` nodes, into a file; see `write_picture`."""
     if len(graph.nodes) > MAX_DRAWN:
         raise TaskError(f"the query's graph has {len(graph.nodes)} nodes; up to {MAX_DRAWN} are drawn")
     write_picture(path, lambda: _figure(graph), title)
@@ -56,6 +47,9 @@ def write_picture(path: Path, figure: Callable[[], Any], title: str = "") -> Non
         path: a file that `check_picture` allows.
         figure: makes the matplotlib figure; called once it is known that it can be written.
         title: what the file's metadata say of it.
+
+    Raises:
+        TaskError: as `check_picture`.
     """
     check_picture(path, extra="kg")
     from matplotlib import rc_context

@@ -48,22 +48,19 @@ def load_types(path: Path | None = None) -> dict[str, QueryType]:
         raise TaskError(f"{source}: `type` must be [[type]] tables with name, formula and seen")
     types: dict[str, QueryType] = {}
     for number, table in enumerate(tables, 1):
+        where = f"{source}: type {number}"
         match table:
             case {"name": str(name), "formula": str(formula), "seen": bool(seen), **rest} if not rest:
                 pass
             case _:
                 has = ", ".join(table) if isinstance(table, dict) and table else "nothing"
-                raise TaskError(
-                    f"{source}: type {number} needs name, formula and seen (true or false) and nothing else; it has "
-                    f"{has}"
-                )
+                needed = "name, formula and seen (true or false) and nothing else"
+                raise TaskError(f"{where} needs {needed}; it has {has}")
         if not name or not name.isprintable() or "," in name or name != name.strip():
-            raise TaskError(
-                f"{source}: type {number}: the name {name!r} must be printable, without commas and without spaces at "
-                "its ends"
-            )
+            problem = "must be printable, without commas and without spaces at its ends"
+            raise TaskError(f"{where}: the name {name!r} {problem}")
         if name in types or name in GROUPS:
-            raise TaskError(f"{source}: type {number}: the name {name!r} is taken; choose another")
+            raise TaskError(f"{where}: the name {name!r} is taken; choose another")
         try:
             query = parse(formula)
         except QueryError as error:
@@ -86,13 +83,11 @@ def select(names: Iterable[str], types: dict[str, QueryType]) -> tuple[QueryType
     """
     chosen: dict[str, QueryType] = {}
     for name in names:
-        if name in GROUPS:
-            group = [t for t in types.values() if name == "all" or t.seen == (name == "seen")]
-        elif name in types:
-            group = [types[name]]
-        else:
+        if name not in types and name not in GROUPS:
             raise TaskError(unknown("query type", name, [*types, *GROUPS]))
-        chosen.update((t.name, t) for t in group)
+        for kind in types.values():
+            if name in (kind.name, "all", "seen" if kind.seen else "unseen"):
+                chosen[kind.name] = kind
     if not chosen:
         raise TaskError("no query type is named; name some, such as 1p, 2i, or seen, unseen, all")
     return tuple(chosen.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, count, islice
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -42,19 +42,18 @@ def symmetries(template: Template) -> list[tuple[list[int], list[int]]]:
     """
     branches = {frozenset(conjunction) for conjunction in template.conjunctions}
     slots = list(dict.fromkeys(slot for conjunction in template.conjunctions for slot in conjunction))
-    found: list[tuple[list[int], list[int]]] = []
-    steps = 0
+    steps = count()
 
-    def extend(images: list[Slot], relations: dict[int, int], ends: dict[_End, _End]) -> None:
-        nonlocal steps
-        steps += 1
-        if steps > 100 * MAX_SYMMETRIES or len(found) >= MAX_SYMMETRIES:
+    def extend(
+        images: list[Slot], relations: dict[int, int], ends: dict[_End, _End]
+    ) -> Iterator[tuple[list[int], list[int]]]:
+        if next(steps) >= 100 * MAX_SYMMETRIES:
             return
         if len(images) == len(slots):
             image = dict(zip(slots, images, strict=True))
             if {frozenset(image[slot] for slot in branch) for branch in branches} == branches:
                 constants = [end for i in range(len(template.constants)) if isinstance(end := ends[i], int)]
-                found.append(([relations[i] for i in range(len(template.relations))], constants))
+                yield [relations[i] for i in range(len(template.relations))], constants
             return
         slot = slots[len(images)]
         # the slot itself is tried first, which makes the identity the first that is found
@@ -65,10 +64,9 @@ def symmetries(template: Template) -> list[tuple[list[int], list[int]]]:
             moved = _extended(ends, slot.head, candidate.head)
             moved = None if moved is None else _extended(moved, slot.tail, candidate.tail)
             if renamed is not None and moved is not None:
-                extend([*images, candidate], renamed, moved)
+                yield from extend([*images, candidate], renamed, moved)
 
-    extend([], {}, {FREE: FREE})
-    return found
+    return list(islice(extend([], {}, {FREE: FREE}), MAX_SYMMETRIES))
 
 
 def _extended(mapping: dict[_K, _K], key: _K, value: _K) -> dict[_K, _K] | None:

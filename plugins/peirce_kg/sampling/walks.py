@@ -64,11 +64,7 @@ class Walker:
         first = self.lookup.size(self.level - 1) if self.level else 0
         numbers = np.arange(first, self.lookup.size(self.level))
         if not len(numbers):
-            raise TaskError(
-                f"the {SPLITS[self.level]} split adds no triples, so no query of it has an answer that is new in it"
-                if self.level
-                else "the train split has no triples to sample queries from"
-            )
+            raise TaskError(f"the {SPLITS[self.level]} split adds no triples to sample queries of")
         starts: dict[tuple[int, Slot | None], Ints] = {}
         for branch, slots in enumerate(self.template.conjunctions):
             for slot in slots:

@@ -34,10 +34,9 @@ Done = tuple[BlockAsked, Block]
 
 
 class Worker:
-    """Samples blocks, one after another."""
+    """Samples blocks, one after another. of_process: that of a process which `_processes` starts."""
 
     of_process: Worker
-    """That of a process which `_processes` starts."""
 
     def __init__(self, samplers: Samplers) -> None:
         self._samplers = samplers

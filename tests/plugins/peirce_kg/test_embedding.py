@@ -8,23 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from kgqa_command import run
 from peirce.compose import build
 from peirce.errors import TaskError
 from peirce.registry import Registry, load_spec
-from peirce_kg.embedding.training import (
-    PREDICTORS,
-    EmbeddingOptions,
-    LinkPredictor,
-    Predictor,
-    TransE,
-    _mrr,
-    embed,
-)
+from peirce_kg.embedding.training import PREDICTORS, EmbeddingOptions, LinkPredictor, TransE, _mrr, embed
 from peirce_kg.graphs.graph import Graph, from_names
-from peirce_kg.kg import app
-from peirce_kg.parts.augmenters.kge_files import read_kge
+from peirce_kg.parts.augmenters.kge_files import Predictor, read_kge
 from small_specs import NARROW
-from typer.testing import CliRunner
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +96,7 @@ class Constant(LinkPredictor):
     def scores(self, pairs: torch.Tensor) -> torch.Tensor:
         return (torch.zeros(12) if self.tied else torch.arange(12.0)).expand(len(pairs), 12)
 
-    asked = loss = None
+    loss = None
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -146,9 +137,7 @@ def test_what_cannot_work_is_refused(graph: Graph) -> None:
 def test_the_command_writes_what_a_spec_reads(tmp_path: Path, registry: Registry) -> None:
     path = tmp_path / "vectors" / "nations.safetensors"
     arguments = ["embed", "--graph", "nations", "--model", "complex", "--dim", "32", "--epochs", "2"]
-    result = CliRunner().invoke(app, [*arguments, "-o", str(path), "--json"])
-    assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
+    told = json.loads(run(*arguments, "-o", str(path), "--json"))
     assert told["schema"] == "peirce.kg.embed/1"
     assert (told["entities"], told["relations"], told["width"]) == (14, 55, 32)
     facts, entities, _ = read_kge(path)
@@ -162,6 +151,5 @@ def test_the_command_writes_what_a_spec_reads(tmp_path: Path, registry: Registry
     model = build(load_spec("transformer-relative-complex", {**NARROW, **overrides}), registry=registry)
     first = facts.first_entity
     assert torch.equal(model.network.input.words()[first : first + 14], entities)
-    again = CliRunner().invoke(app, [*arguments, "-o", str(path)])
-    assert again.exit_code == 0
-    assert "14 entities and 55 relations, 32 numbers each; filtered MRR" in again.stdout
+    again = run(*arguments, "-o", str(path))
+    assert "14 entities and 55 relations, 32 numbers each; filtered MRR" in again

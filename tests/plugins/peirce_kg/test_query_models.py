@@ -23,14 +23,11 @@ from rich.console import Console
 from small_specs import NARROW
 
 RECURRENT = {name: value for name, value in NARROW.items() if name != "model.dims.heads"}
+TRANSFORMERS = ("absolute-adjacency", "disentangled", "relative-directed-distance")
 ENCODERS: Mapping[str, Mapping[str, Any]] = {
     "folnet-queries": {**NARROW, "model.dims.head_size": 8, "model.dims.binary": 8},
-    "sqe-gru": RECURRENT,
-    "sqe-lstm": RECURRENT,
-    "tega": NARROW,
-    "transformer-absolute-adjacency": NARROW,
-    "transformer-disentangled": NARROW,
-    "transformer-relative-directed-distance": NARROW,
+    **dict.fromkeys(("sqe-gru", "sqe-lstm"), RECURRENT),
+    **dict.fromkeys(("tega", *(f"transformer-{name}" for name in TRANSFORMERS)), NARROW),
 }
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     "betae": {},

@@ -176,12 +176,9 @@ def test_padding_does_not_change_scores(task: KgQa, data: KgQaData, registry: Re
 
 
 def test_evaluated_types_may_differ_and_shortfalls_are_said(capsys: pytest.CaptureFixture[str]) -> None:
-    options = KgQaOptions(
-        graph="nations", types=("1p",), eval_types=("2p",), train_queries=5000, eval_queries=4
-    )
-    data = KgQa(options).prepare()
-    assert [q.type.name for q in data.sets["train"]] == ["1p"]
-    assert [q.type.name for q in data.sets["test"]] == ["2p"]
+    few = {"types": ("1p",), "eval_types": ("2p",), "train_queries": 5000, "eval_queries": 4}
+    data = KgQa(KgQaOptions(graph="nations", **few)).prepare()
+    assert [[q.type.name for q in data.sets[split]] for split in ("train", "test")] == [["1p"], ["2p"]]
     assert "of 5,000 asked for, the graph has only: 1p " in capsys.readouterr().err
 
 
@@ -190,8 +187,7 @@ def test_mistakes_are_named(task: KgQa, data: KgQaData, registry: Registry) -> N
         next(iter(task.batches(data, "dev", 0, 0)))
     with pytest.raises(TaskError, match="unknown query type '9p'"):
         KgQa(KgQaOptions(types=("9p",))).prepare()
-    other = build(
-        load_spec("bert-base", {"model.input.vocabulary": 300, "model.dims.layers": 1}), registry=registry
-    )
+    spec = load_spec("bert-base", {"model.input.vocabulary": 300, "model.dims.layers": 1})
+    other = build(spec, registry=registry)
     with pytest.raises(TaskError, match="has no head 'entities'"):
         task.metrics(other, data, "test")

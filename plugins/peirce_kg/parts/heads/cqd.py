@@ -196,13 +196,8 @@ class BeamSearch(Search):
     ) -> Tensor:
         """From the truth of a variable's values to that of the next one's: [n, e] -> [n, e].
 
-        Args:
-            before: [n, e], the logarithm of the truth of each value.
-            relations: [n, y, d1], of the query's literals.
-            group: bool [n, y], the literals between the two variables.
-            entities: [e, d1].
-            width: how many values of the variable are tried.
-            last: bool [n], whether the next variable is the answer, of which all values are wanted.
+        relations: [n, y, d1], of the query's literals; group: bool [n, y], those between the two variables; width: how
+        many values are tried; last: bool [n], whether the next variable is the answer, of which all values are wanted.
         """
         likely, values = before.topk(width, 1)
         asked = times(entities[values].unsqueeze(1), relations.unsqueeze(2))

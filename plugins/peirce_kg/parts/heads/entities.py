@@ -12,23 +12,19 @@ from peirce.errors import InputError
 from peirce.parts import Dims, Encoded, Head, TensorSpec, Tokens, mean_cross_entropy
 from torch import Tensor
 
+from peirce_kg.parts.systems.system import RankingOptions
+
 
 @frozen(kw_only=True)
-class EntitiesOptions:
-    """Which token ids are entities, and what stands for the query.
+class EntitiesOptions(RankingOptions):
+    """What stands for the query.
 
     Args:
-        first: the token id of entity 0.
-        count: the number of entities, whose ids follow each other; 0 for all ids from `first` on.
         pool: `cls` takes the first real token; `sum`, `mean` and `max` pool every occurrence of the free variable.
-        free: the token id of the free variable.
         smoothing: label smoothing of the loss.
     """
 
-    first: int = field(default=0, validator=validators.ge(0))
-    count: int = field(default=0, validator=validators.ge(0))
     pool: Literal["cls", "sum", "mean", "max"] = "sum"
-    free: int = field(default=1, validator=validators.ge(0))
     smoothing: float = field(default=0.1, validator=[validators.ge(0.0), validators.lt(1.0)])
 
 

@@ -81,12 +81,8 @@ class Lmpnn(QuerySystem):
                 break
             forwards = sign * times(heads, relations)
             backwards = sign * times(conjugate(relations), tails)
-            going = (layer < layers).unsqueeze(2)
-            fresh = []
-            for state, numbers, leads, leaves in (
-                (heads, literals.sources, ends.leads_to_head, ends.leaves_head),
-                (tails, literals.targets, ends.leads_to_tail, ends.leaves_tail),
-            ):
+            going, fresh = (layer < layers).unsqueeze(2), []
+            for state, (numbers, leads, leaves) in zip((heads, tails), ends.both(), strict=True):
                 told = leads.to(words.dtype) @ forwards + leaves.to(words.dtype) @ backwards
                 mixed = self.mix(self.options.keep * state + told)
                 changes = going if every else going & (numbers != ENTITY).unsqueeze(2)
@@ -118,6 +114,11 @@ class _Ends:
             self.leaves_head = self.leaves_head | (itself & (literals.sources == ENTITY).unsqueeze(2))
             self.leads_to_tail = self.leads_to_tail | (itself & (literals.targets == ENTITY).unsqueeze(2))
 
+    def both(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
+        """Of heads, and of tails: their numbers, what leads to them, and what leaves them."""
+        heads = self.literals.sources, self.leads_to_head, self.leaves_head
+        return heads, (self.literals.targets, self.leads_to_tail, self.leaves_tail)
+
     def layers(self) -> Tensor:
         """How many literals lie between the free variable and the furthest end of each conjunction: int64 [b, x]."""
         literals = self.literals
@@ -132,10 +133,7 @@ class _Ends:
                     torch.where(numbers == ENTITY, near, ends),
                     torch.where(leads | leaves, near.unsqueeze(1), FAR).amin(2),
                 ).minimum(ends)
-                for ends, numbers, leads, leaves in (
-                    (heads, literals.sources, self.leads_to_head, self.leaves_head),
-                    (tails, literals.targets, self.leads_to_tail, self.leaves_tail),
-                )
+                for ends, (numbers, leads, leaves) in zip((heads, tails), self.both(), strict=True)
             )
         furthest = torch.maximum(heads, tails)
         known = literals.real & (furthest < FAR)

@@ -52,14 +52,8 @@ class RankingOptions:
 class Literals:
     """A batch of queries as literals.
 
-    Args:
-        tails: int64 [b, x], the token at each literal's tail.
-        heads: int64 [b, x], the token at its head.
-        relations: int64 [b, x], its relation's token.
-        sources: int64 [b, x], the number of the variable at its head; 0 for an entity.
-        targets: int64 [b, x], the number of the variable at its tail; 0 for an entity.
-        negated: bool [b, x].
-        real: bool [b, x], false at padding.
+    tails, heads, relations: int64 [b, x], tokens; sources, targets: int64 [b, x], the numbers of the variables at heads
+    and tails, 0 for an entity; negated: bool [b, x]; real: bool [b, x], false at padding.
     """
 
     tails: Tensor
@@ -100,21 +94,18 @@ class Literals:
 
     def merged(self) -> Literals:
         """The literals of the formula: variables of all conjunctions by their names, and each literal once."""
-        sources, targets = (
-            torch.where(numbers == ENTITY, ENTITY, 1 + (numbers - 1) % VARIABLES)
-            for numbers in (self.sources, self.targets)
-        )
-        number = self.conjunctions()
+        (sources, targets), number = self._names(), self.conjunctions()
         again = (self.equal() & (number.unsqueeze(1) < number.unsqueeze(2))).any(2)
         return replace(self, sources=sources, targets=targets, real=self.real & ~again)
 
     def equal(self) -> Tensor:
         """Whether two literals, of whatever conjunctions, are one literal of the formula: bool [b, x, y]."""
-        ends = (
-            torch.where(numbers == ENTITY, -1, (numbers - 1) % VARIABLES)
-            for numbers in (self.sources, self.targets)
-        )
-        return self._alike(self.heads, self.relations, self.tails, self.negated, *ends)
+        return self._alike(self.heads, self.relations, self.tails, self.negated, *self._names())
+
+    def _names(self) -> list[Tensor]:
+        """The numbers of the variables at both ends as those of the first conjunction."""
+        ends = (self.sources, self.targets)
+        return [torch.where(each == ENTITY, ENTITY, 1 + (each - 1) % VARIABLES) for each in ends]
 
     def _alike(self, *told: Tensor) -> Tensor:
         """Whether two literals have the same in all that is told: [b, x] each -> bool [b, x, y]."""
@@ -131,7 +122,6 @@ def is_free(numbers: Tensor) -> Tensor:
 
 def literal_specs(vocabulary: int) -> tuple[TensorSpec, ...]:
     """The inputs of a system."""
-
     dims: tuple[str, ...] = ("batch", "length")
 
     def spec(name: str, meaning: str, high: int | None) -> TensorSpec:

@@ -86,10 +86,10 @@ def test_what_cannot_be_read_is_said(data: KgQaData, registry: Registry, tmp_pat
         read_attention(tmp_path / "nowhere", QUERY)
     folder = _saved("tega", tmp_path / "tega", data, registry, **SMALL)
     found = read_attention(folder, QUERY)
-    with pytest.raises(TaskError, match="tega has no layer 3: its attention has layers 1 to 2; give"):
-        found.maps("3")
-    with pytest.raises(TaskError, match="tega has no layer first: its attention has layers 1 to 2; give"):
-        found.maps("first")
+    for layer in ("3", "first"):
+        wrong = f"tega has no layer {layer}: its attention has layers 1 to 2; give"
+        with pytest.raises(TaskError, match=wrong):
+            found.maps(layer)
     with pytest.raises(TaskError, match=r"tega has no head 5: its attention has heads 1 to 4; give"):
         found.maps(head=5)
     with pytest.raises(TaskError, match=r"tega cannot read .*: unknown entity 'uss'\. Did you mean 'us"):

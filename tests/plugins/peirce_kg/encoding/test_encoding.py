@@ -24,20 +24,18 @@ def _encode(text: str) -> tuple[np.ndarray, np.ndarray]:
 def test_tokens_and_kinds_follow_the_efo_text() -> None:
     ids, kinds = _encode('(r(a,e1))&(!(q(e1,f)))|(r("b c",f))')
     # the conjunction binds tighter, so it stands in parentheses of its own
-    assert (
-        " ".join(VOCABULARY.decode(ids[0])) == "( ( r ( a e1 ) ) & ( ! ( q ( e1 f ) ) ) ) | ( r ( b c f ) )"
-    )
-    by_kind = {KINDS[k]: set() for k in kinds[0]}
-    for token, kind in zip(VOCABULARY.decode(ids[0]), kinds[0], strict=True):
-        by_kind[KINDS[kind]].add(token)
-    assert by_kind == {
-        "parenthesis": {"(", ")"},
-        "entity": {"a", "b c", "e1", "f"},
-        "relation": {"r", "q"},
-        "conjunction": {"&"},
-        "disjunction": {"|"},
-        "negation": {"!"},
+    text = "( ( r ( a e1 ) ) & ( ! ( q ( e1 f ) ) ) ) | ( r ( b c f ) )"
+    assert " ".join(VOCABULARY.decode(ids[0])) == text
+    of_symbols = {
+        "(": "parenthesis",
+        ")": "parenthesis",
+        "&": "conjunction",
+        "|": "disjunction",
+        "!": "negation",
     }
+    of_names = {**dict.fromkeys(("a", "b c", "e1", "f"), "entity"), "r": "relation", "q": "relation"}
+    found = zip(VOCABULARY.decode(ids[0]), (KINDS[kind] for kind in kinds[0]), strict=True)
+    assert dict(found) == {**of_symbols, **of_names}
 
 
 def _words(text: str, vocabulary: Vocabulary) -> str:
@@ -79,17 +77,15 @@ def test_ids_are_contiguous() -> None:
 def test_file_round_trip_and_damage() -> None:
     data = VOCABULARY.to_bytes()
     assert Vocabulary.from_bytes(data) == VOCABULARY
-    newer = {**json.loads(data), "format": 2}
-    with pytest.raises(TaskError, match="format 2; this version reads up to 1"):
-        Vocabulary.from_bytes(json.dumps(newer).encode())
-    for broken in (
-        data[:50],
-        b"[]",
-        b"{}",
-        b"\xff",
-        json.dumps({**json.loads(data), "symbols": ["?"]}).encode(),
+
+    def with_(**changes: object) -> bytes:
+        return json.dumps({**json.loads(data), **changes}).encode()
+
+    damaged = r"vocabulary\.json is no vocabulary"
+    for broken, problem in (
+        *((content, damaged) for content in (data[:50], b"[]", b"{}", b"\xff", with_(symbols=["?"]))),
+        (with_(format=2), "format 2; this version reads up to 1"),
+        (with_(syntax="lips"), r"unknown syntax 'lips'\. Did you mean 'lisp'"),
     ):
-        with pytest.raises(TaskError, match=r"vocabulary\.json is no vocabulary"):
+        with pytest.raises(TaskError, match=problem):
             Vocabulary.from_bytes(broken)
-    with pytest.raises(TaskError, match=r"unknown syntax 'lips'\. Did you mean 'lisp'"):
-        Vocabulary.from_bytes(json.dumps({**json.loads(data), "syntax": "lips"}).encode())

@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from kgqa_command import run
 from peirce_kg.engine.answers import answer, answers_within, to_ids
 from peirce_kg.engine.budget import Budget, QueryTooLargeError
 from peirce_kg.engine.files import answer_file
 from peirce_kg.graphs.graph import Graph, from_names
-from peirce_kg.kg import app
 from peirce_kg.queries.language import parse
-from typer.testing import CliRunner
 
 CNF = "&".join(f"((r(e{i},f))|(s(e{i},f)))" for i in range(1, 9))
 CHAIN = "&".join([*(f"(r(e{i},e{i + 1}))" for i in range(1, 40)), "(r(e40,f))"])
@@ -27,19 +26,11 @@ def hub() -> Graph:
     return from_names("hub", {"train": triples})
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        (CNF, "conjunction 1 of 256, the atoms of "),
-        (CHAIN, "conjunction 1 of 1, the atoms of e"),
-        (STAR, "conjunction 1 of 1, the atoms of e"),
-    ],
-)
-def test_a_query_over_its_rows_is_refused_with_its_part(text: str, part: str, hub: Graph) -> None:
+@pytest.mark.parametrize(("text", "conjunctions"), [(CNF, 256), (CHAIN, 1), (STAR, 1)])
+def test_a_query_over_its_rows_is_refused_with_its_part(text: str, conjunctions: int, hub: Graph) -> None:
     index = hub.index("test")
-    with pytest.raises(
-        QueryTooLargeError, match=f"{part}.*more than 250 rows in all; name more entities"
-    ) as error:
+    part = f"conjunction 1 of {conjunctions}, the atoms of .*more than 250 rows in all; name more entities"
+    with pytest.raises(QueryTooLargeError, match=part) as error:
         answer(parse(text), hub, index, Budget(rows=250))
     assert len(str(error.value)) < 500
     found = answer(parse(text), hub, index)
@@ -64,10 +55,9 @@ def test_a_line_over_its_budget_is_named_and_the_others_of_its_shape_are_not(
 
 def test_the_command_takes_a_budget(tmp_path: Path) -> None:
     source = tmp_path / "queries.jsonl"
-    source.write_text(
-        json.dumps({"query": "&".join(f"(intergovorgs(e{i},f))" for i in range(1, 100))}) + "\n"
-    )
+    long = "&".join(f"(intergovorgs(e{i},f))" for i in range(1, 100))
+    source.write_text(json.dumps({"query": long}) + "\n")
     arguments = ["answer", "--graph", "nations", "--queries", str(source), "-o", str(tmp_path / "out")]
     with pytest.raises(QueryTooLargeError, match=r"line 1: .* took more than its budget of 1e-05 s"):
-        CliRunner().invoke(app, [*arguments, "--budget", "0.00001"], catch_exceptions=False)
-    assert CliRunner().invoke(app, [*arguments, "--budget", "0"], catch_exceptions=False).exit_code == 0
+        run(*arguments, "--budget", "0.00001")
+    assert "1 queries" in run(*arguments, "--budget", "0")

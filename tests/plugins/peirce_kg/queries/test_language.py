@@ -31,11 +31,8 @@ def test_types_print_as_they_are_written() -> None:
 
 def test_binding_strength_and_spaces() -> None:
     loose = parse("  !r(a,f) & p( a , e1 )\n | q(e1,f) ")
-    r, p, q = (
-        Atom("r", Constant("a"), FREE),
-        Atom("p", Constant("a"), Variable("e1")),
-        Atom("q", Variable("e1"), FREE),
-    )
+    a, e1 = Constant("a"), Variable("e1")
+    r, p, q = Atom("r", a, FREE), Atom("p", a, e1), Atom("q", e1, FREE)
     assert loose == Query(Or((And((Not(r), p)), q)))
     assert parse("((r(a,f)))") == Query(r)
 
@@ -71,9 +68,8 @@ def test_mistakes_are_shown_at_their_column(text: str, column: int, problem: str
 
 
 def test_column_within_a_later_line_and_a_long_one() -> None:
-    with pytest.raises(
-        QueryError, match=r"line 2, column 4: '&' cannot stand here[^\n]*\n  p\(a&f\)\n     \^$"
-    ):
+    shown = r"line 2, column 4: '&' cannot stand here[^\n]*\n  p\(a&f\)\n     \^$"
+    with pytest.raises(QueryError, match=shown):
         parse("r(a,f) &\np(a&f)")
     long = "&".join(["r(a,f)"] * 100)
     with pytest.raises(QueryError) as raised:
@@ -94,10 +90,8 @@ def test_length_is_bounded_as_given_and_as_printed() -> None:
 
 
 def test_what_is_read_at_the_bound_of_depth_prints_to_what_is_read() -> None:
-    for text in (
-        "!" * MAX_DEPTH + "r(a,f)",
-        "!(p(a,f)&" * (MAX_DEPTH // 2) + "r(a,f)" + ")" * (MAX_DEPTH // 2),
-    ):
+    half = MAX_DEPTH // 2
+    for text in ("!" * MAX_DEPTH + "r(a,f)", "!(p(a,f)&" * half + "r(a,f)" + ")" * half):
         query = parse(text)
         assert parse(str(query)) == query
     with pytest.raises(QueryError, match="nests deeper than 50"):
@@ -110,11 +104,8 @@ def test_what_is_read_at_the_bound_of_depth_prints_to_what_is_read() -> None:
 def test_normal_form() -> None:
     query = parse("!(r(a,f) & (p(e1,f) | !q(a,e1))) | (r(a,f) & r(a,f))")
     r, p, q = (next(a for a in query.atoms if a.relation == name) for name in "rpq")
-    assert query.conjunctions() == (
-        (Literal(r, False),),
-        (Literal(p, False), Literal(q, True)),
-        (Literal(r, True),),
-    )
+    wanted = ((Literal(r, False),), (Literal(p, False), Literal(q, True)), (Literal(r, True),))
+    assert query.conjunctions() == wanted
     with pytest.raises(QueryError, match="more than 1024"):
         parse("&".join([f"(r(a{i},f)|p(a{i},f))" for i in range(11)])).conjunctions()
 

@@ -22,24 +22,11 @@ format = 1
 [model]
 name = "small-kge"
 architecture = "transformer"
-[model.dims]
-layers = 1
-unary = 6
-heads = 2
-[model.options]
-pooler = false
-[model.input]
-vocabulary = 12
-token_types = 0
-max_length = 16
-[[model.augmenters]]
-use = "kge"
-file = ""
-[[model.heads]]
-use = "entities"
-first = 4
-count = 5
-free = 2
+dims = { layers = 1, unary = 6, heads = 2 }
+options = { pooler = false }
+input = { vocabulary = 12, token_types = 0, max_length = 16 }
+augmenters = [{ use = "kge", file = "" }]
+heads = [{ use = "entities", first = 4, count = 5, free = 2 }]
 """,
     source="small-kge.toml",
 )

@@ -36,17 +36,10 @@ def _brute(truths: Tensor, template: Template, groundings: Groundings, row: int,
         for answer in range(5):
             for values in product(range(5), repeat=len(bound)):
                 value = dict(zip(sorted(bound, key=str), values, strict=True)) | {FREE: answer}
+                value |= dict(enumerate(groundings.constants[row].tolist()))
+                relations = groundings.relations[row]
                 every = torch.stack(
-                    [
-                        truths[
-                            groundings.relations[row, slot.relation],
-                            *(
-                                value[end] if isinstance(end, Variable) else groundings.constants[row, end]
-                                for end in (slot.head, slot.tail)
-                            ),
-                        ]
-                        for slot in conjunction
-                    ]
+                    [truths[relations[s.relation], value[s.head], value[s.tail]] for s in conjunction]
                 )
                 truth = every.prod() if tnorm == "product" else every.min()
                 found[answer] = torch.maximum(found[answer], truth)
@@ -93,7 +86,6 @@ def _published(
     vectors: Tensor,
     template: Template,
     groundings: Groundings,
-    row: int,
     kind: str,
     tnorm: str,
     options: dict[str, Any],
@@ -107,20 +99,18 @@ def _published(
     begin = torch.randn(9, vectors.shape[1], generator=torch.Generator().manual_seed(0)) * 1e-3
     names = {FREE: 0, **{Variable(f"e{k}"): k for k in range(1, 9)}}
     atoms = template.query.atoms
-    relations = {name: i for i, name in enumerate(template.relations)}
-    constants = {name: i for i, name in enumerate(template.constants)}
+    relations = dict(zip(template.relations, groundings.relations[0].tolist(), strict=True))
+    constants = dict(zip(template.constants, groundings.constants[0].tolist(), strict=True))
     used = {end for atom in atoms for end in (atom.head, atom.tail) if isinstance(end, Variable)}
     guesses = {variable: begin[names[variable]].double().requires_grad_() for variable in used}
 
     def end(term: object) -> Tensor:
         if isinstance(term, Variable):
             return number(guesses[term])
-        return entities[groundings.constants[row, constants[term.name]]]
+        return entities[constants[term.name]]
 
     def truth(atom: Any, tail: Tensor) -> Tensor:
-        relation = number(
-            vectors[VOCABULARY.first_relation + groundings.relations[row, relations[atom.relation]]]
-        )
+        relation = number(vectors[VOCABULARY.first_relation + relations[atom.relation]])
         return (end(atom.head) * relation * tail.conj()).sum(-1).real.sigmoid()
 
     adam, before, now = torch.optim.Adam(list(guesses.values()), lr=options["lr"]), 1000.0, 999.0
@@ -148,7 +138,7 @@ def test_the_published_objective_atom_by_atom(kind: str, tnorm: str, registry: R
     template, groundings = grounded(kind, rows=2)
     found = run(model, template, groundings).exp()
     for row in range(2):
-        wanted = _published(vectors, template, groundings, row, kind, tnorm, options)
+        wanted = _published(vectors, template, groundings[row : row + 1], kind, tnorm, options)
         torch.testing.assert_close(found[row], wanted)
 
 
@@ -196,10 +186,8 @@ def _branches(truths: Tensor, groundings: Groundings, row: int, kind: str, tnorm
 @pytest.mark.parametrize("kind", ["3p", "pi", "ip", "up"])
 def test_branches_apart_are_those_of_the_published_beam(kind: str, tnorm: str, registry: Registry) -> None:
     template, groundings = grounded(kind, rows=6)
-    models = [
-        small("cqd-beam", registry, tnorm=tnorm, candidates=2, branches=branches)
-        for branches in ("apart", "joined")
-    ]
+    two = {"tnorm": tnorm, "candidates": 2}
+    models = [small("cqd-beam", registry, **two, branches=branches) for branches in ("apart", "joined")]
     truths = _truths(models[0].network.get_parameter("vectors").detach())
     apart, joined = (run(model, template, groundings).exp() for model in models)
     wanted = torch.stack([_branches(truths, groundings, row, kind, tnorm, 2) for row in range(6)])
